@@ -50,6 +50,11 @@ impl Glyphs {
         self.pick('–', '-')
     }
 
+    /// Precedes a lower bound.
+    pub(crate) fn at_least(self) -> &'static str {
+        self.pick("≥", ">=")
+    }
+
     /// Points at the selected row.
     pub(crate) fn pointer(self) -> char {
         self.pick('▶', '>')

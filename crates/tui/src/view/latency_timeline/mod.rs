@@ -140,7 +140,8 @@ fn scale(state: &State) -> String {
     format!("{}, {} a column{by_hand}", format::span(shown_us), format::span(column_us))
 }
 
-/// Draws a heading with a legend before the text at its right, if there is room for it.
+/// Draws a heading with a legend before the text at its right. Without room, the legend lacks its last word, or
+/// replaces that text.
 fn titled(
     state: &State,
     frame: &mut Frame<'_>,
@@ -149,15 +150,23 @@ fn titled(
     legend: Vec<Span<'static>>,
     right: &str,
 ) {
+    let shorter = legend[..legend.len() - 1].to_vec();
+    let title = titles.first().map_or(0, |title| format::width(title)) + 5;
+    let room = |right: &str| {
+        let right = if right.is_empty() { 0 } else { format::width(right) + 3 };
+        usize::from(area.width).saturating_sub(title + right)
+    };
+    let mut choices = [(legend.clone(), right), (shorter, right), (legend, "")].into_iter();
+    let fitting = choices.find(|(legend, right)| Line::from(legend.clone()).width() + 2 <= room(right));
+    let (legend, right) = fitting.unwrap_or((Vec::new(), right));
     put(frame, area, &[heading(state.theme, titles, right, area.width)]);
-    let legend = Line::from(legend);
-    let title = titles.first().map_or(0, |title| format::width(title));
-    let (used, right) = (title + 5, format::width(right));
-    let right = if right == 0 { 0 } else { right + 3 };
-    let Some(blank) = usize::from(area.width).checked_sub(used + legend.width() + 2 + right) else { return };
-    let row = Rect { x: area.x + (used + blank) as u16, width: legend.width() as u16 + 2, ..area };
+    if legend.is_empty() {
+        return;
+    }
     let padded = Line::from_iter([Span::raw(" ")].into_iter().chain(legend).chain([Span::raw(" ")]));
-    put(frame, row, &[padded]);
+    let cells = padded.width();
+    let x = area.x + (title + room(right) - cells) as u16;
+    put(frame, Rect { x, width: cells as u16, ..area }, &[padded]);
 }
 
 /// Returns the column at a cell of the pane.

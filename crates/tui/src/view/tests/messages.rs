@@ -137,7 +137,7 @@ fn a_load_that_was_stopped_is_not_said_to_fall_behind() {
         }
     })
     .screen(80, 24);
-    assert!(!screen.contains("requests due") && screen.contains("never sent 1234"), "{screen}");
+    assert!(!screen.contains("requests due") && screen.contains("never sent 1,234"), "{screen}");
 }
 
 #[test]
