@@ -2,6 +2,7 @@
 
 mod accounts;
 mod messages;
+mod plots;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;

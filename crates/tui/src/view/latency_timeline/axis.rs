@@ -37,6 +37,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         let style = cell.style().patch(theme.quiet());
         cell.set_char(theme.glyphs.rule()).set_style(style);
     }
+    let label = format!("{:>1$} ", "time", usize::from(LABEL_CELLS) - 1);
+    frame.buffer_mut().set_string(area.x, area.y, label, theme.quiet());
     let groups = groups(state, axis);
     if let Some(group) = cursor(state).and_then(|at| group_at(&groups, at)) {
         let texts: Vec<String> =
@@ -50,7 +52,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut free_from = axis.x;
     let mut taken: Vec<(u16, u16)> = Vec::new();
     for (at, group) in groups.iter().enumerate() {
-        let end = groups.get(at + 1).map_or(area.right(), |next| next.x - 1);
+        let end = groups.get(at + 1).map_or_else(|| area.right(), |next| next.x - 1);
         let (x, text) = placed(group, free_from, end, theme.glyphs.marker());
         let to = x + format::width(&text) as u16;
         frame.buffer_mut().set_string(x, area.y, text, theme.notice());
@@ -153,6 +155,4 @@ fn ticks(state: &State, frame: &mut Frame<'_>, area: Rect, taken: &[(u16, u16)])
             frame.buffer_mut().set_string(x, area.y, label, theme.quiet());
         }
     }
-    let unit = format!("{:>1$} ", "time", usize::from(LABEL_CELLS) - 1);
-    frame.buffer_mut().set_string(area.x, area.y, unit, theme.quiet());
 }

@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 use super::{LABEL_CELLS, TimeAxis};
 use crate::format;
@@ -76,15 +76,15 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// Returns what each way of drawing a cell means.
-pub(super) fn legend(theme: Theme) -> Vec<Span<'static>> {
+pub(super) fn legend(theme: Theme, is_long: bool) -> Line<'static> {
+    let from = |at: usize| format!("{:.0}%", SHARES[at] * 100.0);
     let mut spans = Vec::new();
     for (strength, shade) in theme.glyphs.shades().into_iter().enumerate() {
-        let from = strength
-            .checked_sub(1)
-            .map_or_else(|| "any ".to_owned(), |at| format!("{:.0}% ", SHARES[at] * 100.0));
-        spans.push(Span::styled(shade.to_string(), theme.heat(strength)));
+        let from = strength.checked_sub(1).map_or_else(|| "any".to_owned(), from);
+        let gap = if strength > 0 { " " } else { "" };
+        spans.push(Span::styled(format!("{gap}{shade}"), theme.heat(strength)));
         spans.push(Span::styled(from, theme.quiet()));
     }
-    spans.push(Span::styled("of samples", theme.quiet()));
-    spans
+    spans.extend(is_long.then(|| Span::styled(" of samples", theme.quiet())));
+    Line::from(spans)
 }

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 use super::raster::Raster;
 use super::{LABEL_CELLS, TimeAxis, cursor};
@@ -143,8 +143,9 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     raster.draw(theme, frame);
 }
 
-/// Returns each line's name and its value at the cursor, or in the newest column with samples.
-pub(super) fn legend(state: &State) -> Vec<Span<'static>> {
+/// Returns each line's name and its value at the cursor, or in the newest column with samples; on request also that
+/// before a mark.
+pub(super) fn legend(state: &State, with_mark: bool) -> Line<'static> {
     let theme = state.theme;
     let columns = state.timeline.columns();
     let at = cursor(state);
@@ -152,21 +153,19 @@ pub(super) fn legend(state: &State) -> Vec<Span<'static>> {
         Some(place) => columns.get(place),
         None => columns.iter().rev().find(|column| column.n > 0),
     };
-    let mut entries: Vec<(Series, Option<u64>)> =
-        Series::DRAWN.map(|series| (series, column.and_then(|column| series.ns(column)))).to_vec();
-    entries.extend(before(state).map(|ns| (Series::Before, Some(ns))));
+    let drawn = Series::DRAWN.map(|series| (series, column.and_then(|column| series.ns(column))));
+    let marked = before(state).filter(|_| with_mark).map(|ns| (Series::Before, Some(ns)));
     let mut spans = Vec::new();
     if let Some(place) = at {
         let elapsed = format::clock(state.elapsed_us(state.timeline.end_us(place)) / 1_000_000);
-        spans.push(Span::styled(format!("at {elapsed} "), theme.label()));
+        spans.push(Span::styled(format!("at {elapsed}"), theme.label()));
     }
-    for (series, ns) in entries {
+    for (series, ns) in drawn.into_iter().chain(marked) {
+        let gap = if spans.is_empty() { "" } else { "  " };
         let value = ns.map_or_else(|| theme.glyphs.none().to_string(), format::millis);
-        spans.push(Span::styled(
-            format!(" {}{} ", series.key(theme.glyphs), series.name()),
-            series.style(theme),
-        ));
+        let name = format!("{gap}{}{} ", series.key(theme.glyphs), series.name());
+        spans.push(Span::styled(name, series.style(theme)));
         spans.push(Span::styled(value, theme.figure()));
     }
-    spans
+    Line::from(spans)
 }

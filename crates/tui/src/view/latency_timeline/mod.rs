@@ -25,7 +25,7 @@ use std::ops::Range;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
 use super::parts::{heading, put};
 use crate::format;
@@ -119,13 +119,15 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let levels = state.timeline.levels().map_or(0, |(lowest, highest)| highest - lowest + 1);
     let Parts { heat, lines, axis } = Parts::of(body, state.time.mode, levels);
-    let legend = if heat.is_empty() { lines::legend(state) } else { heat::legend(theme) };
-    titled(state, frame, Rect { height: 1, ..area }, &titles, legend, &scale(state));
+    let of_lines = || [true, false].map(|with_mark| lines::legend(state, with_mark));
+    let legends =
+        if heat.is_empty() { of_lines() } else { [true, false].map(|is_long| heat::legend(theme, is_long)) };
+    titled(state, frame, Rect { height: 1, ..area }, &titles, legends, &scale(state));
     heat::render(state, frame, heat);
     if heat.is_empty() {
         lines::render(state, frame, lines);
     } else if !lines.is_empty() {
-        titled(state, frame, Rect { height: 1, ..lines }, &["percentiles, ms"], lines::legend(state), "");
+        titled(state, frame, Rect { height: 1, ..lines }, &["percentiles, ms"], of_lines(), "");
         lines::render(state, frame, Rect { y: lines.y + 1, height: lines.height - 1, ..lines });
     }
     highlight_cursor(state, frame, body);
@@ -140,33 +142,30 @@ fn scale(state: &State) -> String {
     format!("{}, {} a column{by_hand}", format::span(shown_us), format::span(column_us))
 }
 
-/// Draws a heading with a legend before the text at its right. Without room, the legend lacks its last word, or
-/// replaces that text.
+/// Draws a heading with the first legend that fits before the text at its right; without room, the last one replaces
+/// that text.
 fn titled(
     state: &State,
     frame: &mut Frame<'_>,
     area: Rect,
     titles: &[&str],
-    legend: Vec<Span<'static>>,
+    [long, short]: [Line<'static>; 2],
     right: &str,
 ) {
-    let shorter = legend[..legend.len() - 1].to_vec();
     let title = titles.first().map_or(0, |title| format::width(title)) + 5;
     let room = |right: &str| {
         let right = if right.is_empty() { 0 } else { format::width(right) + 3 };
         usize::from(area.width).saturating_sub(title + right)
     };
-    let mut choices = [(legend.clone(), right), (shorter, right), (legend, "")].into_iter();
-    let fitting = choices.find(|(legend, right)| Line::from(legend.clone()).width() + 2 <= room(right));
-    let (legend, right) = fitting.unwrap_or((Vec::new(), right));
+    let mut choices = [(&long, right), (&short, right), (&short, "")].into_iter();
+    let fitting = choices.find(|(legend, right)| legend.width() + 2 <= room(right));
+    let right = fitting.map_or(right, |(_, right)| right);
     put(frame, area, &[heading(state.theme, titles, right, area.width)]);
-    if legend.is_empty() {
-        return;
-    }
-    let padded = Line::from_iter([Span::raw(" ")].into_iter().chain(legend).chain([Span::raw(" ")]));
-    let cells = padded.width();
-    let x = area.x + (title + room(right) - cells) as u16;
-    put(frame, Rect { x, width: cells as u16, ..area }, &[padded]);
+    let Some((legend, _)) = fitting else { return };
+    let cells = legend.width() + 2;
+    let row = Rect { x: area.x + (title + room(right) - cells) as u16, width: cells as u16, ..area };
+    put(frame, row, &[Line::raw(" ".repeat(cells))]);
+    put(frame, Rect { x: row.x + 1, width: row.width - 2, ..row }, std::slice::from_ref(legend));
 }
 
 /// Returns the column at a cell of the pane.

@@ -75,7 +75,7 @@ impl Raster {
             let Some(series) = series else { continue };
             let (x, y) = (self.area.x + (at % width) as u16, self.area.y + (at / width) as u16);
             let braille = char::from_u32(BRAILLE + u32::from(pattern));
-            let drawn = braille.filter(|_| theme.glyphs == Glyphs::Unicode).unwrap_or(series.sign());
+            let drawn = braille.filter(|_| theme.glyphs == Glyphs::Unicode).unwrap_or_else(|| series.sign());
             frame.buffer_mut()[(x, y)].set_char(drawn).set_style(series.style(theme));
         }
     }
