@@ -52,6 +52,7 @@ pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;
+use time::TimeRoom;
 pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
@@ -256,7 +257,16 @@ impl State {
 
     /// Length of a column of the timeline.
     fn column_us(&self) -> u64 {
-        self.time.column_us(self.live.interval_us())
+        let (began_us, kept_from_us, last_us) = self
+            .run()
+            .map_or((0, 0, 0), |run| (run.began_us(), run.kept_from_us().max(run.began_us()), run.last_us()));
+        let edge_us = self.view.past().map_or(last_us, |past| past.edge_us);
+        self.time.column_us(TimeRoom {
+            columns: layout::timeline_columns(self).max(1) as u64,
+            run_us: edge_us.saturating_sub(began_us),
+            kept_us: last_us.saturating_sub(kept_from_us),
+            interval_us: self.live.interval_us(),
+        })
     }
 
     /// Updates the timeline to the visible columns.
@@ -283,6 +293,11 @@ impl State {
     pub(crate) fn earlier(&self) -> Option<(u64, &[PastSetting])> {
         let past = self.view.past()?;
         Some((past.cursor_us?, &past.settings))
+    }
+
+    /// How long the shown run had lasted at a moment of its monotonic clock, in microseconds.
+    pub(crate) fn elapsed_us(&self, us: u64) -> u64 {
+        self.run().map_or(0, |run| run.before_us().saturating_add(us.saturating_sub(run.began_us())))
     }
 
     /// The wall clock at a moment of the shown run's monotonic clock.

@@ -166,7 +166,7 @@ fn the_window_goes_from_a_second_to_the_whole_run() {
     }
     assert_eq!(stage.state.span, Span::WholeRun);
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("latency, ms, whole run") && screen.contains(" 24990"), "{screen}");
+    assert!(screen.contains("latency, ms, whole run") && screen.contains(" 24,990"), "{screen}");
 }
 
 #[test]
@@ -189,6 +189,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     stage.read(vec![change]);
     stage.pass(10);
     stage.screen(160, 48);
+    stage.want(Intent::ZoomOut);
     stage.want(Intent::Seek(SeekTarget::PreviousMark));
     stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     let screen = stage.screen(160, 48);
@@ -197,7 +198,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
         screen.contains("offered 5000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
         "{screen}"
     );
-    assert!(screen.contains("accepted 502/s") && screen.contains("n 9996 in 2 s"), "{screen}");
+    assert!(screen.contains("accepted 502/s") && screen.contains("n 9,996 in 2 s"), "{screen}");
     assert_eq!(stage.state.figures().unwrap().handshakes.full, 1_000);
     stage.want(Intent::Seek(SeekTarget::NextMark));
     assert!(stage.screen(160, 48).contains("FROZEN at 00:12"), "the column that begins with the change");

@@ -145,8 +145,9 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.stale = true;
             state.status = ViewStatus::of(state, now);
         }
-        Intent::ZoomOut => state.time.zoom_out(),
-        Intent::ZoomIn => state.time.zoom_in(),
+        Intent::ZoomOut => state.time.zoom_out(state.column_us()),
+        Intent::ZoomIn => state.time.zoom_in(state.column_us()),
+        Intent::ZoomToFit => state.time.zoom_to_fit(),
         Intent::ToggleTimeline => state.time.toggle_mode(),
         Intent::NextClass => {
             if let Some(run) = super::shown_run(&state.model, &state.options) {

@@ -50,6 +50,11 @@ impl Glyphs {
         self.pick('–', '-')
     }
 
+    /// Precedes a lower bound.
+    pub(crate) fn at_least(self) -> &'static str {
+        self.pick("≥", ">=")
+    }
+
     /// Points at the selected row.
     pub(crate) fn pointer(self) -> char {
         self.pick('▶', '>')
@@ -79,6 +84,11 @@ impl Glyphs {
     /// The past part of a length, its end, and the rest.
     pub(crate) fn bar(self) -> [char; 3] {
         self.pick(['━', '●', '─'], ['=', 'O', '-'])
+    }
+
+    /// Marks a moment on the time line.
+    pub(crate) fn tick(self) -> char {
+        self.pick('┴', '+')
     }
 
     /// Marks a changed setting.

@@ -56,7 +56,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
     segments
 }
 
-/// Returns the samples of each power of two.
+/// Returns the samples of each row of the heat map.
 fn counts(state: &State, column: Option<&Column>) -> Vec<StatusItem> {
     let theme = state.theme;
     let mut segments = vec![StatusItem::text(0, "ms from", theme.label())];

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod messages;
+mod plots;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
@@ -211,7 +212,7 @@ fn a_click_does_what_a_key_does() {
     assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
     assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
     stage.want(Intent::Back);
-    assert!(click(&mut stage, "          1 ").contains("FROZEN at 00:2"));
+    assert!(click(&mut stage, "      1 ").contains("FROZEN at 00:2"));
 }
 
 #[test]
