@@ -199,6 +199,11 @@ impl State {
         self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
     }
 
+    /// The last record of the shown run, by the wall clock.
+    pub(crate) fn last_realtime_us(&self) -> u64 {
+        self.run().map_or(0, Run::last_realtime_us)
+    }
+
     /// The last record of the shown run, by the monotonic clock.
     pub(crate) fn last_us(&self) -> u64 {
         self.run().map_or(0, Run::last_us)
@@ -290,10 +295,15 @@ impl State {
         self.run().map_or(0, |run| run.realtime_at(us))
     }
 
+    /// Formats a time of day in the zone of the screen.
+    pub(crate) fn time_of_day(&self, realtime_us: u64) -> String {
+        self.options.zone.time_of_day(realtime_us)
+    }
+
     /// Returns a moment as it can be typed: the time of day, and the time since the run began.
     pub(crate) fn moment_words(&self, us: u64) -> String {
         let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);
-        format!("{}, +{}", format::time_of_day(self.realtime_at(us)), format::clock(since))
+        format!("{}, +{}", self.time_of_day(self.realtime_at(us)), format::clock(since))
     }
 
     fn refresh(&mut self, now: Now) {
@@ -309,7 +319,7 @@ impl State {
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
         if self.caught_up && before.is_some_and(|before| before != id) {
-            let began = format::time_of_day(began_us);
+            let began = self.time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
         self.stay(id, now);

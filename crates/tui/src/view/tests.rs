@@ -211,7 +211,7 @@ fn a_click_does_what_a_key_does() {
     assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
     assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
     stage.want(Intent::Back);
-    assert!(click(&mut stage, "          1 ").contains("FROZEN at 00:2"));
+    assert!(click(&mut stage, "          1 ").contains("FROZEN at +00:2"));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_frozen_view_stands_still_while_reading_goes_on() {
     let after = stage.screen(80, 24);
     let below_title = |screen: &str| screen.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(below_title(&before), below_title(&after));
-    assert!(after.contains("FROZEN at 00:12 for 00:07"), "{after}");
+    assert!(after.contains("FROZEN at +00:12 for 00:07"), "{after}");
     stage.want(Intent::Freeze);
     assert!(stage.screen(80, 24).contains("LIVE 00:19"), "reading went on");
 }
