@@ -80,6 +80,8 @@ pub(crate) struct State {
     /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
     prompt_history: PromptHistory,
+    /// The text that lines of the help must contain; empty for all.
+    pub(crate) help_search: String,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
@@ -120,6 +122,7 @@ impl State {
             tuning: Tuning::default(),
             prompt: None,
             prompt_history: PromptHistory::default(),
+            help_search: String::new(),
             model: Model::default(),
             stale: true,
             live: Snapshot::default(),

@@ -393,6 +393,18 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
     press(&mut stage, "\x1b:keepal\n");
     assert_eq!(stage.state.screen, Screen::Tuning);
     assert_eq!(stage.state.settings()[stage.state.tuning.selected].name, "load.keepalive");
+    for (word, meaning) in [("histogram", "heat map"), ("pause", "freeze the view"), ("exit", "quit")] {
+        press(&mut stage, &format!("\x1b:{word}"));
+        let screen = stage.screen(120, 40);
+        assert!(screen.lines().any(|line| line.contains(&format!("▶{meaning}"))), "{word}: {screen}");
+    }
+    press(&mut stage, "\x1b:load.resume");
+    assert!(
+        stage
+            .screen(120, 40)
+            .lines()
+            .any(|line| line.contains("▶setting load.resume") && line.contains("80%"))
+    );
     press(&mut stage, "\x1b:client 2001\n");
     assert!(matches!(stage.state.screen, Screen::Client(id) if id.to_string().starts_with("2001")));
     press(&mut stage, "\x1b:qqqqqq");
@@ -497,7 +509,7 @@ proptest! {
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }
             if let Screen::Help { offset } = stage.state.screen {
-                prop_assert!(offset < crate::view::help::lines(&stage.state));
+                prop_assert!(offset <= crate::view::help::offset_max(&stage.state));
             }
         }
     }
