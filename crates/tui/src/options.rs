@@ -5,6 +5,7 @@ use telemetry::{HistoryReader, Model, Moment, RunId, SettingInfo, Update};
 use crate::input::keymap::Keymap;
 use crate::state::Speed;
 use crate::theme::{Colours, Glyphs, Palette};
+use crate::zone::Zone;
 
 /// How a dashboard looks and what it may do.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Options {
     pub mouse: bool,
     /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
     pub history: Option<HistoryReader>,
+    /// The zone of the times on the screen.
+    pub zone: Zone,
     /// Descriptions of the settings.
     pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
@@ -49,6 +52,7 @@ impl Options {
             keymap: Keymap::default(),
             mouse: true,
             history: None,
+            zone: Zone::default(),
             settings: Vec::new(),
             opening: None,
             frames_per_second_max: 4,

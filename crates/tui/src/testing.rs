@@ -36,6 +36,7 @@ pub(crate) fn options() -> Options {
         keymap: crate::input::keymap::Keymap::default(),
         mouse: true,
         history: None,
+        zone: crate::zone::Zone::default(),
         settings: infos(),
         opening: None,
         frames_per_second_max: 4,

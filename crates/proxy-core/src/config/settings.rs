@@ -15,7 +15,7 @@ const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
 /// Largest bound on handshakes, and on the connections of a client.
 const BOUND_MAX: f64 = 1_000_000.0;
 /// Fewest and most workers.
-const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
+pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 
 const WORKERS: &str = "proxy.workers";
 const CONNECTIONS_MAX: &str = "proxy.connections-max";

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tui::{Colours, Glyphs, Keymap, Scheme};
+use tui::{Colours, Glyphs, Keymap, Scheme, Zone};
 
 use super::value::{Expected, Parsed};
 use super::{Flags, ProxyOptions, usage, without_flags};
@@ -27,6 +27,9 @@ pub(crate) struct AppearanceOptions {
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
+    /// Show times in UTC, not in the zone of TZ or of this machine
+    #[arg(long)]
+    pub(crate) utc: bool,
 }
 
 impl Default for AppearanceOptions {
@@ -66,6 +69,7 @@ pub(crate) struct Appearance {
     scheme: Scheme,
     keymap: Keymap,
     mouse: bool,
+    zone: Zone,
 }
 
 impl Appearance {
@@ -84,6 +88,7 @@ impl Appearance {
             scheme,
             keymap: Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?,
             mouse: !options.no_mouse,
+            zone: if options.utc { Zone::default() } else { Zone::local() },
         })
     }
 
@@ -105,6 +110,7 @@ impl Appearance {
         }
         options.keymap = self.keymap.clone();
         options.mouse = self.mouse;
+        options.zone = self.zone.clone();
     }
 }
 

@@ -111,7 +111,7 @@ impl State {
                 marks.chain(MOMENTS.map(str::to_owned)).collect()
             }
             Purpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
-            Purpose::Experiment | Purpose::FileName => Vec::new(),
+            Purpose::Experiment | Purpose::FileName | Purpose::Help => Vec::new(),
         }
     }
 

@@ -81,6 +81,8 @@ pub(crate) struct State {
     /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
     prompt_history: PromptHistory,
+    /// The text that lines of the help must contain; empty for all.
+    pub(crate) help_search: String,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
@@ -121,6 +123,7 @@ impl State {
             tuning: Tuning::default(),
             prompt: None,
             prompt_history: PromptHistory::default(),
+            help_search: String::new(),
             model: Model::default(),
             stale: true,
             live: Snapshot::default(),
@@ -198,6 +201,11 @@ impl State {
     /// The experiments of the shown run, oldest first.
     pub(crate) fn experiments(&self) -> Vec<&Experiment> {
         self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
+    }
+
+    /// The last record of the shown run, by the wall clock.
+    pub(crate) fn last_realtime_us(&self) -> u64 {
+        self.run().map_or(0, Run::last_realtime_us)
     }
 
     /// The last record of the shown run, by the monotonic clock.
@@ -305,10 +313,15 @@ impl State {
         self.run().map_or(0, |run| run.realtime_at(us))
     }
 
+    /// Formats a time of day in the zone of the screen.
+    pub(crate) fn time_of_day(&self, realtime_us: u64) -> String {
+        self.options.zone.time_of_day(realtime_us)
+    }
+
     /// Returns a moment as it can be typed: the time of day, and the time since the run began.
     pub(crate) fn moment_words(&self, us: u64) -> String {
         let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);
-        format!("{}, +{}", format::time_of_day(self.realtime_at(us)), format::clock(since))
+        format!("{}, +{}", self.time_of_day(self.realtime_at(us)), format::clock(since))
     }
 
     fn refresh(&mut self, now: Now) {
@@ -324,7 +337,7 @@ impl State {
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
         if self.caught_up && before.is_some_and(|before| before != id) {
-            let began = format::time_of_day(began_us);
+            let began = self.time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
         self.stay(id, now);

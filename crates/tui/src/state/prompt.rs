@@ -40,6 +40,8 @@ pub(crate) enum Purpose {
     Filter,
     /// A filter of runs by host.
     Hosts,
+    /// A search in the help.
+    Help,
     /// A value of the setting with this name.
     Value(String),
     /// The plan of an experiment.
@@ -63,6 +65,7 @@ impl Purpose {
         match self {
             Self::Filter => "filter",
             Self::Hosts => "hosts",
+            Self::Help => "help",
             Self::Value(_) => "value",
             Self::Experiment => "experiment",
             Self::Moment => "moment",
@@ -108,6 +111,11 @@ impl State {
     /// Opens the prompt for a filter of hosts.
     pub(super) fn type_hosts(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
+    }
+
+    /// Opens the prompt for a search in the help.
+    pub(super) fn type_help_search(&mut self) {
+        self.prompt = Some(Prompt::new(Purpose::Help, self.help_search.clone()));
     }
 
     /// Opens the prompt for a moment.
@@ -259,6 +267,10 @@ impl State {
         match &prompt.purpose {
             Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),
             Purpose::Hosts => prompt.text().clone_into(&mut self.runs.filter),
+            Purpose::Help => {
+                prompt.text().clone_into(&mut self.help_search);
+                self.screen = Screen::Help { offset: 0 };
+            }
             Purpose::Palette { .. } => {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
@@ -271,6 +283,7 @@ impl State {
         match prompt.purpose {
             Purpose::Filter => self.clients.filter.clear(),
             Purpose::Hosts => self.runs.filter.clear(),
+            Purpose::Help => self.help_search.clear(),
             _ => {}
         }
     }
@@ -281,7 +294,7 @@ impl State {
     /// With what can be typed instead.
     fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Result<Vec<Effect>, String> {
         match &prompt.purpose {
-            Purpose::Filter | Purpose::Hosts => {}
+            Purpose::Filter | Purpose::Hosts | Purpose::Help => {}
             Purpose::Value(name) => self.stage_text(name, prompt.text())?,
             Purpose::Experiment => {
                 let command = Command::Experiment(prompt.text().to_owned());

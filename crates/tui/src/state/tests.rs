@@ -179,7 +179,7 @@ fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
     stage.want(Intent::Window(Direction::Down));
     assert_eq!(n(&stage), 5 * 4998);
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("FROZEN at 00:12") && screen.contains("latency, ms, 5 s"), "{screen}");
+    assert!(screen.contains("FROZEN at +00:12") && screen.contains("latency, ms, 5 s"), "{screen}");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     stage.want(Intent::Seek(SeekTarget::PreviousMark));
     stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("FROZEN at 00:10"), "{screen}");
+    assert!(screen.contains("FROZEN at +00:10"), "{screen}");
     assert!(
         screen.contains("offered 5000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
         "{screen}"
@@ -201,7 +201,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9,996 in 2 s"), "{screen}");
     assert_eq!(stage.state.figures().unwrap().handshakes.full, 1_000);
     stage.want(Intent::Seek(SeekTarget::NextMark));
-    assert!(stage.screen(160, 48).contains("FROZEN at 00:12"), "the column that begins with the change");
+    assert!(stage.screen(160, 48).contains("FROZEN at +00:12"), "the column that begins with the change");
     stage.want(Intent::Back);
     assert!(stage.screen(160, 48).contains("LIVE 00:20"));
 }
@@ -211,10 +211,10 @@ fn seeking_stays_between_the_start_and_the_moment_of_freezing() {
     let mut stage = TestDashboard::live(options(), 10);
     stage.screen(80, 24);
     (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
-    assert!(stage.screen(80, 24).contains("FROZEN at 00:00"));
+    assert!(stage.screen(80, 24).contains("FROZEN at +00:00"));
     stage.pass(5);
     (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(1)))));
-    assert!(stage.screen(80, 24).contains("FROZEN at 00:10"));
+    assert!(stage.screen(80, 24).contains("FROZEN at +00:10"));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn the_worst_latency_is_found() {
     stage.screen(160, 48);
     stage.want(Intent::Seek(SeekTarget::Worst));
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("FROZEN at 00:11") && screen.contains("max 266 ms"), "{screen}");
+    assert!(screen.contains("FROZEN at +00:11") && screen.contains("max 266 ms"), "{screen}");
 }
 
 #[test]
@@ -394,6 +394,18 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
     press(&mut stage, "\x1b:keepal\n");
     assert_eq!(stage.state.screen, Screen::Tuning);
     assert_eq!(stage.state.settings()[stage.state.tuning.selected].name, "load.keepalive");
+    for (word, meaning) in [("histogram", "heat map"), ("pause", "freeze the view"), ("exit", "quit")] {
+        press(&mut stage, &format!("\x1b:{word}"));
+        let screen = stage.screen(120, 40);
+        assert!(screen.lines().any(|line| line.contains(&format!("▶{meaning}"))), "{word}: {screen}");
+    }
+    press(&mut stage, "\x1b:load.resume");
+    assert!(
+        stage
+            .screen(120, 40)
+            .lines()
+            .any(|line| line.contains("▶setting load.resume") && line.contains("80%"))
+    );
     press(&mut stage, "\x1b:client 2001\n");
     assert!(matches!(stage.state.screen, Screen::Client(id) if id.to_string().starts_with("2001")));
     press(&mut stage, "\x1b:qqqqqq");
@@ -498,7 +510,7 @@ proptest! {
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }
             if let Screen::Help { offset } = stage.state.screen {
-                prop_assert!(offset < crate::view::help::lines(&stage.state));
+                prop_assert!(offset <= crate::view::help::offset_max(&stage.state));
             }
         }
     }

@@ -37,6 +37,7 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let name = match &prompt.purpose {
         Purpose::Filter => "filter clients: ".to_owned(),
         Purpose::Hosts => "filter hosts: ".to_owned(),
+        Purpose::Help => "search the help: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
         Purpose::Experiment => "A/B: ".to_owned(),
         Purpose::Moment => "go to: ".to_owned(),
@@ -114,7 +115,7 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             let allowed = setting.allowed(state.info(name)).unwrap_or_default();
             Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
         }
-        Purpose::Experiment => Ok(String::new()),
+        Purpose::Experiment | Purpose::Help => Ok(String::new()),
         Purpose::Moment if text.is_empty() => {
             Ok("13:05:20, +01:20 or +5m into the run, -30s before its end, mark:2".to_owned())
         }

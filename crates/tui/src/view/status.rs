@@ -68,10 +68,10 @@ pub(super) fn badge(state: &State) -> (String, Style) {
         ViewStatus::Live => (format!("LIVE {time}"), theme.good()),
         ViewStatus::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.critical()),
         ViewStatus::Frozen(seconds) => {
-            (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
+            (format!("FROZEN at +{time} for {}", format::clock(seconds)), theme.notice())
         }
-        ViewStatus::Playing => (format!("PLAYING {time}"), theme.good()),
-        ViewStatus::Paused => (format!("PAUSED at {time}"), theme.notice()),
+        ViewStatus::Playing => (format!("PLAYING +{time}"), theme.good()),
+        ViewStatus::Paused => (format!("PAUSED at +{time}"), theme.notice()),
         ViewStatus::Ended => (format!("ENDED {time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))

@@ -174,7 +174,7 @@ fn changes(state: &State, area: Rect) -> Vec<Line<'static>> {
     });
     let mut lines = vec![heading(theme, &["changes"], &undo, area.width)];
     lines.extend(changes.iter().map(|change| {
-        let time = format::time_of_day(change.realtime_us);
+        let time = state.time_of_day(change.realtime_us);
         let by = change.by.to_string();
         let room = cells.saturating_sub(time.len() + by.len() + 3);
         let text = format!("{} {} > {}", change.name, change.before, change.after);

@@ -170,13 +170,13 @@ impl State {
     pub(crate) fn typed_moment(&self, text: &str) -> Result<u64, String> {
         let run = self.run().ok_or("there is no run yet")?;
         let moment: Moment = text.trim().parse().map_err(|error: ParseMomentError| error.to_string())?;
-        let us = moment.mono_us(run)?;
+        let us = moment.in_zone(self.options.zone.ahead_s(run.last_realtime_us())).mono_us(run)?;
         let (from_us, until_us) = (run.began_us(), run.last_us());
         // A shown time has no fraction of its second.
         if us + 1_000_000 > from_us && us < until_us + 1_000_000 {
             return Ok(us.clamp(from_us, until_us));
         }
-        let time = |us| format::time_of_day(run.realtime_at(us));
+        let time = |us| self.time_of_day(run.realtime_at(us));
         let length = format::clock((until_us - from_us) / 1_000_000);
         Err(format!(
             "{} is outside the run: it goes from {} to {}, +00:00 to +{length}",
