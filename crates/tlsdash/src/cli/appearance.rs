@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tui::{Colours, Glyphs, Keymap, Scheme};
+use tui::{AlertNotify, Colours, Glyphs, Keymap, Scheme};
 
 use super::value::{Expected, Parsed};
 use super::{Flags, ProxyOptions, usage, without_flags};
@@ -27,6 +27,26 @@ pub(crate) struct AppearanceOptions {
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
+    /// Tell by the terminal that an alert fires: off, bell, or desktop for a notification (OSC 9 or 777)
+    #[arg(long, value_name = "HOW", default_value = "off")]
+    alert_notify: Parsed<Notify>,
+}
+
+/// How the terminal tells that an alert fires.
+#[derive(Clone, Copy, Debug)]
+struct Notify(AlertNotify);
+
+impl FromStr for Notify {
+    type Err = Expected;
+
+    fn from_str(name: &str) -> Result<Self, Expected> {
+        Ok(Self(match name {
+            "off" => AlertNotify::Off,
+            "bell" => AlertNotify::Bell,
+            "desktop" => AlertNotify::desktop(),
+            _ => return Err(Expected("off, bell or desktop")),
+        }))
+    }
 }
 
 impl Default for AppearanceOptions {
@@ -66,6 +86,7 @@ pub(crate) struct Appearance {
     scheme: Scheme,
     keymap: Keymap,
     mouse: bool,
+    alert_notify: AlertNotify,
 }
 
 impl Appearance {
@@ -84,6 +105,7 @@ impl Appearance {
             scheme,
             keymap: Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?,
             mouse: !options.no_mouse,
+            alert_notify: options.alert_notify.0,
         })
     }
 
@@ -105,6 +127,7 @@ impl Appearance {
         }
         options.keymap = self.keymap.clone();
         options.mouse = self.mouse;
+        options.alert_notify = self.alert_notify;
     }
 }
 

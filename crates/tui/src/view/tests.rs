@@ -1,6 +1,7 @@
 //! Screens as they look, without colours.
 
 mod accounts;
+mod alerts;
 mod messages;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
