@@ -86,7 +86,7 @@ fn what_is_no_alert_is_refused_before_the_run_begins() {
         (vec!["demo", "--headless", "--alert", "response.p99 > 5"], "write 'response.p99 > 5ms'"),
         (vec!["demo", "--headless", "--alert", "observed.cpu_s > 5s"], "the run has no observed process"),
         ([&["demo", "--headless"], &many[..]].concat(), "33 alerts; a run has at most 32"),
-        (vec!["--config", config], "line 2: alert: errors > 5ms: errors > 5ms: errors is a number"),
+        (vec!["--config", config], "line 2: alert: errors > 5ms: errors is a number"),
     ] {
         let output = run(at, &args);
         let said = stderr(&output);

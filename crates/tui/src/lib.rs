@@ -36,7 +36,7 @@ mod testing;
 
 pub use channel::{Inbox, InboxClosed, Sender, channel};
 pub use input::keymap::{Keymap, KeymapError};
-pub use options::{Ended, Event, Exit, Opening, Options, TuiError};
+pub use options::{AlertNotify, Ended, Event, Exit, Opening, Options, TuiError};
 pub use plain::run_plain;
 pub use run::run;
 pub use state::{ParseSpeedError, Speed};

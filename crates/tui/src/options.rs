@@ -34,6 +34,8 @@ pub struct Options {
     pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
     pub opening: Option<Opening>,
+    /// How a person is told that an alert fires.
+    pub alert_notify: AlertNotify,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
@@ -55,8 +57,33 @@ impl Options {
             zone: Zone::default(),
             settings: Vec::new(),
             opening: None,
+            alert_notify: AlertNotify::Off,
             frames_per_second_max: 4,
         }
+    }
+}
+
+/// How a person who looks elsewhere is told that an alert fires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlertNotify {
+    /// Not at all: the screen shows it.
+    #[default]
+    Off,
+    /// By the terminal's bell.
+    Bell,
+    /// By a desktop notification, as iTerm2, WezTerm, kitty, Ghostty and Windows Terminal understand it.
+    Osc9,
+    /// By a desktop notification, as foot, urxvt, Ghostty and terminals of VTE understand it.
+    Osc777,
+}
+
+impl AlertNotify {
+    /// The notification that the terminal of this environment understands.
+    pub fn desktop() -> Self {
+        let term = std::env::var("TERM").unwrap_or_default();
+        let is_osc_777 =
+            term.starts_with("foot") || term.starts_with("rxvt") || std::env::var_os("VTE_VERSION").is_some();
+        if is_osc_777 { Self::Osc777 } else { Self::Osc9 }
     }
 }
 

@@ -195,6 +195,7 @@ impl Dashboard {
                     self.apply(Action::Done(Level::Warning, what))?;
                 }
                 Effect::Copy(text) => self.terminal.copy(text)?,
+                Effect::Notify(text) => self.terminal.notify(self.state.options.alert_notify, &text)?,
                 Effect::Export(view) => {
                     let (level, what) = match view.write() {
                         Ok(what) => (Level::Notice, what),

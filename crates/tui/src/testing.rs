@@ -39,6 +39,7 @@ pub(crate) fn options() -> Options {
         zone: crate::zone::Zone::default(),
         settings: infos(),
         opening: None,
+        alert_notify: crate::options::AlertNotify::Off,
         frames_per_second_max: 4,
     }
 }
@@ -109,9 +110,15 @@ impl TestDashboard {
     }
 
     pub(crate) fn read(&mut self, records: Vec<Record>) {
+        self.act_on(records);
+    }
+
+    /// The same, with what the caller has to do.
+    pub(crate) fn act_on(&mut self, records: Vec<Record>) -> Vec<Effect> {
         let batch: Batch = Synthetic::live(records);
-        self.act(Action::Update(Update::Batch(batch)));
+        let effects = self.act(Action::Update(Update::Batch(batch)));
         self.state.prepare(self.now());
+        effects
     }
 
     pub(crate) fn act(&mut self, action: Action) -> Vec<Effect> {

@@ -2,8 +2,8 @@
 
 use experiment::ComparableFigure;
 use serde::Serialize;
-use telemetry::Setting;
 use telemetry::model::Run;
+use telemetry::{Alerts, Setting};
 
 use crate::report::Report;
 
@@ -16,6 +16,11 @@ const OWN: [&str; 6] =
 /// The parts of the environment that make figures differ.
 const ENVIRONMENT: [&str; 6] =
     ["tlsdash", "processor", "frequency set by", "memory", "kernel", "clock source"];
+
+/// True for a setting that does not tell runs apart.
+fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || Alerts::is_setting(name)
+}
 
 /// A setting's name, its value in the first run, and in the second.
 #[derive(Clone, Debug, Serialize)]
@@ -49,8 +54,7 @@ fn changed_during(run: &Run) -> Option<String> {
     }
     let before = &run.began()?.settings;
     let differs = |now: &&Setting| {
-        let is_own = OWN.contains(&&*now.name);
-        !is_own && before.iter().any(|then| then.name == now.name && then.value != now.value)
+        !is_own(&now.name) && before.iter().any(|then| then.name == now.name && then.value != now.value)
     };
     run.settings().iter().find(differs).map(|setting| setting.name.clone())
 }
@@ -66,7 +70,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     names.dedup();
     let both = names.into_iter().map(|name| Difference(name.to_owned(), value(a, name), value(b, name)));
     // A certificate made for each run differs in its dates; its kind is in the run's first record.
-    let is_listed = |name: &str| !OWN.contains(&name) && !name.starts_with("proxy.certificate");
+    let is_listed = |name: &str| !is_own(name) && !name.starts_with("proxy.certificate");
     let mut all: Vec<_> = both.filter(|Difference(name, a, b)| is_listed(name) && a != b).collect();
     let kind = |run: &Run| run.began().map(|began| began.certificate.clone()).unwrap_or_default();
     if kind(a) != kind(b) {

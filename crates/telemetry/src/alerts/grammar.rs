@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::figures::{Condition, ConditionError, Figure, FigureSide, WrongUnit};
+use crate::figures::{Condition, ConditionError, Figure, FigureSide, UnknownFigure, WrongUnit};
 
 /// The window of an alert that names none.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -23,56 +23,43 @@ pub struct Alert {
     window: Duration,
 }
 
-/// Why a text is no alert, or no alert for this run.
+/// Why a text is no alert, or no alert for this run. Places count characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlertError {
-    /// The condition cannot be read.
-    #[error("{0}; an alert is FIGURE > VALUE [for TIME] [over WINDOW]")]
-    Condition(ConditionError),
-    /// The operator is missing.
-    #[error(
-        "{text:?}: expected <, <=, >, >=, == or != at character {character}, as in 'response.p99 > 5ms for 30s'"
-    )]
-    NoOperator {
-        /// The alert.
-        text: String,
-        /// Where the operator should be, from 1.
-        character: usize,
-    },
+    /// The operator is missing at this place.
+    #[error("expected <, <=, >, >=, == or != at character {0}, as in 'response.p99 > 5ms for 30s'")]
+    NoOperator(usize),
+    /// There is no such figure.
+    #[error(transparent)]
+    Unknown(UnknownFigure),
+    /// The value at this place cannot be read.
+    #[error("expected a number, or a value such as 5ms, 90%, 100/s or 1MB, at character {0}")]
+    Value(usize),
     /// A time is missing or cannot be read.
-    #[error("{text:?}: expected {expected} after '{word}' at character {character}")]
+    #[error("expected {expected} after '{word}' at character {character}")]
     Clause {
-        /// The alert.
-        text: String,
         /// `for` or `over`.
         word: &'static str,
-        /// Where the word is, from 1.
+        /// Where the word is.
         character: usize,
         /// What may follow.
         expected: &'static str,
     },
-    /// A clause occurs twice.
-    #[error("{text:?}: a second '{word}' at character {character}")]
-    Twice {
-        /// The alert.
-        text: String,
-        /// `for` or `over`.
-        word: &'static str,
-        /// Where the word is, from 1.
-        character: usize,
-    },
+    /// A clause occurs a second time at this place.
+    #[error("a second '{0}' at character {1}")]
+    Twice(&'static str, usize),
     /// The text is too long.
-    #[error("an alert of {0} characters; at most {CHARS_MAX} are allowed")]
+    #[error("it has {0} characters; at most {CHARS_MAX} are allowed")]
     TooLong(usize),
     /// The value has another unit than the figure.
-    #[error("{0}: {1}")]
-    Unit(String, WrongUnit),
+    #[error(transparent)]
+    Unit(WrongUnit),
     /// The figure is of the whole run only.
-    #[error("{0}: {1} is a figure of a whole run and has no value over a window")]
-    WholeRun(String, String),
+    #[error("{0} is a figure of a whole run and has no value over a window")]
+    WholeRun(String),
     /// The run lacks what the figure is of.
-    #[error("{0}: the run has no {1}")]
-    Absent(String, FigureSide),
+    #[error("the run has no {0}")]
+    Absent(FigureSide),
 }
 
 impl Alert {
@@ -97,12 +84,12 @@ impl Alert {
     /// With what the run lacks, or what to write.
     pub fn resolve(&self, is_there: impl Fn(FigureSide) -> bool) -> Result<(Figure, f64), AlertError> {
         let figure = self.condition.figure().first_of(is_there);
-        let figure = figure.map_err(|side| AlertError::Absent(self.text.clone(), side))?;
+        let figure = figure.map_err(AlertError::Absent)?;
         if !figure.has_windows() {
-            return Err(AlertError::WholeRun(self.text.clone(), figure.name()));
+            return Err(AlertError::WholeRun(figure.name()));
         }
-        let limit = self.condition.limit_of(figure);
-        Ok((figure, limit.map_err(|error| AlertError::Unit(self.text.clone(), error))?))
+        let limit = self.condition.limit_of(figure).map_err(AlertError::Unit)?;
+        Ok((figure, limit))
     }
 }
 
@@ -133,12 +120,12 @@ impl FromStr for Alert {
             };
             let (word, character) = (clause.word, text[..clause.at].chars().count() + 1);
             if slot.is_some() {
-                return Err(AlertError::Twice { text, word, character });
+                return Err(AlertError::Twice(word, character));
             }
             let time = humantime::parse_duration(text[clause.at + word.len()..until].trim()).ok();
             let time = time.filter(|time| (bounds.0..=bounds.1).contains(time));
             let Some(time) = time else {
-                return Err(AlertError::Clause { text, word, character, expected });
+                return Err(AlertError::Clause { word, character, expected });
             };
             *slot = Some(time);
         }
@@ -168,12 +155,20 @@ fn clauses(text: &str) -> Vec<Clause> {
 
 /// Reads the condition, which ends at a byte of the text.
 fn condition(text: &str, end: usize) -> Result<Condition, AlertError> {
-    text[..end].trim().parse().map_err(|error| match error {
+    let text = text[..end].trim_end();
+    let character = |byte: usize| text[..byte].chars().count() + 1;
+    text.parse().map_err(|error| match error {
         ConditionError::NoOperator(_) => {
-            let name = text[..end].split_whitespace().next().unwrap_or_default();
-            let character = if name.is_empty() { 1 } else { name.chars().count() + 2 };
-            AlertError::NoOperator { text: text.to_owned(), character }
+            let name = text.split_whitespace().next().unwrap_or_default();
+            let rest = text[name.len()..].trim_start();
+            AlertError::NoOperator(character(text.len() - rest.len()))
         }
-        error @ (ConditionError::Unknown(..) | ConditionError::Value(_)) => AlertError::Condition(error),
+        ConditionError::Unknown(_, error) => AlertError::Unknown(error),
+        ConditionError::Value(_) => {
+            let signs = ['<', '>', '=', '!'];
+            let value =
+                text.trim_start_matches(|c| !signs.contains(&c)).trim_start_matches(signs).trim_start();
+            AlertError::Value(character(text.len() - value.len()))
+        }
     })
 }

@@ -57,9 +57,9 @@ pub enum AlertsError {
     /// There are too many.
     #[error("{0} alerts; a run has at most {ALERTS_MAX}")]
     TooMany(usize),
-    /// One is not possible.
-    #[error(transparent)]
-    Alert(#[from] AlertError),
+    /// This one is not possible.
+    #[error("{0}: {1}")]
+    Alert(String, AlertError),
 }
 
 impl Alerts {
@@ -71,7 +71,10 @@ impl Alerts {
         if alerts.len() > ALERTS_MAX {
             return Err(AlertsError::TooMany(alerts.len()));
         }
-        let watched = alerts.iter().map(|alert| Watched::new(alert.clone(), &sides).map(Some));
+        let watched = alerts.iter().map(|alert| {
+            let watched = Watched::new(alert.clone(), &sides);
+            watched.map(Some).map_err(|error| AlertsError::Alert(alert.to_string(), error))
+        });
         let mut slots = watched.collect::<Result<Vec<_>, _>>()?;
         slots.resize_with((alerts.len() + spare).min(ALERTS_MAX), || None);
         Ok(Self { slots, sides, proxy: Counters::default() })

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tui::{Colours, Glyphs, Keymap, Scheme, Zone};
+use tui::{AlertNotify, Colours, Glyphs, Keymap, Scheme, Zone};
 
 use super::value::{Expected, Parsed};
 use super::{Flags, ProxyOptions, usage, without_flags};
@@ -30,6 +30,26 @@ pub(crate) struct AppearanceOptions {
     /// Show times in UTC, not in the zone of TZ or of this machine
     #[arg(long)]
     pub(crate) utc: bool,
+    /// Tell by the terminal that an alert fires: off, bell, or desktop for a notification (OSC 9 or 777)
+    #[arg(long, value_name = "HOW", default_value = "off")]
+    alert_notify: Parsed<Notify>,
+}
+
+/// How the terminal tells that an alert fires.
+#[derive(Clone, Copy, Debug)]
+struct Notify(AlertNotify);
+
+impl FromStr for Notify {
+    type Err = Expected;
+
+    fn from_str(name: &str) -> Result<Self, Expected> {
+        Ok(Self(match name {
+            "off" => AlertNotify::Off,
+            "bell" => AlertNotify::Bell,
+            "desktop" => AlertNotify::desktop(),
+            _ => return Err(Expected("off, bell or desktop")),
+        }))
+    }
 }
 
 impl Default for AppearanceOptions {
@@ -70,6 +90,7 @@ pub(crate) struct Appearance {
     keymap: Keymap,
     mouse: bool,
     zone: Zone,
+    alert_notify: AlertNotify,
 }
 
 impl Appearance {
@@ -89,6 +110,7 @@ impl Appearance {
             keymap: Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?,
             mouse: !options.no_mouse,
             zone: if options.utc { Zone::default() } else { Zone::local() },
+            alert_notify: options.alert_notify.0,
         })
     }
 
@@ -111,6 +133,7 @@ impl Appearance {
         options.keymap = self.keymap.clone();
         options.mouse = self.mouse;
         options.zone = self.zone.clone();
+        options.alert_notify = self.alert_notify;
     }
 }
 

@@ -90,6 +90,8 @@ pub(crate) enum Effect {
     Send(Command),
     /// Copy a text to the clipboard.
     Copy(String),
+    /// Tell a person who looks elsewhere that an alert fires.
+    Notify(String),
     /// Write the view to files.
     Export(Box<Export>),
     /// Suspend the process until it is continued.

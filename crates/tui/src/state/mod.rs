@@ -1,6 +1,7 @@
 //! The dashboard's state and how events change it. No clock, no I/O.
 
 mod action;
+mod alerts;
 mod client_list;
 mod completion;
 mod control;

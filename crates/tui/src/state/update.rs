@@ -25,8 +25,9 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
         Action::Type(key) => typed(state, key, now),
         Action::Point(event) => super::mouse::point(state, event, now),
         Action::Update(news) => {
+            let notification = super::alerts::notification(state, &news);
             take_in(state, news, now);
-            vec![Effect::Draw(Urgency::Soon)]
+            std::iter::once(Effect::Draw(Urgency::Soon)).chain(notification).collect()
         }
         Action::History(news) => {
             let is_news = state.take_history(news, now);

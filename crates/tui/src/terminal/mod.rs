@@ -1,10 +1,11 @@
 //! Takes over the terminal, and restores it in every case.
 
+mod notify;
 pub(crate) mod offscreen;
 mod output;
 pub(crate) mod pace;
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::panic::{self, PanicHookInfo};
 use std::sync::mpsc::SyncSender;
@@ -26,7 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::channel::Message;
-use crate::options::TuiError;
+use crate::options::{AlertNotify, TuiError};
 use output::{Output, Progress};
 
 /// How long a thread that panics or ends the program waits for a frame in progress. A terminal that reads
@@ -153,6 +154,15 @@ impl Terminal {
     pub(crate) fn copy(&mut self, text: String) -> Result<(), TuiError> {
         self.check()?;
         execute!(self.drawing.backend_mut(), CopyToClipboard::to_clipboard_from(text)).map_err(TuiError::Draw)
+    }
+
+    /// Rings the bell, or asks the terminal for a desktop notification, with the next frame.
+    ///
+    /// # Errors
+    /// Like [`Self::draw`].
+    pub(crate) fn notify(&mut self, how: AlertNotify, text: &str) -> Result<(), TuiError> {
+        let sequence = notify::sequence(how, text, std::env::var_os("TMUX").is_some());
+        self.drawing.backend_mut().write_all(sequence.as_bytes()).map_err(TuiError::Draw)
     }
 
     /// Returns the size of the terminal: columns and rows.

@@ -13,6 +13,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use telemetry::Percentile;
+use telemetry::figures::Statistic;
 
 use super::parts::{heading, put, quantile};
 use crate::format;
@@ -112,6 +113,16 @@ impl Column {
         }
     }
 
+    /// The statistic that alerts know it by.
+    fn statistic(self) -> Option<Statistic> {
+        match self {
+            Self::Quantile(at) => Some(Statistic::Percentile(Percentile::TABLE[at].q)),
+            Self::Max => Some(Statistic::Max),
+            Self::Samples => Some(Statistic::Count),
+            Self::Bounds | Self::Change | Self::Rate => None,
+        }
+    }
+
     fn cell(self, theme: Theme, row: &LatencyRow) -> Span<'static> {
         let cells = usize::from(self.cells());
         let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
@@ -181,7 +192,9 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     let mut lines = vec![heading(theme, &titles.each_ref().map(String::as_str), &names, table.width)];
     lines.extend(figures.latencies.iter().take(usize::from(area.height) - 1).map(|row| {
         let mut spans = name(theme, row, usize::from(name_cells));
-        spans.extend(columns.iter().map(|column| column.cell(theme, row)));
+        spans.extend(columns.iter().map(|column| {
+            super::alerts::mark(theme, figures, row, column.statistic(), column.cell(theme, row))
+        }));
         Line::from(spans)
     }));
     put(frame, table, &lines);

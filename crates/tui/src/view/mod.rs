@@ -1,5 +1,6 @@
 //! The screen: layout and formatting of the state.
 
+mod alerts;
 pub(crate) mod client;
 mod clients;
 mod dock;

@@ -87,7 +87,9 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let setup = figures.map_or("", |figures| &figures.setup);
     let (badge, badge_style) = badge(state);
     let (recording, recording_style) = recording(state);
-    let room = usize::from(width).saturating_sub(format::width(&badge) + format::width(&recording) + 9);
+    let (alerts, alerts_style) = super::alerts::badge(state);
+    let badges = [&badge, &recording, &alerts].map(|text| format::width(text)).iter().sum::<usize>();
+    let room = usize::from(width).saturating_sub(badges + 9);
     // The writer chooses the contents of a run, but not its own identity.
     let account = match &*state.account() {
         "" => String::new(),
@@ -116,6 +118,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
         Span::styled(extra, theme.quiet()),
         Span::raw(" ".repeat(fill + 1)),
         Span::styled(recording, recording_style),
+        Span::styled(alerts, alerts_style),
         Span::styled(badge, badge_style),
     ])
 }

@@ -1,6 +1,7 @@
 //! Screens as they look, without colours.
 
 mod accounts;
+mod alerts;
 mod messages;
 mod plots;
 

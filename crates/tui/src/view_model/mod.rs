@@ -2,6 +2,7 @@
 //!
 //! The view only lays out and formats it. A frozen view keeps its view model while the model goes on.
 
+mod alerts;
 mod baseline;
 mod classes;
 mod client_detail;
@@ -23,6 +24,7 @@ mod sparkline;
 use telemetry::model::{LogLine, MetricSeries, Run};
 use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
 
+pub(crate) use alerts::FiringAlert;
 pub(crate) use baseline::Baseline;
 pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
 pub(crate) use client_detail::ClientDetail;
@@ -95,7 +97,9 @@ pub(crate) struct ViewModel {
     pub(crate) cpu: Vec<(&'static str, f64)>,
     /// What the process used at its last reading, when known.
     pub(crate) host: Option<HostRecord>,
-    /// What cannot be trusted or overlooked, the worst first.
+    /// Alerts that fire at the moment, the latest first.
+    pub(crate) alerts: Vec<FiringAlert>,
+    /// What cannot be trusted or overlooked: alerts, then the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
     pub(crate) clients_span: Span,
@@ -126,6 +130,7 @@ impl ViewModel {
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
         }
+        let alerts = alerts::at(run, us);
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
             if is_latest { run.proxy_open() } else { open_then() }
@@ -153,7 +158,12 @@ impl ViewModel {
             proxy: proxy_totals.as_ref().zip(proxy.as_ref()).map(proxy_figures),
             load: load_figures,
             handshakes,
-            warnings: health::warnings(run, &health, span),
+            warnings: alerts
+                .iter()
+                .map(FiringAlert::warning)
+                .chain(health::warnings(run, &health, span))
+                .collect(),
+            alerts,
             health,
             cpu: cpu_until(run, us),
             host: run.host_at(us).cloned(),

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use telemetry::{
-    Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId, ConnectionRecord, Counters,
-    CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, MarkRecord, Metric,
-    Outcome, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting,
-    SettingRecord, Sketch, Stamp, Update, Value,
+    AlertRecord, AlertState, Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId,
+    ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency,
+    LoadRecord, MarkRecord, Metric, Outcome, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId,
+    RunRecord, Setting, SettingRecord, Sketch, Stamp, Update, Value,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -169,6 +169,25 @@ impl Synthetic {
     #[allow(dead_code, reason = "not every user of this file leaves marks")]
     pub fn mark(&mut self, number: u64) -> Record {
         self.record(0, Body::Mark(MarkRecord { number, text: String::new() }))
+    }
+
+    /// An alert on p99 of responses fires, or no longer does.
+    #[allow(dead_code, reason = "not every user of this file has alerts")]
+    pub fn alert(&mut self, number: u64, state: AlertState) -> Record {
+        let alert = AlertRecord {
+            number,
+            state,
+            condition: "response.p99 > 5ms for 30s".into(),
+            figure: "load.response.p99".into(),
+            operator: ">".into(),
+            limit: 5_000.0,
+            value: 7_210.0,
+            worst: 9_204.0,
+            hold_us: 30 * SECOND_US,
+            window_us: 10 * SECOND_US,
+            firing_us: if state == AlertState::Fired { 0 } else { 72 * SECOND_US },
+        };
+        self.record(0, Body::Alert(Box::new(alert)))
     }
 
     fn fails_now(&self) -> bool {

@@ -1,0 +1,36 @@
+//! Signs of the alerts that fire: a badge, and a mark on the figures concerned. The banner is the first of the warnings.
+
+use ratatui::style::Style;
+use ratatui::text::Span;
+use telemetry::figures::Statistic;
+
+use crate::format;
+use crate::state::State;
+use crate::theme::Theme;
+use crate::view_model::{LatencyRow, ViewModel};
+
+/// Returns the number of alerts that fire; empty if none does.
+pub(super) fn badge(state: &State) -> (String, Style) {
+    let text = match state.figures().map_or(0, |figures| figures.alerts.len()) {
+        0 => String::new(),
+        1 => "[ALERT] ".to_owned(),
+        n => format!("[{n} ALERTS] "),
+    };
+    (text, state.theme.warning())
+}
+
+/// Marks the cell of a statistic that an alert is about.
+pub(super) fn mark(
+    theme: Theme,
+    figures: &ViewModel,
+    row: &LatencyRow,
+    statistic: Option<Statistic>,
+    cell: Span<'static>,
+) -> Span<'static> {
+    let is_about = |statistic| figures.alerts.iter().any(|alert| alert.is_about(row.class, statistic));
+    if !statistic.is_some_and(is_about) {
+        return cell;
+    }
+    let cells = format::width(&cell.content).saturating_sub(1);
+    Span::styled(format!("{:>cells$}!", cell.content.trim()), theme.warning())
+}

@@ -1,0 +1,80 @@
+//! Alerts on the screen.
+
+use insta::assert_snapshot;
+use telemetry::AlertState;
+
+use crate::options::{AlertNotify, Options};
+use crate::state::{Effect, Intent, SeekTarget};
+use crate::testing::{TestDashboard, options};
+
+fn read_alert(stage: &mut TestDashboard, number: u64, state: AlertState) {
+    let record = stage.run.alert(number, state);
+    stage.read(vec![record]);
+}
+
+fn with_alert(options: Options) -> TestDashboard {
+    let mut stage = TestDashboard::live(options, 9);
+    read_alert(&mut stage, 1, AlertState::Fired);
+    stage.pass(14);
+    stage
+}
+
+#[test]
+fn an_alert_has_a_badge_a_banner_a_mark_and_a_sign_on_its_figure() {
+    let mut stage = with_alert(options());
+    assert_snapshot!("alert_160x48", stage.screen(160, 48));
+    assert_snapshot!("alert_80x24", stage.screen(80, 24));
+    assert_snapshot!("alert_40x10", stage.screen(40, 10));
+    assert!(stage.screen(30, 5).contains("!1"));
+}
+
+#[test]
+fn several_alerts_are_counted_and_a_resolved_one_leaves_the_screen() {
+    let mut stage = with_alert(options());
+    read_alert(&mut stage, 2, AlertState::Fired);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("[2 ALERTS] ") && screen.contains("(+1 more)"), "{screen}");
+    for number in [1, 2] {
+        read_alert(&mut stage, number, AlertState::Resolved);
+    }
+    let screen = stage.screen(160, 48);
+    assert!(!screen.contains("ALERT"), "{screen}");
+    assert!(
+        screen.contains("alert resolved: response.p99 is 7.21 ms; worst 9.2 ms, firing for 72 s"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn an_earlier_moment_shows_the_alerts_that_fired_then() {
+    let mut stage = with_alert(options());
+    read_alert(&mut stage, 1, AlertState::Resolved);
+    stage.pass(5);
+    assert!(!stage.screen(160, 48).contains("[ALERT]"));
+    for target in [SeekTarget::PreviousMark, SeekTarget::PreviousInterval, SeekTarget::PreviousInterval] {
+        stage.want(Intent::Seek(target));
+    }
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("[ALERT]"), "{screen}");
+}
+
+#[test]
+fn an_alert_that_is_just_recorded_notifies_and_an_old_one_does_not() {
+    let notified = |how| {
+        let mut stage = TestDashboard::live(Options { alert_notify: how, ..options() }, 3);
+        let record = stage.run.alert(1, AlertState::Fired);
+        let resolved = stage.run.alert(1, AlertState::Resolved);
+        let mut effects = stage.act_on(vec![record]);
+        effects.extend(stage.act_on(vec![resolved]));
+        let texts = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Notify(text) => Some(text),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(notified(AlertNotify::Off), Vec::<String>::new());
+    assert_eq!(notified(AlertNotify::Bell), ["alert: response.p99 is 7.21 ms > 5 ms for 30 s (over 10 s)"]);
+    let mut reading = TestDashboard::empty(Options { alert_notify: AlertNotify::Bell, ..options() });
+    let records = vec![reading.run.start(), reading.run.alert(1, AlertState::Fired)];
+    assert!(!reading.act_on(records).iter().any(|effect| matches!(effect, Effect::Notify(_))));
+}

@@ -1,0 +1,48 @@
+//! The alerts that fire at a moment.
+
+use telemetry::LatencyClass;
+use telemetry::figures::{Figure, FigureName, Statistic};
+use telemetry::model::{AlertEpisode, Run};
+
+use super::Warning;
+use crate::format;
+
+/// An alert that fires.
+#[derive(Clone, Debug)]
+pub(crate) struct FiringAlert {
+    /// `None` if the figure is of a later version.
+    figure: Option<Figure>,
+    /// The alert, its value when it fired, and since when.
+    text: String,
+}
+
+impl FiringAlert {
+    /// Returns whether it is about a statistic of a class of latencies.
+    pub(crate) fn is_about(&self, class: LatencyClass, statistic: Statistic) -> bool {
+        self.figure == Some(Figure::Latency(class, statistic))
+    }
+
+    pub(super) fn warning(&self) -> Warning {
+        Warning(self.text.clone())
+    }
+}
+
+/// The alerts that fire at a moment, the latest first. A run that has ended has none.
+pub(super) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
+    if run.stopped().is_some() && us >= run.last_us() {
+        return Vec::new();
+    }
+    let firing = run.alerts().rev().filter(|episode| episode.is_firing_at(us));
+    firing.map(|episode| alert(episode, us)).collect()
+}
+
+fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
+    let record = &episode.fired;
+    let since = format::clock(us.saturating_sub(episode.fired_us) / 1_000_000);
+    let value = record.unit().show(record.value);
+    let name: Option<FigureName> = record.figure.parse().ok();
+    FiringAlert {
+        figure: name.and_then(|name| name.figures().next()),
+        text: format!("ALERT {}: firing for {since}, {value} at first", record.condition),
+    }
+}
