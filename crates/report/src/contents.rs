@@ -52,7 +52,7 @@ impl Report<'_> {
         };
         let events = self.events().into_iter().filter(|event| is_told(event.kind, &event.line.text));
         let rows =
-            events.map(|event| vec![event.label.clone(), short(event.after_s), event.line.text.clone()]);
+            events.map(|event| vec![event.label.clone(), fixed(event.after_s, 1), event.line.text.clone()]);
         Table::new("What changed", [Number("label"), Number("after, s"), Words("what")], rows)
     }
 
@@ -61,7 +61,7 @@ impl Report<'_> {
         let rows = self.events().into_iter().map(|event| {
             let warning = if event.line.level == Level::Warning { "warning: " } else { "" };
             let text = format!("{warning}{}", event.line.text);
-            vec![event.label, short(event.after_s), iso(event.line.realtime_us), text]
+            vec![event.label, fixed(event.after_s, 1), iso(event.line.realtime_us), text]
         });
         let columns = [Number("label"), Number("after, s"), Words("at"), Words("what")];
         Table::new("What happened", columns, rows)
@@ -254,7 +254,7 @@ impl Report<'_> {
         let columns = [
             Words("setting"),
             Words("value at the end"),
-            Words("at the beginning, if changed"),
+            Words("at first, if changed"),
             Words("a change acts"),
         ];
         Table::new("Settings", columns, rows)

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use telemetry::figures::Figure;
+use telemetry::model::Rates;
 use telemetry::{CpuGroup, LatencyClass, ProxyCounter};
 
 use crate::assert::AssertionOutcome;
@@ -76,7 +77,7 @@ impl Report<'_> {
         let thin = if estimate.is_thin { "; fewer than ten lay above it, so it is a guess" } else { "" };
         let note = if info.note.is_empty() { String::new() } else { format!(" ({})", info.note) };
         let sentence = format!(
-            "{how_many} of {} took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
+            "{how_many} of {} samples took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
             grouped(latency.histogram.count()),
             ms(estimate.ms),
             info.start,
@@ -90,31 +91,7 @@ impl Report<'_> {
     /// The rate that was achieved, of the one that was offered.
     fn rate_tile(&self) -> Option<Tile> {
         if let Some(load) = &self.summary.load {
-            let rates = load.rate_per_s;
-            let achieved = short(rates.achieved);
-            let (value, sentence) = match rates.wanted {
-                Some(wanted) => {
-                    let wanted_text = short(wanted);
-                    let share = percent(rates.achieved, wanted);
-                    let verdict = if rates.is_achieved {
-                        "the load kept its schedule"
-                    } else {
-                        "the offered rate was not achieved"
-                    };
-                    (
-                        format!("{achieved} of {wanted_text} /s"),
-                        format!(
-                            "{achieved} of {wanted_text} requests a second were answered ({share}): {verdict}."
-                        ),
-                    )
-                }
-                None => (
-                    format!("{achieved} /s"),
-                    format!(
-                        "{achieved} requests a second were answered, each connection sending its next one when the last was answered (closed loop)."
-                    ),
-                ),
-            };
+            let (value, sentence) = self.load_rate(load.rate_per_s);
             let names = ["load.rate.achieved", "load.requests.rate"];
             return Some(self.tile(&names, "Achieved rate".to_owned(), value, sentence));
         }
@@ -136,6 +113,25 @@ impl Report<'_> {
             format!("{} /s", short(rate)),
             sentence,
         ))
+    }
+
+    /// The rate of a load with its sentence.
+    fn load_rate(&self, rates: Rates) -> (String, String) {
+        let achieved = short(rates.achieved);
+        let Some(wanted) = rates.wanted else {
+            let sentence = format!(
+                "{achieved} requests a second were answered, each connection sending its next one when the last was answered (closed loop)."
+            );
+            return (format!("{achieved} /s"), sentence);
+        };
+        let verdict = match (rates.is_achieved, self.summary.ended) {
+            (false, _) => ": the offered rate was not achieved",
+            (true, true) => ": the load kept its schedule",
+            (true, false) => "; what was in flight when the records end is missing",
+        };
+        let (share, wanted) = (percent(rates.achieved, wanted), short(wanted));
+        let sentence = format!("{achieved} of {wanted} requests a second were answered ({share}){verdict}.");
+        (format!("{achieved} of {wanted} /s"), sentence)
     }
 
     fn failure_tile(&self) -> Option<Tile> {

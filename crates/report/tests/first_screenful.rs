@@ -47,6 +47,22 @@ fn every_form_opens_with_the_verdict() {
 }
 
 #[test]
+fn markdown_has_every_table_of_the_page() {
+    let (model, run) = model(&SyntheticRun { with_loss: true, ..SyntheticRun::default() });
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
+    let (html, markdown) = (report.html(), report.markdown());
+    let captions = html.split("<caption>").skip(1).map(|rest| rest.split('<').next().unwrap());
+    // What stands behind a plot is in CSV and JSON; a word is explained on the page.
+    let is_told = |caption: &&str| !caption.starts_with("The figures of ") && *caption != "Words";
+    let captions: Vec<&str> = captions.filter(is_told).collect();
+    assert!(captions.len() > 8, "{captions:?}");
+    for caption in captions {
+        let heading = caption.trim_end_matches(" in milliseconds");
+        assert!(markdown.contains(&format!("## {heading}\n")), "{caption}: {markdown}");
+    }
+}
+
+#[test]
 fn conditions_pass_or_fail_in_every_form() {
     let (model, run) = model(&SyntheticRun::default());
     let run = model.run(run).unwrap();
@@ -164,7 +180,8 @@ fn marks_of_merged_runs_keep_their_labels_apart() {
     let report = Report::new(&model, model.current().unwrap(), "file:x", String::new());
     let report = report.of_parts(described.collect());
     let (html, markdown, json) = (report.html(), report.markdown(), json(&report));
-    for part in ["| 1a | 2 | north: mark 1", "| 1b | 2 | south: mark 1", "- a: north: run 0000", "- b: south"]
+    for part in
+        ["| 1a | 2.0 | north: mark 1", "| 1b | 2.0 | south: mark 1", "- a: north: run 0000", "- b: south"]
     {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }

@@ -168,8 +168,8 @@ fn a_mark_has_one_number_in_the_list_the_plots_and_on_the_command_line() {
     let html = report.html();
     // The second mark is the fourth event of the run, and `@mark:2`.
     for row in [
-        ">1</td><td class=\"n\">2</td><td>2023-11-14T22:13:22.000Z</td><td>mark 1 before",
-        ">2</td><td class=\"n\">4</td><td>2023-11-14T22:13:24.000Z</td><td>mark 2 after",
+        ">1</td><td class=\"n\">2.0</td><td>2023-11-14T22:13:22.000Z</td><td>mark 1 before",
+        ">2</td><td class=\"n\">4.0</td><td>2023-11-14T22:13:24.000Z</td><td>mark 2 after",
     ] {
         assert!(html.contains(row), "{row}: {html}");
     }

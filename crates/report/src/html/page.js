@@ -10,7 +10,7 @@ document.addEventListener("toggle", stops, true);
 const tables = [...document.querySelectorAll(".sortable table")];
 const key = (row, at) => {
   const text = row.cells[at].textContent, number = parseFloat(text.replace(/[,<>]/g, ""));
-  return /^[-<>]? ?[\d,.]+( %)?$/.test(text) ? number : text === "–" ? -1 : text;
+  return /^[-<>]? ?[\d,]+(\.\d+)?( %)?$/.test(text) ? number : text === "–" ? -1 : text;
 };
 const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b
   : String(a).localeCompare(String(b), "en", { numeric: true });

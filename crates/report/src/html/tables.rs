@@ -5,7 +5,7 @@ use telemetry::Percentile;
 
 use super::scrolled;
 use crate::latency::{ClassLatency, PERCENTILES, by_weight};
-use crate::numbers::{grouped, ms};
+use crate::numbers::{grouped, ms, short};
 use crate::report::Report;
 use crate::table::{Column, Table};
 
@@ -110,10 +110,10 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {
                         @if quantile.is_thin {
-                            "(" (ms(quantile.ms)) ")"
+                            "(" (ms(quantile.ms)) span.hang { ")" }
                         } @else {
                             (ms(quantile.ms))
-                            @if let Some((low, high)) = quantile.interval_ms { br; span.dim { (ms(low)) "–" (ms(high)) } }
+                            @if let Some((low, high)) = quantile.interval_ms { br; span.dim { (short(low)) "–" (short(high)) } }
                         }
                     }
                 }
