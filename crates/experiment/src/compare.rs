@@ -86,6 +86,30 @@ pub fn blocks(run: &Run, metrics: &[ComparableFigure], block: Duration, discard:
     done
 }
 
+/// The same for given ranges of time, `CLOCK_MONOTONIC` in microseconds: what each contributes to each figure, or `None`
+/// if it is incomplete.
+pub fn blocks_between(
+    run: &Run,
+    metrics: &[ComparableFigure],
+    ranges: &[(u64, u64)],
+) -> Vec<Option<Vec<BlockValue>>> {
+    let observations = observations(run);
+    let mut block = Block::new(metrics);
+    let values = |&(from_us, until_us): &(u64, u64)| {
+        block.clear();
+        let first = observations.partition_point(|moment| moment.end_us <= from_us);
+        for moment in observations[first..].iter().take_while(|moment| moment.start_us < until_us) {
+            // Ticks jitter by milliseconds.
+            let slack_us = moment.span_us() / 10;
+            if moment.start_us + slack_us >= from_us && moment.end_us <= until_us + slack_us {
+                block.add(moment, metrics);
+            }
+        }
+        block.values(metrics)
+    };
+    ranges.iter().map(values).collect()
+}
+
 /// The intervals of both sides; those that end together are joined.
 fn observations(run: &Run) -> Vec<Observation<'_>> {
     let mut proxy = run.proxy().into_iter().flat_map(MetricSeries::intervals).peekable();

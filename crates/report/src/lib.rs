@@ -21,7 +21,9 @@ mod table;
 mod text;
 
 pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, junit};
-pub use compare::{CompareOptions, Comparison, NotComparable, comparison};
+pub use compare::{
+    CompareOptions, Comparison, ExperimentComparison, NoExperiment, NotComparable, comparison, experiments,
+};
 pub use figures::{FigureValue, Figures, csv, load_figures};
 pub use report::{APDEX_THRESHOLD, Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};

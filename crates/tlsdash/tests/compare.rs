@@ -80,6 +80,7 @@ fn what_cannot_be_compared_is_one_line() {
     let a = recorded(folder, "a.journal", &["--load", "rate=50,connections=2"]);
     for (args, code, expected) in [
         (vec![&*a, &*a], 2, "both are run"),
+        (vec![&*a], 2, "1 run without an A/B experiment: compare needs two, such as"),
         (vec![&*a, "/nowhere/x.journal"], 1, "/nowhere/x.journal"),
         (vec![&*a, &*a, "--metric", "speed"], 2, "there is no figure speed"),
         (vec![&*a, &*a, "--html"], 2, "--html"),

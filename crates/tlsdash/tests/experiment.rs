@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::{journal, journalctl, run, stderr};
 use serde_json::Value;
 
@@ -47,6 +49,25 @@ fn an_experiment_switches_as_recorded_and_ends_the_run() {
     let changes = journalctl(&journal(folder.path()), &["TLSDASH_KIND=setting"]);
     let after: Value = serde_json::from_str(text(changes.last().unwrap(), "SETTING_AFTER")).unwrap();
     assert_eq!(after["value"], 70.0, "it is given back what it was before");
+    compare_shows(folder.path(), outcome);
+}
+
+/// `compare` of the one run has what the experiment came to, in every form.
+fn compare_shows(folder: &Path, outcome: &str) {
+    let (at, html) = (journal(folder).display().to_string(), folder.join("ab.html"));
+    let output = run(folder, &["compare", &at, "--format", "json", "--html", html.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let experiment = &found["experiments"][0];
+    assert_eq!((&experiment["setting"], &experiment["b"]), (&Value::from("load.rate"), &Value::from("100")));
+    assert_eq!(experiment["metrics"][0]["outcome"], outcome, "{found}");
+    let text = String::from_utf8(run(folder, &["compare", &at]).stdout).unwrap();
+    let html = std::fs::read_to_string(html).unwrap();
+    for form in [&text, &html] {
+        assert!(form.contains("load.rate 50 (A) against 100 (B)"), "{form}");
+        assert!(form.contains(&outcome.to_uppercase()), "{form}");
+    }
+    assert!(html.contains("<ul class=\"multiples\">") && html.contains("A, load.rate 50"), "{html}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod cut;
 mod differences;
+mod experiments;
 mod row;
 mod text;
 
@@ -16,6 +17,8 @@ use crate::report::Report;
 use cut::Cut;
 pub(crate) use differences::{Difference, side_by_side};
 use differences::{differences, obstacle, unlike};
+pub(crate) use experiments::ComparedExperiment;
+pub use experiments::{ExperimentComparison, NoExperiment, experiments};
 pub(crate) use row::{ComparisonRow, RowEstimate, RowOutcome};
 pub(crate) use text::{digits, probability};
 

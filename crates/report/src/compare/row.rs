@@ -4,6 +4,8 @@ use std::fmt;
 
 use experiment::{ComparableFigure, Estimate, Finding};
 use serde::{Serialize, Serializer};
+use telemetry::EstimateRecord;
+use telemetry::experiment::Outcome;
 
 /// The result for one figure.
 #[derive(Clone, Debug, Serialize)]
@@ -21,11 +23,15 @@ pub(crate) struct ComparisonRow {
     pub(crate) over_time: [Vec<(f64, Option<f64>)>; 2],
 }
 
-/// The outcome for one figure. It never says which run is better: that takes an experiment.
+/// The outcome for one figure. Only an experiment says which value is better: two runs only differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowOutcome {
     /// The figure differs by more than it varies within the runs.
     Differs,
+    /// The experiment shows that the second value is better.
+    Better,
+    /// The experiment shows that the second value is worse.
+    Worse,
     /// No difference is shown, which does not prove that there is none.
     NoDifference,
     /// There are too few blocks or samples.
@@ -60,12 +66,32 @@ impl From<Estimate> for RowEstimate {
     }
 }
 
+impl From<EstimateRecord> for RowEstimate {
+    fn from(record: EstimateRecord) -> Self {
+        Self {
+            a: record.a,
+            b: record.b,
+            effect_percent: record.effect,
+            low_percent: record.low,
+            high_percent: record.high,
+            confidence_percent: record.confidence_percent,
+            p: record.p_value,
+        }
+    }
+}
+
 impl ComparisonRow {
     /// A figure without a verdict.
     pub(super) fn new(metric: &ComparableFigure, outcome: RowOutcome, reason: String) -> Self {
+        Self { unit: metric.unit().symbol(), ..Self::named(metric.name(), outcome, reason) }
+    }
+
+    /// The same by a name from a journal, whose figure this version may not know.
+    pub(super) fn named(metric: &str, outcome: RowOutcome, reason: String) -> Self {
+        let unit = metric.parse().map(|figure: ComparableFigure| figure.unit().symbol());
         Self {
-            metric: metric.name().to_owned(),
-            unit: metric.unit().symbol(),
+            metric: metric.to_owned(),
+            unit: unit.unwrap_or_default(),
             outcome,
             reason,
             a: None,
@@ -80,6 +106,8 @@ impl fmt::Display for RowOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Differs => f.pad("differs"),
+            Self::Better => f.pad("better"),
+            Self::Worse => f.pad("worse"),
             Self::NoDifference => f.pad("no difference shown"),
             Self::Inconclusive => f.pad("inconclusive"),
             Self::NotComparable => f.pad("not comparable"),
@@ -93,6 +121,27 @@ impl From<Finding> for RowOutcome {
             Finding::Differs => Self::Differs,
             Finding::NoDifference => Self::NoDifference,
             Finding::Inconclusive => Self::Inconclusive,
+        }
+    }
+}
+
+impl From<Outcome> for RowOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Better => Self::Better,
+            Outcome::Worse => Self::Worse,
+            Outcome::NoDifference => Self::NoDifference,
+            Outcome::Pending | Outcome::Inconclusive => Self::Inconclusive,
+        }
+    }
+}
+
+impl RowOutcome {
+    /// Whether the figure changed by more than chance.
+    pub(crate) fn shows_difference(self) -> bool {
+        match self {
+            Self::Differs | Self::Better | Self::Worse => true,
+            Self::NoDifference | Self::Inconclusive | Self::NotComparable => false,
         }
     }
 }

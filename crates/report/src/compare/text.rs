@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Comparison, ComparisonRow, RowEstimate, RowOutcome};
 use crate::text::markdown;
 
-const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
+pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
 
 /// What one run of each cannot show.
 const NOT_BETTER: &str =
@@ -16,6 +16,12 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     let of = |found: RowOutcome| rows.iter().filter(move |row| row.outcome == found);
     let differ: Vec<String> = of(RowOutcome::Differs).map(ComparisonRow::described).collect();
     let mut sentences = Vec::new();
+    for (found, what) in [(RowOutcome::Better, "B is better"), (RowOutcome::Worse, "B is worse")] {
+        let described: Vec<String> = of(found).map(ComparisonRow::described).collect();
+        if !described.is_empty() {
+            sentences.push(format!("{what} in {}.", described.join(", ")));
+        }
+    }
     if !differ.is_empty() {
         sentences.push(format!("These runs differ: {}.", differ.join(", ")));
     }
@@ -51,14 +57,28 @@ pub(crate) fn probability(p: f64) -> String {
     if p < 0.000_1 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
+/// A table of figures.
+pub(super) fn table(out: &mut String, rows: &[ComparisonRow]) {
+    let rows: Vec<[String; 5]> =
+        std::iter::once(HEADS.map(str::to_owned)).chain(rows.iter().map(ComparisonRow::cells)).collect();
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 4] = std::array::from_fn(width);
+    for row in &rows {
+        let _ = write!(out, "{:<w$}", row[0], w = widths[0]);
+        let _ = write!(out, "  {:>a$}  {:>b$}", row[1], row[2], a = widths[1], b = widths[2]);
+        let _ = writeln!(out, "  {:<w$}  {}", row[3], row[4], w = widths[3]);
+    }
+}
+
 impl ComparisonRow {
     /// Its name, difference and interval.
     fn described(&self) -> String {
         let Some(figures) = &self.estimate else { return self.metric.clone() };
         let RowEstimate { effect_percent, low_percent, high_percent, .. } = figures;
         let unit = self.unit_of_effect();
+        let within = if self.outcome == RowOutcome::Differs { " within the runs" } else { "" };
         format!(
-            "{} by {effect_percent:+.2} {unit} ({low_percent:+.2} to {high_percent:+.2} within the runs)",
+            "{} by {effect_percent:+.2} {unit} ({low_percent:+.2} to {high_percent:+.2}{within})",
             self.metric
         )
     }
@@ -105,16 +125,7 @@ impl Comparison<'_> {
             let _ = writeln!(out, "{line}");
         }
         out.push('\n');
-        let rows: Vec<[String; 5]> = std::iter::once(HEADS.map(str::to_owned))
-            .chain(self.metrics.iter().map(ComparisonRow::cells))
-            .collect();
-        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 4] = std::array::from_fn(width);
-        for row in &rows {
-            let _ = write!(out, "{:<w$}", row[0], w = widths[0]);
-            let _ = write!(out, "  {:>a$}  {:>b$}", row[1], row[2], a = widths[1], b = widths[2]);
-            let _ = writeln!(out, "  {:<w$}  {}", row[3], row[4], w = widths[3]);
-        }
+        table(&mut out, &self.metrics);
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
         }

@@ -75,11 +75,8 @@ impl Comparison<'_> {
     fn figures(&self) -> Markup {
         let confidence = self.metrics.iter().find_map(|row| Some(row.estimate?.confidence_percent));
         html! {
-            (effects::markup(&self.metrics))
-            (scrolled("Figures", &html! {
-                thead { tr { th { "figure" } th.n { "A" } th.n { "B" } th.n { "difference" } th.n { "interval" } th.n { "p" } th { "B against A" } } }
-                tbody { @for row in &self.metrics { tr { (figure_cells(row)) } } }
-            }))
+            (effects::markup("B against A: the difference of each figure, with its interval within the runs", &self.metrics))
+            (figure_table(&self.metrics))
             p.dim {
                 "Of blocks of " (short(self.block_s)) " s, but for the first " (short(self.discard_s)) " s of each run. "
                 "Interval and p: Student's t over the figures of the four quarters of each run"
@@ -230,6 +227,17 @@ impl Comparison<'_> {
     }
 }
 
+/// What each figure came to.
+pub(super) fn figure_table(rows: &[ComparisonRow]) -> Markup {
+    scrolled(
+        "Figures",
+        &html! {
+            thead { tr { th { "figure" } th.n { "A" } th.n { "B" } th.n { "difference" } th.n { "interval" } th.n { "p" } th { "B against A" } } }
+            tbody { @for row in rows { tr { (figure_cells(row)) } } }
+        },
+    )
+}
+
 fn figure_cells(row: &ComparisonRow) -> Markup {
     let value = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), digits);
     html! {
@@ -243,7 +251,7 @@ fn figure_cells(row: &ComparisonRow) -> Markup {
         } @else {
             td.n { "–" } td.n { "–" } td.n { "–" }
         }
-        td.words { strong { (row.outcome.to_string().to_uppercase()) } @if !row.reason.is_empty() { ": " (row.reason) } }
+        td.why { strong { (row.outcome.to_string().to_uppercase()) } @if !row.reason.is_empty() { ": " (row.reason) } }
     }
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::plot::{number, short};
-use crate::compare::{ComparisonRow, RowEstimate, RowOutcome};
+use crate::compare::{ComparisonRow, RowEstimate};
 
 /// A row: name and outcome above the interval, so that they are readable on a telephone too.
 const ROW_HEIGHT: f64 = 40.0;
@@ -16,10 +16,9 @@ const EVEN_TO: f64 = 5.0;
 const TICKS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
 /// The share of the axis that a label takes on a narrow screen.
 const LABEL_SHARE: f64 = 0.11;
-const TITLE: &str = "B against A: the difference of each figure, with its interval within the runs";
 
 /// The plot; empty without differences.
-pub(super) fn markup(rows: &[ComparisonRow]) -> Markup {
+pub(super) fn markup(title: &str, rows: &[ComparisonRow]) -> Markup {
     let rows: Vec<(&ComparisonRow, &RowEstimate)> =
         rows.iter().filter_map(|row| Some((row, row.estimate.as_ref()?))).collect();
     let low = rows.iter().map(|(_, figures)| figures.low_percent).fold(0.0, f64::min);
@@ -37,8 +36,8 @@ pub(super) fn markup(rows: &[ComparisonRow]) -> Markup {
     let bottom = rows.len() as f64 * ROW_HEIGHT;
     html! {
         figure {
-            figcaption { (TITLE) }
-            svg style=(format!("height:{}px", bottom + BOTTOM)) role="img" aria-label=(TITLE) {
+            figcaption { (title) }
+            svg style=(format!("height:{}px", bottom + BOTTOM)) role="img" aria-label=(title) {
                 @for value in ticks(low, high, &place) {
                     line.grid x1=(x(value)) x2=(x(value)) y1="0" y2=(bottom) {}
                     text x=(x(value)) y=(bottom + 14.0) text-anchor="middle" { (signed(value)) }
@@ -70,7 +69,7 @@ fn ticks(low: f64, high: f64, place: &dyn Fn(f64) -> f64) -> Vec<f64> {
 }
 
 fn line(row: &ComparisonRow, figures: &RowEstimate, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
-    let is_shown = row.outcome == RowOutcome::Differs;
+    let is_shown = row.outcome.shows_difference();
     let ends = [figures.low_percent, figures.high_percent].map(x);
     let (text_y, y) = (number(y + 16.0), y + 29.0);
     html! {

@@ -3,6 +3,7 @@
 mod compared;
 mod curves;
 mod effects;
+mod experiments;
 mod first;
 mod heat;
 mod multiples;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::plot::{number, short};
-use crate::compare::{ComparisonRow, RowOutcome};
+use crate::compare::ComparisonRow;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 120.0;
@@ -30,16 +30,6 @@ pub(super) fn markup(rows: &[ComparisonRow], names: &[String; 2]) -> Markup {
                 }
             }
             ul.multiples { @for (row, frame) in &shown { li { (frame.markup(row)) } } }
-        }
-    }
-}
-
-impl RowOutcome {
-    /// Whether the figure changed by more than chance.
-    fn shows_difference(self) -> bool {
-        match self {
-            Self::Differs => true,
-            Self::NoDifference | Self::Inconclusive | Self::NotComparable => false,
         }
     }
 }

@@ -72,9 +72,9 @@ pub(crate) struct CompareArgs {
     /// behind it selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
     #[arg(value_name = "A")]
     pub(crate) a: OsString,
-    /// Journal of the second run
+    /// Journal of the second run; without it, A's, with --run-b, or else what the A/B experiments of A came to
     #[arg(value_name = "B")]
-    pub(crate) b: OsString,
+    pub(crate) b: Option<OsString>,
     /// The first run, by its id or the first characters of it [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run_a: Option<RunPrefix>,

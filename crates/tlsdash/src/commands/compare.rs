@@ -1,4 +1,4 @@
-//! `tlsdash compare`: two runs from journals.
+//! `tlsdash compare`: two runs from journals, or the experiments of one.
 
 use std::ffi::OsString;
 
@@ -15,45 +15,82 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Compares the runs and prints the result.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let output_files =
+        OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
+    match (&args.b, &args.run_b) {
+        (Some(b), _) => two_runs(args, b, &output_files),
+        (None, Some(_)) => two_runs(args, &args.a, &output_files),
+        (None, None) => experiments(args, &output_files),
+    }
+}
+
+fn two_runs(args: &CompareArgs, b: &OsString, output_files: &OutputFiles) -> anyhow::Result<()> {
     let how = CompareOptions {
         metrics: args.metric.clone(),
         block: args.block,
         discard: args.discard,
         force: args.force,
     };
-    let output_files =
-        OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
-    let read = |source: &OsString, run: &Option<RunPrefix>| {
-        let (run, history) = (run.as_deref(), INTERVALS_MAX);
-        let choice = RunChoice { mode: "compare", run, writers: &args.writers };
-        let wanted = RunQuery { choice, history, since: None, until: None };
-        RecordedRun::read(std::slice::from_ref(source), &wanted)
-    };
-    let (a, b) = (read(&args.a, &args.run_a)?, read(&args.b, &args.run_b)?);
+    let (a, b) = (read(args, &args.a, args.run_a.as_ref())?, read(args, b, args.run_b.as_ref())?);
     let (run_a, run_b) = (a.run()?, b.run()?);
     // Two time ranges of one run can be compared.
     if run_a.id() == run_b.id() && a.source == b.source {
         return Err(usage(format!(
-            "compare: both are run {}; name others with --run-a and --run-b",
+            "compare: both are run {}; name others with --run-a and --run-b, or parts of it with @FROM..TO",
             run_a.id()
         )));
     }
+    let (of_a, of_b) = (report(&a)?, report(&b)?);
     let command = command();
-    let report = |recorded: &'_ RecordedRun, run| {
-        Report::new(recorded.model(), run, &recorded.source, command.clone())
-            .of_parts(recorded.parts.clone())
-            .of_range(recorded.range)
-    };
-    let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;
     output_files.write("--html", || Ok(comparison.html()))?;
     output_files.write("--json", || Ok(comparison.json()?))?;
     output_files.write("--md", || Ok(comparison.markdown()))?;
+    print(args, output_files, || comparison.text(), || Ok(comparison.json()?))
+}
+
+/// What the experiments of the only run came to.
+fn experiments(args: &CompareArgs, output_files: &OutputFiles) -> anyhow::Result<()> {
+    let recorded = read(args, &args.a, args.run_a.as_ref())?;
+    let report = report(&recorded)?;
+    let command = command();
+    let Ok(experiments) = ::report::experiments(&report, &command) else {
+        let a = telemetry::clean::text(&args.a.to_string_lossy());
+        return Err(usage(format!(
+            "compare {a}: 1 run without an A/B experiment: compare needs two, such as compare A.journal B.journal, two runs of \
+             one journal with --run-a and --run-b, two parts of a run as {a}@..1m {a}@1m.., or a run with --ab"
+        )));
+    };
+    output_files.write("--html", || Ok(experiments.html()))?;
+    output_files.write("--json", || Ok(experiments.json()?))?;
+    output_files.write("--md", || Ok(experiments.markdown()))?;
+    print(args, output_files, || experiments.text(), || Ok(experiments.json()?))
+}
+
+fn read(args: &CompareArgs, source: &OsString, run: Option<&RunPrefix>) -> anyhow::Result<RecordedRun> {
+    let choice = RunChoice { mode: "compare", run: run.map(|prefix| &**prefix), writers: &args.writers };
+    let wanted = RunQuery { choice, history: INTERVALS_MAX, since: None, until: None };
+    RecordedRun::read(std::slice::from_ref(source), &wanted)
+}
+
+fn report(recorded: &RecordedRun) -> anyhow::Result<Report<'_>> {
+    Ok(Report::new(recorded.model(), recorded.run()?, &recorded.source, command())
+        .of_parts(recorded.parts.clone())
+        .of_range(recorded.range))
+}
+
+/// Prints the result, unless a file takes the place of the text.
+fn print(
+    args: &CompareArgs,
+    output_files: &OutputFiles,
+    text: impl FnOnce() -> String,
+    json: impl FnOnce() -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
     if output_files.has_stdout() {
         return Ok(());
     }
     summary::print_text(&match args.format {
-        Format::Text => comparison.text(),
-        Format::Json => comparison.json()?,
+        Format::Text => text(),
+        Format::Json => json()?,
     })
 }

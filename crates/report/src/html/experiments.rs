@@ -1,0 +1,37 @@
+//! The page of a run's A/B experiments: that of two compared runs, where both are one.
+
+use maud::{Markup, html};
+
+use super::compared::figure_table;
+use super::{effects, made_by, multiples, page, section};
+use crate::compare::{ComparedExperiment, ExperimentComparison};
+
+impl ExperimentComparison<'_> {
+    /// The page.
+    pub fn html(&self) -> String {
+        let body = html! {
+            p.lead { (self.verdict) }
+            p.dim { (self.source_line()) }
+            @for experiment in &self.experiments { (section(&experiment.title(), &figures(experiment))) }
+            (section("What happened", &self.report.event_table()))
+            (section("Quality of the data", &self.report.quality_list()))
+            (section("What the words mean", &self.report.definitions()))
+            (made_by(self.command))
+        };
+        page("tlsdash: A/B experiments of a run", &body)
+    }
+}
+
+fn figures(experiment: &ComparedExperiment) -> Markup {
+    html! {
+        (effects::markup("B against A: the difference of each figure, with its interval over the pairs", &experiment.metrics))
+        (figure_table(&experiment.metrics))
+        p.dim { "By " (experiment.method()) "." }
+        @if !experiment.calibration.is_empty() {
+            h3 { "A against A, which must show no difference" }
+            (figure_table(&experiment.calibration))
+        }
+        h3 { "Each figure from block to block" }
+        (multiples::markup(&experiment.metrics, &experiment.names()))
+    }
+}
