@@ -1,7 +1,8 @@
 //! A picture of the dashboard for the documents: `just screenshot`.
 //!
 //! Runs a program in a pseudo-terminal of 100 by 30 cells, presses the keys of [`SCRIPT`] and writes the last screen as an
-//! SVG that needs no other file. Block characters are drawn as shapes, so that the picture does not depend on a font.
+//! SVG that needs no other file. Block and Braille characters are drawn as shapes, so that the picture does not depend on a
+//! font.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -15,8 +16,8 @@ use vt100::{Cell, Color, Parser, Screen};
 
 const ROWS: u16 = 30;
 const COLUMNS: u16 = 100;
-/// Seconds to wait, and the key pressed then: a second a column, a mark, 10 % more load.
-const SCRIPT: [(u64, &str); 4] = [(2, "Z"), (43, "m"), (15, "]"), (20, "")];
+/// Seconds to wait, and the key pressed then: a mark, 10 % more load.
+const SCRIPT: [(u64, &str); 3] = [(45, "m"), (15, "]"), (20, "")];
 /// Size of a cell in the picture, and the margin around all of them.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 18.0;
@@ -94,7 +95,7 @@ fn style(cell: &Cell) -> (String, String, &'static str, Option<char>) {
         (true, false) => r#" font-weight="bold""#,
         (false, false) => "",
     };
-    (ink, paper, more, cell.contents().chars().next().filter(|c| shape(*c).is_some()))
+    (ink, paper, more, cell.contents().chars().next().filter(|c| shape(*c).is_some() || dots(*c).is_some()))
 }
 
 /// Draws cells of one style with their upper left corner at a point.
@@ -113,6 +114,15 @@ fn draw(svg: &mut String, x: f64, y: f64, cells: &[&Cell]) -> std::fmt::Result {
     if let Some((top, height, opacity)) = character.and_then(shape) {
         let more = format!(r#"{more} fill-opacity="{opacity}""#);
         return rectangle(y + top * HEIGHT, height * HEIGHT, &ink, &more);
+    }
+    if let Some(dots) = character.and_then(dots) {
+        for (left, top) in
+            (0..cells.len()).flat_map(|at| dots.iter().map(move |dot| (at as f64 + dot.0, dot.1)))
+        {
+            let (x, y) = (x + left * WIDTH, y + top * HEIGHT);
+            writeln!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="1.2" fill="{ink}"{more}/>"#)?;
+        }
+        return Ok(());
     }
     let text: String =
         cells.iter().map(|cell| if cell.has_contents() { cell.contents() } else { " " }).collect();
@@ -135,6 +145,16 @@ fn shape(character: char) -> Option<(f64, f64, f64)> {
         '─' => Some((0.47, 0.06, 1.0)),
         _ => None,
     }
+}
+
+/// The middles of the dots of a Braille character, as shares of its cell.
+fn dots(character: char) -> Option<Vec<(f64, f64)>> {
+    /// The column and row of each bit's dot.
+    const PLACES: [(f64, f64); 8] =
+        [(0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 0.0), (1.0, 1.0), (1.0, 2.0), (0.0, 3.0), (1.0, 3.0)];
+    let pattern = u32::from(character).checked_sub(0x2800).filter(|pattern| *pattern < 0x100)?;
+    let is_set = |bit: &usize| pattern >> bit & 1 == 1;
+    Some((0..8).filter(is_set).map(|bit| (0.25 + PLACES[bit].0 / 2.0, 0.125 + PLACES[bit].1 / 4.0)).collect())
 }
 
 /// A colour of `--theme dark`, which has none of the terminal's own sixteen.

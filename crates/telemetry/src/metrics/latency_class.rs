@@ -110,15 +110,12 @@ fn of_proxy(class: ProxyLatency) -> ClassInfo {
         ProxyLatency::Connect => {
             timed("connect", "connect", "connecting to the upstream begun", "connected to the upstream")
         }
-        ProxyLatency::Exchange => ClassInfo {
-            note: "upstream TTFB",
-            ..timed(
-                "exchange",
-                "exchange",
-                "last byte from the client before the upstream answered",
-                "first byte of the upstream's answer",
-            )
-        },
+        ProxyLatency::Exchange => timed(
+            "exchange",
+            "exchange",
+            "last byte from the client before the upstream answered",
+            "first byte of the upstream's answer",
+        ),
         ProxyLatency::Lifetime => timed("lifetime", "lifetime", "connection accepted", "connection closed"),
     }
 }

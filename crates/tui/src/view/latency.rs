@@ -12,8 +12,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use telemetry::Percentile;
 use telemetry::figures::Statistic;
+use telemetry::{LatencyClass, Percentile, ProxyLatency};
 
 use super::parts::{heading, put, quantile};
 use crate::format;
@@ -203,7 +203,12 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
 fn name(theme: Theme, row: &LatencyRow, cells: usize) -> Vec<Span<'static>> {
     let name = format::cut(row.class.title(), cells, theme.glyphs);
     let note_cells = cells.saturating_sub(format::width(&name) + 1);
-    let note = format::cut(row.class.info().note, note_cells, theme.glyphs);
+    let note = match row.class {
+        // What an exchange is, its name does not say.
+        LatencyClass::Proxy(ProxyLatency::Exchange) => "upstream TTFB",
+        class => class.info().note,
+    };
+    let note = format::cut(note, note_cells, theme.glyphs);
     let fill = cells.saturating_sub(format::width(&name) + 1 + format::width(&note));
     vec![
         Span::styled(name, theme.label()),

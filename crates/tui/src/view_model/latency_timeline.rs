@@ -38,6 +38,14 @@ fn has_samples(class: LatencyClass, run: &Run) -> bool {
     }
 }
 
+/// The end of the last interval, in microseconds.
+fn end_of_series(class: LatencyClass, run: &Run) -> u64 {
+    match class {
+        LatencyClass::Proxy(_) => run.proxy().map_or(0, MetricSeries::last_us),
+        LatencyClass::Load(_) => run.load().map_or(0, MetricSeries::last_us),
+    }
+}
+
 /// What one column shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Column {
@@ -66,8 +74,8 @@ struct TimelineKey {
     column_us: u64,
 }
 
-/// The columns up to a moment, oldest first. Kept from one look to the next: a column that time has left behind does
-/// not change any more.
+/// The columns up to a moment, oldest first. Kept from one look to the next: a column whose time has been read does not
+/// change any more.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyTimeline {
     of: Option<TimelineKey>,
@@ -75,6 +83,8 @@ pub(crate) struct LatencyTimeline {
     origin_us: u64,
     /// Number of the first column that is kept, counted from there.
     first: u64,
+    /// The end of the last interval that was read: no column before it changes any more.
+    settled_us: u64,
     columns: VecDeque<Column>,
 }
 
@@ -95,8 +105,10 @@ impl LatencyTimeline {
         }
         let last = self.number(until_us.saturating_sub(1));
         let first = (last + 1).saturating_sub(columns.max(1) as u64);
-        // The newest one may still have been growing.
-        let known_until = (self.first + self.columns.len() as u64).saturating_sub(1);
+        // The newest one may still have been growing, and those of which other records came before the interval's.
+        let settled = self.number(self.settled_us);
+        self.settled_us = end_of_series(class, run);
+        let known_until = (self.first + self.columns.len() as u64).saturating_sub(1).min(settled);
         let is_near = first >= self.first && first <= known_until;
         if !is_near {
             self.columns.clear();
@@ -112,6 +124,19 @@ impl LatencyTimeline {
             let at = (number - first) as usize;
             self.columns.resize_with((at + 1).max(self.columns.len()), Column::default);
             self.columns[at] = self.column(run, number);
+        }
+        self.leave_out_unread(last);
+    }
+
+    /// Leaves out the newest columns while no interval that is read belongs to them: they are not missing yet.
+    fn leave_out_unread(&mut self, last: u64) {
+        let read = self.number(self.settled_us);
+        if last > read + 1 {
+            return;
+        }
+        let kept = read.saturating_sub(self.first) as usize;
+        while self.columns.len() > kept && self.columns.back().is_some_and(|column| !column.is_covered) {
+            self.columns.pop_back();
         }
     }
 

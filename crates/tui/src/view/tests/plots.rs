@@ -67,3 +67,16 @@ fn p99_before_a_mark_is_a_line_of_its_own() {
     let legend = row(&stage.screen(160, 48), "percentiles");
     assert!(legend.ends_with("─p50 1.67  ┄p99 before 5.32"), "{legend}");
 }
+
+#[test]
+fn a_column_is_not_blank_because_another_record_came_before_its_interval() {
+    let mut stage = TestDashboard::live(options(), 20);
+    let mut change = stage.run.set("load.rate", Value::Number(5500.0)).unwrap();
+    change.stamp.mono_us += 1_050_000;
+    stage.read(vec![change]);
+    // Nothing is missing yet.
+    assert!(row(&stage.screen(160, 48), "▓▓").ends_with('▓'));
+    stage.pass(4);
+    let heat = row(&stage.screen(160, 48), "▓▓");
+    assert!(heat.ends_with('▓') && !heat.contains("▓ "), "{heat}");
+}
