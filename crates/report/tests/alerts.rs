@@ -34,7 +34,9 @@ fn model() -> (Model, RunId) {
     publisher.alert(alert(3, AlertState::Withdrawn, 8_000.0, 5_000_000), at(45));
     publisher.stop(RunRecord::default(), None, None, None, at(60));
     let mut model = Model::default();
-    publisher.into_sink().into_iter().for_each(|record| model.apply(record, None));
+    for record in publisher.into_sink() {
+        model.apply(record, None);
+    }
     (model, run)
 }
 

@@ -108,6 +108,16 @@ fn alert(numbers: &[u64], text: &str, flag: bool) -> AlertRecord {
     }
 }
 
+fn setting(text: &str, flag: bool) -> Setting {
+    Setting {
+        name: "load.rate".into(),
+        value: if flag { Value::Number(0.1) } else { Value::Text(text.into()) },
+        unit: "1/s".into(),
+        applies: Applies::Live,
+        range: Some((0.0, 1e6)),
+    }
+}
+
 /// One record of each kind.
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
@@ -129,13 +139,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         counters: fill(numbers),
         latencies: latencies(numbers),
     };
-    let setting = Setting {
-        name: "load.rate".into(),
-        value: if flag { Value::Number(0.1) } else { Value::Text(text.into()) },
-        unit: "1/s".into(),
-        applies: Applies::Live,
-        range: Some((0.0, 1e6)),
-    };
+    let setting = setting(text, flag);
     let run = RunRecord {
         phase: Phase::Stop,
         version: text.into(),

@@ -71,7 +71,7 @@ pub enum AlertNotify {
     Off,
     /// By the terminal's bell.
     Bell,
-    /// By a desktop notification, as iTerm2, WezTerm, kitty, Ghostty and Windows Terminal understand it.
+    /// By a desktop notification, as iTerm2, `WezTerm`, kitty, Ghostty and Windows Terminal understand it.
     Osc9,
     /// By a desktop notification, as foot, urxvt, Ghostty and terminals of VTE understand it.
     Osc777,

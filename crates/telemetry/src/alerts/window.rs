@@ -98,7 +98,7 @@ impl Window {
         let part = self.part(interval, before);
         match self.parts.back_mut() {
             Some(last) if part.end_us.saturating_sub(last.before.us) <= self.span_us / PARTS_MAX => {
-                last.add(&part)
+                last.add(&part);
             }
             _ => self.parts.push_back(part),
         }

@@ -173,7 +173,6 @@ impl Condition {
             }
             (FigureUnit::Ratio, _) => write("a share, from 0 to 1", "90%".to_owned()),
             (FigureUnit::Bytes, LimitUnit::Bytes(bytes)) => Ok(amount * bytes),
-            (FigureUnit::PerSecond, LimitUnit::PerSecond) => Ok(amount),
             (FigureUnit::PerSecond, LimitUnit::BytesPerSecond(bytes)) if figure.is_byte_rate() => {
                 Ok(amount * bytes)
             }
@@ -184,7 +183,8 @@ impl Condition {
                 | FigureUnit::PerSecond
                 | FigureUnit::Percent,
                 LimitUnit::None,
-            ) => Ok(amount),
+            )
+            | (FigureUnit::PerSecond, LimitUnit::PerSecond) => Ok(amount),
             (FigureUnit::Seconds, _) => write("a time", format!("{amount}s")),
             (FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent, _) => {
                 write("a number", amount.to_string())

@@ -30,6 +30,7 @@ const LINE_CELLS: usize = NAME_CELLS + 51;
 /// The figures that are not plain from their labels.
 const FIGURES: &[(&str, &str)] = &[
     ("(1.23)", "fewer than ten samples lie above this percentile"),
+    ("[ALERT], 1.23!", "alerts that fire, and a figure that one is about"),
     ("p99 95 %", "its confidence interval, for independent samples"),
     ("vs mark 1", "p99 against that window; *: intervals do not overlap"),
     ("window", "the latest time, over which rates and latencies are"),

@@ -50,18 +50,15 @@ impl RunAlerts {
                 }
                 self.push(AlertEpisode { fired_us: now_us, fired: record, ended: None });
             }
-            AlertState::Resolved | AlertState::Withdrawn => match open {
-                Some(open) => open.ended = Some((now_us, record)),
-                // It fired before what was read begins.
-                None => {
-                    let fired_us = now_us.saturating_sub(record.firing_us);
-                    self.push(AlertEpisode {
-                        fired_us,
-                        fired: record.clone(),
-                        ended: Some((now_us, record)),
-                    });
+            AlertState::Resolved | AlertState::Withdrawn => {
+                if let Some(open) = open {
+                    open.ended = Some((now_us, record));
+                    return;
                 }
-            },
+                // It fired before what was read begins.
+                let fired_us = now_us.saturating_sub(record.firing_us);
+                self.push(AlertEpisode { fired_us, fired: record.clone(), ended: Some((now_us, record)) });
+            }
         }
     }
 
@@ -104,7 +101,9 @@ impl RunAlerts {
         let mut all: Vec<AlertEpisode> = members.iter().flat_map(of).collect();
         all.sort_by_key(|episode| episode.fired_us);
         let mut merged = Self::default();
-        all.into_iter().for_each(|episode| merged.push(episode));
+        for episode in all {
+            merged.push(episode);
+        }
         merged
     }
 

@@ -7,8 +7,8 @@ use crate::options::{AlertNotify, Options};
 use crate::state::{Effect, Intent, SeekTarget};
 use crate::testing::{TestDashboard, options};
 
-fn read_alert(stage: &mut TestDashboard, number: u64, state: AlertState) {
-    let record = stage.run.alert(number, state);
+fn read_alert(stage: &mut TestDashboard, number: u64, event: AlertState) {
+    let record = stage.run.alert(number, event);
     stage.read(vec![record]);
 }
 
