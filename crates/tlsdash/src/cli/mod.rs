@@ -192,7 +192,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; other
-    /// words: aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
+    /// words: quick, normal, careful, aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<Parsed<Plan>>,

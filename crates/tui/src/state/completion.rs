@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use telemetry::model::{Run, TimelineEvent};
 use telemetry::{SettingKind, Value};
 
+use super::experiment_form::FormField;
 use super::prompt::Purpose;
 use super::{State, shown_run};
 
@@ -83,7 +84,13 @@ impl State {
     }
 
     fn is_list(&self, purpose: &Purpose) -> bool {
-        let Purpose::Value(name) = purpose else { return false };
+        let name = match purpose {
+            Purpose::Value(name) => name,
+            Purpose::Experiment(form) if matches!(form.field(), FormField::A | FormField::B) => {
+                form.text(FormField::Setting)
+            }
+            _ => return false,
+        };
         matches!(self.info(name).map(|info| &info.kind), Some(SettingKind::ListOf(_)))
     }
 
@@ -111,11 +118,13 @@ impl State {
                 marks.chain(MOMENTS.map(str::to_owned)).collect()
             }
             Purpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
-            Purpose::Experiment | Purpose::FileName | Purpose::Help => Vec::new(),
+            Purpose::Experiment(form) => self.form_words(form),
+            Purpose::FileName | Purpose::Help => Vec::new(),
         }
     }
 
-    fn values_of(&self, name: &str) -> Vec<String> {
+    /// Returns values that a setting may have.
+    pub(super) fn values_of(&self, name: &str) -> Vec<String> {
         let Some(setting) = self.settings().iter().find(|setting| setting.name == name) else {
             return Vec::new();
         };

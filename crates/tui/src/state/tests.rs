@@ -418,9 +418,15 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
     press(&mut stage, "a");
     assert!(stage.screen(120, 40).contains("no experiment yet"));
     press(&mut stage, "e");
-    assert!(stage.screen(120, 40).contains("A/B: load.rate=5000.."));
-    let effects = press(&mut stage, "6000,pairs=12\n");
-    let plan = Effect::Send(Command::Experiment("load.rate=5000..6000,pairs=12".to_owned()));
+    let screen = stage.screen(120, 40);
+    assert!(screen.contains("setting load.rate") && screen.contains("A       5000/s"), "{screen}");
+    assert_eq!(set(&press(&mut stage, "fast\n")), None);
+    let screen = stage.screen(120, 40);
+    assert!(screen.contains("load.rate cannot be fast") && screen.contains("▶B       fast"), "{screen}");
+    press(&mut stage, "\x156000/s");
+    assert!(stage.screen(120, 40).contains("Enter starts: 6m in all"));
+    let effects = press(&mut stage, "\n");
+    let plan = Effect::Send(Command::Experiment("load.rate=5000/s..6000/s,normal".to_owned()));
     assert!(effects.contains(&plan), "{effects:?}");
     let why = "no experiment: pairs=3: 6 pairs are the fewest";
     stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
