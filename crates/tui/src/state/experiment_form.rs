@@ -129,6 +129,10 @@ impl State {
             }
             self.parse_value(name, form.text(field))?;
         }
+        let length = form.text(FormField::Length);
+        if !length.is_empty() && !PRESETS.contains(&length) {
+            return Err(format!("length cannot be {length}: expected {}", PRESETS.join(", ")));
+        }
         let interval = Duration::from_micros(self.live.interval_us().max(1));
         (self.options.check_plan)(&form.plan(), self.settings(), interval)
     }

@@ -167,7 +167,10 @@ fn progress(state: &State, experiment: &Experiment) -> String {
     let plan = &experiment.state;
     if experiment.verdict().is_some() {
         let sentence = sentence(experiment);
-        return format!("{sentence}over after {} pairs of {}; * is what it was made for", plan.pair, plan.pairs);
+        return format!(
+            "{sentence}over after {} pairs of {}; * is what it was made for",
+            plan.pair, plan.pairs
+        );
     }
     let seconds = |us: u64| format::clock(us / 1_000_000);
     let in_block = experiment.in_block_us(state.last_us()).map_or_else(String::new, |us| {
