@@ -31,7 +31,7 @@ pub struct Options {
     /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
     pub history: Option<HistoryReader>,
     /// Checks the plan of an experiment against settings and the interval, and says how long it takes.
-    pub check_plan: CheckPlan,
+    pub check_plan: fn(&str, &[Setting], Duration) -> Result<String, String>,
     /// The zone of the times on the screen.
     pub zone: Zone,
     /// Descriptions of the settings.
@@ -41,9 +41,6 @@ pub struct Options {
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
-
-/// Checks the plan of an experiment; the error says what to type instead.
-pub type CheckPlan = fn(&str, &[Setting], Duration) -> Result<String, String>;
 
 impl Options {
     /// Live control of what is watched, in the characters that the environment asks for and the terminal's own colours;

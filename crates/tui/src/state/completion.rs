@@ -62,10 +62,8 @@ impl State {
     /// Returns the completions of a text; `None` without any.
     pub(super) fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
         // Of a list, the last item is completed.
-        let (head, item) = match self.is_list(purpose) {
-            true => text.rsplit_once(',').map_or(("", text), |(head, _)| text.split_at(head.len() + 1)),
-            false => ("", text),
-        };
+        let comma = text.rfind(',').filter(|_| self.is_list(purpose));
+        let (head, item) = text.split_at(comma.map_or(0, |at| at + 1));
         let words = self.words(purpose);
         let begins = words.iter().filter(|word| word.starts_with(item.trim())).take(OFFERED_MAX);
         let mut texts: Vec<String> = begins.map(|word| format!("{head}{word}")).collect();

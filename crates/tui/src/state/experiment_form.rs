@@ -107,7 +107,7 @@ impl ExperimentForm {
             ("metric=", FormField::Metric),
         ] {
             if !text(field).is_empty() {
-                plan += &format!(",{word}{}", text(field));
+                plan.extend([",", word, text(field)]);
             }
         }
         plan

@@ -323,11 +323,11 @@ fn a_prompt_keeps_what_is_refused_until_it_is_mended() {
 
 #[test]
 fn a_prompt_completes_words_and_recalls_what_was_entered() {
+    use crossterm::event::KeyCode::{BackTab, Down, Tab, Up};
     let type_code = |stage: &mut TestDashboard, code| {
         let key = crossterm::event::KeyEvent::new(code, crossterm::event::KeyModifiers::NONE);
         stage.act(Action::Type(key));
     };
-    use crossterm::event::KeyCode::{BackTab, Down, Tab, Up};
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "tjje\x15o");
     let text = |stage: &TestDashboard| stage.state.prompt.as_ref().unwrap().text().to_owned();

@@ -116,7 +116,6 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
         }
         Purpose::Experiment(form) => state.check_form(form).map(|time| format!("Enter starts: {time}")),
-        Purpose::Help => Ok(String::new()),
         Purpose::Moment if text.is_empty() => {
             Ok("13:05:20, +01:20 or +5m into the run, -30s before its end, mark:2".to_owned())
         }
@@ -125,6 +124,6 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             Ok(state.moment_words(us))
         }
         Purpose::FileName => Ok(format!("writes {text}.txt and {text}.json")),
-        Purpose::Palette { .. } => Ok(String::new()),
+        Purpose::Help | Purpose::Palette { .. } => Ok(String::new()),
     }
 }
