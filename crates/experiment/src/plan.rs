@@ -18,6 +18,10 @@ const BLOCK_MAX: Duration = Duration::from_secs(3_600);
 /// Error rate over all figures together.
 const ALPHA: f64 = 0.05;
 
+/// Lengths by name: pairs, pairs of the A/A stage, block and discarded time in seconds.
+const PRESETS: [(&str, u32, u32, u64, u64); 3] =
+    [("quick", 6, 0, 5, 1), ("normal", 12, 6, 10, 2), ("careful", 24, 12, 20, 4)];
+
 /// What to compare, and for how long; parsed from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -48,7 +52,7 @@ pub enum PlanError {
     #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
     NoChange(String),
     /// A word is unknown.
-    #[error("{0:?}: expected metric=, pairs=, aa=, block=, discard=, flush or keep")]
+    #[error("{0:?}: expected quick, normal, careful, metric=, pairs=, aa=, block=, discard=, flush or keep")]
     UnknownWord(String),
     /// A word has another value than it may.
     #[error("{word}={value}: expected {expected}")]
@@ -104,7 +108,8 @@ pub enum PlanError {
 /// Splits a plan into the change and the words after it. A value may hold commas, as a list of ciphers does: it ends at
 /// the first part that is a word of a plan or has a `=`.
 fn parts(text: &str) -> (&str, Vec<&str>) {
-    let is_word = |part: &str| part.contains('=') || matches!(part, "flush" | "keep");
+    let is_word =
+        |part: &str| part.contains('=') || matches!(part, "flush" | "keep") || preset(part).is_some();
     let mut end = text.find(',').unwrap_or(text.len());
     while let Some(rest) = text.get(end + 1..) {
         let next = rest.split(',').next().unwrap_or_default();
@@ -150,6 +155,11 @@ impl FromStr for Plan {
 impl Plan {
     fn take(&mut self, word: &str) -> Result<(), PlanError> {
         let unknown = || PlanError::UnknownWord(word.to_owned());
+        if let Some((_, pairs, aa, block, discard)) = preset(word) {
+            (self.pairs, self.calibration_pairs) = (pairs, aa);
+            (self.block, self.discard) = (Duration::from_secs(block), Duration::from_secs(discard));
+            return Ok(());
+        }
         match (word, word.split_once('=')) {
             ("flush", _) => self.flush = Some(true),
             ("keep", _) => self.flush = Some(false),
@@ -251,6 +261,10 @@ impl SettingChange {
 fn concerns_resumption(name: &str) -> bool {
     let words = ["resum", "ticket", "session", "tls-", "cipher", "group", "client-auth"];
     words.iter().any(|word| name.contains(word))
+}
+
+fn preset(name: &str) -> Option<(&'static str, u32, u32, u64, u64)> {
+    PRESETS.into_iter().find(|(known, ..)| *known == name)
 }
 
 fn count(word: &'static str, value: &str) -> Result<u32, PlanError> {

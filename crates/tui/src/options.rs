@@ -1,6 +1,8 @@
 //! What a dashboard is told at its start, and how it ends.
 
-use telemetry::{HistoryReader, Model, Moment, RunId, SettingInfo, Update};
+use std::time::Duration;
+
+use telemetry::{HistoryReader, Model, Moment, RunId, Setting, SettingInfo, Update};
 
 use crate::input::keymap::Keymap;
 use crate::state::Speed;
@@ -28,6 +30,8 @@ pub struct Options {
     pub mouse: bool,
     /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
     pub history: Option<HistoryReader>,
+    /// Checks the plan of an experiment against settings and the interval, and says how long it takes.
+    pub check_plan: fn(&str, &[Setting], Duration) -> Result<String, String>,
     /// The zone of the times on the screen.
     pub zone: Zone,
     /// Descriptions of the settings.
@@ -54,6 +58,7 @@ impl Options {
             keymap: Keymap::default(),
             mouse: true,
             history: None,
+            check_plan: |_, _, _| Ok(String::new()),
             zone: Zone::default(),
             settings: Vec::new(),
             opening: None,

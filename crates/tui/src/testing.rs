@@ -36,6 +36,7 @@ pub(crate) fn options() -> Options {
         keymap: crate::input::keymap::Keymap::default(),
         mouse: true,
         history: None,
+        check_plan: |_, _, _| Ok("6m in all".into()),
         zone: crate::zone::Zone::default(),
         settings: infos(),
         opening: None,

@@ -28,7 +28,8 @@ impl Zone {
 
     /// Formats a time of day: `13:04:10`, and in UTC `12:04:10Z`.
     pub(crate) fn time_of_day(&self, realtime_us: u64) -> String {
-        match self.at(realtime_us).filter(|_| self.0 != TimeZone::UTC) {
+        let is_utc = |time: &Zoned| time.offset().is_zero() && self.name(realtime_us) == "UTC";
+        match self.at(realtime_us).filter(|time| !is_utc(time)) {
             Some(time) => format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second()),
             None => format::time_of_day(realtime_us),
         }

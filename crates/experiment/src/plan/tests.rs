@@ -37,6 +37,15 @@ fn a_plan_has_defaults_and_each_word_changes_one() {
 }
 
 #[test]
+fn a_length_by_name_stands_for_pairs_and_blocks() {
+    let length = |words: &str| words.parse::<Plan>().unwrap().length().as_secs();
+    assert_eq!((length("workers=1..2,quick"), length("workers=1..2,normal")), (60, 360));
+    assert_eq!(length("workers=1..2,careful"), 24 * 60);
+    let plan: Plan = "workers=1..2,quick,pairs=8".parse().unwrap();
+    assert_eq!((plan.pairs, plan.block), (8, Duration::from_secs(5)));
+}
+
+#[test]
 fn values_may_hold_commas() {
     let plan: Plan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
     assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("ciphers", "A,B", "C, D,E"));
@@ -52,8 +61,8 @@ fn words_that_mean_nothing_are_refused_in_one_line() {
         ("workers", "expected SETTING=A..B"),
         ("workers=1", "expected SETTING=A..B"),
         ("workers=1..", "expected SETTING=A..B"),
-        ("workers=1..2,keep,often", "expected metric="),
-        ("workers=1..2,often=3", "expected metric="),
+        ("workers=1..2,keep,often", "expected quick"),
+        ("workers=1..2,often=3", "expected quick"),
         ("workers=1..2,metric=p99", "there is no figure p99"),
         ("workers=1..2,metric=exchange.max", "exchange.max cannot be compared"),
         ("workers=1..2,pairs=many", "a number of pairs"),

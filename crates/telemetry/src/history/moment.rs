@@ -95,8 +95,8 @@ impl Moment {
     pub fn in_zone(self, ahead_s: i32) -> Self {
         match self {
             Self::TimeOfDay { us, is_utc: false } => {
-                let ahead_us = i64::from(ahead_s) * 1_000_000;
-                let us = (us as i64 - ahead_us).rem_euclid(DAY_US as i64) as u64;
+                let offset = i64::from(ahead_s) * 1_000_000;
+                let us = (us as i64 - offset).rem_euclid(DAY_US as i64) as u64;
                 Self::TimeOfDay { us, is_utc: true }
             }
             moment => moment,

@@ -14,6 +14,7 @@ use super::{Flags, ProxyOptions, usage, without_flags};
 /// What every mode that may have a dashboard takes.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct AppearanceOptions {
     /// Draw with ASCII characters only
     #[arg(long)]

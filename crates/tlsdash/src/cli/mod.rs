@@ -197,7 +197,7 @@ pub(crate) struct RunOptions {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) alert: Vec<Parsed<Alert>>,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; other
-    /// words: aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
+    /// words: quick, normal, careful, aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<Parsed<Plan>>,

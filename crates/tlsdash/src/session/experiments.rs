@@ -13,6 +13,26 @@ pub(crate) struct ExperimentRequest {
     pub(crate) ends_the_run: bool,
 }
 
+/// Checks a plan before it is begun, and says how long it takes.
+///
+/// # Errors
+/// With what the plan may be.
+pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -> Result<String, String> {
+    let plan: Plan = text.parse().map_err(|error: PlanError| error.to_string())?;
+    plan.resolve(settings, interval).map_err(|error| error.to_string())?;
+    let time = |length: Duration| telemetry::quantity::shown(length.as_secs_f64(), "s");
+    let calibration = match plan.calibration_pairs {
+        0 => "no A/A pairs".to_owned(),
+        pairs => format!("{pairs} A/A pairs before"),
+    };
+    Ok(format!(
+        "{} in all: {} pairs of blocks of {}, {calibration}",
+        time(plan.length()),
+        plan.pairs,
+        time(plan.block)
+    ))
+}
+
 /// Why an experiment cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExperimentError {

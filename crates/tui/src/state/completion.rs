@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use telemetry::model::{Run, TimelineEvent};
 use telemetry::{SettingKind, Value};
 
+use super::experiment_form::FormField;
 use super::prompt::Purpose;
 use super::{State, shown_run};
 
@@ -61,10 +62,8 @@ impl State {
     /// Returns the completions of a text; `None` without any.
     pub(super) fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
         // Of a list, the last item is completed.
-        let (head, item) = match self.is_list(purpose) {
-            true => text.rsplit_once(',').map_or(("", text), |(head, _)| text.split_at(head.len() + 1)),
-            false => ("", text),
-        };
+        let comma = text.rfind(',').filter(|_| self.is_list(purpose));
+        let (head, item) = text.split_at(comma.map_or(0, |at| at + 1));
         let words = self.words(purpose);
         let begins = words.iter().filter(|word| word.starts_with(item.trim())).take(OFFERED_MAX);
         let mut texts: Vec<String> = begins.map(|word| format!("{head}{word}")).collect();
@@ -83,7 +82,13 @@ impl State {
     }
 
     fn is_list(&self, purpose: &Purpose) -> bool {
-        let Purpose::Value(name) = purpose else { return false };
+        let name = match purpose {
+            Purpose::Value(name) => name,
+            Purpose::Experiment(form) if matches!(form.field(), FormField::A | FormField::B) => {
+                form.text(FormField::Setting)
+            }
+            _ => return false,
+        };
         matches!(self.info(name).map(|info| &info.kind), Some(SettingKind::ListOf(_)))
     }
 
@@ -111,11 +116,13 @@ impl State {
                 marks.chain(MOMENTS.map(str::to_owned)).collect()
             }
             Purpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
-            Purpose::Experiment | Purpose::FileName | Purpose::Help => Vec::new(),
+            Purpose::Experiment(form) => self.form_words(form),
+            Purpose::FileName | Purpose::Help => Vec::new(),
         }
     }
 
-    fn values_of(&self, name: &str) -> Vec<String> {
+    /// Returns values that a setting may have.
+    pub(super) fn values_of(&self, name: &str) -> Vec<String> {
         let Some(setting) = self.settings().iter().find(|setting| setting.name == name) else {
             return Vec::new();
         };

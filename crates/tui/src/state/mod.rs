@@ -5,6 +5,7 @@ mod alerts;
 mod client_list;
 mod completion;
 mod control;
+mod experiment_form;
 mod mouse;
 mod palette;
 mod prompt;
@@ -43,6 +44,7 @@ pub(crate) use completion::Completion;
 use completion::PromptHistory;
 pub(crate) use control::ConfirmedChange;
 use control::Control;
+pub(crate) use experiment_form::{ExperimentForm, FormField};
 pub(crate) use palette::PaletteEntry;
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
@@ -82,6 +84,8 @@ pub(crate) struct State {
     /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
     prompt_history: PromptHistory,
+    /// The form of the last experiment that was begun here.
+    last_form: Option<ExperimentForm>,
     /// The text that lines of the help must contain; empty for all.
     pub(crate) help_search: String,
     model: Model,
@@ -124,6 +128,7 @@ impl State {
             tuning: Tuning::default(),
             prompt: None,
             prompt_history: PromptHistory::default(),
+            last_form: None,
             help_search: String::new(),
             model: Model::default(),
             stale: true,

@@ -7,6 +7,7 @@ use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
 use super::completion::Completion;
+use super::experiment_form::{ExperimentForm, FormField};
 use super::palette::{self, PaletteEntry};
 use super::update::want;
 use super::{Effect, Screen, State};
@@ -44,8 +45,8 @@ pub(crate) enum Purpose {
     Help,
     /// A value of the setting with this name.
     Value(String),
-    /// The plan of an experiment.
-    Experiment,
+    /// A field of an experiment's form.
+    Experiment(Box<ExperimentForm>),
     /// A moment to seek to.
     Moment,
     /// The base name of the files for the view.
@@ -67,7 +68,7 @@ impl Purpose {
             Self::Hosts => "hosts",
             Self::Help => "help",
             Self::Value(_) => "value",
-            Self::Experiment => "experiment",
+            Self::Experiment(_) => "experiment",
             Self::Moment => "moment",
             Self::FileName => "file",
             Self::Palette { .. } => "palette",
@@ -136,9 +137,13 @@ impl State {
         };
         let selected = self.settings().get(self.tuning.selected).filter(can_change);
         let setting = selected.or_else(|| self.settings().iter().find(can_change));
-        let plan =
-            setting.map_or_else(String::new, |setting| format!("{}={}..", setting.name, setting.value));
-        self.prompt = Some(Prompt::new(Purpose::Experiment, plan));
+        let form = self
+            .last_form
+            .clone()
+            .filter(|form| setting.is_none_or(|setting| setting.name == form.text(FormField::Setting)));
+        let form = form.unwrap_or_else(|| ExperimentForm::of(setting));
+        let text = form.text(form.field()).to_owned();
+        self.prompt = Some(Prompt::new(Purpose::Experiment(Box::new(form)), text));
     }
 
     /// Opens the prompt for the name of the view's files.
@@ -216,6 +221,13 @@ impl State {
             *selected = selected.saturating_add_signed(by).min(found.len().saturating_sub(1));
             return;
         }
+        if let Purpose::Experiment(form) = &mut prompt.purpose {
+            form.turn(is_up);
+            let text = form.text(form.field()).to_owned();
+            prompt.set_text(&text);
+            prompt.completion = None;
+            return;
+        }
         let texts = self.prompt_history.of(&prompt.purpose);
         let back = if is_up { prompt.back + 1 } else { prompt.back.saturating_sub(1) };
         if back > texts.len() || back == prompt.back {
@@ -275,7 +287,13 @@ impl State {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
             }
-            Purpose::Value(_) | Purpose::Experiment | Purpose::FileName | Purpose::Moment => {}
+            Purpose::Experiment(_) => {
+                let text = prompt.text().to_owned();
+                if let Purpose::Experiment(form) = &mut prompt.purpose {
+                    form.set(&text);
+                }
+            }
+            Purpose::Value(_) | Purpose::FileName | Purpose::Moment => {}
         }
     }
 
@@ -296,8 +314,10 @@ impl State {
         match &prompt.purpose {
             Purpose::Filter | Purpose::Hosts | Purpose::Help => {}
             Purpose::Value(name) => self.stage_text(name, prompt.text())?,
-            Purpose::Experiment => {
-                let command = Command::Experiment(prompt.text().to_owned());
+            Purpose::Experiment(form) => {
+                self.check_form(form)?;
+                self.last_form = Some((**form).clone());
+                let command = Command::Experiment(form.plan());
                 return Ok(vec![Effect::Draw(Urgency::Now), Effect::Send(command)]);
             }
             Purpose::Moment => {

@@ -324,11 +324,11 @@ fn a_prompt_keeps_what_is_refused_until_it_is_mended() {
 
 #[test]
 fn a_prompt_completes_words_and_recalls_what_was_entered() {
+    use crossterm::event::KeyCode::{BackTab, Down, Tab, Up};
     let type_code = |stage: &mut TestDashboard, code| {
         let key = crossterm::event::KeyEvent::new(code, crossterm::event::KeyModifiers::NONE);
         stage.act(Action::Type(key));
     };
-    use crossterm::event::KeyCode::{BackTab, Down, Tab, Up};
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "tjje\x15o");
     let text = |stage: &TestDashboard| stage.state.prompt.as_ref().unwrap().text().to_owned();
@@ -419,9 +419,15 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
     press(&mut stage, "a");
     assert!(stage.screen(120, 40).contains("no experiment yet"));
     press(&mut stage, "e");
-    assert!(stage.screen(120, 40).contains("A/B: load.rate=5000.."));
-    let effects = press(&mut stage, "6000,pairs=12\n");
-    let plan = Effect::Send(Command::Experiment("load.rate=5000..6000,pairs=12".to_owned()));
+    let screen = stage.screen(120, 40);
+    assert!(screen.contains("setting load.rate") && screen.contains("A       5000/s"), "{screen}");
+    assert_eq!(set(&press(&mut stage, "fast\n")), None);
+    let screen = stage.screen(120, 40);
+    assert!(screen.contains("load.rate cannot be fast") && screen.contains("▶B       fast"), "{screen}");
+    press(&mut stage, "\x156000/s");
+    assert!(stage.screen(120, 40).contains("Enter starts: 6m in all"));
+    let effects = press(&mut stage, "\n");
+    let plan = Effect::Send(Command::Experiment("load.rate=5000/s..6000/s,normal".to_owned()));
     assert!(effects.contains(&plan), "{effects:?}");
     let why = "no experiment: pairs=3: 6 pairs are the fewest";
     stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));

@@ -107,17 +107,11 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             back(state);
             state.status = ViewStatus::of(state, now);
         }
-        Intent::Help => {
-            state.help_search.clear();
-            toggle_screen(state, Screen::Help { offset: 0 });
-        }
+        Intent::Help => toggle_help(state),
         Intent::Log => toggle_screen(state, Screen::Log),
         Intent::Experiments => toggle_screen(state, Screen::Experiments),
         Intent::Runs => toggle_screen(state, Screen::Runs),
-        Intent::Tune => {
-            toggle_screen(state, Screen::Tuning);
-            state.select_what_can_change();
-        }
+        Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
@@ -170,6 +164,16 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     }
     state.arrange();
     vec![DRAW]
+}
+
+fn toggle_help(state: &mut State) {
+    state.help_search.clear();
+    toggle_screen(state, Screen::Help { offset: 0 });
+}
+
+fn toggle_tuning(state: &mut State) {
+    toggle_screen(state, Screen::Tuning);
+    state.select_what_can_change();
 }
 
 /// Only a viewer suspends: a server would stop serving its clients.

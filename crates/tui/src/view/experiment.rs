@@ -18,11 +18,13 @@ use telemetry::model::{Compared, Experiment};
 
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::State;
+use crate::state::{ExperimentForm, FormField, Purpose, State};
 
 /// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;
 const TWO_LINES_CELLS: usize = 76;
+/// The cells of a field's label in the form.
+const FORM_LABEL_CELLS: usize = 9;
 /// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
@@ -61,6 +63,9 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let theme = state.theme;
     let cells = usize::from(area.width);
+    if let Some(Purpose::Experiment(form)) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
+        return put(frame, area, &form_lines(state, form, area.width));
+    }
     let experiments = state.experiments();
     let (title, mut lines) = match experiments.last() {
         None => ("A/B".to_owned(), vec![Line::styled(nothing_yet(state), theme.quiet())]),
@@ -77,6 +82,32 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }));
     lines.insert(0, heading(theme, &[&title], "", area.width));
     put(frame, area, &lines);
+}
+
+/// The form: each field with its text, or what is to be typed.
+fn form_lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Line<'static>> {
+    let theme = state.theme;
+    let cells = usize::from(width).saturating_sub(FORM_LABEL_CELLS);
+    let mut lines =
+        vec![heading(theme, &["new A/B experiment: Up Down Tab, Enter starts", "new A/B"], "", width)];
+    lines.extend(FormField::ALL.into_iter().map(|field| {
+        let is_selected = field == form.field();
+        let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
+        let label = format!("{pointer}{:<1$}", field.label(), FORM_LABEL_CELLS - 1);
+        let (text, style) = match form.text(field) {
+            "" => (field.hint(), theme.quiet()),
+            text => (text, theme.figure()),
+        };
+        let text = format::cut(text, cells, theme.glyphs);
+        let line = Line::from(vec![
+            Span::styled(label, theme.label()),
+            Span::styled(format!("{text:<cells$}"), style),
+        ]);
+        if is_selected { line.style(theme.selected()) } else { line }
+    }));
+    let hint = format::wrapped(form.field().hint(), usize::from(width));
+    lines.extend(hint.into_iter().map(|line| Line::styled(line, theme.quiet())));
+    lines
 }
 
 fn nothing_yet(state: &State) -> &'static str {
@@ -114,11 +145,32 @@ fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'sta
     lines
 }
 
+/// Says in a sentence what the primary figure shows.
+fn sentence(experiment: &Experiment) -> String {
+    let plan = &experiment.state;
+    let Some((compared, verdict)) = experiment.primary().zip(experiment.verdict()) else {
+        return String::new();
+    };
+    let (metric, setting) = (&compared.metric, &plan.setting);
+    let better = match verdict.outcome {
+        Outcome::Better => format!("{setting} {} (B) is better than {} (A) by {metric}", plan.b, plan.a),
+        Outcome::Worse => format!("{setting} {} (B) is worse than {} (A) by {metric}", plan.b, plan.a),
+        Outcome::NoDifference => format!("{metric} shows no difference between A and B"),
+        _ => format!("not enough to judge: {metric} says nothing about A and B"),
+    };
+    let p = verdict.estimate.map_or_else(String::new, |estimate| format!(" (p={:.3})", estimate.p_value));
+    format!("{better}{p}. ")
+}
+
 /// Returns the progress of the experiment.
 fn progress(state: &State, experiment: &Experiment) -> String {
     let plan = &experiment.state;
     if experiment.verdict().is_some() {
-        return format!("over after {} pairs of {}; * is what it was made for", plan.pair, plan.pairs);
+        let sentence = sentence(experiment);
+        return format!(
+            "{sentence}over after {} pairs of {}; * is what it was made for",
+            plan.pair, plan.pairs
+        );
     }
     let seconds = |us: u64| format::clock(us / 1_000_000);
     let in_block = experiment.in_block_us(state.last_us()).map_or_else(String::new, |us| {
@@ -133,7 +185,9 @@ fn progress(state: &State, experiment: &Experiment) -> String {
         Stage::Calibration => "a/a, both with the first value: what differs does so by chance",
         Stage::Comparison => "a/b",
     };
-    format!("{what}, pair {} of {}{in_block}", plan.pair, plan.pairs)
+    let left_us = plan.pairs.saturating_sub(plan.pair).saturating_mul(2 * plan.block_us);
+    let left = format!("; {} left after this pair", seconds(left_us));
+    format!("{what}, pair {} of {}{in_block}{left}", plan.pair, plan.pairs)
 }
 
 /// Returns the result for a figure: in one line, or in two if there is little room.

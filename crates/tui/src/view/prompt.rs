@@ -39,7 +39,7 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
         Purpose::Hosts => "filter hosts: ".to_owned(),
         Purpose::Help => "search the help: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
-        Purpose::Experiment => "A/B: ".to_owned(),
+        Purpose::Experiment(form) => format!("A/B {}: ", form.field().label()),
         Purpose::Moment => "go to: ".to_owned(),
         Purpose::FileName => "write to files: ".to_owned(),
         Purpose::Palette { .. } => "find: ".to_owned(),
@@ -115,7 +115,7 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             let allowed = setting.allowed(state.info(name)).unwrap_or_default();
             Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
         }
-        Purpose::Experiment | Purpose::Help => Ok(String::new()),
+        Purpose::Experiment(form) => state.check_form(form).map(|time| format!("Enter starts: {time}")),
         Purpose::Moment if text.is_empty() => {
             Ok("13:05:20, +01:20 or +5m into the run, -30s before its end, mark:2".to_owned())
         }
@@ -124,6 +124,6 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             Ok(state.moment_words(us))
         }
         Purpose::FileName => Ok(format!("writes {text}.txt and {text}.json")),
-        Purpose::Palette { .. } => Ok(String::new()),
+        Purpose::Help | Purpose::Palette { .. } => Ok(String::new()),
     }
 }

@@ -1,0 +1,163 @@
+//! The form of an experiment: its fields, and the plan that they make in the words of `--ab`.
+
+use std::time::Duration;
+
+use telemetry::figures::{Figure, Statistic};
+use telemetry::{Applies, LatencyClass, Setting};
+
+use super::State;
+
+/// The lengths that a plan knows by name.
+const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
+
+/// A field of the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormField {
+    Setting,
+    A,
+    B,
+    Length,
+    Pairs,
+    Block,
+    Metric,
+}
+
+impl FormField {
+    /// All fields, in order.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Setting, Self::A, Self::B, Self::Length, Self::Pairs, Self::Block, Self::Metric];
+
+    /// Returns the label.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Setting => "setting",
+            Self::A => "A",
+            Self::B => "B",
+            Self::Length => "length",
+            Self::Pairs => "pairs",
+            Self::Block => "block",
+            Self::Metric => "metric",
+        }
+    }
+
+    /// Returns what is to be typed.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::Setting => "what to compare: a setting that can change now",
+            Self::A => "the first value, the baseline",
+            Self::B => "the second value",
+            Self::Length => "quick (1 min), normal (6 min) or careful (24 min)",
+            Self::Pairs => "pairs of blocks, if not those of the length",
+            Self::Block => "length of a block, such as 10s, if not that of the length",
+            Self::Metric => "what is compared, joined by +; empty: p50 of what a client waits for",
+        }
+    }
+}
+
+/// The texts of the fields.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExperimentForm {
+    texts: [String; FormField::ALL.len()],
+    /// The index of the field that is typed.
+    pub(crate) selected: usize,
+}
+
+impl ExperimentForm {
+    /// Returns the form for a setting, with its value as the baseline.
+    pub(super) fn of(setting: Option<&Setting>) -> Self {
+        let mut form = Self::default();
+        if let Some(setting) = setting {
+            form.texts[FormField::Setting as usize].clone_from(&setting.name);
+            form.texts[FormField::A as usize] = setting.shown(&setting.value);
+            form.selected = FormField::B as usize;
+        }
+        "normal".clone_into(&mut form.texts[FormField::Length as usize]);
+        form
+    }
+
+    /// Returns the text of a field.
+    pub(crate) fn text(&self, field: FormField) -> &str {
+        self.texts[field as usize].trim()
+    }
+
+    /// Returns the field that is typed.
+    pub(crate) fn field(&self) -> FormField {
+        FormField::ALL[self.selected]
+    }
+
+    /// Changes the field that is typed.
+    pub(super) fn set(&mut self, text: &str) {
+        text.clone_into(&mut self.texts[self.selected]);
+    }
+
+    /// Goes to the next field, or the one before.
+    pub(super) fn turn(&mut self, is_up: bool) {
+        let n = FormField::ALL.len();
+        self.selected = (self.selected + if is_up { n - 1 } else { 1 }) % n;
+    }
+
+    /// Returns the plan in the words of `--ab`.
+    pub(crate) fn plan(&self) -> String {
+        let text = |field| self.text(field);
+        let mut plan = format!("{}={}..{}", text(FormField::Setting), text(FormField::A), text(FormField::B));
+        for (word, field) in [
+            ("", FormField::Length),
+            ("pairs=", FormField::Pairs),
+            ("block=", FormField::Block),
+            ("metric=", FormField::Metric),
+        ] {
+            if !text(field).is_empty() {
+                plan.extend([",", word, text(field)]);
+            }
+        }
+        plan
+    }
+}
+
+impl State {
+    /// Says how long the experiment of the form takes.
+    ///
+    /// # Errors
+    /// With what is wrong with a field.
+    pub(crate) fn check_form(&self, form: &ExperimentForm) -> Result<String, String> {
+        let name = form.text(FormField::Setting);
+        let full = self.settings().iter().find(|s| s.name == name || s.name.ends_with(&format!(".{name}")));
+        let name = full.map_or(name, |setting| &setting.name);
+        for field in [FormField::A, FormField::B] {
+            if form.text(field).is_empty() {
+                return Err(format!("{}: type a value of {name}", field.label()));
+            }
+            self.parse_value(name, form.text(field))?;
+        }
+        let length = form.text(FormField::Length);
+        if !length.is_empty() && !PRESETS.contains(&length) {
+            return Err(format!("length cannot be {length}: expected {}", PRESETS.join(", ")));
+        }
+        let interval = Duration::from_micros(self.live.interval_us().max(1));
+        (self.options.check_plan)(&form.plan(), self.settings(), interval)
+    }
+
+    /// Returns the words that a field takes.
+    pub(super) fn form_words(&self, form: &ExperimentForm) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        match form.field() {
+            FormField::Setting => {
+                let can_change = |setting: &&Setting| setting.applies != Applies::Restart;
+                self.settings().iter().filter(can_change).map(|setting| setting.name.clone()).collect()
+            }
+            FormField::A | FormField::B => self.values_of(form.text(FormField::Setting)),
+            FormField::Length => words(&PRESETS),
+            FormField::Pairs => words(&["6", "12", "24", "48"]),
+            FormField::Block => words(&["5s", "10s", "20s", "60s"]),
+            FormField::Metric => {
+                let shown = self.figures().map_or(&[][..], |figures| &figures.latencies);
+                let classes: Vec<LatencyClass> = shown.iter().map(|row| row.class).collect();
+                let latency = |class: LatencyClass| {
+                    [0.5, 0.99].map(|q| Figure::Latency(class, Statistic::Percentile(q)).short_name())
+                };
+                let latencies = classes.into_iter().flat_map(latency);
+                latencies.chain(Figure::quotients().map(Figure::short_name)).collect()
+            }
+        }
+    }
+}
