@@ -6,10 +6,10 @@ use telemetry::{ClientId, Command, HistoryReply, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
+use crate::table::ListMove;
 use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
 
-use super::client_list::ListMove;
 use super::quick_control::{Direction, QuickControl};
 use super::replay::PlayControl;
 use super::seek::SeekTarget;

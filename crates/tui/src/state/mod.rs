@@ -1,7 +1,6 @@
 //! The dashboard's state and how events change it. No clock, no I/O.
 
 mod action;
-mod client_list;
 mod control;
 mod mouse;
 mod palette;
@@ -29,14 +28,15 @@ use crate::clock::Now;
 use crate::format;
 use crate::input::keymap::{Context, Needs};
 use crate::options::Options;
+use crate::table::Table;
 use crate::theme::Theme;
 use crate::view::layout;
 use crate::view_model::{
-    self, ClientDetail, ClientTable, History, LatencyTimeline, PastSetting, SortKey, Span, ViewModel,
+    self, ClientDetail, ClientRow, ClientTable, History, LatencyTimeline, PastSetting, Span, ViewModel,
 };
 
+pub(crate) use crate::table::ListMove;
 pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use client_list::{ClientList, ListMove};
 use control::Control;
 pub(crate) use palette::PaletteEntry;
 pub(crate) use prompt::{Prompt, Purpose};
@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) theme: Theme,
     pub(crate) screen: Screen,
     pub(crate) span: Span,
-    pub(crate) clients: ClientList,
+    pub(crate) clients: Table<ClientRow>,
     pub(crate) runs: RunList,
     pub(crate) time: TimeView,
     pub(crate) timeline: LatencyTimeline,
@@ -105,7 +105,7 @@ impl State {
             options,
             screen: Screen::Dashboard,
             span: Span::default(),
-            clients: ClientList::default(),
+            clients: Table::by(ClientRow::OUT),
             runs: RunList::default(),
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
@@ -180,7 +180,7 @@ impl State {
     }
 
     /// The list of clients, and the clients that are shown.
-    fn clients_and_table(&mut self) -> (&mut ClientList, &mut ClientTable) {
+    fn clients_and_table(&mut self) -> (&mut Table<ClientRow>, &mut ClientTable) {
         let snapshot = match &mut self.view {
             View::Live => &mut self.live,
             View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
@@ -200,7 +200,7 @@ impl State {
 
     /// Returns all clients at the shown moment, unordered.
     fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
-        self.snapshot().table.rows().iter().map(|row| row.id)
+        self.snapshot().table.rows.all().iter().map(|row| row.id)
     }
 
     /// The details of a client: its rates at the shown moment, the rest from the latest record.
@@ -211,7 +211,7 @@ impl State {
 
     /// Clients at the shown moment that pass the filter.
     pub(crate) fn client_count(&self) -> usize {
-        self.snapshot().table.len()
+        self.snapshot().table.rows.len()
     }
 
     /// A client's last intervals up to the shown moment.
@@ -287,7 +287,7 @@ impl State {
         if ended != std::mem::replace(&mut self.end_seen, ended) {
             // An ended run has no current rates: show its totals.
             self.span = if ended { Span::WholeRun } else { Span::default() };
-            self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
+            self.clients.order_by_totals(ended);
         }
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
@@ -303,7 +303,10 @@ impl State {
     fn arrange(&mut self) {
         let rows = layout::client_rows(self);
         let (clients, table) = self.clients_and_table();
-        clients.arrange(table, rows);
+        clients.arrange(&mut table.rows, rows);
+        if self.screen == Screen::Runs {
+            self.arrange_runs();
+        }
     }
 
     fn run(&self) -> Option<&Run> {

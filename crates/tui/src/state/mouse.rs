@@ -19,7 +19,7 @@ pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effec
 }
 
 fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
-    if !matches!(state.screen, Screen::Dashboard | Screen::Log) || state.prompt.is_some() {
+    if !matches!(state.screen, Screen::Dashboard | Screen::Log | Screen::Runs) || state.prompt.is_some() {
         return Vec::new();
     }
     match layout::target(state, at) {
@@ -29,7 +29,8 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
                 return want(state, Intent::Open, now);
             }
         }
-        Some(Target::Clients) => return want(state, Intent::SortNext, now),
+        Some(Target::ClientColumn(column)) => state.clients.sort_by(column),
+        Some(Target::RunColumn(column)) => state.runs.table.sort_by(column),
         Some(Target::Column(place)) => {
             let us = state.timeline.end_us(place);
             state.go_to(us, now);

@@ -12,7 +12,9 @@ use super::{Effect, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
+use crate::table::{self, Filter};
 use crate::terminal::pace::Urgency;
+use crate::view_model::{ClientRow, RunRow};
 
 /// The maximum number of characters.
 const TEXT_MAX: usize = 200;
@@ -67,12 +69,12 @@ impl Prompt {
 impl State {
     /// Opens the prompt for a filter of clients.
     pub(super) fn type_filter(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.clone()));
+        self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.text().to_owned()));
     }
 
     /// Opens the prompt for a filter of hosts.
     pub(super) fn type_hosts(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
+        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.table.filter.text().to_owned()));
     }
 
     /// Opens the prompt for a moment.
@@ -138,6 +140,16 @@ impl State {
             KeyCode::Esc => self.give_up_typing(&prompt),
             KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => self.give_up_typing(&prompt),
             KeyCode::Enter => return self.take_typed(&prompt, now),
+            KeyCode::Tab => {
+                let completed = match prompt.purpose {
+                    Purpose::Filter => table::completed::<ClientRow>(prompt.text()),
+                    Purpose::Hosts => table::completed::<RunRow>(prompt.text()),
+                    _ => None,
+                };
+                prompt.input = completed.map_or_else(|| prompt.input.clone(), Input::new);
+                self.follow_typing(&mut prompt);
+                self.prompt = Some(prompt);
+            }
             KeyCode::Up | KeyCode::Down => {
                 prompt.select(if key.code == KeyCode::Up { -1 } else { 1 });
                 self.prompt = Some(prompt);
@@ -158,8 +170,8 @@ impl State {
     /// Updates filters and matches after each character.
     fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
-            Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),
-            Purpose::Hosts => prompt.text().clone_into(&mut self.runs.filter),
+            Purpose::Filter => self.clients.filter = Filter::parse(prompt.text()),
+            Purpose::Hosts => self.runs.table.filter = Filter::parse(prompt.text()),
             Purpose::Palette { .. } => {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
@@ -170,8 +182,8 @@ impl State {
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Filter => self.clients.filter.clear(),
-            Purpose::Hosts => self.runs.filter.clear(),
+            Purpose::Filter => self.clients.filter = Filter::default(),
+            Purpose::Hosts => self.runs.table.filter = Filter::default(),
             _ => {}
         }
     }
@@ -201,7 +213,7 @@ impl State {
     }
 
     fn show_client(&mut self, id: ClientId) {
-        self.clients.filter.clear();
+        self.clients.filter = Filter::default();
         self.clients.selected = Some(id);
         self.screen = Screen::Client(id);
     }

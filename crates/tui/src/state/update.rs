@@ -154,8 +154,13 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             }
         }
         Intent::Window(direction) => change_span(state, direction, now),
-        Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
-        Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
+        Intent::SortNext if state.screen == Screen::Runs => state.runs.table.sort_by_next(),
+        Intent::SortNext => state.clients.sort_by_next(),
+        Intent::SortReverse => {
+            let is_runs = state.screen == Screen::Runs;
+            let order = if is_runs { &mut state.runs.table.order } else { &mut state.clients.order };
+            order.is_descending = !order.is_descending;
+        }
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
         // The publisher assigns the number of a mark.
@@ -179,6 +184,10 @@ fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
 /// Copies the selection, or else the screen, to the clipboard.
 fn copy(state: &mut State, now: Now) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
+        (Screen::Runs, _) => {
+            let table = &state.runs.table;
+            ("the runs".to_owned(), crate::table::rows_text(&table.columns, table.page()))
+        }
         (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
         (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
@@ -224,7 +233,7 @@ fn scroll(state: &mut State, to: ListMove) {
     }
     let rows = layout::client_rows(state);
     let (clients, table) = state.clients_and_table();
-    clients.go(to, table, rows);
+    clients.go(to, &mut table.rows, rows);
     if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
         state.screen = Screen::Client(id);
     }

@@ -19,7 +19,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{clients, handshakes, latency, latency_timeline, playback, status};
+use super::{clients, handshakes, latency, latency_timeline, playback, runs, status};
 use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
@@ -219,8 +219,10 @@ impl RowAllocator {
 /// The target of a mouse click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The heading of the clients.
-    Clients,
+    /// The heading of a column of the clients.
+    ClientColumn(usize),
+    /// The heading of a column of the runs.
+    RunColumn(usize),
     /// A client, by its visible row.
     Client(usize),
     /// The heading of the timeline.
@@ -233,12 +235,18 @@ pub(crate) enum Target {
 
 /// Returns the target at a column and row of the screen.
 pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
+    if state.screen == Screen::Runs {
+        return runs::column_at(state, (x, y)).map(Target::RunColumn);
+    }
     let (columns, rows) = state.size();
     let Layout::Panes(panes) = of(Rect::new(0, 0, columns, rows), state) else { return None };
     let inside = |area: Rect| area.contains((x, y).into());
     if inside(panes.clients) {
         let row = usize::from(y - panes.clients.y);
-        return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
+        return match row.checked_sub(1) {
+            Some(row) => Some(Target::Client(row)),
+            None => clients::column_at(state, panes.clients, x).map(Target::ClientColumn),
+        };
     }
     if inside(panes.playback) {
         return playback::place_at(state, panes.playback, x).map(Target::Played);

@@ -17,8 +17,9 @@ mod parts;
 mod past;
 mod playback;
 mod prompt;
-mod runs;
+pub(crate) mod runs;
 mod status;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tuning;

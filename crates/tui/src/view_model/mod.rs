@@ -4,6 +4,7 @@
 
 mod baseline;
 mod classes;
+mod client_columns;
 mod client_detail;
 mod client_table;
 mod clients;
@@ -12,7 +13,6 @@ mod health;
 mod latency_timeline;
 pub(crate) mod levels;
 mod load;
-mod order;
 mod past;
 mod proxy;
 mod runs;
@@ -31,7 +31,6 @@ pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
-pub(crate) use order::{Order, SortKey};
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use runs::RunRow;
