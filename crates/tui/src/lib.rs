@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrangement;
 mod channel;
 mod clock;
 mod export;

@@ -1,5 +1,7 @@
 //! What a dashboard is told at its start, and how it ends.
 
+use std::path::PathBuf;
+
 use telemetry::{HistoryReader, Model, Moment, RunId, Update};
 
 use crate::input::keymap::Keymap;
@@ -29,6 +31,8 @@ pub struct Options {
     pub history: Option<HistoryReader>,
     /// What is played once everything has been read.
     pub opening: Option<Opening>,
+    /// The file that keeps columns and panes from one start to the next; `None` to keep nothing.
+    pub layout_file: Option<PathBuf>,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
@@ -48,6 +52,7 @@ impl Options {
             mouse: true,
             history: None,
             opening: None,
+            layout_file: None,
             frames_per_second_max: 4,
         }
     }

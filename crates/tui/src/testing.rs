@@ -37,6 +37,7 @@ pub(crate) fn options() -> Options {
         mouse: true,
         history: None,
         opening: None,
+        layout_file: None,
         frames_per_second_max: 4,
     }
 }

@@ -1,9 +1,14 @@
 //! The dashboard's state and how events change it. No clock, no I/O.
 
 mod action;
+#[cfg(test)]
+mod arrangement_tests;
+mod choice;
 mod control;
+mod kept;
 mod mouse;
 mod palette;
+mod panes;
 mod prompt;
 mod quick_control;
 mod recording;
@@ -37,8 +42,10 @@ use crate::view_model::{
 
 pub(crate) use crate::table::ListMove;
 pub(crate) use action::{Action, Effect, Intent, Screen};
+pub(crate) use choice::{Choice, ChoiceEdit, ChoiceLine};
 use control::Control;
 pub(crate) use palette::PaletteEntry;
+pub(crate) use panes::{PaneAction, PaneId, PaneLayout, Preset};
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
 use recording::RecordingState;
@@ -66,6 +73,7 @@ pub(crate) struct State {
     pub(crate) span: Span,
     pub(crate) clients: Table<ClientRow>,
     pub(crate) runs: RunList,
+    pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
     pub(crate) timeline: LatencyTimeline,
     /// Marks and changes on it, with their columns.
@@ -92,6 +100,10 @@ pub(crate) struct State {
     /// The run that started last, of any account.
     newest: Option<RunId>,
     notices: VecDeque<LogLine>,
+    /// The arrangement as it was written last.
+    kept_text: String,
+    /// Where a drag of the mouse began: the pane above the boundary.
+    dragged: Option<PaneId>,
     recorded: RecordingState,
     /// Columns and rows of the terminal.
     size: (u16, u16),
@@ -100,13 +112,14 @@ pub(crate) struct State {
 impl State {
     /// The state before anything has been read.
     pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
-        Self {
+        let mut state = Self {
             theme: Theme::new(options.glyphs, options.palette),
             options,
             screen: Screen::Dashboard,
             span: Span::default(),
             clients: Table::by(ClientRow::OUT),
             runs: RunList::default(),
+            panes: PaneLayout::default(),
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
             markers: Vec::new(),
@@ -125,9 +138,13 @@ impl State {
             shown: None,
             newest: None,
             notices: VecDeque::new(),
+            kept_text: String::new(),
+            dragged: None,
             recorded: RecordingState::default(),
             size,
-        }
+        };
+        state.kept_text = state.kept();
+        state
     }
 
     /// Returns the model.
@@ -162,8 +179,9 @@ impl State {
             Screen::Tuning => Context::Tuning,
             Screen::Experiments => Context::Experiments,
             Screen::Runs => Context::Runs,
+            Screen::Choice(..) => Context::Choice,
             _ if self.is_replay() => Context::Replay,
-            Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
+            Screen::Dashboard | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
         }
     }
 
@@ -248,6 +266,12 @@ impl State {
         self.time.column_us(self.live.interval_us())
     }
 
+    /// Returns the panes that have rows, with these.
+    fn shown_panes(&self) -> Vec<(PaneId, u16)> {
+        let panes = layout::of_screen(self);
+        panes.map_or_else(Vec::new, |panes| panes.shown.iter().map(|(id, area)| (*id, area.height)).collect())
+    }
+
     /// Updates the timeline to the visible columns.
     fn follow_timeline(&mut self) {
         let (columns, column_us) = (layout::timeline_columns(self), self.column_us());
@@ -330,9 +354,7 @@ impl State {
         let what = if is_load { "load" } else { "proxy" };
         let text = format!("Ctrl-Z would stop the {what}: use --headless and `tlsdash watch`");
         self.notice(Level::Warning, text, now);
-        if self.screen != Screen::Log {
-            self.screen = Screen::Dashboard;
-        }
+        self.screen = Screen::Dashboard;
     }
 
     /// Columns and rows of the terminal.

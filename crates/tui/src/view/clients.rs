@@ -10,12 +10,41 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
+use super::layout::Target;
+use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{Columns, complaint, extent, heading_line};
 use crate::format;
-use crate::state::State;
+use crate::input::keymap::CLIENT_HINTS;
+use crate::state::{PaneId, State};
 use crate::theme::Theme;
 use crate::view_model::{ClientRow, ViewModel};
+
+/// The rows, with the heading, that clients get first.
+const HEIGHT_MIN: u16 = 4;
+/// The rows that clients get before less important panes.
+const HEIGHT_ENOUGH: u16 = 7;
+
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Clients,
+    meaning: "source addresses, with rates and totals",
+    rows: |state| match state.figures() {
+        Some(figures) if figures.proxy.is_some() => {
+            let all = u16::try_from(state.client_count()).unwrap_or(u16::MAX).saturating_add(1);
+            // Rows are reserved for clients to come, so that the panes do not move for each of them.
+            PaneRows { min: HEIGHT_MIN, enough: HEIGHT_ENOUGH, wanted: all.max(HEIGHT_ENOUGH), grows: true }
+        }
+        _ => PaneRows::default(),
+    },
+    ranks: [0, 6, 9],
+    render,
+    target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
+        Some(row) => Some(Target::Client(usize::from(row))),
+        None => column_at(state, area, x).map(Target::ClientColumn),
+    },
+    hints: CLIENT_HINTS,
+};
 
 /// Returns how many clients fit below the heading.
 pub(super) fn rows(area: Rect) -> usize {
@@ -23,10 +52,8 @@ pub(super) fn rows(area: Rect) -> usize {
 }
 
 /// Draws the visible part of the table.
-pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
-    if area.is_empty() {
-        return;
-    }
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(figures) = state.figures() else { return };
     let (theme, table) = (state.theme, &state.clients);
     let page = table.page();
     let columns = Columns::of(table, usize::from(area.width));
@@ -52,7 +79,7 @@ fn graph_cells(state: &State, row: &ClientRow, cells: usize) -> Span<'static> {
 }
 
 /// Returns the column whose heading is at a cell of the pane.
-pub(super) fn column_at(state: &State, area: Rect, x: u16) -> Option<usize> {
+fn column_at(state: &State, area: Rect, x: u16) -> Option<usize> {
     Columns::of(&state.clients, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
 }
 
@@ -73,6 +100,11 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
     let extent = extent(table, shown);
     let short = if by.is_empty() { format!("clients {extent}") } else { format!("clients{by}") };
     let span = figures.clients_span.words();
+    if !table.filter.is_empty() {
+        let (passing, all) = table.counts();
+        let found = format!("{passing}/{all} match");
+        return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}{by}"), found];
+    }
     vec![format!("clients {extent}{by}, {span}"), format!("clients {extent}{by}"), short]
 }
 

@@ -96,6 +96,7 @@ fn texts(state: &State) -> Vec<(String, &'static str)> {
     let tuning = under("on the list of settings:", Context::Tuning);
     let experiments = under("on the experiments:", Context::Experiments);
     let runs = under("on the list of runs:", Context::Runs);
+    let choice = under("on a list of columns or panes:", Context::Choice);
     let figures = FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning));
     let blank = [(String::new(), "")];
     main.into_iter()
@@ -103,6 +104,7 @@ fn texts(state: &State) -> Vec<(String, &'static str)> {
         .chain(tuning)
         .chain(experiments)
         .chain(runs)
+        .chain(choice)
         .chain(blank)
         .chain(figures)
         .collect()

@@ -1,4 +1,5 @@
-//! The latest events, below active warnings. The heading is left out if there is little room.
+//! The latest events, below active warnings. The heading is left out if there is
+//! little room.
 //!
 //! ```text
 //! ─ log, UTC ─────────────────────────────────────────────────────────────────
@@ -11,21 +12,43 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use telemetry::model::{Level, LogLine};
 
+use super::layout;
+use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{State, ViewStatus};
+use crate::state::{PaneId, State, ViewStatus};
 use crate::view_model::Warning;
-
-/// The minimum rows for a heading.
-const HEADING_HEIGHT_MIN: u16 = 5;
 
 /// The cells of a line's level.
 const LEVEL_CELLS: usize = 5;
 
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Log,
+    meaning: "warnings, events, and the counts of an earlier moment",
+    rows: |state| {
+        let (size, heading) = (state.size(), u16::from(layout::is_roomy(state)));
+        let urgent = banner(state, size.0).into_iter().chain(super::past::lines(state, size.0)).count();
+        let lines = state.log(usize::from(size.1 / LOG_SHARE).max(1)).len();
+        let rows = |lines: usize| (urgent + lines).max(1) as u16 + heading;
+        let min = if size.1 < TALL_MIN { 1 } else { rows(lines.min(2)) };
+        PaneRows { min, enough: min, wanted: rows(lines), grows: false }
+    },
+    ranks: [1, 8, 8],
+    render,
+    target: |_, _, _| None,
+    hints: &[],
+};
+
+/// The log gets one of so many rows of the screen unless more are left.
+const LOG_SHARE: u16 = 6;
+/// The minimum rows of a screen for more than one line.
+const TALL_MIN: u16 = 20;
+
 /// Draws the warnings, and as many lines as fit.
-pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    if area.height >= HEADING_HEIGHT_MIN {
+    if layout::is_roomy(state) && area.height > 1 {
         lines.push(heading(state.theme, &["log, UTC"], "", area.width));
     }
     lines.extend(banner(state, area.width));

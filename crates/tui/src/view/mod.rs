@@ -1,5 +1,6 @@
 //! The screen: layout and formatting of the state.
 
+mod choice;
 pub(crate) mod client;
 mod clients;
 mod experiment;
@@ -13,12 +14,14 @@ mod log;
 mod one_line;
 mod overlay;
 mod palette;
+pub(crate) mod pane;
 mod parts;
 mod past;
 mod playback;
 mod prompt;
 pub(crate) mod runs;
 mod status;
+mod system;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -30,7 +33,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::format;
-use crate::state::{Purpose, Screen, State};
+use crate::state::{PaneId, Purpose, Screen, State};
 use layout::Layout;
 
 /// Draws the whole screen.
@@ -41,30 +44,36 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Layout::OneLine(line) => one_line::render(state, frame, line),
         Layout::Panes(panes) => {
             status::render(state, frame, panes.status);
-            match state.figures() {
-                None => waiting(state, frame, panes.body()),
-                Some(figures) => {
-                    latency::render(state, figures, frame, panes.latency);
-                    latency_timeline::render(state, frame, panes.timeline);
-                    handshakes::render(state, figures, frame, panes.handshakes);
-                    clients::render(state, figures, frame, panes.clients);
-                }
+            if state.figures().is_none() {
+                waiting(state, frame, panes.body);
+            }
+            for (id, area) in panes.shown {
+                (pane::pane(id).render)(state, frame, area);
+                highlight_focus(state, frame, id, area);
             }
             playback::render(state, frame, panes.playback);
-            log::render(state, frame, panes.log);
             footer::render(state, frame, panes.footer);
         }
     }
     match state.screen {
-        Screen::Dashboard | Screen::Log => {}
+        Screen::Dashboard => {}
         Screen::Help { offset } => help::render(state, frame, offset),
         Screen::Tuning => tuning::render(state, frame),
         Screen::Experiments => experiment::render(state, frame),
         Screen::Runs => runs::render(state, frame),
+        Screen::Choice(of, selected) => choice::render(state, frame, of, selected),
         Screen::Client(id) => client::render(state, frame, id),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
         palette::render(state, frame, found, *selected);
+    }
+}
+
+/// Marks the pane that was focused by hand.
+fn highlight_focus(state: &State, frame: &mut Frame<'_>, id: PaneId, area: Rect) {
+    if state.panes.focus == Some(id) {
+        let style = state.theme.notice();
+        frame.buffer_mut()[(area.x, area.y)].set_char(state.theme.glyphs.pointer()).set_style(style);
     }
 }
 

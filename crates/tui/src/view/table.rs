@@ -74,7 +74,7 @@ impl<R: Row> Columns<R> {
             let name = longest_fitting(theme, &[&name, column.heading], cells.saturating_sub(1));
             let fill = " ".repeat(cells.saturating_sub(format::width(&name) + 1));
             match column.unit {
-                Unit::Text | Unit::Address | Unit::Graph => text.extend([" ", &name, &fill]),
+                Unit::Text | Unit::Address => text.extend([" ", &name, &fill]),
                 Unit::Latency => text.extend([&fill, &name, " "].map(|part| part)),
                 _ => text.extend([" ", &fill, &name]),
             }
@@ -111,6 +111,7 @@ impl<R: Row> Columns<R> {
                 Unit::Text | Unit::Address => {
                     let room = cells.saturating_sub(1);
                     let text = value.shown(column.unit, theme.glyphs);
+                    let text = if text.is_empty() { theme.glyphs.none().to_string() } else { text };
                     let text = if at == 0 {
                         format::cut_middle(&text, room, theme.glyphs)
                     } else {

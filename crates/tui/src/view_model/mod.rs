@@ -113,10 +113,7 @@ impl ViewModel {
         let load_totals = run.load().map(|track| track.totals_at(us));
         let mut handshakes = match (proxy_totals.as_ref().zip(proxy.as_ref()), load_totals.zip(load.as_ref()))
         {
-            (Some((totals, taken)), _) => Handshakes {
-                certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
-                ..Handshakes::of_proxy(totals, taken)
-            },
+            (Some((totals, taken)), _) => Handshakes::of_proxy(totals, taken),
             (None, Some((totals, taken))) => Handshakes::of_load(&totals, taken),
             (None, None) => Handshakes::default(),
         };

@@ -302,7 +302,7 @@ fn time_in_which_the_process_did_not_run_is_blank_and_said() {
     stage.pass(4);
     let screen = stage.screen(80, 24);
     let said = "! tlsdash was stopped or starved in 1 gap: rates over a gap are averages";
-    assert!(screen.contains(said) && screen.contains("gaps 1  lost 0"), "{screen}");
+    assert!(screen.contains(said) && screen.contains("gaps 1"), "{screen}");
     let blank = |line: &&str| line.trim_end().ends_with(&format!("█{}██", " ".repeat(6)));
     assert!(screen.lines().any(|line| blank(&line)), "{screen}");
 }
