@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use frames::*;
+use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;
 use loadgen::Http2Harness;
 
@@ -23,7 +24,7 @@ const PREFACE_BYTES: usize = 24;
 
 static HARNESS: LazyLock<Http2Harness> = LazyLock::new(Http2Harness::default);
 
-fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
     let Some((&step, frames)) = input.split_first() else { return };
     // Most of what a server can do wrong comes after its settings.
     let begun = [&frame(SETTINGS, 0, 0, &[]), frames].concat();
@@ -52,17 +53,8 @@ fn are_frames(mut output: &[u8]) -> bool {
     output.is_empty()
 }
 
-/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them.
-fn seeds_if_asked() {
-    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
-        write_seeds(Path::new(&folder)).expect("a folder that can be written");
-        std::process::exit(0);
-    }
-}
-
 /// Writes answers of servers that mean well, which the fuzzer takes apart, each whole and in small pieces.
 fn write_seeds(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
     // RFC 7541, appendices C.5.1 and C.6.1: fields that are added to the table, plain and coded.
     let plain =
         b"\x48\x03302\x58\x07private\x61\x1dMon, 21 Oct 2013 20:13:21 GMT\x6e\x17https://www.example.com";

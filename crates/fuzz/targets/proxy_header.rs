@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
+use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;
 use proxy_core::proxy_protocol::{
     ClientCertificate, Endpoints, HEADER_BYTES_MAX, Negotiated, ParsedHeader, ProxyProtocol, encode, parse,
 };
 
-fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
     match parse(input) {
         Ok(ParsedHeader::Partial) => assert!(input.len() < HEADER_BYTES_MAX),
         Ok(ParsedHeader::Header(endpoints, len)) => {
@@ -28,16 +29,7 @@ fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
     }
 });
 
-/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them.
-fn seeds_if_asked() {
-    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
-        write_seeds(Path::new(&folder)).expect("a folder that can be written");
-        std::process::exit(0);
-    }
-}
-
 fn write_seeds(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
     let negotiated = Negotiated {
         version: "TLSv1.3",
         cipher: "TLS_AES_128_GCM_SHA256",

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;
 use proxy_core::{Certificate, TlsHarness};
 
@@ -19,7 +20,7 @@ static HARNESS: LazyLock<TlsHarness> = LazyLock::new(|| {
     TlsHarness::new(certificate).expect("TLS with default settings")
 });
 
-fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
     let Some((&step, hello)) = input.split_first() else { return };
     let whole = HARNESS.receive([hello]);
     let pieces = HARNESS.receive(hello.chunks(usize::from(step) * 8 + 1));
@@ -48,17 +49,8 @@ fn has_alert(mut output: &[u8]) -> bool {
     output.is_empty() && [ALERT, 23].contains(&last)
 }
 
-/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them.
-fn seeds_if_asked() {
-    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
-        write_seeds(Path::new(&folder)).expect("a folder that can be written");
-        std::process::exit(0);
-    }
-}
-
 /// Writes what the tests have recorded of OpenSSL and GnuTLS, each to be read whole and in small pieces.
 fn write_seeds(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
     let hellos = Path::new(env!("CARGO_MANIFEST_DIR")).join("targets/client_hello/hellos");
     for hello in std::fs::read_dir(hellos)? {
         let hello = hello?;

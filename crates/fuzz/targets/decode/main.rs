@@ -8,19 +8,19 @@
 mod seeds;
 
 use std::io::Write as _;
-use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use fuzz::seeds_if_asked;
 use journal::EntryBuf;
 use libfuzzer_sys::fuzz_target;
 use telemetry::{Body, Model, Record, common_fields, decode_fields, encode};
 
 const REALTIME_US: u64 = 1_700_000_000_000_000;
 
-fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+fuzz_target!(init: seeds_if_asked(seeds::write_all), |input: &[u8]| {
     let Some(record) = record(input) else { return };
     let mut written = EntryBuf::new();
     encode(&record, &mut written);
@@ -34,15 +34,6 @@ fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
         model.apply(record.clone(), Some(record.stamp.mono_us));
     }
 });
-
-/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them. A program of its own would
-/// have to be built a second time, without the instrumentation.
-fn seeds_if_asked() {
-    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
-        seeds::write_all(Path::new(&folder)).expect("a folder that can be written");
-        std::process::exit(0);
-    }
-}
 
 /// Makes a record of an input, if it is one.
 fn record(input: &[u8]) -> Option<Record> {

@@ -10,7 +10,6 @@ const SETTING: &str = r#"{"name":"load.rate","value":0.1,"unit":"1/s","applies":
 
 /// Writes them all.
 pub fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(folder)?;
     for kind in Body::KINDS {
         let mut seed = kind.word.as_bytes().to_vec();
         for field in common_fields().into_iter().chain(Body::fields(kind.word)) {

@@ -11,11 +11,12 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 
+use fuzz::seeds_if_asked;
 use journal::{Start, Tail};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: {
-    seeds_if_asked();
+    seeds_if_asked(seeds::write_all);
     FOLDER.set(tempfile::tempdir().expect("a folder for the files")).expect("called once");
 }, |input: &[u8]| {
     let Some((bytes, &[how, part])) = input.split_last_chunk::<2>() else { return };
@@ -40,15 +41,6 @@ fuzz_target!(init: {
 });
 
 static FOLDER: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
-
-/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them. A program of its own would
-/// have to be built a second time, without the instrumentation.
-fn seeds_if_asked() {
-    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
-        seeds::write_all(Path::new(&folder)).expect("a folder that can be written");
-        std::process::exit(0);
-    }
-}
 
 /// Has a file that grows read at two moments.
 fn grow(live: &Path, path: &Path, start: Start, early: &[u8], late: &[u8]) {

@@ -17,7 +17,6 @@ const ZSTD: (u8, u8) = (4, 8);
 
 /// Writes them all.
 pub fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(folder)?;
     let written = write()?;
     let zstd = |value: &[u8]| zstd::bulk::compress(value, 3).unwrap_or_default();
     let lz4 =

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use telemetry::Moment;
-use telemetry::model::{Level, Run, TimelineEvent};
+use telemetry::model::{Level, TimelineEvent};
 
 use super::Speed;
 use crate::clock::Now;
