@@ -4,6 +4,7 @@ mod action;
 #[cfg(test)]
 mod arrangement_tests;
 mod choice;
+mod clients;
 mod control;
 mod kept;
 mod mouse;
@@ -27,7 +28,7 @@ mod view_status;
 use std::collections::VecDeque;
 
 use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
-use telemetry::{ClientId, Model, RunId};
+use telemetry::{Model, RunId};
 
 use crate::clock::Now;
 use crate::format;
@@ -36,9 +37,7 @@ use crate::options::Options;
 use crate::table::Table;
 use crate::theme::Theme;
 use crate::view::layout;
-use crate::view_model::{
-    self, ClientDetail, ClientRow, ClientTable, History, LatencyTimeline, PastSetting, Span, ViewModel,
-};
+use crate::view_model::{ClientRow, LatencyTimeline, PastSetting, Span, ViewModel};
 
 pub(crate) use crate::table::ListMove;
 pub(crate) use action::{Action, Effect, Intent, Screen};
@@ -197,15 +196,6 @@ impl State {
         }
     }
 
-    /// The list of clients, and the clients that are shown.
-    fn clients_and_table(&mut self) -> (&mut Table<ClientRow>, &mut ClientTable) {
-        let snapshot = match &mut self.view {
-            View::Live => &mut self.live,
-            View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
-        };
-        (&mut self.clients, &mut snapshot.table)
-    }
-
     /// The experiments of the shown run, oldest first.
     pub(crate) fn experiments(&self) -> Vec<&Experiment> {
         self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
@@ -216,38 +206,17 @@ impl State {
         self.run().map_or(0, Run::last_us)
     }
 
-    /// Returns all clients at the shown moment, unordered.
-    fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
-        self.snapshot().table.rows.all().iter().map(|row| row.id)
-    }
-
-    /// The details of a client: its rates at the shown moment, the rest from the latest record.
-    pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
-        let row = self.snapshot().table.get(id)?;
-        ClientDetail::of(self.snapshot_run()?, row, self.history(id))
-    }
-
-    /// Clients at the shown moment that pass the filter.
-    pub(crate) fn client_count(&self) -> usize {
-        self.snapshot().table.rows.len()
-    }
-
-    /// A client's last intervals up to the shown moment.
-    pub(crate) fn history(&self, id: ClientId) -> History {
-        let snapshot = self.snapshot();
-        if let Some(past) = self.view.past().filter(|_| snapshot.ticket.is_none()) {
-            return past.history(id);
-        }
-        let run = self.snapshot_run();
-        run.map(|run| view_model::history(run, id, snapshot.interval_us())).unwrap_or_default()
-    }
-
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
     pub(crate) fn log(&self, n: usize) -> Vec<&LogLine> {
         let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
         let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
         lines.sort_by_key(|line| line.realtime_us);
         lines.split_off(lines.len().saturating_sub(n))
+    }
+
+    /// The number of log lines and notices.
+    pub(crate) fn log_len(&self) -> usize {
+        self.figures().map_or(0, |figures| figures.log.len()) + self.notices.len()
     }
 
     /// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
@@ -264,12 +233,6 @@ impl State {
     /// Length of a column of the timeline.
     fn column_us(&self) -> u64 {
         self.time.column_us(self.live.interval_us())
-    }
-
-    /// Returns the panes that have rows, with these.
-    fn shown_panes(&self) -> Vec<(PaneId, u16)> {
-        let panes = layout::of_screen(self);
-        panes.map_or_else(Vec::new, |panes| panes.shown.iter().map(|(id, area)| (*id, area.height)).collect())
     }
 
     /// Updates the timeline to the visible columns.

@@ -1,6 +1,7 @@
 //! Which panes are shown, how tall they are, and which one has the focus.
 
 use super::{Screen, State};
+use crate::view::layout;
 
 /// A pane of the dashboard; `view::pane` describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,5 +139,11 @@ impl State {
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
             }
         }
+    }
+
+    /// Returns the panes that have rows, with these.
+    fn shown_panes(&self) -> Vec<(PaneId, u16)> {
+        let panes = layout::of_screen(self);
+        panes.map_or_else(Vec::new, |panes| panes.shown.iter().map(|(id, area)| (*id, area.height)).collect())
     }
 }

@@ -28,8 +28,9 @@ pub(super) const PANE: Pane = Pane {
     meaning: "warnings, events, and the counts of an earlier moment",
     rows: |state| {
         let (size, heading) = (state.size(), u16::from(layout::is_roomy(state)));
-        let urgent = banner(state, size.0).into_iter().chain(super::past::lines(state, size.0)).count();
-        let lines = state.log(usize::from(size.1 / LOG_SHARE).max(1)).len();
+        let urgent = usize::from(silence(state).is_some() || warnings(state).next().is_some())
+            + super::past::height(state);
+        let lines = state.log_len().min(usize::from(size.1 / LOG_SHARE).max(1));
         let rows = |lines: usize| (urgent + lines).max(1) as u16 + heading;
         let min = if size.1 < TALL_MIN { 1 } else { rows(lines.min(2)) };
         PaneRows { min, enough: min, wanted: rows(lines), grows: false }
@@ -59,16 +60,26 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &lines);
 }
 
-/// Returns the most severe warning, and the number of others.
-fn banner(state: &State, width: u16) -> Option<Line<'static>> {
-    let silence = match state.status {
-        ViewStatus::Silent(seconds) => Some(Warning(format!(
+/// Returns the active warnings of the run, the most severe first.
+fn warnings(state: &State) -> impl Iterator<Item = &Warning> {
+    state.figures().into_iter().flat_map(|figures| &figures.warnings)
+}
+
+/// Returns that no record has come for some time.
+fn silence(state: &State) -> Option<Warning> {
+    match state.status {
+        ViewStatus::Silent(seconds) if state.figures().is_some() => Some(Warning(format!(
             "no record for {}: the program that writes them hangs or was killed",
             format::clock(seconds)
         ))),
         _ => None,
-    };
-    let warnings: Vec<&Warning> = silence.iter().chain(&state.figures()?.warnings).collect();
+    }
+}
+
+/// Returns the most severe warning, and the number of others.
+fn banner(state: &State, width: u16) -> Option<Line<'static>> {
+    let silence = silence(state);
+    let warnings: Vec<&Warning> = silence.iter().chain(warnings(state)).collect();
     let more = match warnings.len() {
         0 | 1 => String::new(),
         n => format!(" (+{} more)", n - 1),

@@ -25,7 +25,8 @@ pub(super) const PANE: Pane = Pane {
     meaning: "load, proxy, journal and CPU in detail",
     rows: |state| match state.figures() {
         Some(figures) if has_room_for_details(state) || state.panes.maximised == Some(PaneId::System) => {
-            let all = 1 + lines(state, figures, u16::MAX).len() as u16;
+            let parts = [figures.load.is_some(), figures.proxy.is_some(), !figures.cpu.is_empty()];
+            let all = 2 + parts.into_iter().filter(|&is_there| is_there).count() as u16;
             PaneRows { min: all.min(3), enough: all, wanted: all, grows: false }
         }
         _ => PaneRows::default(),

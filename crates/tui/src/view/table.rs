@@ -71,12 +71,14 @@ impl<R: Row> Columns<R> {
             let column = &R::COLUMNS[at];
             let name =
                 if column.unit == Unit::Graph { graph.to_owned() } else { self.heading_of(theme, table, at) };
-            let name = longest_fitting(theme, &[&name, column.heading], cells.saturating_sub(1));
-            let fill = " ".repeat(cells.saturating_sub(format::width(&name) + 1));
+            let is_left = column.is_left();
+            let room = cells.saturating_sub(usize::from(is_left || column.unit == Unit::Latency));
+            let name = longest_fitting(theme, &[&name, column.heading], room);
+            let fill = " ".repeat(room.saturating_sub(format::width(&name)));
             match column.unit {
-                Unit::Text | Unit::Address => text.extend([" ", &name, &fill]),
-                Unit::Latency => text.extend([&fill, &name, " "].map(|part| part)),
-                _ => text.extend([" ", &fill, &name]),
+                _ if is_left => text.extend([" ", &name, &fill]),
+                Unit::Latency => text.extend([&*fill, &name, " "]),
+                _ => text.extend([&*fill, &name]),
             }
         }
         text

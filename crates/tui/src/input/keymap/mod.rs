@@ -205,7 +205,7 @@ fn name(key: KeyCombination) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Direction, SeekTarget, SettingEdit};
+    use crate::state::{Direction, PaneAction, SeekTarget, SettingEdit};
 
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
@@ -275,6 +275,9 @@ mod tests {
         assert_eq!(press('?', KeyModifiers::SHIFT), Some(Intent::Help));
         assert_eq!(press('#', KeyModifiers::NONE), None);
         assert_eq!(press('q', KeyModifiers::ALT), None);
+        // Terminals report Shift-Tab so.
+        let back = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
+        assert_eq!(map.intent(&back, Context::Panes), Some(Intent::Pane(PaneAction::FocusPrevious)));
     }
 
     #[test]
