@@ -11,6 +11,7 @@ use telemetry::model::Summary;
 use telemetry::output_file::{self, OutputError};
 
 use crate::state::State;
+use crate::table;
 use crate::view::view;
 use crate::view_model::{ClientRow, LatencyRow, Quantile, ViewModel};
 
@@ -118,6 +119,7 @@ fn client_json(row: &ClientRow) -> Value {
         "errors": row.errors_total,
         "bytes_in": row.bytes_in,
         "bytes_out": row.bytes_out,
+        "columns": table::row_json(row),
     })
 }
 

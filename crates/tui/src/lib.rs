@@ -7,11 +7,12 @@
 //! ```
 //!
 //! The [`telemetry::Model`] is the single source of every figure. `view_model` takes from it what one moment shows. `view`
-//! lays that out, one file per pane. `input::keymap` is the one table of keys; footer and help are made from it. The
+//! lays that out, one file per pane. `table` has what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. The
 //! dashboard knows nothing of the proxy and the load beyond their records and settings.
 
 #![forbid(unsafe_code)]
 
+mod arrangement;
 mod channel;
 mod clock;
 mod export;
@@ -21,6 +22,7 @@ mod options;
 mod plain;
 mod run;
 mod state;
+mod table;
 mod terminal;
 mod theme;
 mod view;

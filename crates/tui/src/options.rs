@@ -1,5 +1,6 @@
 //! What a dashboard is told at its start, and how it ends.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use telemetry::{HistoryReader, Model, Moment, RunId, Setting, SettingInfo, Update};
@@ -40,6 +41,8 @@ pub struct Options {
     pub opening: Option<Opening>,
     /// How a person is told that an alert fires.
     pub alert_notify: AlertNotify,
+    /// The file that keeps columns and panes from one start to the next; `None` to keep nothing.
+    pub layout_file: Option<PathBuf>,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
@@ -63,6 +66,7 @@ impl Options {
             settings: Vec::new(),
             opening: None,
             alert_notify: AlertNotify::Off,
+            layout_file: None,
             frames_per_second_max: 4,
         }
     }

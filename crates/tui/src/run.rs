@@ -8,6 +8,7 @@ use crossterm::event::KeyEvent;
 use telemetry::model::Level;
 use telemetry::{Command, Model};
 
+use crate::arrangement;
 use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
@@ -74,7 +75,12 @@ impl Dashboard {
         let terminal = Terminal::take(inbox.sender.clone(), options.mouse)?;
         let input = Input::start(inbox.sender.clone())?;
         let pace = Pace::new(options.frames_per_second_max);
-        let state = State::new(options, terminal.size());
+        let mut state = State::new(options, terminal.size());
+        match state.options.layout_file.as_deref().map(arrangement::read) {
+            None | Some(Ok(None)) => {}
+            Some(Ok(Some(text))) => drop(update(&mut state, Action::Restore(text), Now::read())),
+            Some(Err(why)) => drop(update(&mut state, Action::Done(Level::Warning, why), Now::read())),
+        }
         let next_tick = Instant::now() + TICK;
         Ok((Self { state, terminal, pace, commands, next_tick, suspended: false }, input))
     }
@@ -202,6 +208,12 @@ impl Dashboard {
                         Err(why) => (Level::Warning, why),
                     };
                     self.apply(Action::Done(level, what))?;
+                }
+                Effect::Keep(text) => {
+                    let file = self.state.options.layout_file.as_deref();
+                    if let Some(Err(why)) = file.map(|file| arrangement::write(file, &text)) {
+                        self.apply(Action::Done(Level::Warning, why))?;
+                    }
                 }
                 Effect::Suspend(whom) => return self.suspend(whom),
                 Effect::Leave(exit) => return Ok(Some(exit)),

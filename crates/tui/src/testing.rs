@@ -41,6 +41,7 @@ pub(crate) fn options() -> Options {
         settings: infos(),
         opening: None,
         alert_notify: crate::options::AlertNotify::Off,
+        layout_file: None,
         frames_per_second_max: 4,
     }
 }

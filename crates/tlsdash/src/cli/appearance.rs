@@ -184,7 +184,7 @@ mod tests {
         assert!(appearance.keymap.entries().any(|(action, keys)| action == "quit" && keys == ["ctrl-q"]));
         for (text, why) in [
             ("[keys]\nfly = [\"f\"]", "keys: there is no action fly; --print-config lists them"),
-            ("[keys]\nmark = [\"q\"]", "keys: q is bound to both quit and mark"),
+            ("[keys]\nmark = [\"q\"]\nquit = [\"q\"]", "keys: q is bound to both quit and mark"),
         ] {
             assert_eq!(resolve(text).unwrap_err().to_string(), why);
         }

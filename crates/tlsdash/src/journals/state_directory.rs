@@ -63,6 +63,11 @@ pub(crate) fn begin_in(folder: &Path) -> anyhow::Result<FileWriter> {
     )
 }
 
+/// The file in which the dashboard keeps its columns and panes; `None` without a folder.
+pub(crate) fn dashboard_file() -> Option<PathBuf> {
+    folder().ok().map(|folder| folder.join("dashboard.json"))
+}
+
 /// The folder.
 fn folder() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -154,6 +154,7 @@ fn dashboard(
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
     tui_options.settings = super::setting_infos::all();
     tui_options.check_plan = super::experiments::check_plan;
+    tui_options.layout_file = crate::journals::state_directory::dashboard_file();
     options.appearance.give(&mut tui_options);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(tui_options, inbox, &mut std::io::stdout().lock());

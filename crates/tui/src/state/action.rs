@@ -6,10 +6,12 @@ use telemetry::{ClientId, Command, HistoryReply, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
+use crate::table::ListMove;
 use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
 
-use super::client_list::ListMove;
+use super::choice::{Choice, ChoiceEdit};
+use super::panes::PaneAction;
 use super::quick_control::{Direction, QuickControl};
 use super::replay::PlayControl;
 use super::seek::SeekTarget;
@@ -36,7 +38,9 @@ pub(crate) enum Intent {
     SortReverse,
     Filter,
     Open,
-    Log,
+    Pane(PaneAction),
+    Choose(Choice),
+    EditChoice(ChoiceEdit),
     Copy,
     Export,
     NextRun,
@@ -61,6 +65,8 @@ pub(crate) enum Intent {
 pub(crate) enum Action {
     /// A person's request.
     Want(Intent),
+    /// The arrangement that was kept.
+    Restore(String),
     /// A key while a prompt is open.
     Type(KeyEvent),
     /// A mouse event.
@@ -94,6 +100,8 @@ pub(crate) enum Effect {
     Notify(String),
     /// Write the view to files.
     Export(Box<Export>),
+    /// Keep the arrangement for the next start.
+    Keep(String),
     /// Suspend the process until it is continued.
     Suspend(Suspend),
     /// Exit the dashboard.
@@ -110,14 +118,14 @@ pub(crate) enum Screen {
         /// The lines scrolled away.
         offset: usize,
     },
-    /// The panes, with a long log instead of clients and timeline.
-    Log,
     /// The settings over the panes.
     Tuning,
     /// The experiments over the panes.
     Experiments,
     /// The list of runs over the panes.
     Runs,
+    /// A list of columns or panes over the panes, with the selected line.
+    Choice(Choice, usize),
     /// The details of a client over the panes.
     Client(ClientId),
 }

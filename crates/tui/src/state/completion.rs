@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use telemetry::model::{Run, TimelineEvent};
 use telemetry::{SettingKind, Value};
 
-use super::experiment_form::FormField;
 use super::prompt::Purpose;
 use super::{State, shown_run};
+use crate::table;
+use crate::view_model::{ClientRow, RunRow};
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;
@@ -62,8 +63,12 @@ impl State {
     /// Returns the completions of a text; `None` without any.
     pub(super) fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
         // Of a list, the last item is completed.
-        let comma = text.rfind(',').filter(|_| self.is_list(purpose));
-        let (head, item) = text.split_at(comma.map_or(0, |at| at + 1));
+        let (head, item) = match self.separator(purpose) {
+            Some(sign) => {
+                text.rsplit_once(sign).map_or(("", text), |(head, _)| text.split_at(head.len() + 1))
+            }
+            None => ("", text),
+        };
         let words = self.words(purpose);
         let begins = words.iter().filter(|word| word.starts_with(item.trim())).take(OFFERED_MAX);
         let mut texts: Vec<String> = begins.map(|word| format!("{head}{word}")).collect();
@@ -81,15 +86,16 @@ impl State {
         (!texts.is_empty()).then_some(Completion { texts, at: 0 })
     }
 
-    fn is_list(&self, purpose: &Purpose) -> bool {
-        let name = match purpose {
-            Purpose::Value(name) => name,
-            Purpose::Experiment(form) if matches!(form.field(), FormField::A | FormField::B) => {
-                form.text(FormField::Setting)
-            }
-            _ => return false,
-        };
-        matches!(self.info(name).map(|info| &info.kind), Some(SettingKind::ListOf(_)))
+    /// Returns what stands between the items of a list; `None` for a single word.
+    fn separator(&self, purpose: &Purpose) -> Option<char> {
+        match purpose {
+            Purpose::Filter | Purpose::Hosts => Some(' '),
+            Purpose::Value(name) => match self.info(name).map(|info| &info.kind) {
+                Some(SettingKind::ListOf(_)) => Some(','),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Returns the words that a prompt takes.
@@ -98,13 +104,14 @@ impl State {
             Purpose::Filter => {
                 let mut clients: Vec<_> = self.client_ids().collect();
                 clients.sort_unstable();
-                clients.iter().map(ToString::to_string).collect()
+                table::comparisons::<ClientRow>().chain(clients.iter().map(ToString::to_string)).collect()
             }
             Purpose::Hosts => {
-                let mut hosts: Vec<String> = self.run_rows().into_iter().map(|row| row.host).collect();
+                let mut hosts: Vec<String> =
+                    self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();
                 hosts.sort_unstable();
                 hosts.dedup();
-                hosts
+                table::comparisons::<RunRow>().chain(hosts).collect()
             }
             Purpose::Value(name) => self.values_of(name),
             Purpose::Moment => {

@@ -2,12 +2,17 @@
 
 mod action;
 mod alerts;
-mod client_list;
+#[cfg(test)]
+mod arrangement_tests;
+mod choice;
+mod clients;
 mod completion;
 mod control;
 mod experiment_form;
+mod kept;
 mod mouse;
 mod palette;
+mod panes;
 mod prompt;
 mod quick_control;
 mod recording;
@@ -26,26 +31,27 @@ mod view_status;
 use std::collections::VecDeque;
 
 use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
-use telemetry::{ClientId, Model, RunId};
+use telemetry::{Model, RunId};
 
 use crate::clock::Now;
 use crate::format;
 use crate::input::keymap::{Context, Needs};
 use crate::options::Options;
+use crate::table::Table;
 use crate::theme::Theme;
 use crate::view::layout;
-use crate::view_model::{
-    self, ClientDetail, ClientTable, History, LatencyTimeline, PastSetting, SortKey, Span, ViewModel,
-};
+use crate::view_model::{ClientRow, LatencyTimeline, PastSetting, Span, ViewModel};
 
+pub(crate) use crate::table::ListMove;
 pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use client_list::{ClientList, ListMove};
+pub(crate) use choice::{Choice, ChoiceEdit, ChoiceLine};
 pub(crate) use completion::Completion;
 use completion::PromptHistory;
 pub(crate) use control::ConfirmedChange;
 use control::Control;
 pub(crate) use experiment_form::{ExperimentForm, FormField};
 pub(crate) use palette::PaletteEntry;
+pub(crate) use panes::{PaneAction, PaneId, PaneLayout, Preset};
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
 use recording::RecordingState;
@@ -72,8 +78,9 @@ pub(crate) struct State {
     pub(crate) theme: Theme,
     pub(crate) screen: Screen,
     pub(crate) span: Span,
-    pub(crate) clients: ClientList,
+    pub(crate) clients: Table<ClientRow>,
     pub(crate) runs: RunList,
+    pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
     pub(crate) timeline: LatencyTimeline,
     /// Marks and changes on it, with their columns.
@@ -105,6 +112,10 @@ pub(crate) struct State {
     /// The run that started last, of any account.
     newest: Option<RunId>,
     notices: VecDeque<LogLine>,
+    /// The arrangement as it was written last.
+    kept_text: String,
+    /// Where a drag of the mouse began: the pane above the boundary.
+    dragged: Option<PaneId>,
     recorded: RecordingState,
     /// Columns and rows of the terminal.
     size: (u16, u16),
@@ -113,13 +124,14 @@ pub(crate) struct State {
 impl State {
     /// The state before anything has been read.
     pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
-        Self {
+        let mut state = Self {
             theme: Theme::new(options.glyphs, options.palette),
             options,
             screen: Screen::Dashboard,
             span: Span::default(),
-            clients: ClientList::default(),
+            clients: Table::by(ClientRow::OUT),
             runs: RunList::default(),
+            panes: PaneLayout::default(),
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
             markers: Vec::new(),
@@ -141,9 +153,13 @@ impl State {
             shown: None,
             newest: None,
             notices: VecDeque::new(),
+            kept_text: String::new(),
+            dragged: None,
             recorded: RecordingState::default(),
             size,
-        }
+        };
+        state.kept_text = state.kept();
+        state
     }
 
     /// Returns the model.
@@ -178,8 +194,9 @@ impl State {
             Screen::Tuning => Context::Tuning,
             Screen::Experiments => Context::Experiments,
             Screen::Runs => Context::Runs,
+            Screen::Choice(..) => Context::Choice,
             _ if self.is_replay() => Context::Replay,
-            Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
+            Screen::Dashboard | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
         }
     }
 
@@ -193,15 +210,6 @@ impl State {
             Needs::Control => may,
             Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
         }
-    }
-
-    /// The list of clients, and the clients that are shown.
-    fn clients_and_table(&mut self) -> (&mut ClientList, &mut ClientTable) {
-        let snapshot = match &mut self.view {
-            View::Live => &mut self.live,
-            View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
-        };
-        (&mut self.clients, &mut snapshot.table)
     }
 
     /// The experiments of the shown run, oldest first.
@@ -219,43 +227,17 @@ impl State {
         self.run().map_or(0, Run::last_us)
     }
 
-    /// Returns all clients at the shown moment, unordered.
-    fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
-        self.snapshot().table.rows().iter().map(|row| row.id)
-    }
-
-    /// The details of a client: its rates at the shown moment, the rest from the latest record.
-    pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
-        let row = self.snapshot().table.get(id)?;
-        ClientDetail::of(self.snapshot_run()?, row, self.history(id))
-    }
-
-    /// All clients at the shown moment.
-    pub(crate) fn clients_in_all(&self) -> usize {
-        self.snapshot().table.rows().len()
-    }
-
-    /// Clients at the shown moment that pass the filter.
-    pub(crate) fn client_count(&self) -> usize {
-        self.snapshot().table.len()
-    }
-
-    /// A client's last intervals up to the shown moment.
-    pub(crate) fn history(&self, id: ClientId) -> History {
-        let snapshot = self.snapshot();
-        if let Some(past) = self.view.past().filter(|_| snapshot.ticket.is_none()) {
-            return past.history(id);
-        }
-        let run = self.snapshot_run();
-        run.map(|run| view_model::history(run, id, snapshot.interval_us())).unwrap_or_default()
-    }
-
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
     pub(crate) fn log(&self, n: usize) -> Vec<&LogLine> {
         let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
         let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
         lines.sort_by_key(|line| line.realtime_us);
         lines.split_off(lines.len().saturating_sub(n))
+    }
+
+    /// The number of log lines and notices.
+    pub(crate) fn log_len(&self) -> usize {
+        self.figures().map_or(0, |figures| figures.log.len()) + self.notices.len()
     }
 
     /// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
@@ -338,7 +320,7 @@ impl State {
         if ended != std::mem::replace(&mut self.end_seen, ended) {
             // An ended run has no current rates: show its totals.
             self.span = if ended { Span::WholeRun } else { Span::default() };
-            self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
+            self.clients.order_by_totals(ended);
         }
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
@@ -354,7 +336,10 @@ impl State {
     fn arrange(&mut self) {
         let rows = layout::client_rows(self);
         let (clients, table) = self.clients_and_table();
-        clients.arrange(table, rows);
+        clients.arrange(&mut table.rows, rows);
+        if self.screen == Screen::Runs {
+            self.arrange_runs();
+        }
     }
 
     fn run(&self) -> Option<&Run> {
@@ -378,9 +363,7 @@ impl State {
         let what = if is_load { "load" } else { "proxy" };
         let text = format!("Ctrl-Z would stop the {what}: use --headless and `tlsdash watch`");
         self.notice(Level::Warning, text, now);
-        if self.screen != Screen::Log {
-            self.screen = Screen::Dashboard;
-        }
+        self.screen = Screen::Dashboard;
     }
 
     /// Columns and rows of the terminal.

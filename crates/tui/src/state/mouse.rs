@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::update::want;
-use super::{Effect, Intent, ListMove, Screen, State};
+use super::{ChoiceEdit, Effect, Intent, ListMove, Screen, State};
 use crate::clock::Now;
 use crate::terminal::pace::Urgency;
 use crate::view::layout::{self, Target};
@@ -13,23 +13,50 @@ pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effec
     match event.kind {
         MouseEventKind::ScrollUp => want(state, Intent::Scroll(ListMove::Up), now),
         MouseEventKind::ScrollDown => want(state, Intent::Scroll(ListMove::Down), now),
-        MouseEventKind::Down(MouseButton::Left) => click(state, (event.column, event.row), now),
+        MouseEventKind::Down(MouseButton::Left) => {
+            state.dragged = layout::boundary(state, (event.column, event.row));
+            click(state, (event.column, event.row), now)
+        }
+        MouseEventKind::Drag(MouseButton::Left) => drag(state, event.row),
         _ => Vec::new(),
     }
 }
 
-fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
-    if !matches!(state.screen, Screen::Dashboard | Screen::Log) || state.prompt.is_some() {
+/// Moves the boundary below a pane to a row.
+fn drag(state: &mut State, row: u16) -> Vec<Effect> {
+    let area = state.dragged.and_then(|id| Some((id, layout::of_screen(state)?.area(id))));
+    let Some((id, area)) = area.filter(|(_, area)| !area.is_empty()) else { return Vec::new() };
+    let rows = row.saturating_sub(area.y);
+    if rows == area.height {
         return Vec::new();
     }
-    match layout::target(state, at) {
+    state.panes.resize(id, rows);
+    vec![Effect::Draw(Urgency::Now)]
+}
+
+fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
+    if !matches!(state.screen, Screen::Dashboard | Screen::Runs | Screen::Choice(..))
+        || state.prompt.is_some()
+    {
+        return Vec::new();
+    }
+    let (pane, target) = layout::target(state, at);
+    state.panes.focus = pane.or(state.panes.focus);
+    match target {
         Some(Target::Client(row)) => {
             let Some(id) = state.clients.page().get(row).map(|row| row.id) else { return Vec::new() };
             if state.clients.selected.replace(id) == Some(id) {
                 return want(state, Intent::Open, now);
             }
         }
-        Some(Target::Clients) => return want(state, Intent::SortNext, now),
+        Some(Target::ClientColumn(column)) => state.clients.sort_by(column),
+        Some(Target::Choice(line)) => {
+            if let Screen::Choice(of, _) = state.screen {
+                state.screen = Screen::Choice(of, line);
+            }
+            state.edit_choice(ChoiceEdit::Toggle);
+        }
+        Some(Target::RunColumn(column)) => state.runs.table.sort_by(column),
         Some(Target::Column(place)) => {
             let us = state.timeline.end_us(place);
             state.go_to(us, now);
@@ -41,7 +68,8 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
             state.go_to(us, now);
         }
         Some(Target::Timeline) => return want(state, Intent::NextClass, now),
-        None => return Vec::new(),
+        None if pane.is_none() => return Vec::new(),
+        None => {}
     }
     vec![Effect::Draw(Urgency::Now)]
 }

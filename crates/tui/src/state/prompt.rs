@@ -14,6 +14,7 @@ use super::{Effect, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
+use crate::table::Filter;
 use crate::terminal::pace::Urgency;
 
 /// The maximum number of characters.
@@ -106,12 +107,12 @@ impl Prompt {
 impl State {
     /// Opens the prompt for a filter of clients.
     pub(super) fn type_filter(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.clone()));
+        self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.text().to_owned()));
     }
 
     /// Opens the prompt for a filter of hosts.
     pub(super) fn type_hosts(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
+        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.table.filter.text().to_owned()));
     }
 
     /// Opens the prompt for a search in the help.
@@ -277,8 +278,8 @@ impl State {
     /// Updates filters and matches after each character.
     fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
-            Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),
-            Purpose::Hosts => prompt.text().clone_into(&mut self.runs.filter),
+            Purpose::Filter => self.clients.filter = Filter::parse(prompt.text()),
+            Purpose::Hosts => self.runs.table.filter = Filter::parse(prompt.text()),
             Purpose::Help => {
                 prompt.text().clone_into(&mut self.help_search);
                 self.screen = Screen::Help { offset: 0 };
@@ -299,8 +300,8 @@ impl State {
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Filter => self.clients.filter.clear(),
-            Purpose::Hosts => self.runs.filter.clear(),
+            Purpose::Filter => self.clients.filter = Filter::default(),
+            Purpose::Hosts => self.runs.table.filter = Filter::default(),
             Purpose::Help => self.help_search.clear(),
             _ => {}
         }
@@ -340,7 +341,7 @@ impl State {
     }
 
     fn show_client(&mut self, id: ClientId) {
-        self.clients.filter.clear();
+        self.clients.filter = Filter::default();
         self.clients.selected = Some(id);
         self.screen = Screen::Client(id);
     }

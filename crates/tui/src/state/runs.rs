@@ -3,31 +3,46 @@
 use telemetry::RunId;
 use telemetry::model::{Level, Run};
 
-use super::client_list::ListMove;
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
+use crate::table::{ListMove, Rows, Table};
+use crate::view;
 use crate::view_model::RunRow;
 
-/// The list of runs. It selects a run, not a line, so the selection survives new runs.
-#[derive(Clone, Debug, Default)]
+/// The list of runs.
+#[derive(Clone, Debug)]
 pub(crate) struct RunList {
-    /// The text that a host name must contain; empty for all.
-    pub(crate) filter: String,
-    selected: Option<RunId>,
+    pub(crate) table: Table<RunRow>,
+    rows: Rows<RunRow>,
+}
+
+impl Default for RunList {
+    fn default() -> Self {
+        Self { table: Table::by(0), rows: Rows::default() }
+    }
 }
 
 impl State {
-    /// Returns the listed runs, in the order of [`Self::runs`].
-    pub(crate) fn run_rows(&self) -> Vec<RunRow> {
-        let runs = self.runs().into_iter().filter(|run| run.hostname().contains(&self.runs.filter));
-        runs.map(RunRow::of).collect()
+    /// Updates the listed runs, and selects the shown one, or else the first, if none is selected.
+    pub(super) fn arrange_runs(&mut self) {
+        let listed: Vec<RunRow> = self.runs().into_iter().map(RunRow::of).collect();
+        let sight = view::runs::rows_in_sight(self.size(), listed.len());
+        let (shown, RunList { table, rows }) = (self.shown, &mut self.runs);
+        rows.change(|rows| *rows = listed);
+        table.arrange(rows, sight);
+        if table.selected.is_none() {
+            table.selected = shown.filter(|&id| rows.place(id).is_some());
+            if table.selected.is_none() {
+                table.selected = table.page().first().map(|row| row.id);
+            }
+            table.arrange(rows, sight);
+        }
     }
 
-    /// Returns the line of the selected run, else of the shown one, else the first.
-    pub(crate) fn selected_run(&self) -> usize {
-        let rows = self.run_rows();
-        let place = |id: Option<RunId>| rows.iter().position(|row| Some(row.id) == id);
-        place(self.runs.selected).or_else(|| place(self.shown)).unwrap_or(0)
+    /// Selects another line.
+    pub(super) fn select_run(&mut self, to: ListMove) {
+        let sight = self.runs.table.page().len();
+        self.runs.table.go(to, &mut self.runs.rows, sight);
     }
 
     /// Returns whether this run is shown.
@@ -35,17 +50,9 @@ impl State {
         self.shown == Some(id)
     }
 
-    /// Selects another line.
-    pub(super) fn select_run(&mut self, to: ListMove) {
-        let rows = self.run_rows();
-        let at = to.from(self.selected_run(), rows.len().saturating_sub(1));
-        self.runs.selected = rows.get(at).map(|row| row.id);
-    }
-
     /// Shows the selected run.
     pub(super) fn show_selected_run(&mut self, now: Now) {
-        let selected = self.run_rows().get(self.selected_run()).map(|row| row.id);
-        match selected {
+        match self.runs.table.selected {
             Some(id) if self.is_run_shown(id) => {}
             Some(_) if !self.options.read_only => {
                 return self.notice(Level::Notice, "only watch shows other runs than its own", now);
@@ -57,7 +64,7 @@ impl State {
     }
 
     /// Returns all runs that have been read, by host, and by start within a host.
-    fn runs(&self) -> Vec<&Run> {
+    pub(super) fn runs(&self) -> Vec<&Run> {
         let mut runs: Vec<&Run> = self.model.runs().iter().collect();
         runs.sort_by_key(|run| (run.hostname(), run.began_realtime_us()));
         runs

@@ -7,7 +7,7 @@ use super::State;
 use super::view::{Past, View};
 use crate::clock::Now;
 use crate::view::layout;
-use crate::view_model::{SortKey, Span};
+use crate::view_model::Span;
 
 /// The moment to seek to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl State {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
         if self.is_replay() && is_over {
             self.span = Span::WholeRun;
-            self.clients.order.key = SortKey::Total;
+            self.clients.order_by_totals(true);
         }
         self.view = View::Live;
         self.reads.forget();

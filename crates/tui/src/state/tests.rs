@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use telemetry::model::Level;
 use telemetry::{Command, Update, Value};
 
-use super::{Action, Direction, Effect, Intent, ListMove, QuickControl, Screen, SeekTarget};
+use super::{Action, Direction, Effect, Intent, ListMove, PaneAction, QuickControl, Screen, SeekTarget};
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
 use crate::testing::{TestDashboard, options, watching};
@@ -30,12 +30,12 @@ fn a_repeated_key_steps_from_the_value_already_asked_for() {
         Some(("load.rate", &Value::Number(6100.0)))
     );
     let screen = stage.screen(120, 24);
-    assert!(screen.contains("offered 5000/s") && screen.contains("asked 6100/s"), "{screen}");
+    assert!(screen.contains("OPEN loop 5000/s") && screen.contains("asked 6100/s"), "{screen}");
     let record = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
     stage.read(vec![record]);
     stage.pass(1);
     let screen = stage.screen(120, 24);
-    assert!(screen.contains("offered 6100/s") && !screen.contains("asked"), "{screen}");
+    assert!(screen.contains("OPEN loop 6100/s") && !screen.contains("asked"), "{screen}");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_change_never_confirmed_disappears() {
 fn only_who_watches_can_go_back_to_the_shell() {
     let mut stage = TestDashboard::live(options(), 3);
     let suspends = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Suspend(_)));
-    for screen in [Intent::Back, Intent::Log, Intent::Help, Intent::Tune] {
+    for screen in [Intent::Back, Intent::Pane(PaneAction::MaximiseLog), Intent::Help, Intent::Tune] {
         stage.want(screen);
         assert!(!suspends(&stage.want(Intent::Suspend)));
         let said = "Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`";
@@ -123,7 +123,7 @@ fn every_order_sorts_by_its_column() {
     let totals = |stage: &TestDashboard| {
         stage.state.clients.page().iter().map(crate::view_model::ClientRow::bytes).collect::<Vec<_>>()
     };
-    while stage.state.clients.order.key != crate::view_model::SortKey::Total {
+    while stage.state.clients.order.column != crate::view_model::ClientRow::total() {
         stage.want(Intent::SortNext);
     }
     assert!(totals(&stage).is_sorted_by(|a, b| a >= b));
@@ -135,7 +135,7 @@ fn every_order_sorts_by_its_column() {
 fn a_clients_rate_is_what_it_did_in_the_window() {
     let mut stage = TestDashboard::live(options(), 25);
     let rows = |stage: &TestDashboard| {
-        let rows = stage.state.snapshot().table.rows();
+        let rows = stage.state.snapshot().table.rows.all();
         rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
     };
     let before = rows(&stage);
@@ -195,7 +195,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at +00:10"), "{screen}");
     assert!(
-        screen.contains("offered 5000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
+        screen.contains("OPEN loop 5000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
         "{screen}"
     );
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9,996 in 2 s"), "{screen}");
@@ -356,17 +356,14 @@ fn a_filter_shows_only_the_clients_that_match() {
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "/2001");
     let screen = stage.screen(120, 40);
-    assert!(
-        screen.contains("filter clients: 2001") && screen.contains("clients with 2001 1-1/1"),
-        "{screen}"
-    );
+    assert!(screen.contains("filter clients: 2001") && screen.contains("clients 1/20 match"), "{screen}");
     press(&mut stage, "\n");
     assert!(
         stage.screen(120, 40).contains("2001:db8:17:4::a0c:1")
             && !stage.screen(120, 40).contains("10.0.0.11")
     );
     press(&mut stage, "/x\n");
-    assert!(stage.screen(120, 40).contains("none of them holds 2001x"));
+    assert!(stage.screen(120, 40).contains("none matches 2001x"));
     press(&mut stage, "/\x1b");
     assert!(stage.screen(120, 40).contains("10.0.0.11"));
 }

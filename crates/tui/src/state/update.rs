@@ -21,9 +21,23 @@ const DRAW: Effect = Effect::Draw(Urgency::Now);
 /// Updates the state after an event at `now`, and returns what the caller has to do.
 pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
     match action {
-        Action::Want(intent) => want(state, intent, now),
+        Action::Want(intent) => {
+            let effects = want(state, intent, now);
+            state.keep(effects)
+        }
         Action::Type(key) => typed(state, key, now),
-        Action::Point(event) => super::mouse::point(state, event, now),
+        Action::Point(event) => {
+            let effects = super::mouse::point(state, event, now);
+            state.keep(effects)
+        }
+        Action::Restore(text) => {
+            if let Err(error) = state.restore_arrangement(&text) {
+                let text = format!("the kept columns and panes are not used: {error}");
+                state.notice(Level::Warning, text, now);
+            }
+            state.kept_text = state.kept();
+            vec![DRAW]
+        }
         Action::Update(news) => {
             let notification = super::alerts::notification(state, &news);
             take_in(state, news, now);
@@ -108,7 +122,9 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.status = ViewStatus::of(state, now);
         }
         Intent::Help => toggle_help(state),
-        Intent::Log => toggle_screen(state, Screen::Log),
+        Intent::Choose(choice) => state.open_choice(choice),
+        Intent::EditChoice(edit) => state.edit_choice(edit),
+        Intent::Pane(action) => state.arrange_panes(action),
         Intent::Experiments => toggle_screen(state, Screen::Experiments),
         Intent::Runs => toggle_screen(state, Screen::Runs),
         Intent::Tune => toggle_tuning(state),
@@ -154,8 +170,13 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             }
         }
         Intent::Window(direction) => change_span(state, direction, now),
-        Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
-        Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
+        Intent::SortNext if state.screen == Screen::Runs => state.runs.table.sort_by_next(),
+        Intent::SortNext => state.clients.sort_by_next(),
+        Intent::SortReverse => {
+            let is_runs = state.screen == Screen::Runs;
+            let order = if is_runs { &mut state.runs.table.order } else { &mut state.clients.order };
+            order.is_descending = !order.is_descending;
+        }
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
         // The publisher assigns the number of a mark.
@@ -189,8 +210,12 @@ fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
 /// Copies the selection, or else the screen, to the clipboard.
 fn copy(state: &mut State, now: Now) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
+        (Screen::Runs, _) => {
+            let table = &state.runs.table;
+            ("the runs".to_owned(), crate::table::rows_text(&table.columns, table.page()))
+        }
         (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
-        (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
+        (Screen::Dashboard, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
     };
     // The terminal does not report whether it copied the text.
@@ -232,11 +257,12 @@ fn scroll(state: &mut State, to: ListMove) {
     match state.screen {
         Screen::Tuning => return select_setting(state, to),
         Screen::Runs => return state.select_run(to),
-        Screen::Dashboard | Screen::Log | Screen::Experiments | Screen::Client(_) | Screen::Help { .. } => {}
+        Screen::Choice(..) => return state.select_choice(to),
+        Screen::Dashboard | Screen::Experiments | Screen::Client(_) | Screen::Help { .. } => {}
     }
     let rows = layout::client_rows(state);
     let (clients, table) = state.clients_and_table();
-    clients.go(to, table, rows);
+    clients.go(to, &mut table.rows, rows);
     if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
         state.screen = Screen::Client(id);
     }
@@ -252,6 +278,8 @@ fn select_setting(state: &mut State, to: ListMove) {
 fn back(state: &mut State) {
     if state.screen != Screen::Dashboard {
         state.screen = Screen::Dashboard;
+    } else if state.panes.maximised.is_some() {
+        state.panes.maximised = None;
     } else if state.clients.selected.is_some() {
         state.clients.selected = None;
     } else if state.view.past().is_some() {

@@ -92,7 +92,7 @@ impl Past {
             settings: Vec::new(),
             snapshot: live.copy(),
             clients: live.table.clone(),
-            histories: live.table.rows().iter().map(|row| (row.id, history(row.id))).collect(),
+            histories: live.table.rows.all().iter().map(|row| (row.id, history(row.id))).collect(),
         }
     }
 

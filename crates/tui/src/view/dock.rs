@@ -13,9 +13,8 @@
 
 use ratatui::layout::Rect;
 
-use super::layout::{Panes, Rest, RowAllocator};
-use super::{latency, latency_timeline, status};
-use crate::state::{Screen, State};
+use super::latency_timeline;
+use crate::state::{PaneId, Screen, State};
 
 /// The smallest screen with the dock at the right.
 const RIGHT_MIN: (u16, u16) = (130, 30);
@@ -23,56 +22,67 @@ const RIGHT_MIN: (u16, u16) = (130, 30);
 const WIDTH: (u16, u16) = (54, 78);
 /// The blanks between panes and dock.
 const GAP: u16 = 2;
-/// The rows that a dock below gets before the timeline.
+/// The fewest rows of a dock below.
 const HEIGHT_MIN: u16 = 8;
-/// The rows, with the heading, that latencies get first above a dock.
-const LATENCY_MIN: u16 = 6;
+/// The fewest rows that latencies keep above a dock.
+const LATENCY_MIN: u16 = 4;
 
-/// Returns the panes and the dock; `None` if nothing is docked. `beside` places the panes in what the dock leaves.
-pub(super) fn split(area: Rect, state: &State, beside: impl FnOnce(Rect, &State) -> Panes) -> Option<Panes> {
-    if !matches!(state.screen, Screen::Tuning | Screen::Experiments) {
-        return None;
-    }
-    if area.width < RIGHT_MIN.0 || area.height < RIGHT_MIN.1 {
-        return Some(above(area, state));
-    }
-    let width = (area.width / 5 * 2).clamp(WIDTH.0, WIDTH.1);
-    let mut panes = beside(Rect { width: area.width - width - GAP, ..area }, state);
-    // Status and keys keep the whole width.
-    (panes.status.width, panes.footer.width) = (area.width, area.width);
-    let y = panes.status.bottom();
-    panes.dock = Rect { x: area.right() - width, y, width, height: panes.footer.y - y };
-    Some(panes)
+/// Where settings or experiments stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dock {
+    /// They are not open.
+    Closed,
+    /// At the right of the panes.
+    Right,
+    /// Below latency and plot; all other panes are left out.
+    Below,
 }
 
-/// Places the dock below the panes that a setting changes; all others are left out.
-fn above(area: Rect, state: &State) -> Panes {
-    let mut rest = Rest(area.height - 1);
-    let (mut status, mut latency, mut timeline, mut dock) = (0, 0, 0, 0);
-    rest.give(&mut status, 1);
-    rest.give(&mut dock, HEIGHT_MIN);
-    rest.give_all(&mut latency, 3);
-    rest.give(&mut latency, LATENCY_MIN.min(latency::height(state)));
-    if state.figures().is_some() {
-        rest.give_all(&mut timeline, latency_timeline::HEIGHT_MIN);
+impl Dock {
+    pub(super) fn of(screen: Rect, state: &State) -> Self {
+        match state.screen {
+            Screen::Tuning | Screen::Experiments => {
+                if screen.width >= RIGHT_MIN.0 && screen.height >= RIGHT_MIN.1 {
+                    Self::Right
+                } else {
+                    Self::Below
+                }
+            }
+            Screen::Dashboard
+            | Screen::Help { .. }
+            | Screen::Runs
+            | Screen::Choice(..)
+            | Screen::Client(_) => Self::Closed,
+        }
     }
-    rest.give(&mut dock, area.height * 2 / 5);
-    rest.give(&mut status, status::height(state));
-    rest.give(&mut latency, latency::height(state));
-    if timeline > 0 {
-        rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
+
+    /// Returns whether a pane stays beside the dock.
+    pub(super) fn keeps(self, pane: PaneId) -> bool {
+        self != Self::Below || matches!(pane, PaneId::Latency | PaneId::Timeline)
     }
-    let mut rows = RowAllocator { area };
-    let none = Rect { height: 0, ..area };
-    Panes {
-        status: rows.next(status),
-        latency: rows.next(latency),
-        timeline: rows.next(timeline),
-        dock: rows.next(dock + rest.0),
-        footer: rows.next(1),
-        handshakes: none,
-        clients: none,
-        playback: none,
-        log: none,
+
+    /// Returns the part of the body that panes get, and the dock.
+    pub(super) fn split(self, body: Rect) -> (Rect, Rect) {
+        match self {
+            Self::Closed => (body, Rect::default()),
+            Self::Right => {
+                let width = (body.width / 5 * 2).clamp(WIDTH.0, WIDTH.1);
+                let dock = Rect { x: body.right() - width, width, ..body };
+                (Rect { width: body.width - width - GAP, ..body }, dock)
+            }
+            Self::Below => {
+                let wanted = (body.height / 2).max(HEIGHT_MIN);
+                let panes = body.height.saturating_sub(wanted);
+                // Too few rows for a plot are of more use to the dock.
+                let panes = match panes {
+                    0..LATENCY_MIN => body.height.min(LATENCY_MIN),
+                    panes => {
+                        panes.max(LATENCY_MIN + latency_timeline::HEIGHT_MIN).min(body.height - HEIGHT_MIN)
+                    }
+                };
+                let dock = Rect { y: body.y + panes, height: body.height - panes, ..body };
+                (Rect { height: panes, ..body }, dock)
+            }
+        }
     }
 }

@@ -8,9 +8,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::pane::pane;
 use super::parts::put;
 use crate::format;
-use crate::input::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS};
+use crate::input::keymap::{
+    CHOICE_HINTS, EXPERIMENT_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS,
+};
 use crate::state::{Screen, State};
 
 /// Shown at the right if keys that change anything are missing.
@@ -28,10 +31,19 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Screen::Tuning => TUNING_HINTS,
         Screen::Experiments => EXPERIMENT_HINTS,
         Screen::Runs => RUN_HINTS,
+        Screen::Choice(..) => CHOICE_HINTS,
         _ if state.is_replay() => REPLAY_HINTS,
         _ => HINTS,
     };
-    for hint in hints.iter().filter(|hint| state.can(hint.needs)) {
+    // The keys of a pane with the focus precede those of the dashboard, after quit and help.
+    let of_pane: &[&[Hint]] = match state.panes.focus.filter(|_| state.screen == Screen::Dashboard) {
+        Some(focus) => &[pane(focus).hints, PANE_HINTS],
+        None => &[],
+    };
+    let (first, rest) = hints.split_at(hints.len().min(if of_pane.is_empty() { 0 } else { 2 }));
+    let is_new = |hint: &&Hint| of_pane.iter().all(|own| own.iter().all(|own| own.intents != hint.intents));
+    let hints = first.iter().chain(of_pane.iter().copied().flatten()).chain(rest.iter().filter(is_new));
+    for hint in hints.filter(|hint| state.can(hint.needs)) {
         let keys = keys(&state.options.keymap, hint);
         if keys.is_empty() {
             continue;

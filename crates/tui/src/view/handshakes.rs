@@ -5,48 +5,65 @@
 //! ```
 //!
 //! ```text
-//! ─ handshakes ──────────────────────    /s   share     total
-//! full                                  100   20.0%      1204
-//! resumed                               400   80.0%      4816
-//! failed                                0.1                 3
-//! TLS 1.3  full 1204, resumed 4816
-//! group    X25519MLKEM768 6020
-//! cipher   AES-256-GCM 6020
-//! failed   alert 2, client left 1
+//! ─ handshakes ─────────────────────── 6020 since the start
+//! full   100/s  20.0% ████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ 80.0% 400/s resumed
+//! failed 3  alert 2, not TLS 1
+//! version  ████████████  TLS 1.3 100.0%
+//! group    █████████▒▒▒  X25519MLKEM768 75.0%  X25519 25.0%
+//! cipher   ████████████  AES-256-GCM 100.0%
 //! ```
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::parts::{StatusItem, fit, heading, put, rate, share};
+use super::layout::has_room_for_details;
+use super::pane::{Pane, PaneRows};
+use super::parts::{StatusItem, fit, heading, put, rate, share, share_bar};
 use crate::format;
-use crate::state::State;
+use crate::state::PaneId;
 use crate::theme::Theme;
-use crate::view_model::{Handshakes, ViewModel};
+use crate::view_model::Handshakes;
+
+/// A count with its name.
+type Named<'n> = (&'n str, u64);
 
 /// The rows of the table with its heading.
-pub(super) const HEIGHT: u16 = 9;
+const HEIGHT: u16 = 6;
+/// The fewest rows of a screen with this pane; the header has the shares.
+const HEIGHT_SCREEN_MIN: u16 = 14;
+/// The fewest rows of a table.
+const TABLE_MIN: u16 = 3;
 /// The cells of the table's names.
-const NAME_CELLS: usize = 10;
+const NAME_CELLS: usize = 9;
+/// The cells of a bar of shares.
+const BAR_CELLS: usize = 12;
 /// The minimum cells for a truncated cause.
 const CAUSES_CELLS_MIN: usize = 8;
-/// The cells of the table of rates.
-const WIDTH_MAX: u16 = 76;
 
-/// Draws the line or the table.
-pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
-    if area.is_empty() {
-        return;
-    }
-    if area.height < HEIGHT {
-        let line = one_line(state.theme, &figures.handshakes, area.width);
-        put(frame, area, &[line]);
-    } else {
-        let area = Rect { width: area.width.min(WIDTH_MAX), ..area };
-        put(frame, area, &table(state.theme, &figures.handshakes, area.width));
-    }
-}
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Handshakes,
+    meaning: "full, resumed and failed handshakes, and what they negotiated",
+    rows: |state| {
+        let all = if has_room_for_details(state) { HEIGHT } else { 1 };
+        match state.figures() {
+            None => PaneRows::default(),
+            Some(_) if state.size().1 < HEIGHT_SCREEN_MIN => PaneRows::default(),
+            Some(_) => PaneRows { min: 1, enough: all, wanted: all, grows: false },
+        }
+    },
+    ranks: [4, 7, 7],
+    render: |state, frame, area| {
+        let Some(figures) = state.figures() else { return };
+        let (theme, handshakes) = (state.theme, &figures.handshakes);
+        if area.height < TABLE_MIN {
+            put(frame, area, &[one_line(theme, handshakes, area.width)]);
+        } else {
+            put(frame, area, &table(theme, handshakes, area.width));
+        }
+    },
+    target: |_, _, _| None,
+    hints: &[],
+};
 
 fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     let rule = theme.glyphs.rule();
@@ -86,44 +103,59 @@ fn listed(items: &[(&str, u64)]) -> String {
 }
 
 fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
-    let columns = format!("{:>10}{:>9}{:>11}", "/s", "share", "total");
-    let resumed_share = h.full_share.map(|full| 1.0 - full);
-    let row = |name: &'static str, per_second: Option<f64>, part: String, total: u64| {
-        let per_second = per_second.map_or_else(|| theme.glyphs.none().to_string(), format::per_second);
-        let figures = format!("{per_second:>10}{part:>9}{:>11}", format::count(total));
-        let name_cells = usize::from(width).saturating_sub(format::width(&figures));
-        let style = if name == "failed" && h.failed.recent > 0 { theme.warning() } else { theme.figure() };
-        Line::from(vec![
-            Span::styled(format!("{name:<name_cells$}"), theme.label()),
-            Span::styled(figures, style),
-        ])
-    };
+    let cells = usize::from(width);
+    let all = format::count(h.full.saturating_add(h.resumed));
     let mut lines = vec![
-        heading(theme, &["handshakes"], &columns, width),
-        row("full", h.full_per_second, share(theme, h.full_share), h.full),
-        row("resumed", h.resumed_per_second, share(theme, resumed_share), h.resumed),
-        row("failed", h.failed_per_second, String::new(), h.failed.total),
+        heading(theme, &["handshakes"], &format!("{all} since the start"), width),
+        shares(theme, h, cells),
+        failures(theme, h, cells),
     ];
-    let versions = h.versions.iter().map(|&(name, full, resumed)| {
-        (name, format!("full {}, resumed {}", format::count(full), format::count(resumed)))
-    });
-    let lists = [("group", listed(&h.groups)), ("cipher", listed(&h.ciphers)), ("causes", listed(&h.causes))];
-    let reasons: Vec<(&str, u64)> = h.reasons.iter().map(|(reason, n)| (&**reason, *n)).collect();
-    let last = [("reasons", listed(&reasons)), ("key", h.certificate.clone())];
-    let details = versions.chain(lists).chain(last).filter(|(_, text)| !text.is_empty());
-    lines.extend(details.map(|(name, text)| {
-        let text = format::cut(&text, usize::from(width).saturating_sub(NAME_CELLS), theme.glyphs);
-        Line::from(vec![
-            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
-            Span::styled(
-                text,
-                if h.failed.recent > 0 && matches!(name, "causes" | "reasons") {
-                    theme.warning()
-                } else {
-                    theme.quiet()
-                },
-            ),
-        ])
+    let versions: Vec<Named<'_>> =
+        h.versions.iter().map(|&(name, full, resumed)| (name, full + resumed)).collect();
+    let parts = [("version", &versions), ("group", &h.groups), ("cipher", &h.ciphers)];
+    lines.extend(parts.into_iter().filter(|(_, parts)| !parts.is_empty()).map(|(name, parts)| {
+        let label = Span::styled(format!("{name:<NAME_CELLS$}"), theme.label());
+        let mut spans = vec![label];
+        spans.extend(share_bar(theme, parts, BAR_CELLS));
+        let room = cells.saturating_sub(NAME_CELLS + BAR_CELLS + 2);
+        let sum = parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
+        let named = parts.iter().map(|(name, n)| format!("{name} {}", format::percent(*n as f64 / sum)));
+        let named = format::cut(&named.collect::<Vec<_>>().join("  "), room, theme.glyphs);
+        spans.push(Span::styled(format!("  {named}"), theme.quiet()));
+        Line::from(spans)
     }));
     lines
+}
+
+/// Draws full and resumed handshakes on both sides of a bar of their shares.
+fn shares(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
+    let resumed_share = h.full_share.map(|full| 1.0 - full);
+    let full = format!("{:>7} {:>6} ", rate(theme, h.full_per_second), share(theme, h.full_share));
+    let resumed = format!(" {} {}", share(theme, resumed_share), rate(theme, h.resumed_per_second));
+    let texts = "full resumed ".len() + full.len() + format::width(&resumed);
+    let per_mille = h.full_share.map_or(0, |share| (share * 1e3).round() as u64);
+    let parts = [("", per_mille), ("", 1000 - per_mille)];
+    let parts = if h.full_share.is_some() { &parts[..] } else { &[] };
+    let mut spans = vec![Span::styled("full ", theme.label()), Span::styled(full, theme.figure())];
+    spans.extend(share_bar(theme, parts, cells.saturating_sub(texts)));
+    spans.push(Span::styled(resumed, theme.figure()));
+    spans.push(Span::styled(" resumed", theme.label()));
+    Line::from(spans)
+}
+
+/// Draws failures in the window, with their causes.
+fn failures(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
+    let is_recent = h.failed.recent > 0;
+    let figure = if is_recent { theme.warning() } else { theme.figure() };
+    let reasons: Vec<Named<'_>> = h.reasons.iter().map(|(reason, n)| (&**reason, *n)).collect();
+    let causes = [listed(if is_recent { &h.recent_causes } else { &h.causes }), listed(&reasons)];
+    let causes: Vec<String> = causes.into_iter().filter(|causes| !causes.is_empty()).collect();
+    let words = h.failed.words();
+    let room = cells.saturating_sub("failed   ".len() + words.len());
+    let causes = format::cut(&causes.join("; "), room, theme.glyphs);
+    Line::from(vec![
+        Span::styled("failed ", theme.label()),
+        Span::styled(words, figure),
+        Span::styled(format!("  {causes}"), if is_recent { theme.warning() } else { theme.quiet() }),
+    ])
 }

@@ -134,6 +134,7 @@ fn groups(state: &State) -> Vec<Group> {
         keys("on the list of settings:", &in_context(Context::Tuning)),
         keys("on the experiments:", &in_context(Context::Experiments)),
         keys("on the list of runs:", &in_context(Context::Runs)),
+        keys("on a list of columns or panes:", &in_context(Context::Choice)),
         ("latencies:", LatencyClass::all().map(class).collect()),
         ("figures:", FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning.to_owned())).collect()),
     ]
@@ -163,7 +164,8 @@ fn topic(intent: Intent) -> Topic {
         | Intent::GoTo
         | Intent::Play(_)
         | Intent::ZoomOut
-        | Intent::ZoomIn => Topic::Time,
+        | Intent::ZoomIn
+        | Intent::ZoomToFit => Topic::Time,
         Intent::SortNext
         | Intent::SortReverse
         | Intent::Filter
@@ -179,7 +181,11 @@ fn topic(intent: Intent) -> Topic {
         | Intent::Adjust(..)
         | Intent::Mark
         | Intent::Record => Topic::Control,
-        Intent::NextClass | Intent::ToggleTimeline | Intent::Window(_) | Intent::Log => Topic::View,
+        Intent::NextClass
+        | Intent::ToggleTimeline
+        | Intent::Window(_)
+        | Intent::Pane(_)
+        | Intent::Choose(_) => Topic::View,
         _ => Topic::Program,
     }
 }

@@ -15,9 +15,10 @@ use ratatui::text::{Line, Span};
 use telemetry::figures::Statistic;
 use telemetry::{LatencyClass, Percentile, ProxyLatency};
 
+use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put, quantile};
 use crate::format;
-use crate::state::State;
+use crate::state::{PaneId, State};
 use crate::theme::Theme;
 use crate::view_model::{Bounds, Change, LatencyRow, ViewModel};
 
@@ -172,11 +173,30 @@ pub(super) fn width(state: &State) -> u16 {
 }
 
 /// Returns the rows that it needs, with the heading.
-pub(super) fn height(state: &State) -> u16 {
+fn height(state: &State) -> u16 {
     state.figures().map_or(0, |figures| 1 + figures.latencies.len() as u16)
 }
 
-/// Draws as many rows as fit.
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Latency,
+    meaning: "percentiles of each latency class in the window",
+    rows: |state| {
+        let all = height(state);
+        PaneRows { min: all.min(LATENCY_MIN), enough: all, wanted: all, grows: false }
+    },
+    ranks: [2, 6, 6],
+    render: |state, frame, area| {
+        state.figures().into_iter().for_each(|figures| render(state, figures, frame, area));
+    },
+    target: |_, _, _| None,
+    hints: &[],
+};
+
+/// The rows, with the heading, that latencies get before less important panes.
+const LATENCY_MIN: u16 = 6;
+
+/// Draws the rows that fit; less important ones are left out.
 pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;

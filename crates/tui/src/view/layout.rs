@@ -5,42 +5,57 @@
 //! +---------------------------+   +---------------------------------------+
 //! | status                    |   | status                                |
 //! | latency                   |   | latency            | handshakes       |
-//! | timeline over time          |   | timeline over time                      |
-//! | handshakes: one line      |   | clients                               |
-//! | clients                   |   | playback, while it is played         |
-//! | playback                 |   | log                                   |
-//! | log                       |   | keys                                  |
+//! | over time                 |   |                    | system           |
+//! | handshakes                |   | over time                             |
+//! | system, if there is room  |   | clients                               |
+//! | clients                   |   | log                                   |
+//! | log                       |   | playback, while it is played          |
+//! | playback                  |   | keys                                  |
 //! | keys                      |   +---------------------------------------+
 //! +---------------------------+
 //! ```
 //!
-//! With less room, the timeline is left out first, then the clients, then the log; below 40 × 10 cells there
-//! is one line. A run without a proxy has no clients. The log gets the remaining rows.
+//! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
+//! cells there is one line.
 
 use ratatui::layout::Rect;
 
-use super::{clients, dock, handshakes, latency, latency_timeline, playback, status};
-use crate::state::{Screen, State};
+use super::dock::Dock;
+use super::pane::{Pane, PaneRows, pane};
+use super::{choice, clients, latency, latency_timeline, playback, runs, status};
+use crate::state::{PaneId, Screen, State};
 
 /// The smallest screen with panes.
 const PANES_MIN: (u16, u16) = (40, 10);
 /// The smallest screen with two columns.
 const WIDE_MIN: (u16, u16) = (150, 30);
-/// The cells that the handshakes table needs beside the latencies.
-const HANDSHAKES_WIDTH_MIN: u16 = 44;
-/// The minimum height for all status lines and for clients.
-const TALL_MIN: u16 = 20;
-/// The rows, with the heading, that clients get before less important latencies.
-const CLIENTS_MIN: u16 = 5;
-/// The minimum rows for clients, with the heading.
-const CLIENTS_USEFUL: u16 = 3;
-/// The number of clients for which rows are reserved.
-const CLIENTS_KEPT: u16 = 8;
-/// The rows, with the heading, that latencies get before clients.
-const LATENCY_MIN: u16 = 6;
+/// The minimum rows of a screen with one column for details.
+const DETAILS_ROWS_MIN: u16 = 50;
+/// The cells that the right column needs beside the latencies.
+const RIGHT_WIDTH_MIN: u16 = 44;
+/// The cells between two columns.
+const GAP: u16 = 2;
+
+/// Panes that stand beside each other, as stacks from left to right.
+type Band = &'static [&'static [PaneId]];
+
+const NARROW: &[Band] = &[
+    &[&[PaneId::Latency]],
+    &[&[PaneId::Timeline]],
+    &[&[PaneId::Handshakes]],
+    &[&[PaneId::System]],
+    &[&[PaneId::Clients]],
+    &[&[PaneId::Log]],
+];
+const WIDE: &[Band] = &[
+    &[&[PaneId::Latency], &[PaneId::Handshakes, PaneId::System]],
+    &[&[PaneId::Timeline]],
+    &[&[PaneId::Clients]],
+    &[&[PaneId::Log]],
+];
 
 /// The layout of the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// The screen has no cell.
     Nothing,
@@ -51,25 +66,24 @@ pub(crate) enum Layout {
 }
 
 /// The area of each pane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panes {
     pub(crate) status: Rect,
-    pub(crate) latency: Rect,
-    pub(crate) timeline: Rect,
-    pub(crate) handshakes: Rect,
-    pub(crate) clients: Rect,
+    /// The panes that have rows, in the order of the screen.
+    pub(crate) shown: Vec<(PaneId, Rect)>,
+    /// The area of all panes together.
+    pub(crate) body: Rect,
     /// Empty unless a run is replayed.
     pub(crate) playback: Rect,
-    pub(crate) log: Rect,
     pub(crate) footer: Rect,
     /// Settings or experiments; empty unless they are open.
     pub(crate) dock: Rect,
 }
 
 impl Panes {
-    /// The area of latencies, handshakes and clients together.
-    pub(super) fn body(&self) -> Rect {
-        self.latency.union(self.timeline).union(self.handshakes).union(self.clients)
+    /// Returns the area of a pane; empty if it is not shown.
+    pub(crate) fn area(&self, id: PaneId) -> Rect {
+        self.shown.iter().find(|(shown, _)| *shown == id).map_or(Rect::default(), |(_, area)| *area)
     }
 }
 
@@ -81,114 +95,119 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
     if area.width < PANES_MIN.0 || area.height < PANES_MIN.1 {
         return Layout::OneLine(Rect { height: 1, ..area });
     }
-    Layout::Panes(dock::split(area, state, undocked).unwrap_or_else(|| undocked(area, state)))
+    Layout::Panes(panes(area, state))
 }
 
-fn undocked(area: Rect, state: &State) -> Panes {
-    if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 {
-        wide(area, state)
-    } else {
-        narrow(area, state)
-    }
-}
-
-fn narrow(area: Rect, state: &State) -> Panes {
-    let is_tall = area.height >= TALL_MIN;
-    let status = status::height(state).min(if is_tall { u16::MAX } else { 3 });
-    let (handshakes, footer, playback) = (1, 1, u16::from(state.is_replay()));
-    let log = log_height(area.height, state);
-    let fixed = status + handshakes + playback + footer + log;
-    let mut rest = Rest(area.height - fixed.min(area.height));
-    let (mut latency, mut timeline, mut clients) = (0, 0, 0);
-    rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
-    if state.figures().is_none() {
-        rest.give(&mut clients, u16::MAX);
-    } else if is_tall && state.screen != Screen::Log {
-        rest.give_all(&mut timeline, latency_timeline::HEIGHT_MIN);
-        rest.give_all(&mut clients, CLIENTS_USEFUL.min(clients_wanted(state)));
-        rest.give(&mut timeline, latency_timeline::HEIGHT_MIN + 1);
-        rest.give(&mut latency, latency::height(state));
-        rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
-        rest.give(&mut clients, clients_wanted(state));
-    }
+fn panes(area: Rect, state: &State) -> Panes {
     let mut rows = RowAllocator { area };
-    Panes {
-        status: rows.next(status),
-        latency: rows.next(latency),
-        timeline: rows.next(timeline),
-        handshakes: rows.next(handshakes),
-        clients: rows.next(clients),
-        playback: rows.next(playback),
-        log: rows.next(log + rest.0),
-        footer: rows.next(footer),
-        dock: Rect::default(),
-    }
-}
-
-fn wide(area: Rect, state: &State) -> Panes {
-    let (status, footer, playback) = (status::height(state), 1, u16::from(state.is_replay()));
-    let log = log_height(area.height, state);
-    let tables = latency::height(state).max(handshakes::HEIGHT);
-    let fixed = status + tables + playback + footer + log;
-    let mut rest = Rest(area.height - fixed.min(area.height));
-    let (mut timeline, mut clients) = (0, 0);
-    if state.figures().is_some() {
-        rest.give_all(&mut timeline, latency_timeline::HEIGHT_MIN);
-    }
-    if state.figures().is_none() {
-        rest.give(&mut clients, u16::MAX);
-    } else if state.screen != Screen::Log {
-        rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
-        rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
-        rest.give(&mut clients, clients_wanted(state));
-    }
-    let mut rows = RowAllocator { area };
-    let status = rows.next(status);
-    let tables = rows.next(tables);
-    let left = latency::width(state).min(tables.width.saturating_sub(HANDSHAKES_WIDTH_MIN + 2));
-    let right = Rect { x: tables.x + left + 2, width: tables.width.saturating_sub(left + 2), ..tables };
-    Panes {
-        status,
-        latency: Rect { width: left, ..tables },
-        timeline: rows.next(timeline),
-        handshakes: right,
-        clients: rows.next(clients),
-        playback: rows.next(playback),
-        log: rows.next(log + rest.0),
-        footer: rows.next(footer),
-        dock: Rect::default(),
-    }
-}
-
-/// The rows that are not assigned yet.
-pub(super) struct Rest(pub(super) u16);
-
-impl Rest {
-    /// Extends a pane to this many rows, as far as possible.
-    pub(super) fn give(&mut self, pane: &mut u16, rows: u16) {
-        let given = rows.saturating_sub(*pane).min(self.0);
-        *pane += given;
-        self.0 -= given;
-    }
-
-    /// Extends a pane to this many rows, or removes it.
-    pub(super) fn give_all(&mut self, pane: &mut u16, rows: u16) {
-        if rows.saturating_sub(*pane) <= self.0 {
-            self.give(pane, rows);
+    let status = rows.next(status::height(area));
+    let below = u16::from(state.is_replay());
+    let body = rows.next(rows.area.height.saturating_sub(1 + below));
+    let (playback, footer) = (rows.next(below), rows.next(1));
+    let docked = Dock::of(area, state);
+    let (body, dock) = docked.split(body);
+    let bands = if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 { WIDE } else { NARROW };
+    let bands: Vec<Vec<Vec<Demand>>> = bands.iter().map(|band| demands(band, docked, state)).collect();
+    let bands: Vec<Vec<Vec<Demand>>> = bands.into_iter().filter(|band| !band.is_empty()).collect();
+    let heights = divide(body.height, &bands.iter().map(|band| Demand::of_band(band)).collect::<Vec<_>>());
+    let mut rows = RowAllocator { area: body };
+    let mut shown = Vec::new();
+    for (band, height) in bands.iter().zip(heights) {
+        let mut left = rows.next(height);
+        for (at, stack) in band.iter().enumerate() {
+            let width = if at + 1 == band.len() { left.width } else { left_width(state, left.width) };
+            let mut column = RowAllocator { area: Rect { width, ..left } };
+            let heights = divide(height, stack);
+            shown.extend(
+                stack.iter().zip(heights).map(|(demand, height)| (demand.pane.id, column.next(height))),
+            );
+            (left.x, left.width) = (left.x + width + GAP, left.width.saturating_sub(width + GAP));
         }
     }
+    shown.retain(|(_, area)| !area.is_empty());
+    Panes { status, shown, body, playback, footer, dock }
 }
 
-/// Returns the rows that clients can use, with the heading. Some are reserved for future clients, so that the
-/// panes do not move for each new one.
-fn clients_wanted(state: &State) -> u16 {
-    match state.figures() {
-        Some(figures) if figures.proxy.is_none() => 0,
-        Some(_) => {
-            u16::try_from(state.client_count()).unwrap_or(u16::MAX).max(CLIENTS_KEPT).saturating_add(1)
-        }
-        None => u16::MAX,
+/// Returns the width of the left one of two columns.
+fn left_width(state: &State, width: u16) -> u16 {
+    latency::width(state).min(width.saturating_sub(RIGHT_WIDTH_MIN + GAP))
+}
+
+/// What a pane, or panes beside each other, can use.
+#[derive(Clone, Copy)]
+struct Demand {
+    pane: &'static Pane,
+    ranks: [u8; 3],
+    rows: PaneRows,
+}
+
+impl Demand {
+    fn of(id: PaneId, state: &State) -> Option<Self> {
+        let pane = pane(id);
+        let rows = (pane.rows)(state);
+        let rows = match (state.panes.rows_of(id), state.panes.maximised) {
+            (_, Some(_)) => PaneRows { grows: true, ..rows },
+            (Some(fixed), None) => PaneRows { min: fixed, enough: fixed, wanted: fixed, grows: false },
+            (None, None) => rows,
+        };
+        (state.panes.shows(id) && rows.min > 0).then_some(Self { pane, ranks: pane.ranks, rows })
     }
+
+    /// The tallest stack decides.
+    fn of_band(band: &[Vec<Self>]) -> Self {
+        let sum = |of: fn(&PaneRows) -> u16| {
+            let stacks = band.iter().map(|stack| stack.iter().map(|demand| of(&demand.rows)).sum());
+            stacks.max().unwrap_or(0)
+        };
+        let first = band[0][0];
+        let rows = PaneRows {
+            min: first.rows.min,
+            enough: sum(|rows| rows.enough),
+            wanted: sum(|rows| rows.wanted),
+            grows: band.iter().flatten().any(|demand| demand.rows.grows),
+        };
+        Self { rows, ..first }
+    }
+}
+
+fn demands(band: Band, dock: Dock, state: &State) -> Vec<Vec<Demand>> {
+    let stack = |ids: &&[PaneId]| -> Vec<Demand> {
+        ids.iter().filter(|id| dock.keeps(**id)).filter_map(|&id| Demand::of(id, state)).collect()
+    };
+    band.iter().map(stack).filter(|stack| !stack.is_empty()).collect()
+}
+
+/// Divides rows: first minima, whole or not at all, then what is enough, then what is wanted, each by rank; the rest
+/// goes to what grows.
+fn divide(height: u16, demands: &[Demand]) -> Vec<u16> {
+    let mut heights = vec![0; demands.len()];
+    let mut rest = height;
+    let mut steps: Vec<(u8, usize, usize)> = demands
+        .iter()
+        .enumerate()
+        .flat_map(|(at, demand)| (0..3).map(move |step| (demand.ranks[step], step, at)))
+        .collect();
+    steps.sort_unstable();
+    for (_, step, at) in steps {
+        let rows = demands[at].rows;
+        let target = [rows.min, rows.enough.max(rows.min), rows.wanted.max(rows.min)][step];
+        let missing = target.saturating_sub(heights[at]);
+        let is_possible = if step == 0 { missing <= rest } else { heights[at] > 0 };
+        if is_possible {
+            let given = missing.min(rest);
+            heights[at] += given;
+            rest -= given;
+        }
+    }
+    let has_rows = |at: &usize| heights[*at] > 0;
+    let grows = (0..demands.len()).filter(has_rows).find(|&at| demands[at].rows.grows);
+    // A screen too small for any minimum still shows the first pane.
+    if let Some(at) =
+        grows.or_else(|| (0..demands.len()).rfind(has_rows)).or((!demands.is_empty()).then_some(0))
+    {
+        heights[at] += rest;
+    }
+    heights
 }
 
 /// Returns whether there is room for more than the essential panes.
@@ -196,17 +215,10 @@ pub(super) fn is_roomy(state: &State) -> bool {
     state.size().1 >= WIDE_MIN.1
 }
 
-/// Returns the rows of the log; one more if it describes an earlier moment that is not replayed.
-fn log_height(height: u16, state: &State) -> u16 {
-    let of_moment = u16::from(state.earlier().is_some() && !state.is_replay() && height >= TALL_MIN);
-    of_moment
-        + match height {
-            0..14 => 1,
-            14..TALL_MIN => 2,
-            // The playback line takes one of its rows, not one of the clients'.
-            TALL_MIN..30 => 3 - u16::from(state.is_replay()),
-            _ => height / 6,
-        }
+/// Returns whether there is room for details.
+pub(super) fn has_room_for_details(state: &State) -> bool {
+    let (columns, rows) = state.size();
+    rows >= if columns >= WIDE_MIN.0 { WIDE_MIN.1 } else { DETAILS_ROWS_MIN }
 }
 
 /// Assigns rows from the top.
@@ -227,8 +239,12 @@ impl RowAllocator {
 /// The target of a mouse click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The heading of the clients.
-    Clients,
+    /// The heading of a column of the clients.
+    ClientColumn(usize),
+    /// The heading of a column of the runs.
+    RunColumn(usize),
+    /// A line of a list of columns or panes.
+    Choice(usize),
     /// A client, by its visible row.
     Client(usize),
     /// The heading of the timeline.
@@ -239,39 +255,47 @@ pub(crate) enum Target {
     Played(u64),
 }
 
-/// Returns the target at a column and row of the screen.
-pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
+/// Returns the panes of the screen; `None` if it is too small for panes.
+pub(crate) fn of_screen(state: &State) -> Option<Panes> {
     let (columns, rows) = state.size();
-    let Layout::Panes(panes) = of(Rect::new(0, 0, columns, rows), state) else { return None };
+    match of(Rect::new(0, 0, columns, rows), state) {
+        Layout::Panes(panes) => Some(panes),
+        Layout::Nothing | Layout::OneLine(_) => None,
+    }
+}
+
+/// Returns the pane and the target at a column and row of the screen.
+pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Option<Target>) {
+    if state.screen == Screen::Runs {
+        return (None, runs::column_at(state, (x, y)).map(Target::RunColumn));
+    }
+    if let Screen::Choice(of, selected) = state.screen {
+        return (None, choice::line_at(state, of, selected, (x, y)).map(Target::Choice));
+    }
+    let Some(panes) = of_screen(state) else { return (None, None) };
     let inside = |area: Rect| area.contains((x, y).into());
-    if inside(panes.clients) {
-        let row = usize::from(y - panes.clients.y);
-        return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
-    }
     if inside(panes.playback) {
-        return playback::place_at(state, panes.playback, x).map(Target::Played);
+        return (None, playback::place_at(state, panes.playback, x).map(Target::Played));
     }
-    inside(panes.timeline).then_some(())?;
-    if y == panes.timeline.y {
-        return Some(Target::Timeline);
-    }
-    latency_timeline::place_at(state, panes.timeline, x).map(Target::Column)
+    let found = panes.shown.iter().find(|(_, area)| inside(*area));
+    found.map_or((None, None), |&(id, area)| (Some(id), (pane(id).target)(state, area, (x, y))))
+}
+
+/// Returns the pane above the heading at a cell of the screen.
+pub(crate) fn boundary(state: &State, at: (u16, u16)) -> Option<PaneId> {
+    let panes = of_screen(state).filter(|_| state.screen == Screen::Dashboard)?;
+    let (_, below) = panes.shown.iter().find(|(_, area)| area.y == at.1 && area.contains(at.into()))?;
+    let is_above = |area: &Rect| area.bottom() == below.y && area.x <= below.x;
+    panes.shown.iter().rfind(|(_, area)| is_above(area)).map(|(id, _)| *id)
 }
 
 /// Returns the number of visible columns of the timeline.
 pub(crate) fn timeline_columns(state: &State) -> usize {
-    let (columns, rows) = state.size();
-    match of(Rect::new(0, 0, columns, rows), state) {
-        Layout::Panes(panes) if !panes.timeline.is_empty() => latency_timeline::columns(panes.timeline.width),
-        _ => 1,
-    }
+    let area = of_screen(state).map_or(Rect::default(), |panes| panes.area(PaneId::Timeline));
+    if area.is_empty() { 1 } else { latency_timeline::columns(area.width) }
 }
 
 /// Returns the number of visible clients.
 pub(crate) fn client_rows(state: &State) -> usize {
-    let (columns, rows) = state.size();
-    match of(Rect::new(0, 0, columns, rows), state) {
-        Layout::Panes(panes) => clients::rows(panes.clients),
-        Layout::Nothing | Layout::OneLine(_) => 0,
-    }
+    of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Clients)))
 }

@@ -1,4 +1,5 @@
-//! The latest events, below active warnings. The heading is left out if there is little room.
+//! The latest events, below active warnings. The heading is left out if there is
+//! little room.
 //!
 //! ```text
 //! ─ log, UTC ─────────────────────────────────────────────────────────────────
@@ -11,27 +12,46 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use telemetry::model::{Level, LogLine};
 
+use super::layout;
+use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{State, ViewStatus};
+use crate::state::{PaneId, State, ViewStatus};
 use crate::view_model::Warning;
-
-/// The minimum rows for a heading.
-const HEADING_HEIGHT_MIN: u16 = 5;
 
 /// The cells of a line's level.
 const LEVEL_CELLS: usize = 5;
 
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Log,
+    meaning: "warnings, events, and the counts of an earlier moment",
+    rows: |state| {
+        let (size, heading) = (state.size(), u16::from(layout::is_roomy(state)));
+        let urgent = usize::from(silence(state).is_some() || warnings(state).next().is_some())
+            + super::past::height(state);
+        let lines = state.log_len().min(usize::from(size.1 / LOG_SHARE).max(1));
+        let rows = |lines: usize| (urgent + lines).max(1) as u16 + heading;
+        let min = if size.1 < TALL_MIN { 1 } else { rows(lines.min(2)) };
+        PaneRows { min, enough: min, wanted: rows(lines), grows: false }
+    },
+    ranks: [1, 8, 8],
+    render,
+    target: |_, _, _| None,
+    hints: &[],
+};
+
+/// The log gets one of so many rows of the screen unless more are left.
+const LOG_SHARE: u16 = 6;
+/// The minimum rows of a screen for more than one line.
+const TALL_MIN: u16 = 20;
+
 /// Draws the warnings, and as many lines as fit.
-pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    if area.height >= HEADING_HEIGHT_MIN {
-        lines.push(heading(
-            state.theme,
-            &[&format!("log, {}", state.options.zone.name(state.last_realtime_us())), "log"],
-            "",
-            area.width,
-        ));
+    if layout::is_roomy(state) && area.height > 1 {
+        let title = format!("log, {}", state.options.zone.name(state.last_realtime_us()));
+        lines.push(heading(state.theme, &[&title, "log"], "", area.width));
     }
     lines.extend(banner(state, area.width));
     lines.extend(super::past::lines(state, area.width));
@@ -41,16 +61,26 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &lines);
 }
 
-/// Returns the most severe warning, and the number of others.
-fn banner(state: &State, width: u16) -> Option<Line<'static>> {
-    let silence = match state.status {
-        ViewStatus::Silent(seconds) => Some(Warning(format!(
+/// Returns the active warnings of the run, the most severe first.
+fn warnings(state: &State) -> impl Iterator<Item = &Warning> {
+    state.figures().into_iter().flat_map(|figures| &figures.warnings)
+}
+
+/// Returns that no record has come for some time.
+fn silence(state: &State) -> Option<Warning> {
+    match state.status {
+        ViewStatus::Silent(seconds) if state.figures().is_some() => Some(Warning(format!(
             "no record for {}: the program that writes them hangs or was killed",
             format::clock(seconds)
         ))),
         _ => None,
-    };
-    let warnings: Vec<&Warning> = silence.iter().chain(&state.figures()?.warnings).collect();
+    }
+}
+
+/// Returns the most severe warning, and the number of others.
+fn banner(state: &State, width: u16) -> Option<Line<'static>> {
+    let silence = silence(state);
+    let warnings: Vec<&Warning> = silence.iter().chain(warnings(state)).collect();
     let more = match warnings.len() {
         0 | 1 => String::new(),
         n => format!(" (+{} more)", n - 1),

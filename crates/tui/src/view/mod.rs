@@ -1,6 +1,7 @@
 //! The screen: layout and formatting of the state.
 
 mod alerts;
+mod choice;
 pub(crate) mod client;
 mod clients;
 mod dock;
@@ -15,13 +16,16 @@ mod log;
 mod one_line;
 mod overlay;
 mod palette;
+pub(crate) mod pane;
 mod parts;
 mod past;
 mod playback;
 mod prompt;
-mod runs;
+pub(crate) mod runs;
 mod sparkline;
 mod status;
+mod system;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tuning;
@@ -32,7 +36,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::format;
-use crate::state::{Purpose, Screen, State};
+use crate::state::{PaneId, Purpose, Screen, State};
 use layout::Layout;
 
 /// Draws the whole screen.
@@ -46,25 +50,23 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         }
         Layout::Panes(panes) => {
             status::render(state, frame, panes.status);
-            match state.figures() {
-                None => waiting(state, frame, panes.body()),
-                Some(figures) => {
-                    latency::render(state, figures, frame, panes.latency);
-                    latency_timeline::render(state, frame, panes.timeline);
-                    handshakes::render(state, figures, frame, panes.handshakes);
-                    clients::render(state, figures, frame, panes.clients);
-                }
+            if state.figures().is_none() {
+                waiting(state, frame, panes.body);
+            }
+            for (id, area) in panes.shown {
+                (pane::pane(id).render)(state, frame, area);
+                highlight_focus(state, frame, id, area);
             }
             playback::render(state, frame, panes.playback);
-            log::render(state, frame, panes.log);
             docked(state, frame, panes.dock);
             footer::render(state, frame, panes.footer);
         }
     }
     match state.screen {
-        Screen::Dashboard | Screen::Log | Screen::Tuning | Screen::Experiments => {}
+        Screen::Dashboard | Screen::Tuning | Screen::Experiments => {}
         Screen::Help { offset } => help::render(state, frame, offset),
         Screen::Runs => runs::render(state, frame),
+        Screen::Choice(of, selected) => choice::render(state, frame, of, selected),
         Screen::Client(id) => client::render(state, frame, id),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
@@ -78,6 +80,14 @@ fn docked(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Screen::Tuning => tuning::render(state, frame, area),
         Screen::Experiments => experiment::render(state, frame, area),
         _ => {}
+    }
+}
+
+/// Marks the pane that was focused by hand.
+fn highlight_focus(state: &State, frame: &mut Frame<'_>, id: PaneId, area: Rect) {
+    if state.panes.focus == Some(id) {
+        let style = state.theme.notice();
+        frame.buffer_mut()[(area.x, area.y)].set_char(state.theme.glyphs.pointer()).set_style(style);
     }
 }
 

@@ -7,7 +7,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::format;
-use crate::theme::Theme;
+use crate::theme::{Glyphs, Theme};
 use crate::view_model::Quantile;
 
 /// Blanks between the segments of a line.
@@ -89,6 +89,11 @@ impl StatusItem {
         Self { spans: vec![Span::styled(text.into(), style)], rank }
     }
 
+    /// Returns the same segment with another rank.
+    pub(super) fn with_rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+
     fn width(&self) -> usize {
         self.spans.iter().map(|span| format::width(&span.content)).sum()
     }
@@ -96,7 +101,7 @@ impl StatusItem {
 
 /// Returns a status line: its name, and as many segments as fit.
 pub(super) fn status_line(theme: Theme, name: &str, segments: Vec<StatusItem>, width: u16) -> Line<'static> {
-    let mut spans = vec![Span::styled(format!("{name:<NAME_CELLS$}"), theme.heading())];
+    let mut spans = vec![Span::styled(format!("{name:<NAME_CELLS$}"), theme.label())];
     spans.extend(fit(segments, usize::from(width).saturating_sub(NAME_CELLS)));
     Line::from(spans)
 }
@@ -121,6 +126,27 @@ pub(super) fn fit(mut segments: Vec<StatusItem>, width: usize) -> Vec<Span<'stat
         spans.extend(segment.spans);
     }
     spans
+}
+
+/// Draws the shares of named counts as parts of one bar, in strengths that differ without colour.
+pub(super) fn share_bar(theme: Theme, parts: &[(&str, u64)], cells: usize) -> Vec<Span<'static>> {
+    let signs = match theme.glyphs {
+        Glyphs::Unicode => ['█', '▒', '▓', '░'],
+        Glyphs::Ascii => ['#', '-', '=', '.'],
+    };
+    let sum = parts.iter().map(|(_, n)| *n).fold(0, u64::saturating_add);
+    if sum == 0 {
+        return vec![Span::styled(theme.glyphs.rule().to_string().repeat(cells), theme.quiet())];
+    }
+    let (mut before, mut start) = (0, 0);
+    let part = |(&(_, n), sign): (&(&str, u64), char)| {
+        before += n;
+        let end = (before as f64 / sum as f64 * cells as f64).round() as usize;
+        let text = sign.to_string().repeat(end - start);
+        start = end;
+        Span::styled(text, theme.graph())
+    };
+    parts.iter().zip(signs.into_iter().cycle()).map(part).collect()
 }
 
 /// Formats a rate, or the sign for none.

@@ -15,6 +15,15 @@ use crate::format;
 use crate::state::State;
 use crate::view_model::{Column, PastSetting, levels};
 
+/// Returns the number of lines.
+pub(super) fn height(state: &State) -> usize {
+    match state.earlier() {
+        None => 0,
+        Some(_) if state.is_replay() && !layout::is_roomy(state) => 1,
+        Some(_) => 3,
+    }
+}
+
 /// Returns the lines; none in the present.
 pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let Some((us, settings)) = state.earlier() else { return Vec::new() };

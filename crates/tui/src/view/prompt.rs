@@ -14,6 +14,7 @@ use ratatui::widgets::Clear;
 use super::parts::put;
 use crate::format;
 use crate::state::{Completion, Prompt, Purpose, State};
+use crate::table::{Row, Table};
 use crate::theme::Theme;
 
 /// The maximum number of lines beneath the text.
@@ -95,6 +96,18 @@ fn offered(theme: Theme, completion: &Completion, cells: usize) -> Line<'static>
     Line::from(spans)
 }
 
+/// Returns how many rows of a table pass its filter.
+///
+/// # Errors
+/// With what is wrong with the filter.
+fn matches<R: Row>(rows: &str, table: &Table<R>) -> Result<String, String> {
+    let (passing, all) = table.counts();
+    match table.filter.error() {
+        Some(error) => Err(error.to_string()),
+        None => Ok(format!("{passing} of {all} {rows}; Tab completes, Up repeats, Esc shows all")),
+    }
+}
+
 /// Says what Enter would do with the text.
 ///
 /// # Errors
@@ -102,13 +115,8 @@ fn offered(theme: Theme, completion: &Completion, cells: usize) -> Line<'static>
 fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
     let text = prompt.text().trim();
     match &prompt.purpose {
-        Purpose::Filter => {
-            let (shown, all) = (state.client_count(), state.clients_in_all());
-            Ok(format!("{shown} of {all} clients; Tab completes, Up repeats, Esc shows all"))
-        }
-        Purpose::Hosts => {
-            Ok(format!("{} runs; Tab completes, Up repeats, Esc shows all", state.run_rows().len()))
-        }
+        Purpose::Filter => matches("clients", &state.clients),
+        Purpose::Hosts => matches("runs", &state.runs.table),
         Purpose::Value(name) => {
             let (setting, value) = state.parse_value(name, text)?;
             let change = format!("{} > {}", setting.shown(&setting.value), setting.shown(&value));

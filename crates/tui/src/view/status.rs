@@ -1,57 +1,162 @@
-//! The status lines: what is watched, and how reliable the figures are.
+//! The header: what is watched and its state, the four figures that matter most, and quieter details.
 //!
 //! ```text
 //! tlsdash :8443 > unix:/tmp/app.sock  ECDSA P-256, 2 workers             LIVE 03:12
-//! load   OPEN  offered 5000/s  sent 4998/s  conns 200  resume 80%  keep-alive 10
-//! proxy  open 64  accepted 500/s  in 1.2 MB/s  out 31.2 MB/s  failed 0
-//! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
-//! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
+//! 4998 exch/s   p99 3.44 ms response   resumed 80.0%   failed 0
+//! OPEN loop 5000/s  open 64  out 31.2 MB/s  cpu proxy 88% load 61%  window 10 s
 //! ```
 //!
-//! With a journal of others, the owner of the run precedes the target.
+//! Wide screens have figures and details in one line; small ones have no details. With a journal of others, the owner
+//! of the run precedes the target.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
-use super::parts::{StatusItem, byte_rate, put, rate, status_line};
+use super::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
+use super::system::{failures, losses};
 use crate::format;
 use crate::state::{State, ViewStatus};
 use crate::theme::Theme;
-use crate::view_model::{Count, LoadFigures, Loop, ProxyFigures, ViewModel};
+use crate::view_model::{Count, LatencyRow, Loop, ViewModel};
 
-/// The minimum cells for the end of a path.
-const SOURCE_CELLS_MIN: usize = 12;
+/// The minimum columns for figures and details in one line.
+const WIDE_MIN: u16 = 120;
+/// The minimum rows for details in a line of their own.
+const TALL_MIN: u16 = 20;
+/// The most columns for figures in few letters.
+const NARROW_MAX: u16 = 60;
+/// The blanks between the four figures.
+const FIGURE_GAP: &str = "   ";
 
-/// Returns the rows that it needs.
-pub(super) fn height(state: &State) -> u16 {
-    let optional = state.figures().map_or(0, |figures| {
-        u16::from(figures.load.is_some())
-            + u16::from(figures.proxy.is_some())
-            + u16::from(!figures.cpu.is_empty())
-    });
-    2 + optional
+/// Returns the rows of the header on a screen.
+pub(super) fn height(screen: Rect) -> u16 {
+    if screen.width < WIDE_MIN && screen.height >= TALL_MIN { 3 } else { 2 }
 }
 
-/// Draws as many lines as fit; CPU and proxy are left out first.
+/// Draws the header.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let width = area.width;
-    let mut lines = vec![(0, title(state, width))];
+    let mut lines = vec![title(state, area.width)];
     if let Some(figures) = state.figures() {
-        lines.extend(figures.load.as_ref().map(|load| (1, load_line(state, figures, load, width))));
-        lines.extend(figures.proxy.as_ref().map(|proxy| (3, proxy_line(state, figures, proxy, width))));
+        let mut spans = main_figures(state, figures, area.width);
+        let used = spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
+        if area.height > 2 {
+            lines.push(Line::from(std::mem::take(&mut spans)));
+            lines.push(Line::from(fit(details(state, figures), usize::from(area.width))));
+        } else {
+            let room = usize::from(area.width).saturating_sub(used + 2 * FIGURE_GAP.len());
+            let details = fit(details(state, figures), room);
+            // Flush with the badge above.
+            let cells = details.iter().map(|span| format::width(&span.content)).sum::<usize>();
+            spans.push(Span::raw(" ".repeat(usize::from(area.width).saturating_sub(used + cells))));
+            spans.extend(details);
+            lines.push(Line::from(spans));
+        }
     }
-    lines.push((2, data_line(state, width)));
-    if let Some(figures) = state.figures().filter(|figures| !figures.cpu.is_empty()) {
-        lines.push((4, cpu_line(state, figures, width)));
-    }
-    while lines.len() > usize::from(area.height) {
-        let Some(least) = (0..lines.len()).max_by_key(|&at| lines[at].0) else { break };
-        lines.remove(least);
-    }
-    let lines: Vec<Line<'_>> = lines.into_iter().map(|(_, line)| line).collect();
     put(frame, area, &lines);
+}
+
+/// Returns rate, p99, resumed share and failures.
+fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'static>> {
+    let theme = state.theme;
+    let is_narrow = width < NARROW_MAX;
+    let gap = if is_narrow { "  " } else { FIGURE_GAP };
+    let row = main_latency(figures);
+    let p99 = row.and_then(|row| row.quantiles[2]);
+    let p99 = p99.map_or_else(|| theme.glyphs.none().to_string(), quantile_text);
+    let class = row.filter(|_| width >= WIDE_MIN).map_or("", |row| row.class.title());
+    let resumed = share(theme, figures.handshakes.full_share.map(|full| 1.0 - full));
+    let failed = failed(figures);
+    let failed_style = if failed.recent > 0 { theme.warning() } else { theme.figure() };
+    let words =
+        if is_narrow { ["", "ms", "res ", "fail "] } else { [" answered", " ms ", "resumed ", "failed "] };
+    let figures = [
+        ("", rate(theme, row.and_then(|row| row.per_second)), words[0].to_owned(), theme.figure()),
+        ("p99 ", p99, format!("{}{class}", words[1]).trim_end().to_owned(), theme.figure()),
+        (words[2], resumed, String::new(), theme.figure()),
+        (words[3], failed.words(), String::new(), failed_style),
+    ];
+    let mut spans = Vec::new();
+    for (before, figure, after, style) in figures {
+        let gap = if spans.is_empty() { "" } else { gap };
+        spans.push(Span::styled(format!("{gap}{before}"), theme.label()));
+        spans.extend([Span::styled(figure, style), Span::styled(after, theme.label())]);
+    }
+    spans
+}
+
+/// Returns failed requests of the load or failed connections of the proxy, whichever are more.
+fn failed(figures: &ViewModel) -> Count {
+    let of_load = figures.load.as_ref().map(|load| load.failed);
+    let of_proxy = figures.proxy.as_ref().map(|proxy| proxy.failed);
+    let both = of_load.into_iter().chain(of_proxy);
+    both.max_by_key(|failed| (failed.recent, failed.total)).unwrap_or_default()
+}
+
+/// Returns the class that says most about what clients experience.
+fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
+    let classes = [
+        LatencyClass::Load(LoadLatency::Response),
+        LatencyClass::Load(LoadLatency::Service),
+        LatencyClass::Proxy(ProxyLatency::Exchange),
+    ];
+    let row = |class| figures.latencies.iter().find(|row| row.class == class && row.n > 0);
+    classes.into_iter().find_map(row)
+}
+
+/// Returns the details: what went wrong first, then load, proxy, CPU and the window.
+fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
+    let theme = state.theme;
+    let quiet = |rank, text: String| StatusItem::text(rank, text, theme.quiet());
+    let mut items = Vec::new();
+    if let Some(load) = &figures.load {
+        items.push(load_state(theme, load.kind, load.offered_per_second));
+        let asked = state.control.pending();
+        if !asked.is_empty() {
+            items.push(StatusItem::text(0, format!("asked {asked}"), theme.notice()));
+        }
+        let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
+        items.extend(causes.map(|cause| StatusItem::text(2, cause, theme.warning())));
+        items.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
+    }
+    if let Some(proxy) = &figures.proxy {
+        items.extend(failures(theme, "upstream errors", proxy.upstream_errors, (0, 3)));
+    }
+    items.extend(losses(theme, figures, false).into_iter().map(|loss| loss.with_rank(0)));
+    if let Some(proxy) = &figures.proxy {
+        let out = if figures.ended {
+            format::bytes(proxy.bytes_out as f64)
+        } else {
+            byte_rate(theme, proxy.out_per_second)
+        };
+        items.extend([
+            quiet(4, format!("open {}", format::count(proxy.open))),
+            quiet(3, format!("out {out}")),
+        ]);
+    }
+    let of_parts =
+        ["proxy", "load"].into_iter().filter_map(|part| figures.cpu.iter().find(|(name, _)| *name == part));
+    let cpu: Vec<String> = of_parts.map(|(name, cores)| format!("{name} {}", format::cpu(*cores))).collect();
+    if !cpu.is_empty() {
+        items.push(quiet(5, format!("cpu {}", cpu.join(" "))));
+    }
+    items.push(quiet(2, format!("window {}", figures.span.words())));
+    if let Some(lag_us) = figures.health.journal_lag_us {
+        items.push(quiet(6, format!("lag {}", format::span(lag_us))));
+    }
+    items
+}
+
+/// Returns whether the load runs, and at which rate.
+fn load_state(theme: Theme, kind: Loop, offered_per_second: f64) -> StatusItem {
+    let offered = format::plain(offered_per_second);
+    match kind {
+        Loop::Stopped => StatusItem::text(0, "load STOPPED", theme.notice()),
+        Loop::Open => StatusItem::text(1, format!("OPEN loop {offered}/s"), theme.quiet()),
+        Loop::Closed => StatusItem::text(1, "CLOSED loop", theme.quiet()),
+    }
 }
 
 /// Returns the badge: the status of the view, and the run's time.
@@ -132,146 +237,4 @@ fn recording(state: &State) -> (String, Style) {
             (format!("[NOT RECORDING {}] ", format::clock(seconds)), state.theme.critical())
         }
     }
-}
-
-fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16) -> Line<'static> {
-    let theme = state.theme;
-    let (word, style) = match load.kind {
-        Loop::Stopped => ("STOPPED", theme.notice()),
-        Loop::Open => ("OPEN loop", theme.good()),
-        Loop::Closed => ("CLOSED loop", theme.good()),
-    };
-    let figure = |rank, name, text: String| StatusItem::figure(theme, rank, name, text);
-    let mut segments = vec![StatusItem::text(0, word, style)];
-    let asked = state.control.pending();
-    if !asked.is_empty() {
-        segments.push(StatusItem::text(0, format!("asked {asked}"), theme.notice()));
-    }
-    if figures.ended {
-        segments.extend([
-            figure(0, "sent", format::count(load.sent)),
-            figure(1, "ok", format::count(load.ok)),
-            figure(0, "failed", format::count(load.failed.total)),
-            figure(2, "never sent", format::count(load.never_sent.total)),
-            figure(3, "unfinished", format::count(load.unfinished)),
-        ]);
-    } else {
-        if load.offered_per_second > 0.0 {
-            let name = if load.kind == Loop::Stopped { "rate" } else { "offered" };
-            segments.push(figure(1, name, format!("{}/s", format::plain(load.offered_per_second))));
-        }
-        segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
-        segments.extend(failures(theme, "failed", load.failed, (0, 3)));
-        let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
-        segments.extend(causes.map(|cause| StatusItem::text(1, cause, theme.warning())));
-        segments.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
-    }
-    segments.extend([
-        figure(3, "conns", format::count(load.connections)),
-        figure(2, "resume", format!("{}%", format::plain(load.resume_percent))),
-    ]);
-    if !load.keep_alive.is_empty() {
-        segments.push(figure(4, "keep-alive", load.keep_alive.clone()));
-    }
-    status_line(theme, "load", segments, width)
-}
-
-fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u16) -> Line<'static> {
-    let theme = state.theme;
-    let figure = |rank, name, text: String| StatusItem::figure(theme, rank, name, text);
-    let mut segments = vec![figure(0, "open", format::count(proxy.open))];
-    if figures.ended {
-        segments.extend([
-            figure(1, "accepted", format::count(proxy.accepted)),
-            figure(1, "in", format::bytes(proxy.bytes_in as f64)),
-            figure(1, "out", format::bytes(proxy.bytes_out as f64)),
-        ]);
-    } else {
-        segments.extend([
-            figure(1, "accepted", rate(theme, proxy.accepted_per_second)),
-            figure(1, "in", byte_rate(theme, proxy.in_per_second)),
-            figure(1, "out", byte_rate(theme, proxy.out_per_second)),
-        ]);
-    }
-    // Errors stay if there is little room; the upstream's errors explain best why connections failed.
-    for (name, count, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
-        let none = || StatusItem::text(3, format!("{name} 0"), theme.label());
-        segments.push(failures(theme, name, count, (rank, 3)).unwrap_or_else(none));
-    }
-    status_line(theme, "proxy", segments, width)
-}
-
-/// Failures within the window are highlighted and have their own rank; earlier ones do not.
-fn failures(theme: Theme, name: &str, count: Count, (rank, rank_before): (u8, u8)) -> Option<StatusItem> {
-    let text = format!("{name} {}", count.words());
-    match (count.recent, count.total) {
-        (0, 0) => None,
-        (0, _) => Some(StatusItem::text(rank_before, text, theme.label())),
-        (_, _) => Some(StatusItem::text(rank, text, theme.warning())),
-    }
-}
-
-fn data_line(state: &State, width: u16) -> Line<'static> {
-    let theme = state.theme;
-    let mut segments = Vec::new();
-    if let Some(figures) = state.figures() {
-        let health = &figures.health;
-        segments.push(StatusItem::figure(theme, 0, "window", figures.span.words()));
-        if let Some(lag_us) = health.journal_lag_us {
-            segments.push(StatusItem::figure(theme, 2, "journal lag", format::span(lag_us)));
-        }
-        let counts = [
-            (1, "gaps", health.gaps, true),
-            (1, "lost", health.lost, true),
-            (1, "refused", health.refused, false),
-            (1, "dropped", health.dropped, false),
-            (1, "suppressed", health.suppressed, false),
-            (2, "foreign", health.foreign, false),
-            (3, "merged", health.merged, false),
-            (2, "malformed", health.malformed, false),
-            (3, "unrecorded", health.unrecorded, false),
-        ];
-        for (rank, name, n, always) in counts {
-            if n > 0 {
-                segments.push(StatusItem::text(
-                    rank,
-                    format!("{name} {}", format::count(n)),
-                    theme.warning(),
-                ));
-            } else if always {
-                segments.push(StatusItem::figure(theme, rank, name, "0"));
-            }
-        }
-        if health.skipped_bytes > 0 {
-            let skipped = format!("unreadable {}", format::bytes(health.skipped_bytes as f64));
-            segments.push(StatusItem::text(2, skipped, theme.warning()));
-        }
-    }
-    let mut line = status_line(theme, "data", segments, width);
-    let room = usize::from(width).saturating_sub(line.width() + 2);
-    if room >= SOURCE_CELLS_MIN {
-        let gap = if state.figures().is_some() { "  " } else { "" };
-        let source = format::cut_front(&state.options.source, room, theme.glyphs);
-        line.push_span(Span::styled(format!("{gap}{source}"), theme.quiet()));
-    }
-    line
-}
-
-fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
-    let theme = state.theme;
-    let mut segments: Vec<StatusItem> = figures
-        .cpu
-        .iter()
-        .zip(0..)
-        .map(|(&(name, cores), rank)| StatusItem::figure(theme, rank, name, format::cpu(cores)))
-        .collect();
-    segments.push(StatusItem::text(6, "of one core", theme.quiet()));
-    if let Some(host) = &figures.host {
-        segments.push(StatusItem::figure(theme, 7, "memory", format::bytes(host.memory_bytes as f64)));
-        if host.memory_pss_bytes > 0 {
-            segments.push(StatusItem::figure(theme, 8, "PSS", format::bytes(host.memory_pss_bytes as f64)));
-        }
-        segments.push(StatusItem::figure(theme, 9, "descriptors", format::count(host.descriptors)));
-    }
-    status_line(theme, "cpu", segments, width)
 }

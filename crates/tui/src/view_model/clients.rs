@@ -65,12 +65,17 @@ pub(crate) struct ClientRow {
     pub(crate) bytes_out: u64,
     /// Exchanges since the beginning.
     pub(crate) exchanges: u64,
+    /// TLS version of its latest recorded connection, such as `1.3`; empty if unknown.
+    pub(crate) tls: &'static str,
+    /// Cipher suite of that connection; empty if unknown.
+    pub(crate) cipher: &'static str,
 }
 
 impl ClientRow {
     /// What it has done since the beginning; of its rates and latencies nothing is known.
     pub(super) fn of(client: &Client) -> Self {
         let totals = client.totals();
+        let connection = client.connection();
         Self {
             id: client.id,
             in_per_second: None,
@@ -86,6 +91,8 @@ impl ClientRow {
             bytes_in: totals[ClientCounter::BytesIn],
             bytes_out: totals[ClientCounter::BytesOut],
             exchanges: totals[ClientCounter::Exchanges],
+            tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
+            cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
         }
     }
 
@@ -105,6 +112,23 @@ impl ClientRow {
             (handshakes > 0.0).then(|| counted[4] / handshakes)
         });
     }
+}
+
+fn tls_version(name: &str) -> &'static str {
+    match name {
+        "TLSv1.3" => "1.3",
+        "TLSv1.2" => "1.2",
+        "" => "",
+        _ => "other",
+    }
+}
+
+/// Returns the name of a cipher suite as the totals have it.
+fn cipher(iana_name: &str) -> &'static str {
+    let parts =
+        [("AES_256_GCM", "AES-256-GCM"), ("AES_128_GCM", "AES-128-GCM"), ("CHACHA20", "ChaCha20-Poly1305")];
+    let found = parts.iter().find(|(part, _)| iana_name.contains(part)).map(|(_, name)| *name);
+    found.unwrap_or(if iana_name.is_empty() { "" } else { "other" })
 }
 
 /// What is counted of a client over some time.

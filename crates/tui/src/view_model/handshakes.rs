@@ -15,8 +15,6 @@ pub(crate) struct Handshakes {
     pub(crate) full_per_second: Option<f64>,
     /// Resumed ones a second.
     pub(crate) resumed_per_second: Option<f64>,
-    /// Failed ones a second.
-    pub(crate) failed_per_second: Option<f64>,
     /// Share of full ones among those completed over the span; `None` without any.
     pub(crate) full_share: Option<f64>,
     /// Full ones since the beginning.
@@ -35,8 +33,6 @@ pub(crate) struct Handshakes {
     pub(crate) recent_causes: Vec<Named>,
     /// Failures by cause, since the beginning.
     pub(crate) causes: Vec<Named>,
-    /// Type of the certificate's key; empty if unknown.
-    pub(crate) certificate: String,
     /// Alerts and other reasons, by the records of single connections; those without a record are not among them.
     pub(crate) reasons: Vec<(String, u64)>,
 }
@@ -66,7 +62,6 @@ impl Handshakes {
         Self {
             full_per_second: taken.rate(full),
             resumed_per_second: taken.rate(resumed),
-            failed_per_second: taken.rate(failed),
             full_share: share(taken.counters[full], taken.counters[resumed]),
             full: totals[full],
             resumed: totals[resumed],

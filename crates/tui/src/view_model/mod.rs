@@ -5,6 +5,7 @@
 mod alerts;
 mod baseline;
 mod classes;
+mod client_columns;
 mod client_detail;
 mod client_table;
 mod clients;
@@ -13,7 +14,6 @@ mod health;
 mod latency_timeline;
 pub(crate) mod levels;
 mod load;
-mod order;
 mod past;
 mod proxy;
 mod runs;
@@ -34,7 +34,6 @@ pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
-pub(crate) use order::{Order, SortKey};
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use runs::RunRow;
@@ -120,10 +119,7 @@ impl ViewModel {
         let load_totals = run.load().map(|track| track.totals_at(us));
         let mut handshakes = match (proxy_totals.as_ref().zip(proxy.as_ref()), load_totals.zip(load.as_ref()))
         {
-            (Some((totals, taken)), _) => Handshakes {
-                certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
-                ..Handshakes::of_proxy(totals, taken)
-            },
+            (Some((totals, taken)), _) => Handshakes::of_proxy(totals, taken),
             (None, Some((totals, taken))) => Handshakes::of_load(&totals, taken),
             (None, None) => Handshakes::default(),
         };

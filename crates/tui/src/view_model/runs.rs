@@ -5,6 +5,8 @@ use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, Ru
 
 use super::classes::Quantile;
 use super::target;
+use crate::format;
+use crate::table::{Column, Emphasis, Row, Unit, Value};
 
 /// One run; its figures are those of its latest interval, which is enough to tell a busy host from an idle one.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(crate) struct RunRow {
     pub(crate) account: String,
     /// Where it listens and forwards to, or what its load is aimed at; empty if its beginning was not read.
     pub(crate) target: String,
+    /// `CLOCK_REALTIME` of its beginning, in microseconds.
+    pub(crate) began_realtime_us: u64,
     /// `CLOCK_REALTIME` of its last record, in microseconds.
     pub(crate) last_realtime_us: u64,
     /// True once it has ended in order.
@@ -42,6 +46,7 @@ impl RunRow {
             host: run.hostname().to_owned(),
             account: run.writer().account(),
             target: run.began().map_or_else(String::new, target),
+            began_realtime_us: run.began_realtime_us(),
             last_realtime_us: run.last_realtime_us(),
             ended,
             per_second,
@@ -63,4 +68,121 @@ fn latest<C: Metric, L: Metric>(
         Some(Quantile { ns: latency.quantile_ns(0.99)?, thin })
     });
     (last.and_then(|interval| interval.rate(counter)), p99)
+}
+
+const FIGURE: Column<RunRow> = Column {
+    name: "",
+    alias: "",
+    heading: "",
+    meaning: "",
+    unit: Unit::Count,
+    cells: (8, 8),
+    rank: 4,
+    is_usual: true,
+    emphasis: Emphasis::None,
+    value: |_| Value::Number(None),
+};
+
+impl Row for RunRow {
+    type Id = RunId;
+
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "host",
+            heading: "host",
+            meaning: "name of the host, as the journal has it",
+            unit: Unit::Text,
+            cells: (9, 29),
+            value: |row| Value::text(&row.host),
+            ..FIGURE
+        },
+        Column {
+            name: "run",
+            heading: "run",
+            meaning: "first digits of the run's id",
+            unit: Unit::Text,
+            cells: (9, 9),
+            rank: 1,
+            value: |row| Value::Text(row.id.short().into()),
+            ..FIGURE
+        },
+        Column {
+            name: "account",
+            heading: "user or unit",
+            meaning: "user or unit that wrote the records, by journald's fields",
+            unit: Unit::Text,
+            cells: (13, 23),
+            rank: 2,
+            value: |row| Value::text(&row.account),
+            ..FIGURE
+        },
+        Column {
+            name: "last",
+            heading: "last record",
+            meaning: "time of the last record, or `ended`",
+            unit: Unit::Text,
+            cells: (12, 12),
+            rank: 3,
+            emphasis: Emphasis::Quiet,
+            value: |row| match row.ended {
+                true => Value::text("ended"),
+                false => Value::Text(format::time_of_day(row.last_realtime_us).into()),
+            },
+            ..FIGURE
+        },
+        Column {
+            name: "exch",
+            alias: "rate",
+            heading: "exch/s",
+            meaning: "exchanges, or answers to the load, a second in the last interval",
+            unit: Unit::PerSecond,
+            value: |row| Value::Number(row.per_second),
+            ..FIGURE
+        },
+        Column {
+            name: "p99",
+            heading: "p99 ms",
+            meaning: "p99 of their latencies in the last interval",
+            unit: Unit::Latency,
+            rank: 5,
+            value: |row| Value::Quantile(row.p99),
+            ..FIGURE
+        },
+        Column {
+            name: "failed",
+            heading: "failed",
+            meaning: "failed connections since the start",
+            rank: 6,
+            emphasis: Emphasis::Failures,
+            value: |row| Value::Number(row.connections.map(|(_, failed)| failed as f64)),
+            ..FIGURE
+        },
+        Column {
+            name: "open",
+            heading: "open",
+            meaning: "open connections",
+            rank: 7,
+            value: |row| Value::Number(row.connections.map(|(open, _)| open as f64)),
+            ..FIGURE
+        },
+        Column {
+            name: "target",
+            heading: "target",
+            meaning: "where it listens and forwards to, or what its load is aimed at",
+            unit: Unit::Text,
+            cells: (24, 80),
+            rank: 8,
+            emphasis: Emphasis::Quiet,
+            value: |row| Value::text(&row.target),
+            ..FIGURE
+        },
+    ];
+
+    fn id(&self) -> RunId {
+        self.id
+    }
+
+    fn tie(&self) -> u64 {
+        self.began_realtime_us
+    }
 }

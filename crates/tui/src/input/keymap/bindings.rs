@@ -1,7 +1,10 @@
 //! The table of keys: what each does, where, and what it needs.
 
 use super::{Context, Needs};
-use crate::state::{Direction, Intent, ListMove, PlayControl, QuickControl, SeekTarget, SettingEdit};
+use crate::state::{
+    Choice, ChoiceEdit, Direction, Intent, ListMove, PaneAction, PlayControl, Preset, QuickControl,
+    SeekTarget, SettingEdit,
+};
 
 /// Columns of a long step through time.
 const FAR: i64 = 10;
@@ -31,6 +34,15 @@ const fn bind(
     Binding { name, keys, intent, meaning, context, needs }
 }
 
+const fn pane(
+    name: &'static str,
+    keys: &'static [&'static str],
+    action: PaneAction,
+    meaning: &'static str,
+) -> Binding {
+    bind(name, keys, Intent::Pane(action), PANES, meaning)
+}
+
 const ANYWHERE: (Context, Needs) = (Context::Anywhere, Needs::Nothing);
 const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
 const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
@@ -39,6 +51,7 @@ const REPLAY: (Context, Needs) = (Context::Replay, Needs::Journal);
 const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
 const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
 const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
+const CHOICE: (Context, Needs) = (Context::Choice, Needs::Nothing);
 const RUNS: (Context, Needs) = (Context::Runs, Needs::Nothing);
 const TUNING: (Context, Needs) = (Context::Tuning, Needs::Control);
 
@@ -107,10 +120,16 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("play-slower", &["["], Intent::Play(PlayControl::Slower), REPLAY, "half the speed, down to 1/4"),
     bind("play-faster", &["]"], Intent::Play(PlayControl::Faster), REPLAY, "twice the speed, up to 64"),
     bind("play-normal", &["backspace"], Intent::Play(PlayControl::Normal), REPLAY, "normal speed"),
-    bind("zoom-out", &["z"], Intent::ZoomOut, PANES, "zoom out: more time per column"),
-    bind("zoom-in", &["shift-z"], Intent::ZoomIn, PANES, "zoom in: less time per column"),
-    bind("zoom-fit", &["f"], Intent::ZoomToFit, PANES, "zoom so that the whole run fits, as at the start"),
-    bind("class", &["c"], Intent::NextClass, PANES, "next latency class over time"),
+    bind("zoom-out", &["o"], Intent::ZoomOut, PANES, "zoom out: more time per column"),
+    bind("zoom-in", &["i"], Intent::ZoomIn, PANES, "zoom in: less time per column"),
+    bind(
+        "zoom-fit",
+        &["shift-o"],
+        Intent::ZoomToFit,
+        PANES,
+        "zoom so that the whole run fits, as at the start",
+    ),
+    bind("class", &["f"], Intent::NextClass, PANES, "next figure over time (latency class)"),
     bind("course", &["v"], Intent::ToggleTimeline, PANES, "heat map or percentiles, where only one fits"),
     bind("shorter-window", &["-"], Intent::Window(Direction::Down), PANES, "shorter window"),
     bind(
@@ -132,7 +151,30 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("last", &["end", "shift-g"], Intent::Scroll(ListMove::Last), ANYWHERE, "last client or line"),
     bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
     bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
-    bind("log", &["shift-l"], Intent::Log, PANES, "longer or shorter log"),
+    bind(
+        "log",
+        &["shift-l"],
+        Intent::Pane(PaneAction::MaximiseLog),
+        PANES,
+        "show only the log, or all panes",
+    ),
+    bind(
+        "columns",
+        &["c"],
+        Intent::Choose(Choice::Columns),
+        CLIENTS,
+        "choose and order the columns of the clients",
+    ),
+    bind("panes", &["x"], Intent::Choose(Choice::Panes), PANES, "choose the panes that are shown"),
+    pane("next-pane", &["tab"], PaneAction::FocusNext, "focus the next pane"),
+    pane("previous-pane", &["backtab"], PaneAction::FocusPrevious, "focus the previous pane"),
+    pane("maximise", &["z"], PaneAction::Maximise, "show only the focused pane, or all panes"),
+    pane("taller", &["ctrl-up"], PaneAction::Taller, "make the focused pane taller"),
+    pane("lower", &["ctrl-down"], PaneAction::Shorter, "make the focused pane less tall"),
+    pane("overview", &["1"], PaneAction::Preset(Preset::Overview), "all panes, in their usual sizes"),
+    pane("only-clients", &["2"], PaneAction::Preset(Preset::Clients), "only clients and log"),
+    pane("only-latency", &["3"], PaneAction::Preset(Preset::Latency), "only latency and log"),
+    pane("tuning", &["4"], PaneAction::Preset(Preset::Tuning), "latency beside the settings"),
     bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),
@@ -202,6 +244,34 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("end-experiment", &["x"], Intent::EndExperiment, EXPERIMENTS, "stop the experiment early"),
     bind("show-run", &["enter"], Intent::RunOpen, RUNS, "show the selected run"),
     bind("filter-hosts", &["/"], Intent::RunFilter, RUNS, "show only hosts whose name contains a text"),
+    bind(
+        "choose",
+        &["space", "enter"],
+        Intent::EditChoice(ChoiceEdit::Toggle),
+        CHOICE,
+        "show or hide the selected line",
+    ),
+    bind(
+        "column-left",
+        &["left"],
+        Intent::EditChoice(ChoiceEdit::Earlier),
+        CHOICE,
+        "move the column to the left",
+    ),
+    bind(
+        "column-right",
+        &["right"],
+        Intent::EditChoice(ChoiceEdit::Later),
+        CHOICE,
+        "move the column to the right",
+    ),
+    bind(
+        "usual-choice",
+        &["backspace"],
+        Intent::EditChoice(ChoiceEdit::Reset),
+        CHOICE,
+        "back to what is usual",
+    ),
     bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "redraw the whole screen"),
     bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "in `watch`: back to the shell; fg returns"),
 ];

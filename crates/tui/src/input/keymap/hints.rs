@@ -1,7 +1,9 @@
 //! The keys that the footer names, by screen.
 
 use super::Needs;
-use crate::state::{Direction, Intent, PlayControl, QuickControl, SeekTarget, SettingEdit};
+use crate::state::{
+    ChoiceEdit, Direction, Intent, PaneAction, PlayControl, QuickControl, SeekTarget, SettingEdit,
+};
 
 /// What the footer says of one or more intents.
 #[derive(Debug)]
@@ -102,5 +104,42 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(&[Intent::Setting(SettingEdit::Apply)], "apply", Needs::Control),
     hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
     hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+];
+
+/// What the footer names for the clients.
+pub(crate) const CLIENT_HINTS: &[Hint] = &[
+    hint(&[Intent::SortNext], "sort", Needs::Clients),
+    hint(&[Intent::Filter], "filter", Needs::Clients),
+    hint(&[Intent::Open], "details", Needs::Clients),
+];
+
+/// What the footer names for the timeline.
+pub(crate) const TIMELINE_HINTS: &[Hint] = &[
+    hint(&[Intent::NextClass], "figure", Needs::Nothing),
+    hint(&[Intent::ZoomIn, Intent::ZoomOut], "zoom", Needs::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        Needs::Nothing,
+    ),
+];
+
+/// What the footer names while a pane has the focus.
+pub(crate) const PANE_HINTS: &[Hint] = &[
+    hint(&[Intent::Pane(PaneAction::FocusNext)], "next pane", Needs::Nothing),
+    hint(&[Intent::Pane(PaneAction::Maximise)], "maximise", Needs::Nothing),
+    hint(&[Intent::Pane(PaneAction::Taller), Intent::Pane(PaneAction::Shorter)], "size", Needs::Nothing),
+];
+
+/// What stands below a list of columns or panes.
+pub(crate) const CHOICE_HINTS: &[Hint] = &[
+    hint(&[Intent::EditChoice(ChoiceEdit::Toggle)], "show or hide", Needs::Nothing),
+    hint(
+        &[Intent::EditChoice(ChoiceEdit::Earlier), Intent::EditChoice(ChoiceEdit::Later)],
+        "move",
+        Needs::Nothing,
+    ),
+    hint(&[Intent::EditChoice(ChoiceEdit::Reset)], "usual", Needs::Nothing),
     hint(&[Intent::Back], "leave", Needs::Nothing),
 ];

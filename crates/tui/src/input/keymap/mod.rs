@@ -8,7 +8,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::state::Intent;
 pub(crate) use bindings::{BINDINGS, Binding};
-pub(crate) use hints::{EXPERIMENT_HINTS, HINTS, Hint, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS};
+pub(crate) use hints::{
+    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS, RUN_HINTS,
+    TIMELINE_HINTS, TUNING_HINTS,
+};
 
 /// Where a key means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) enum Context {
     Experiments,
     /// On the list of runs.
     Runs,
+    /// On a list of columns or panes.
+    Choice,
 }
 
 impl Context {
@@ -98,9 +103,10 @@ impl Keymap {
     /// The usual keys with some actions under others: name of the action, and keys such as `q`, `ctrl-c` or `shift-s`.
     ///
     /// # Errors
-    /// When there is no such action or key, or a key is left with two meanings.
+    /// When there is no such action or key, or two of these actions have the same key.
     pub fn with<'a>(changes: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Result<Self, KeymapError> {
         let mut map = Self::default();
+        let mut configured = Vec::new();
         for (action, keys) in changes {
             let at = BINDINGS.iter().position(|binding| binding.name == action);
             let at = at.ok_or_else(|| KeymapError::Action(action.to_owned()))?;
@@ -108,9 +114,22 @@ impl Keymap {
                 parse(key).ok_or_else(|| KeymapError::Key { action: action.to_owned(), key: key.clone() })
             };
             map.keys[at] = keys.iter().map(key).collect::<Result<_, _>>()?;
+            configured.push(at);
         }
+        map.yield_keys(&configured);
         map.check()?;
         Ok(map)
+    }
+
+    /// Takes keys that a person configured from actions that were not configured, so that a configuration stays valid
+    /// when an action gets another key.
+    fn yield_keys(&mut self, configured: &[usize]) {
+        for at in (0..BINDINGS.len()).filter(|at| !configured.contains(at)) {
+            let meet = |other: &&usize| BINDINGS[**other].context.clashes(BINDINGS[at].context);
+            let taken: Vec<KeyCombination> =
+                configured.iter().filter(meet).flat_map(|&other| self.keys[other].clone()).collect();
+            self.keys[at].retain(|key| !taken.contains(key));
+        }
     }
 
     fn check(&self) -> Result<(), KeymapError> {
@@ -186,13 +205,21 @@ fn name(key: KeyCombination) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Direction, SeekTarget, SettingEdit};
+    use crate::state::{Direction, PaneAction, SeekTarget, SettingEdit};
 
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
         assert_eq!(Keymap::default().check(), Ok(()));
-        let taken = Keymap::with([("mark", &["q".to_owned()][..])]).unwrap_err();
-        assert_eq!(taken.to_string(), "q is bound to both quit and mark");
+        let both = [("quit", &["q".to_owned()][..]), ("mark", &["q".to_owned()][..])];
+        assert_eq!(Keymap::with(both).unwrap_err().to_string(), "q is bound to both quit and mark");
+    }
+
+    #[test]
+    fn a_configured_key_is_taken_from_an_action_that_is_not_configured() {
+        let map = Keymap::with([("class", &["c".to_owned()][..]), ("zoom-out", &["z".to_owned()])]).unwrap();
+        let press = |key| map.intent(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE), Context::Panes);
+        assert_eq!((press('c'), press('z')), (Some(Intent::NextClass), Some(Intent::ZoomOut)));
+        assert_eq!(map.names(Intent::Choose(crate::state::Choice::Columns)), [""; 0]);
     }
 
     #[test]
@@ -246,8 +273,11 @@ mod tests {
         assert_eq!(press('s', KeyModifiers::NONE), Some(Intent::SortNext));
         assert_eq!(press('c', KeyModifiers::CONTROL), Some(Intent::Quit));
         assert_eq!(press('?', KeyModifiers::SHIFT), Some(Intent::Help));
-        assert_eq!(press('x', KeyModifiers::NONE), None);
+        assert_eq!(press('#', KeyModifiers::NONE), None);
         assert_eq!(press('q', KeyModifiers::ALT), None);
+        // Terminals report Shift-Tab so.
+        let back = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
+        assert_eq!(map.intent(&back, Context::Panes), Some(Intent::Pane(PaneAction::FocusPrevious)));
     }
 
     #[test]

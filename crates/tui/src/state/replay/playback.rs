@@ -9,7 +9,7 @@ use super::Speed;
 use crate::clock::Now;
 use crate::format;
 use crate::state::{State, ViewStatus};
-use crate::view_model::{SortKey, Span};
+use crate::view_model::Span;
 
 /// A control of the playback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +141,8 @@ impl State {
         if self.span == Span::WholeRun {
             self.span = Span::default();
         }
-        if self.clients.order.key == SortKey::Total && !self.is_replay() {
-            self.clients.order.key = SortKey::Out;
+        if !self.is_replay() {
+            self.clients.order_by_totals(false);
         }
         let playing = speed.map(|_| (now.instant, us));
         self.view.play(Playback { speed: speed.unwrap_or_default(), playing });

@@ -27,9 +27,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::Line;
 
+use super::layout::Target;
+use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{State, TimelineMode};
+use crate::input::keymap::TIMELINE_HINTS;
+use crate::state::{PaneId, State, TimelineMode};
 
 /// The cells of the row labels at the left.
 const LABEL_CELLS: u16 = 8;
@@ -44,6 +47,23 @@ const LINES_ROWS_MIN: u16 = 5;
 pub(super) const HEIGHT_MIN: u16 = FRAME_ROWS + HEAT_ROWS_MIN;
 /// The rows for the lines and a heat map that tells seven levels apart.
 pub(super) const HEIGHT_WANTED: u16 = FRAME_ROWS + 7 + LINES_ROWS_MIN + 1;
+
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Timeline,
+    meaning: "one latency class over time, with marks and changes",
+    rows: |state| match state.figures() {
+        None => PaneRows::default(),
+        Some(_) => PaneRows { min: HEIGHT_MIN, enough: HEIGHT_MIN + 1, wanted: HEIGHT_WANTED, grows: false },
+    },
+    ranks: [5, 7, 8],
+    render,
+    target: |state, area, (x, y)| match y == area.y {
+        true => Some(Target::Timeline),
+        false => place_at(state, area, x).map(Target::Column),
+    },
+    hints: TIMELINE_HINTS,
+};
 
 /// Returns the number of columns in a pane of this width.
 pub(super) fn columns(width: u16) -> usize {

@@ -1,0 +1,97 @@
+//! How panes, columns and filters are arranged and kept.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Action, ChoiceEdit, Effect, Intent, ListMove, PaneAction, PaneId, Preset, Screen};
+use crate::testing::{TestDashboard, options};
+
+fn press(stage: &mut TestDashboard, keys: &str) {
+    keys.chars().for_each(|key| drop(stage.press(key)));
+}
+
+#[test]
+fn columns_order_and_panes_are_kept_and_restored() {
+    let mut stage = TestDashboard::live(options(), 5);
+    // The first column, `out`, is moved to the right, and `in` is hidden.
+    press(&mut stage, "c");
+    stage.want(Intent::EditChoice(ChoiceEdit::Later));
+    stage.want(Intent::Scroll(ListMove::First));
+    stage.want(Intent::EditChoice(ChoiceEdit::Toggle));
+    press(&mut stage, "\x1bsS");
+    stage.screen(160, 48);
+    press(&mut stage, "x");
+    let effects = stage.want(Intent::EditChoice(ChoiceEdit::Toggle));
+    let Some(Effect::Keep(kept)) = effects.last() else { panic!("{effects:?}") };
+    let mut next = TestDashboard::live(options(), 5);
+    next.act(Action::Restore(kept.clone()));
+    assert_eq!(next.state.kept(), *kept);
+    let screen = next.screen(160, 48);
+    assert!(!screen.contains("full handshake") && !screen.contains("latency, ms"), "{screen}");
+    let heading = screen.lines().find(|line| line.contains("clients 1-")).unwrap();
+    assert!(heading.contains("out") && !heading.contains(" in "), "{heading}");
+    stage.want(Intent::Back);
+    press(&mut stage, "1");
+    assert!(stage.screen(160, 48).contains("latency, ms"));
+}
+
+#[test]
+fn a_broken_arrangement_changes_nothing_and_is_said() {
+    for (text, why) in [
+        ("[", "it is not JSON"),
+        ("{\"version\":2}", "it is of version 2, not 1"),
+        ("{\"version\":1,\"clients\":{\"columns\":[\"lag\"]}}", "the column \"lag\" does not exist"),
+        ("{\"version\":1,\"panes\":{\"hidden\":[\"map\"]}}", "the pane \"map\" does not exist"),
+    ] {
+        let mut stage = TestDashboard::live(options(), 5);
+        let before = stage.state.kept();
+        stage.act(Action::Restore(text.to_owned()));
+        assert_eq!(stage.state.kept(), before);
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains(why), "{why}: {screen}");
+    }
+}
+
+#[test]
+fn panes_are_focused_maximised_and_resized() {
+    let mut stage = TestDashboard::live(options(), 5);
+    let rows = |stage: &mut TestDashboard, id| {
+        stage.screen(160, 48);
+        crate::view::layout::of_screen(&stage.state).unwrap().area(id).height
+    };
+    let want = |stage: &mut TestDashboard, action| drop(stage.want(Intent::Pane(action)));
+    rows(&mut stage, PaneId::Log);
+    want(&mut stage, PaneAction::FocusNext);
+    assert_eq!(stage.state.panes.focus, Some(PaneId::Latency));
+    want(&mut stage, PaneAction::FocusPrevious);
+    assert_eq!(stage.state.panes.focus, Some(PaneId::Log));
+    (0..2).for_each(|_| want(&mut stage, PaneAction::FocusPrevious));
+    assert_eq!(stage.state.panes.focus, Some(PaneId::Timeline));
+    let before = rows(&mut stage, PaneId::Timeline);
+    want(&mut stage, PaneAction::Shorter);
+    assert_eq!(rows(&mut stage, PaneId::Timeline), before - 1);
+    want(&mut stage, PaneAction::Taller);
+    assert_eq!(rows(&mut stage, PaneId::Timeline), before);
+    want(&mut stage, PaneAction::Maximise);
+    assert_eq!((rows(&mut stage, PaneId::Clients), rows(&mut stage, PaneId::Timeline)), (0, 45));
+    stage.want(Intent::Back);
+    assert!(rows(&mut stage, PaneId::Clients) > 0);
+    want(&mut stage, PaneAction::Preset(Preset::Clients));
+    assert_eq!((rows(&mut stage, PaneId::Timeline), rows(&mut stage, PaneId::Latency)), (0, 0));
+    want(&mut stage, PaneAction::Preset(Preset::Tuning));
+    assert_eq!(stage.state.screen, Screen::Tuning);
+}
+
+#[test]
+fn a_filter_compares_figures_and_networks_and_says_what_is_wrong() {
+    let mut stage = TestDashboard::live(options(), 5);
+    press(&mut stage, "/10.0.0.0/8 out>1MB");
+    let screen = stage.screen(120, 40);
+    assert!(screen.contains("/20 match") && !screen.contains("2001:db8"), "{screen}");
+    press(&mut stage, " lag>1");
+    assert!(stage.screen(120, 40).contains("filter: no column lag; there are client, out"));
+    press(&mut stage, "\x1b/fa");
+    stage.act(Action::Type(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE)));
+    stage.act(Action::Type(KeyEvent::new(KeyCode::Char('e'), KeyModifiers::NONE)));
+    stage.act(Action::Type(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE)));
+    assert!(stage.screen(120, 40).contains("filter clients: failed>"), "{}", stage.screen(120, 40));
+}

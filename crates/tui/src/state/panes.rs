@@ -1,0 +1,149 @@
+//! Which panes are shown, how tall they are, and which one has the focus.
+
+use super::{Screen, State};
+use crate::view::layout;
+
+/// A pane of the dashboard; `view::pane` describes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PaneId {
+    Latency,
+    Timeline,
+    Handshakes,
+    System,
+    Clients,
+    Log,
+}
+
+impl PaneId {
+    /// All panes, in the order of the screen.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Latency, Self::Timeline, Self::Handshakes, Self::System, Self::Clients, Self::Log];
+
+    /// The name on the screen and in the kept layout.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Timeline => "over time",
+            Self::Handshakes => "handshakes",
+            Self::System => "system",
+            Self::Clients => "clients",
+            Self::Log => "log",
+        }
+    }
+}
+
+/// A selection of panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preset {
+    Overview,
+    Clients,
+    Latency,
+    Tuning,
+}
+
+impl Preset {
+    fn hidden(self) -> &'static [PaneId] {
+        match self {
+            Self::Overview => &[],
+            Self::Clients => &[PaneId::Latency, PaneId::Timeline, PaneId::Handshakes, PaneId::System],
+            Self::Latency => &[PaneId::Clients, PaneId::Handshakes, PaneId::System],
+            Self::Tuning => &[PaneId::Handshakes, PaneId::System, PaneId::Clients],
+        }
+    }
+}
+
+/// What a person does with panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PaneAction {
+    FocusNext,
+    FocusPrevious,
+    /// Shows only the focused pane, or all again.
+    Maximise,
+    /// Shows only the log, or all again.
+    MaximiseLog,
+    Taller,
+    Shorter,
+    Preset(Preset),
+}
+
+/// The panes as a person arranged them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PaneLayout {
+    /// The pane that was focused by hand.
+    pub(crate) focus: Option<PaneId>,
+    pub(crate) maximised: Option<PaneId>,
+    pub(crate) hidden: Vec<PaneId>,
+    /// The rows that a person gave to panes.
+    pub(crate) rows: Vec<(PaneId, u16)>,
+}
+
+impl PaneLayout {
+    /// Returns whether a pane may be drawn.
+    pub(crate) fn shows(&self, id: PaneId) -> bool {
+        match self.maximised {
+            Some(maximised) => maximised == id,
+            None => !self.hidden.contains(&id),
+        }
+    }
+
+    /// Returns the rows that a person gave to a pane.
+    pub(crate) fn rows_of(&self, id: PaneId) -> Option<u16> {
+        self.rows.iter().find(|(pane, _)| *pane == id).map(|(_, rows)| *rows)
+    }
+
+    /// Gives a pane so many rows.
+    pub(crate) fn resize(&mut self, id: PaneId, rows: u16) {
+        self.rows.retain(|(pane, _)| *pane != id);
+        self.rows.push((id, rows.max(ROWS_MIN)));
+    }
+
+    /// Hides a pane, or shows it again. One pane always stays.
+    pub(crate) fn toggle(&mut self, id: PaneId) {
+        if self.hidden.contains(&id) {
+            self.hidden.retain(|&pane| pane != id);
+        } else if self.hidden.len() + 1 < PaneId::ALL.len() {
+            self.hidden.push(id);
+        }
+    }
+}
+
+/// The fewest rows of a pane that is resized: a heading and a line.
+const ROWS_MIN: u16 = 2;
+
+impl State {
+    /// Changes the arrangement of the panes.
+    pub(super) fn arrange_panes(&mut self, action: PaneAction) {
+        let shown = self.shown_panes();
+        let focus = self.panes.focus.unwrap_or(PaneId::Clients);
+        let at = shown.iter().position(|&(id, _)| id == focus);
+        let rows = at.map(|at| shown[at].1);
+        let toggled = |id| if self.panes.maximised == Some(id) { None } else { Some(id) };
+        match action {
+            PaneAction::FocusNext | PaneAction::FocusPrevious if shown.is_empty() => {}
+            PaneAction::FocusNext => {
+                let next = at.filter(|_| self.panes.focus.is_some()).map_or(0, |at| (at + 1) % shown.len());
+                self.panes.focus = Some(shown[next].0);
+            }
+            PaneAction::FocusPrevious => {
+                let before = at.unwrap_or(0).checked_sub(1).unwrap_or(shown.len() - 1);
+                self.panes.focus = Some(shown[before].0);
+            }
+            PaneAction::Maximise => self.panes.maximised = toggled(focus),
+            PaneAction::MaximiseLog => self.panes.maximised = toggled(PaneId::Log),
+            PaneAction::Taller => rows.into_iter().for_each(|rows| self.panes.resize(focus, rows + 1)),
+            PaneAction::Shorter => {
+                rows.into_iter().for_each(|rows| self.panes.resize(focus, rows.saturating_sub(1)))
+            }
+            PaneAction::Preset(preset) => {
+                self.panes = PaneLayout { hidden: preset.hidden().to_vec(), ..PaneLayout::default() };
+                self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
+            }
+        }
+    }
+
+    /// Returns the panes that have rows, with these.
+    fn shown_panes(&self) -> Vec<(PaneId, u16)> {
+        let panes = layout::of_screen(self);
+        panes.map_or_else(Vec::new, |panes| panes.shown.iter().map(|(id, area)| (*id, area.height)).collect())
+    }
+}

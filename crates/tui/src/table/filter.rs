@@ -1,0 +1,299 @@
+//! Filters of a table: `10.0.0.0/8 failed>0 p99>5ms`.
+//!
+//! All words must match. A word is a comparison with a column, a network, or a part of the name of the row.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use super::{Column, Row, Unit, Value};
+
+/// A filter as it was typed, with the rows that it lets pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter<R: Row> {
+    text: String,
+    terms: Vec<Term<R>>,
+    error: Option<FilterError>,
+}
+
+impl<R: Row> Default for Filter<R> {
+    fn default() -> Self {
+        Self { text: String::new(), terms: Vec::new(), error: None }
+    }
+}
+
+/// A word of a filter.
+#[derive(Clone, Debug)]
+enum Term<R: Row> {
+    /// The name of the row contains this text.
+    Named(String),
+    /// The address of the row is in this network.
+    Network(IpNet),
+    /// The text of the column contains this text, or does not.
+    Contains { value: fn(&R) -> Value<'_>, text: String, wanted: bool },
+    /// The figure of the column compares so with this number.
+    Compares { value: fn(&R) -> Value<'_>, comparison: Comparison, number: f64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+    GreaterOrEqual,
+    Greater,
+}
+
+/// Why a word of a filter cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FilterError {
+    #[error("no column {name}; there are {columns}")]
+    Column { name: String, columns: String },
+    #[error("{text} is no network, such as 10.0.0.0/8")]
+    Network { text: String },
+    #[error("{column} is compared with {example}, not with {text:?}")]
+    Value { column: &'static str, text: String, example: &'static str },
+    #[error("{column} is a text: use = or !=")]
+    TextOrder { column: &'static str },
+}
+
+/// The comparisons as they are typed; the longer ones first.
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("!=", Comparison::NotEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+    ("=", Comparison::Equal),
+];
+
+impl<R: Row> Filter<R> {
+    /// Reads a filter. Words that cannot be used let every row pass.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut filter = Self { text: text.to_owned(), ..Self::default() };
+        for word in text.split_whitespace() {
+            match term(word) {
+                Ok(term) => filter.terms.push(term),
+                Err(error) => filter.error = filter.error.or(Some(error)),
+            }
+        }
+        filter
+    }
+
+    /// The typed text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Why a word cannot be used.
+    pub(crate) fn error(&self) -> Option<&FilterError> {
+        self.error.as_ref()
+    }
+
+    /// Returns whether every row passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Returns whether a row passes.
+    pub(crate) fn passes(&self, row: &R) -> bool {
+        self.terms.iter().all(|term| term.passes(row))
+    }
+}
+
+impl<R: Row> Term<R> {
+    fn passes(&self, row: &R) -> bool {
+        match self {
+            Self::Named(text) => contains(&(R::COLUMNS[0].value)(row), text),
+            Self::Network(network) => {
+                (R::COLUMNS[0].value)(row).address().is_some_and(|address| network.contains(&address))
+            }
+            Self::Contains { value, text, wanted } => contains(&value(row), text) == *wanted,
+            Self::Compares { value, comparison, number } => {
+                value(row).number().is_some_and(|value| comparison.holds(value, *number))
+            }
+        }
+    }
+}
+
+/// Returns whether a text contains another, whatever the case.
+fn contains(value: &Value<'_>, text: &str) -> bool {
+    match value {
+        Value::Text(value) => value.to_lowercase().contains(text),
+        Value::Client(id) => id.to_string().contains(text),
+        Value::Number(_) | Value::Quantile(_) => false,
+    }
+}
+
+impl Comparison {
+    fn holds(self, value: f64, number: f64) -> bool {
+        match self {
+            Self::Less => value < number,
+            Self::LessOrEqual => value <= number,
+            Self::Equal => (value - number).abs() <= number.abs() * 1e-9,
+            Self::NotEqual => (value - number).abs() > number.abs() * 1e-9,
+            Self::GreaterOrEqual => value >= number,
+            Self::Greater => value > number,
+        }
+    }
+}
+
+fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
+    let found =
+        COMPARISONS.iter().filter_map(|&(sign, comparison)| Some((word.find(sign)?, sign, comparison)));
+    // Of `<=` and `<` at the same place, the longer one.
+    let Some((at, sign, comparison)) = found.min_by_key(|&(at, sign, _)| (at, std::cmp::Reverse(sign.len())))
+    else {
+        return named(word);
+    };
+    let (name, text) = (&word[..at], &word[at + sign.len()..]);
+    let column = named_columns::<R>().find(|column| column.is_called(name));
+    let column = column.ok_or_else(|| FilterError::Column {
+        name: name.to_owned(),
+        columns: named_columns::<R>().map(|column| column.name).collect::<Vec<_>>().join(", "),
+    })?;
+    match (column.is_left(), comparison) {
+        (true, Comparison::Equal | Comparison::NotEqual) if column.unit == Unit::Address => {
+            match (named(text)?, comparison) {
+                (Term::Named(text), _) => {
+                    Ok(Term::Contains { value: column.value, text, wanted: comparison == Comparison::Equal })
+                }
+                (term, Comparison::Equal) => Ok(term),
+                _ => Err(FilterError::Network { text: word.to_owned() }),
+            }
+        }
+        (true, Comparison::Equal | Comparison::NotEqual) => {
+            let wanted = comparison == Comparison::Equal;
+            Ok(Term::Contains { value: column.value, text: text.to_lowercase(), wanted })
+        }
+        (true, _) => Err(FilterError::TextOrder { column: column.name }),
+        (false, _) => Ok(Term::Compares { value: column.value, comparison, number: column.number(text)? }),
+    }
+}
+
+/// Returns the columns that a filter can name.
+fn named_columns<R: Row>() -> impl Iterator<Item = &'static Column<R>> {
+    R::COLUMNS.iter().filter(|column| column.unit != Unit::Graph)
+}
+
+/// Reads a part of a name, or a network.
+fn named<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
+    if R::COLUMNS[0].unit != Unit::Address || !word.contains('/') {
+        return Ok(Term::Named(word.to_lowercase()));
+    }
+    let (address, length) = word.split_once('/').unwrap_or((word, ""));
+    let unfinished = length.is_empty() && IpAddr::from_str(address).is_ok();
+    // While it is being typed, a network without its length is a whole address.
+    let network =
+        if unfinished { address.parse::<IpAddr>().ok().map(IpNet::from) } else { word.parse().ok() };
+    network.map(Term::Network).ok_or_else(|| FilterError::Network { text: word.to_owned() })
+}
+
+impl<R> Column<R> {
+    fn is_called(&self, name: &str) -> bool {
+        let heading = self.heading.split(' ').next().unwrap_or_default();
+        [self.name, self.alias, heading].iter().any(|own| !own.is_empty() && own.eq_ignore_ascii_case(name))
+    }
+
+    /// Reads a number with a unit, in the unit of the column.
+    fn number(&self, text: &str) -> Result<f64, FilterError> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (digits, unit) = text.split_at(end);
+        let unit = unit.strip_suffix("/s").unwrap_or(unit);
+        let factor =
+            self.factors().iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, by)| *by);
+        let number: Option<f64> = digits.parse().ok();
+        number.zip(factor).map(|(number, factor)| number * factor).ok_or_else(|| FilterError::Value {
+            column: self.name,
+            text: text.to_owned(),
+            example: self.example(),
+        })
+    }
+
+    /// The units that a number may have, with their factors.
+    fn factors(&self) -> &'static [(&'static str, f64)] {
+        match self.unit {
+            Unit::Ratio => &[("", 0.01), ("%", 0.01)],
+            Unit::Latency => &[("", 1e6), ("ms", 1e6), ("us", 1e3), ("µs", 1e3), ("ns", 1.0), ("s", 1e9)],
+            Unit::Bytes | Unit::BytesPerSecond => &[
+                ("", 1.0),
+                ("B", 1.0),
+                ("k", 1e3),
+                ("kB", 1e3),
+                ("M", 1e6),
+                ("MB", 1e6),
+                ("G", 1e9),
+                ("GB", 1e9),
+                ("TB", 1e12),
+            ],
+            Unit::Text | Unit::Address | Unit::Count | Unit::PerSecond | Unit::Graph => {
+                &[("", 1.0), ("k", 1e3), ("M", 1e6)]
+            }
+        }
+    }
+
+    fn example(&self) -> &'static str {
+        match self.unit {
+            Unit::Ratio => "a share such as 50%",
+            Unit::Latency => "a time such as 5ms",
+            Unit::Bytes | Unit::BytesPerSecond => "bytes such as 1MB",
+            Unit::Text | Unit::Address | Unit::Count | Unit::PerSecond | Unit::Graph => {
+                "a number such as 100"
+            }
+        }
+    }
+}
+
+/// Returns the beginnings of comparisons, such as `p99>`.
+pub(crate) fn comparisons<R: Row>() -> impl Iterator<Item = String> {
+    named_columns::<R>().map(|column| format!("{}{}", column.name, if column.is_left() { "=" } else { ">" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view_model::ClientRow;
+    use crate::view_model::RunRow;
+
+    fn error(text: &str) -> String {
+        Filter::<ClientRow>::parse(text).error().map_or_else(String::new, ToString::to_string)
+    }
+
+    #[test]
+    fn every_form_of_a_filter_is_read() {
+        for text in
+            ["10.0", "10.0.0.0/8", "2001:db8::/32", "tls=1.2", "failed>0", "errors>0", "full>50%", "p99>=5ms"]
+        {
+            assert_eq!(error(text), "", "{text}");
+        }
+        for text in
+            ["out>1MB", "out>1MB/s open<10 10.0.0.0/", "p99!=1.5", "exch/s>100", "  ", "client=10.0.0.0/8"]
+        {
+            assert_eq!(error(text), "", "{text}");
+        }
+        assert_eq!(Filter::<RunRow>::parse("edge/1 host=edge p99>5ms").error(), None);
+    }
+
+    #[test]
+    fn a_bad_filter_says_why() {
+        assert!(
+            error("lag>1").starts_with("no column lag; there are client, out, in, "),
+            "{}",
+            error("lag>1")
+        );
+        assert_eq!(error("10.0.0.0/99"), "10.0.0.0/99 is no network, such as 10.0.0.0/8");
+        assert_eq!(error("p99>5MB"), "p99 is compared with a time such as 5ms, not with \"5MB\"");
+        assert_eq!(error("full>"), "full is compared with a share such as 50%, not with \"\"");
+        assert_eq!(error("tls>1.2"), "tls is a text: use = or !=");
+    }
+
+    #[test]
+    fn a_comparison_begins_with_each_column() {
+        let comparisons: Vec<String> = comparisons::<ClientRow>().collect();
+        for expected in ["open>", "tls=", "failed>", "p99>"] {
+            assert!(comparisons.iter().any(|comparison| comparison == expected), "{comparisons:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Tables: rows of one kind under a list of columns.
+//!
+//! A table is its [`Row::COLUMNS`]. Sorting ([`Order`]), filtering ([`Filter`]), the page in sight ([`Rows`], [`Table`]),
+//! chosen columns and export are here once for all tables; `view::table` draws them.
+
+mod filter;
+mod order;
+mod rows;
+mod selection;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde_json::json;
+use telemetry::ClientId;
+
+use crate::format;
+use crate::theme::Glyphs;
+use crate::view_model::Quantile;
+
+pub(crate) use filter::{Filter, comparisons};
+pub(crate) use order::{Order, address_key};
+pub(crate) use rows::Rows;
+pub(crate) use selection::{ListMove, Table};
+
+/// A row of a table.
+pub(crate) trait Row: Clone + 'static {
+    type Id: Copy + Eq + Ord + fmt::Debug;
+    /// All columns; the first one names the row and is always shown.
+    const COLUMNS: &'static [Column<Self>];
+
+    fn id(&self) -> Self::Id;
+
+    /// Returns a number by which rows with equal values are ordered.
+    fn tie(&self) -> u64;
+
+    /// Returns the column of this name. A name that is not in the table is the first column's.
+    fn column(name: &str) -> usize {
+        Self::COLUMNS.iter().position(|column| column.name == name).unwrap_or(0)
+    }
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub(crate) struct Column<R: 'static> {
+    /// The name in filters and in the kept choice of columns.
+    pub(crate) name: &'static str,
+    /// Another name that filters accept; may be empty.
+    pub(crate) alias: &'static str,
+    /// The heading on the screen.
+    pub(crate) heading: &'static str,
+    pub(crate) meaning: &'static str,
+    pub(crate) unit: Unit,
+    /// The minimum and maximum cells, with the blanks before the text.
+    pub(crate) cells: (usize, usize),
+    /// Columns with the highest rank are left out first.
+    pub(crate) rank: u8,
+    /// Whether it is shown unless chosen otherwise.
+    pub(crate) is_usual: bool,
+    pub(crate) emphasis: Emphasis,
+    pub(crate) value: fn(&R) -> Value<'_>,
+}
+
+/// The unit of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// A text, aligned left.
+    Text,
+    /// An address, aligned left.
+    Address,
+    Count,
+    PerSecond,
+    Bytes,
+    BytesPerSecond,
+    /// A ratio from 0 to 1, shown in percent.
+    Ratio,
+    /// Nanoseconds, shown in milliseconds.
+    Latency,
+    /// A graph; the pane draws it.
+    Graph,
+}
+
+/// How cells of a column stand out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emphasis {
+    None,
+    Quiet,
+    Figure,
+    /// A warning above zero.
+    Failures,
+}
+
+/// The value of a cell; `None` is unknown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'r> {
+    Text(Cow<'r, str>),
+    Client(ClientId),
+    Number(Option<f64>),
+    Quantile(Option<Quantile>),
+}
+
+impl<'r> Value<'r> {
+    pub(crate) fn text(text: &'r str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+
+    pub(crate) fn count(n: u64) -> Self {
+        Self::Number(Some(n as f64))
+    }
+
+    /// Returns the number behind a cell, in the unit of its column.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => *number,
+            Self::Quantile(quantile) => quantile.map(|quantile| quantile.ns as f64),
+            Self::Text(_) | Self::Client(_) => None,
+        }
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Client(ClientId::Addr(address)) => Some(*address),
+            Self::Client(ClientId::Other) | Self::Text(_) | Self::Number(_) | Self::Quantile(_) => None,
+        }
+    }
+
+    /// Returns the text of a cell; of a percentile without its brackets.
+    pub(crate) fn shown(&self, unit: Unit, glyphs: Glyphs) -> String {
+        let number = match self {
+            Self::Text(text) => return text.clone().into_owned(),
+            Self::Client(id) => return id.to_string(),
+            Self::Number(number) => *number,
+            Self::Quantile(quantile) => quantile.map(|quantile| quantile.ns as f64),
+        };
+        let Some(number) = number else { return glyphs.none().to_string() };
+        match unit {
+            Unit::Text | Unit::Address | Unit::Count | Unit::Graph => format::count(number as u64),
+            Unit::PerSecond => format::per_second(number),
+            Unit::Bytes => format::bytes(number),
+            Unit::BytesPerSecond => format::bytes_per_second(number),
+            Unit::Ratio => format::percent(number),
+            Unit::Latency => format::millis(number as u64),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Text(text) => json!(text),
+            Self::Client(id) => json!(id.to_string()),
+            Self::Number(number) => json!(number),
+            Self::Quantile(quantile) => json!(quantile.map(|quantile| quantile.ns as f64 / 1e3)),
+        }
+    }
+}
+
+impl<R> Column<R> {
+    pub(crate) fn is_left(&self) -> bool {
+        matches!(self.unit, Unit::Text | Unit::Address)
+    }
+}
+
+/// Returns every figure of a row by the name of its column; latencies in microseconds.
+pub(crate) fn row_json<R: Row>(row: &R) -> serde_json::Value {
+    let columns = R::COLUMNS.iter().filter(|column| column.unit != Unit::Graph);
+    columns.map(|column| (column.name.to_owned(), (column.value)(row).json())).collect()
+}
+
+/// Returns the shown columns of rows as tab-separated text with headings.
+pub(crate) fn rows_text<R: Row>(columns: &[usize], rows: &[R]) -> String {
+    let columns = || columns.iter().map(|&at| &R::COLUMNS[at]).filter(|column| column.unit != Unit::Graph);
+    let line = |cells: Vec<String>| cells.join("\t") + "\n";
+    let mut text = line(columns().map(|column| column.heading.to_owned()).collect());
+    for row in rows {
+        text +=
+            &line(columns().map(|column| (column.value)(row).shown(column.unit, Glyphs::Ascii)).collect());
+    }
+    text
+}

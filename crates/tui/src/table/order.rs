@@ -1,0 +1,86 @@
+//! By what the rows of a table are ordered.
+
+use std::cmp::Ordering;
+use std::net::IpAddr;
+
+use telemetry::ClientId;
+
+use super::{Row, Value};
+
+/// The order of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// The column, by its index.
+    pub(crate) column: usize,
+    pub(crate) is_descending: bool,
+}
+
+impl Order {
+    /// Returns the usual order by a column: texts ascend, figures descend.
+    pub(crate) fn by<R: Row>(column: usize) -> Self {
+        let column = column.min(R::COLUMNS.len() - 1);
+        Self { column, is_descending: !R::COLUMNS[column].is_left() }
+    }
+}
+
+/// A row's place among the others: smaller comes first. It holds nearly all that is compared, so that ranking ten
+/// thousand rows does not look at them again and again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rank {
+    number: u64,
+    tie: u64,
+    pub(super) row: u32,
+}
+
+impl Rank {
+    pub(super) fn of<R: Row>(order: Order, row: &R, at: usize) -> Self {
+        let number = key(&(R::COLUMNS[order.column].value)(row));
+        Self { number: if order.is_descending { !number } else { number }, tie: row.tie(), row: at as u32 }
+    }
+
+    /// Rows of equal rank lie by their ids; the rest of long texts and addresses is looked up.
+    pub(super) fn compare<R: Row>(self, other: Self, order: Order, rows: &[R]) -> Ordering {
+        self.number.cmp(&other.number).then_with(|| {
+            let (a, b) = (&rows[self.row as usize], &rows[other.row as usize]);
+            let rest = if R::COLUMNS[order.column].is_left() { texts(a, b, order) } else { Ordering::Equal };
+            rest.then_with(|| self.tie.cmp(&other.tie)).then_with(|| a.id().cmp(&b.id()))
+        })
+    }
+}
+
+/// Compares whole texts and addresses.
+fn texts<R: Row>(a: &R, b: &R, order: Order) -> Ordering {
+    let value = R::COLUMNS[order.column].value;
+    let compared = match (value(a), value(b)) {
+        (Value::Text(a), Value::Text(b)) => a.cmp(&b),
+        (Value::Client(a), Value::Client(b)) => a.cmp(&b),
+        _ => Ordering::Equal,
+    };
+    if order.is_descending { compared.reverse() } else { compared }
+}
+
+/// Returns a number that grows with a value. What is unknown counts as less than nothing.
+fn key(value: &Value<'_>) -> u64 {
+    match value {
+        Value::Text(text) => {
+            let mut beginning = [0; 8];
+            for (to, from) in beginning.iter_mut().zip(text.bytes()) {
+                *to = from;
+            }
+            u64::from_be_bytes(beginning)
+        }
+        Value::Client(id) => address_key(*id),
+        // No value below zero has to be told apart, so the bits of a float are in its order.
+        Value::Number(number) => number.map_or(0, |number| 1 + number.max(0.0).to_bits()),
+        Value::Quantile(quantile) => quantile.map_or(0, |quantile| quantile.ns),
+    }
+}
+
+/// Returns the beginning of an address: the whole of IPv4, most of the first half of IPv6, `other` behind all.
+pub(crate) fn address_key(id: ClientId) -> u64 {
+    match id {
+        ClientId::Addr(IpAddr::V4(v4)) => u64::from(v4.to_bits()),
+        ClientId::Addr(IpAddr::V6(v6)) => (1 << 62) | ((v6.to_bits() >> 66) as u64),
+        ClientId::Other => u64::MAX,
+    }
+}

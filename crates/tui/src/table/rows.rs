@@ -1,0 +1,81 @@
+//! The rows of a table, of which only the page in sight is ever put in order.
+
+use std::ops::Range;
+
+use super::order::Rank;
+use super::{Filter, Order, Row};
+
+/// Rows, those that pass the filter, and their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows<R: Row> {
+    rows: Vec<R>,
+    /// The rows that pass, in no order beyond what the last page needed.
+    ranks: Vec<Rank>,
+    order: Order,
+    filter: Filter<R>,
+}
+
+impl<R: Row> Default for Rows<R> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), ranks: Vec::new(), order: Order::by::<R>(0), filter: Filter::default() }
+    }
+}
+
+impl<R: Row> Rows<R> {
+    /// Changes rows, and ranks all of them.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Vec<R>)) {
+        change(&mut self.rows);
+        self.rank();
+    }
+
+    /// Takes another order and another filter.
+    pub(crate) fn put_in(&mut self, order: Order, filter: &Filter<R>) {
+        if self.order != order || self.filter.text() != filter.text() {
+            (self.order, self.filter) = (order, filter.clone());
+            self.rank();
+        }
+    }
+
+    fn rank(&mut self) {
+        let Self { rows, ranks, order, filter } = self;
+        ranks.clear();
+        let ranked = rows.iter().enumerate().filter(|(_, row)| filter.passes(row));
+        ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at)));
+    }
+
+    /// The number of rows that pass the filter.
+    pub(crate) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// All rows, unordered.
+    pub(crate) fn all(&self) -> &[R] {
+        &self.rows
+    }
+
+    /// Returns how many rows come before this one; `None` if it is gone, or the filter hides it.
+    pub(crate) fn place(&self, id: R::Id) -> Option<usize> {
+        let at = self.rows.iter().position(|row| row.id() == id)?;
+        let row = self.rows.get(at).filter(|row| self.filter.passes(row))?;
+        let rank = Rank::of(self.order, row, at);
+        let before = |other: &&Rank| other.compare(rank, self.order, &self.rows).is_lt();
+        Some(self.ranks.iter().filter(before).count())
+    }
+
+    /// Returns the rows at these places of the order, as far as there are any.
+    pub(crate) fn page(&mut self, places: Range<usize>) -> impl Iterator<Item = &R> {
+        let end = places.end.min(self.ranks.len());
+        let start = places.start.min(end);
+        let Self { ranks, rows, order, .. } = self;
+        let compare = |a: &Rank, b: &Rank| a.compare(*b, *order, rows);
+        if end < ranks.len() && end > start {
+            ranks.select_nth_unstable_by(end, compare);
+        }
+        if start > 0 && end > start {
+            ranks[..end].select_nth_unstable_by(start, compare);
+        }
+        let page = &mut ranks[start..end];
+        page.sort_unstable_by(compare);
+        page.iter().map(|rank| &rows[rank.row as usize])
+    }
+}

@@ -1,0 +1,138 @@
+//! What a person chose of a table: order, columns, filter, selection; and the rows in sight.
+
+use super::{Filter, Order, Row, Rows, Unit};
+
+/// A table's state. It selects a row by its id, so the selection survives a new order.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<R: Row> {
+    pub(crate) order: Order,
+    pub(crate) selected: Option<R::Id>,
+    pub(crate) filter: Filter<R>,
+    /// The shown columns, by their index; the first names the row.
+    pub(crate) columns: Vec<usize>,
+    offset: usize,
+    /// The rows that pass the filter.
+    len: usize,
+    /// All rows.
+    all: usize,
+    /// The rows in sight.
+    page: Vec<R>,
+}
+
+/// A movement of the selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListMove {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+}
+
+impl ListMove {
+    /// Returns the new line, from line `at` of a list whose last line is `last`.
+    pub(crate) fn from(self, at: usize, last: usize) -> usize {
+        const PAGE: usize = 10;
+        let to = match self {
+            Self::Up => at.saturating_sub(1),
+            Self::Down => at + 1,
+            Self::PageUp => at.saturating_sub(PAGE),
+            Self::PageDown => at + PAGE,
+            Self::First => 0,
+            Self::Last => last,
+        };
+        to.min(last)
+    }
+}
+
+impl<R: Row> Table<R> {
+    /// A table in the usual order by a column, with the usual columns.
+    pub(crate) fn by(column: usize) -> Self {
+        Self {
+            order: Order::by::<R>(column),
+            selected: None,
+            filter: Filter::default(),
+            columns: usual_columns::<R>(),
+            offset: 0,
+            len: 0,
+            all: 0,
+            page: Vec::new(),
+        }
+    }
+
+    /// Sorts by a column; by the same one again, the other way round.
+    pub(crate) fn sort_by(&mut self, column: usize) {
+        if R::COLUMNS[column].unit == Unit::Graph {
+            return;
+        }
+        if self.order.column == column {
+            self.order.is_descending = !self.order.is_descending;
+        } else {
+            self.order = Order::by::<R>(column);
+        }
+    }
+
+    /// Sorts by the next shown column.
+    pub(crate) fn sort_by_next(&mut self) {
+        let mut columns: Vec<usize> = self.columns.clone();
+        columns.retain(|&at| R::COLUMNS[at].unit != Unit::Graph);
+        let at = columns.iter().position(|&column| column == self.order.column);
+        let next = at.map_or(0, |at| (at + 1) % columns.len());
+        self.order = Order::by::<R>(columns[next]);
+    }
+
+    /// Sorts the rows in sight. Drops the selection of a row that is gone; keeps any other in sight.
+    pub(crate) fn arrange(&mut self, rows: &mut Rows<R>, sight: usize) {
+        rows.put_in(self.order, &self.filter);
+        let at = self.selected.and_then(|selected| rows.place(selected));
+        if at.is_none() {
+            self.selected = None;
+        }
+        (self.len, self.all) = (rows.len(), rows.all().len());
+        if let Some(at) = at {
+            self.offset = self.offset.clamp((at + 1).saturating_sub(sight.max(1)), at);
+        }
+        self.offset = self.offset.min(self.len.saturating_sub(sight));
+        self.page.clear();
+        self.page.extend(rows.page(self.offset..self.offset + sight).cloned());
+    }
+
+    /// Selects another row; the first step selects the first or last in sight.
+    pub(crate) fn go(&mut self, to: ListMove, rows: &mut Rows<R>, sight: usize) {
+        let Some(last) = rows.len().checked_sub(1) else { return };
+        let stride = sight.max(1);
+        let at = match (to, self.selected.and_then(|selected| rows.place(selected))) {
+            (ListMove::First, _) => 0,
+            (ListMove::Last, _) => last,
+            (ListMove::Up | ListMove::PageUp, None) => (self.offset + stride).saturating_sub(1),
+            (ListMove::Down | ListMove::PageDown, None) => self.offset,
+            (ListMove::Up, Some(at)) => at.saturating_sub(1),
+            (ListMove::Down, Some(at)) => at + 1,
+            (ListMove::PageUp, Some(at)) => at.saturating_sub(stride),
+            (ListMove::PageDown, Some(at)) => at + stride,
+        };
+        let at = at.min(last);
+        self.selected = rows.page(at..at + 1).next().map(R::id);
+    }
+
+    /// The rows in sight.
+    pub(crate) fn page(&self) -> &[R] {
+        &self.page
+    }
+
+    /// The number of rows before those in sight.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The rows that pass the filter, and all.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.len, self.all)
+    }
+}
+
+/// Returns the columns that are shown unless others are chosen.
+pub(crate) fn usual_columns<R: Row>() -> Vec<usize> {
+    (0..R::COLUMNS.len()).filter(|&at| at == 0 || R::COLUMNS[at].is_usual).collect()
+}

@@ -1,0 +1,209 @@
+//! Tables: the columns that fit, headings above their figures, and the rows in sight.
+//!
+//! ```text
+//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  p99 ms  failed   full
+//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210    0.31        0   3.0%
+//! ```
+
+use ratatui::text::{Line, Span};
+
+use super::parts::{heading, longest_fitting, quantile};
+use crate::format;
+use crate::table::{Column, Emphasis, Row, Table, Unit, Value};
+use crate::theme::Theme;
+
+/// The cells that a column of figures may grow by, so that few columns do not drift apart.
+const GROWTH_MAX: usize = 4;
+
+/// The columns that fit, in order, with their cells.
+#[derive(Clone, Debug)]
+pub(super) struct Columns<R: Row> {
+    columns: Vec<(usize, usize)>,
+    of: std::marker::PhantomData<R>,
+}
+
+impl<R: Row> Columns<R> {
+    /// Divides a width among the chosen columns; those of the highest rank are left out first.
+    pub(super) fn of(table: &Table<R>, width: usize) -> Self {
+        let column = |at: usize| &R::COLUMNS[at];
+        let is_blank = |at: usize| {
+            let value = column(at).value;
+            column(at).unit == Unit::Text && table.page().iter().all(|row| value(row) == Value::text(""))
+        };
+        let mut chosen: Vec<usize> = table.columns.clone();
+        chosen.retain(|&at| at == 0 || !is_blank(at));
+        let needed = |chosen: &[usize]| chosen.iter().map(|&at| column(at).cells.0).sum::<usize>();
+        while needed(&chosen) > width {
+            let last = chosen.iter().enumerate().skip(1).max_by_key(|(_, at)| column(**at).rank);
+            let Some((place, _)) = last else { break };
+            chosen.remove(place);
+        }
+        let mut left = width.saturating_sub(needed(&chosen));
+        let mut columns: Vec<(usize, usize)> = chosen.iter().map(|&at| (at, column(at).cells.0)).collect();
+        for (at, cells) in &mut columns {
+            let wanted = content(table, column(*at)).clamp(*cells, column(*at).cells.1);
+            let given = (wanted - *cells).min(left);
+            (*cells, left) = (*cells + given, left - given);
+        }
+        spread(&mut columns, left, |at| column(at).is_left());
+        Self { columns, of: std::marker::PhantomData }
+    }
+
+    /// Returns whether a column is among those that fit.
+    pub(super) fn contains(&self, at: usize) -> bool {
+        self.columns.iter().any(|&(column, _)| column == at)
+    }
+
+    /// Returns the column whose heading is at a cell of the line.
+    pub(super) fn at(&self, x: usize) -> Option<usize> {
+        let mut end = 0;
+        let found = self.columns.iter().find(|(_, cells)| {
+            end += cells;
+            x < end
+        });
+        found.map(|&(at, _)| at)
+    }
+
+    /// Returns the headings from the second column on, with the sort direction.
+    pub(super) fn headings(&self, theme: Theme, table: &Table<R>, graph: &str) -> String {
+        let mut text = String::new();
+        for &(at, cells) in self.columns.iter().skip(1) {
+            let column = &R::COLUMNS[at];
+            let name =
+                if column.unit == Unit::Graph { graph.to_owned() } else { self.heading_of(theme, table, at) };
+            let is_left = column.is_left();
+            let room = cells.saturating_sub(usize::from(is_left || column.unit == Unit::Latency));
+            let name = longest_fitting(theme, &[&name, column.heading], room);
+            let fill = " ".repeat(room.saturating_sub(format::width(&name)));
+            match column.unit {
+                _ if is_left => text.extend([" ", &name, &fill]),
+                Unit::Latency => text.extend([&*fill, &name, " "]),
+                _ => text.extend([&*fill, &name]),
+            }
+        }
+        text
+    }
+
+    /// Returns the heading of a column, with the sort direction if rows are sorted by it.
+    pub(super) fn heading_of(&self, theme: Theme, table: &Table<R>, at: usize) -> String {
+        let name = R::COLUMNS[at].heading;
+        if at == table.order.column {
+            theme.glyphs.sorted(name, table.order.is_descending)
+        } else {
+            name.to_owned()
+        }
+    }
+
+    /// Draws a row. `graph` draws the cells of a graph.
+    pub(super) fn line(
+        &self,
+        theme: Theme,
+        table: &Table<R>,
+        row: &R,
+        graph: impl Fn(&R, usize) -> Span<'static>,
+    ) -> Line<'static> {
+        let is_selected = table.selected == Some(row.id());
+        let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
+        let mut spans = Vec::with_capacity(self.columns.len());
+        for &(at, cells) in &self.columns {
+            let column = &R::COLUMNS[at];
+            let value = (column.value)(row);
+            spans.push(match column.unit {
+                Unit::Graph => graph(row, cells),
+                Unit::Text | Unit::Address => {
+                    let room = cells.saturating_sub(1);
+                    let text = value.shown(column.unit, theme.glyphs);
+                    let text = if text.is_empty() { theme.glyphs.none().to_string() } else { text };
+                    let text = if at == 0 {
+                        format::cut_middle(&text, room, theme.glyphs)
+                    } else {
+                        format::cut(&text, room, theme.glyphs)
+                    };
+                    let before = if at == 0 { pointer } else { ' ' };
+                    let style =
+                        if column.emphasis == Emphasis::Quiet { theme.quiet() } else { theme.label() };
+                    Span::styled(format!("{before}{text}{}", " ".repeat(room - format::width(&text))), style)
+                }
+                _ => figure(theme, column, &value, cells),
+            });
+        }
+        let line = Line::from(spans);
+        if is_selected { line.style(theme.selected()) } else { line }
+    }
+}
+
+/// Gives columns of figures what is left, evenly, and the first column the rest.
+fn spread(columns: &mut [(usize, usize)], mut left: usize, is_text: impl Fn(usize) -> bool) {
+    let figures = columns.iter().filter(|(at, _)| !is_text(*at)).count();
+    let growth = (left / figures.max(1)).min(GROWTH_MAX);
+    for (_, cells) in columns.iter_mut().filter(|(at, _)| !is_text(*at)) {
+        *cells += growth;
+        left -= growth;
+    }
+    if let Some((_, cells)) = columns.first_mut() {
+        *cells += left;
+    }
+}
+
+/// Returns the cells that a column can use.
+fn content<R: Row>(table: &Table<R>, column: &Column<R>) -> usize {
+    match column.unit {
+        Unit::Text | Unit::Address => {
+            let cells =
+                |row| format::width(&(column.value)(row).shown(column.unit, crate::theme::Glyphs::Ascii)) + 1;
+            table.page().iter().map(cells).max().unwrap_or(0)
+        }
+        Unit::Graph => column.cells.1,
+        _ => column.cells.0,
+    }
+}
+
+fn figure<R>(theme: Theme, column: &Column<R>, value: &Value<'_>, cells: usize) -> Span<'static> {
+    if let Value::Quantile(Some(value)) = value {
+        return quantile(theme, *value, cells);
+    }
+    let text = value.shown(column.unit, theme.glyphs);
+    let is_warning = column.emphasis == Emphasis::Failures && value.number().is_some_and(|n| n > 0.0);
+    let style = match column.emphasis {
+        _ if is_warning => theme.warning(),
+        Emphasis::Figure => theme.figure(),
+        Emphasis::Quiet => theme.quiet(),
+        Emphasis::None | Emphasis::Failures => theme.label(),
+    };
+    // A latency leaves a cell for the bracket of one that rests on few samples.
+    let after = if column.unit == Unit::Latency { " " } else { "" };
+    Span::styled(format!("{text:>0$}{after}", cells.saturating_sub(after.len())), style)
+}
+
+/// Returns a heading line: the longest title that fits, and the names of the columns.
+pub(super) fn heading_line<R: Row>(
+    theme: Theme,
+    table: &Table<R>,
+    columns: &Columns<R>,
+    titles: &[String],
+    (graph, width): (&str, u16),
+) -> Line<'static> {
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    heading(theme, &titles, &columns.headings(theme, table, graph), width)
+}
+
+/// Returns what a title says of the rows in sight: `1-9/16`, or `1-7 of 7/16 match`.
+pub(super) fn extent<R: Row>(table: &Table<R>, shown: usize) -> String {
+    let (passing, all) = table.counts();
+    let part = format!("{}-{}", (table.offset() + 1).min(passing), table.offset() + shown);
+    match table.filter.is_empty() {
+        true => format!("{part}/{all}"),
+        false if shown == passing => format!("{passing}/{all} match"),
+        false => format!("{part} of {passing}/{all} match"),
+    }
+}
+
+/// Returns what is wrong with the filter, or that nothing passes it.
+pub(super) fn complaint<R: Row>(theme: Theme, table: &Table<R>, cells: usize) -> Option<Line<'static>> {
+    let cut = |text: String| format::cut(&text, cells, theme.glyphs);
+    if let Some(error) = table.filter.error() {
+        return Some(Line::styled(cut(format!(" filter: {error}")), theme.warning()));
+    }
+    let is_none = table.counts().0 == 0 && !table.filter.is_empty();
+    is_none.then(|| Line::styled(cut(format!(" none matches {}", table.filter.text().trim())), theme.quiet()))
+}

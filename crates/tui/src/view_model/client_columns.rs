@@ -1,0 +1,227 @@
+//! The columns of the table of clients.
+
+use telemetry::ClientId;
+
+use super::ClientRow;
+use crate::table::{Column, Emphasis, Order, Row, Table, Unit, Value, address_key};
+
+/// The usual column of a column that is not described further.
+const FIGURE: Column<ClientRow> = Column {
+    name: "",
+    alias: "",
+    heading: "",
+    meaning: "",
+    unit: Unit::Count,
+    cells: (8, 8),
+    rank: 0,
+    is_usual: true,
+    emphasis: Emphasis::None,
+    value: |_| Value::Number(None),
+};
+
+const OPTIONAL: Column<ClientRow> = Column { is_usual: false, rank: 20, ..FIGURE };
+
+impl Row for ClientRow {
+    type Id = ClientId;
+
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "client",
+            heading: "client",
+            meaning: "source address",
+            unit: Unit::Address,
+            cells: (15, 40),
+            value: |row| Value::Client(row.id),
+            ..FIGURE
+        },
+        Column {
+            name: "out",
+            heading: "out",
+            meaning: "plaintext bytes a second to the client",
+            unit: Unit::BytesPerSecond,
+            cells: (10, 10),
+            rank: 1,
+            emphasis: Emphasis::Figure,
+            value: |row| Value::Number(row.out_per_second),
+            ..FIGURE
+        },
+        Column {
+            name: "in",
+            heading: "in",
+            meaning: "plaintext bytes a second from the client",
+            unit: Unit::BytesPerSecond,
+            cells: (10, 10),
+            rank: 6,
+            emphasis: Emphasis::Figure,
+            value: |row| Value::Number(row.in_per_second),
+            ..FIGURE
+        },
+        Column {
+            name: "exch",
+            alias: "rate",
+            heading: "exch/s",
+            meaning: "exchanges a second",
+            unit: Unit::PerSecond,
+            rank: 4,
+            value: |row| Value::Number(row.exchanges_per_second),
+            ..FIGURE
+        },
+        Column {
+            name: "p99",
+            heading: "p99 ms",
+            meaning: "p99 of its exchanges, at most an eighth too high",
+            unit: Unit::Latency,
+            rank: 2,
+            value: |row| Value::Quantile(row.latency.map(|latency| latency.p99)),
+            ..FIGURE
+        },
+        Column {
+            name: "failed",
+            alias: "errors",
+            heading: "failed",
+            meaning: "failed handshakes, unreachable upstreams, broken connections, timeouts",
+            cells: (7, 7),
+            rank: 3,
+            emphasis: Emphasis::Failures,
+            value: |row| Value::Number(row.errors.map(|n| n as f64)),
+            ..FIGURE
+        },
+        Column {
+            name: "full",
+            heading: "full",
+            meaning: "share of full handshakes among those completed",
+            unit: Unit::Ratio,
+            cells: (7, 7),
+            rank: 5,
+            value: |row| Value::Number(row.full_share),
+            ..FIGURE
+        },
+        Column {
+            name: "tls",
+            heading: "tls",
+            meaning: "TLS version of its latest connection with a record",
+            unit: Unit::Text,
+            cells: (5, 5),
+            rank: 9,
+            emphasis: Emphasis::Quiet,
+            value: |row| Value::text(row.tls),
+            ..FIGURE
+        },
+        Column {
+            name: "open",
+            heading: "open",
+            meaning: "open connections",
+            cells: (7, 7),
+            rank: 7,
+            value: |row| Value::count(row.open),
+            ..FIGURE
+        },
+        Column {
+            name: "conns",
+            heading: "conns",
+            meaning: "connections in the window",
+            rank: 10,
+            value: |row| Value::Number(row.connections.map(|n| n as f64)),
+            ..FIGURE
+        },
+        Column {
+            name: "total",
+            heading: "total",
+            meaning: "plaintext bytes both ways since the start",
+            unit: Unit::Bytes,
+            cells: (9, 9),
+            rank: 8,
+            value: |row| Value::count(row.bytes()),
+            ..FIGURE
+        },
+        Column {
+            name: "graph",
+            heading: "bytes/s",
+            meaning: "bytes a second over time, on the client's own scale",
+            unit: Unit::Graph,
+            cells: (12, 62),
+            rank: 11,
+            ..FIGURE
+        },
+        Column {
+            name: "resumed",
+            heading: "resumed",
+            meaning: "share of resumed handshakes among those completed",
+            unit: Unit::Ratio,
+            value: |row| Value::Number(row.full_share.map(|full| 1.0 - full)),
+            ..OPTIONAL
+        },
+        Column {
+            name: "p50",
+            heading: "p50 ms",
+            meaning: "p50 of its exchanges, at most an eighth too high",
+            unit: Unit::Latency,
+            value: |row| Value::Quantile(row.latency.map(|latency| latency.p50)),
+            ..OPTIONAL
+        },
+        Column {
+            name: "max",
+            heading: "max ms",
+            meaning: "longest of its exchanges",
+            unit: Unit::Latency,
+            value: |row| Value::Number(row.latency.map(|latency| latency.max_ns as f64)),
+            ..OPTIONAL
+        },
+        Column {
+            name: "cipher",
+            heading: "cipher",
+            meaning: "cipher suite of its latest connection with a record",
+            unit: Unit::Text,
+            cells: (9, 19),
+            emphasis: Emphasis::Quiet,
+            value: |row| Value::text(row.cipher),
+            ..OPTIONAL
+        },
+        Column {
+            name: "exchanges",
+            heading: "exchanges",
+            meaning: "exchanges since the start",
+            cells: (11, 11),
+            value: |row| Value::count(row.exchanges),
+            ..OPTIONAL
+        },
+        Column {
+            name: "failures",
+            heading: "failures",
+            meaning: "what `failed` counts, since the start",
+            cells: (10, 10),
+            emphasis: Emphasis::Failures,
+            value: |row| Value::count(row.errors_total),
+            ..OPTIONAL
+        },
+    ];
+
+    fn id(&self) -> ClientId {
+        self.id
+    }
+
+    fn tie(&self) -> u64 {
+        address_key(self.id)
+    }
+}
+
+impl ClientRow {
+    /// The column by which clients of a running run are ordered.
+    pub(crate) const OUT: usize = 1;
+
+    /// The column by which clients of a run that has ended are ordered.
+    pub(crate) fn total() -> usize {
+        Self::column("total")
+    }
+}
+
+impl Table<ClientRow> {
+    /// Orders the clients by their totals instead of their rates, or the other way round, unless a person chose
+    /// another order.
+    pub(crate) fn order_by_totals(&mut self, wanted: bool) {
+        let usual = [ClientRow::OUT, ClientRow::total()].map(Order::by::<ClientRow>);
+        if self.order == usual[usize::from(!wanted)] {
+            self.order = usual[usize::from(wanted)];
+        }
+    }
+}
