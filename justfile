@@ -148,9 +148,13 @@ drains *ARGS:
 smoke:
     .ci/smoke
 
+# Look at a report and a comparison with axe-core in Chromium; fetches axe-core from npm once.
+axe *ARGS:
+    .ci/axe {{ARGS}}
+
 # Feed the readers of journals and records what nobody writes, for so long each, or one of them: just fuzz 600 decode
 fuzz SECONDS="20" TARGET="":
     .ci/fuzz {{SECONDS}} {{TARGET}}
 
 # What CI runs.
-ci: test lint doc deny smoke bench-instructions fuzz
+ci: test lint doc deny smoke axe bench-instructions fuzz

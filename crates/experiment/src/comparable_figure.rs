@@ -9,6 +9,9 @@ use telemetry::figures::{
 };
 use telemetry::model::Run;
 
+use crate::block::BlockValue;
+use crate::statistics::Pooled;
+
 /// The unit of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -85,6 +88,12 @@ impl ComparableFigure {
     /// proxy times and uses for each request does not depend on the generator.
     pub fn is_of_generator(&self) -> bool {
         self.figure().side() == FigureSide::Load || self.unit() == FigureUnit::PerSecond
+    }
+
+    /// The figure over blocks, in its unit; `None` without samples.
+    pub fn over<'a>(&self, blocks: impl Iterator<Item = &'a BlockValue> + Clone) -> Option<f64> {
+        let weights = vec![1; blocks.clone().count()];
+        Pooled::new(self, blocks).figure(&weights)
     }
 
     /// True if a run has enough samples of it.

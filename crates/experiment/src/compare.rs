@@ -52,26 +52,33 @@ pub struct FigureComparison {
     pub estimate: Option<Estimate>,
 }
 
-/// Cuts a run's kept intervals into blocks, without the first `discard`, and gives each block's contribution to each
-/// figure. Incomplete blocks are left out, and so is the rest at the end.
-pub fn blocks(
-    run: &Run,
-    metrics: &[ComparableFigure],
-    block: Duration,
-    discard: Duration,
-) -> Vec<Vec<BlockValue>> {
+/// The blocks of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunBlocks {
+    /// Each block's contribution to each figure.
+    pub values: Vec<Vec<BlockValue>>,
+    /// When each block ended, `CLOCK_MONOTONIC` in microseconds.
+    pub ends_us: Vec<u64>,
+}
+
+/// Cuts a run's kept intervals into blocks, without the first `discard`. Incomplete blocks are left out, and so is the
+/// rest at the end. With blocks of no length each interval is one.
+pub fn blocks(run: &Run, metrics: &[ComparableFigure], block: Duration, discard: Duration) -> RunBlocks {
     let began_us = run.last_us().saturating_sub(run.duration_us());
     let from_us = began_us + discard.as_micros() as u64;
     let block_us = block.as_micros() as u64;
     let mut current = Block::new(metrics);
     let mut current_began_us = None;
-    let mut done = Vec::new();
+    let mut done = RunBlocks::default();
     for moment in observations(run).into_iter().filter(|moment| moment.start_us >= from_us) {
         current.add(&moment, metrics);
         let began_us = *current_began_us.get_or_insert(moment.start_us);
         // Ticks jitter by milliseconds.
         if moment.end_us + moment.span_us() / 10 >= began_us + block_us {
-            done.extend(current.values(metrics));
+            if let Some(values) = current.values(metrics) {
+                done.values.push(values);
+                done.ends_us.push(moment.end_us);
+            }
             current.clear();
             current_began_us = None;
         }

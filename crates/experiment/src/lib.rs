@@ -26,7 +26,7 @@ mod verdict;
 
 pub use block::{BlockValue, LatencySource, Observation, SideInterval};
 pub use comparable_figure::{ComparableFigure, NotAComparableFigure, Scale};
-pub use compare::{BLOCKS_MIN, FigureComparison, Finding, alpha_of, blocks, compare};
+pub use compare::{BLOCKS_MIN, FigureComparison, Finding, RunBlocks, alpha_of, blocks, compare};
 pub use estimate::{Estimate, EstimateOptions, estimate, estimate_unpaired};
 pub use experiment::{Experiment, Step};
 pub use plan::{Plan, PlanError, SettingChange};

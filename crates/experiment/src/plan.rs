@@ -94,15 +94,8 @@ pub enum PlanError {
         known: String,
     },
     /// The setting cannot have such a value.
-    #[error("{name} cannot be {value}: expected {expected}")]
-    Refused {
-        /// The setting.
-        name: String,
-        /// The value.
-        value: String,
-        /// What is allowed.
-        expected: String,
-    },
+    #[error("{0}")]
+    Refused(String),
     /// Both values are the same.
     #[error("{0}: both values are the same")]
     Same(String),
@@ -219,7 +212,8 @@ impl Plan {
             known: live().map(|setting| &*setting.name).collect::<Vec<_>>().join(", "),
         };
         let setting = found.ok_or_else(unknown)?;
-        let (a, b) = (value(setting, &self.a)?, value(setting, &self.b)?);
+        let value = |text: &str| setting.parse(None, text).map_err(PlanError::Refused);
+        let (a, b) = (value(&self.a)?, value(&self.b)?);
         if a == b {
             return Err(PlanError::Same(format!("{} {a} and {b}", setting.name)));
         }
@@ -269,29 +263,6 @@ fn time(word: &'static str, value: &str) -> Result<Duration, PlanError> {
     let time = humantime::parse_duration(value).ok().filter(|time| *time <= BLOCK_MAX);
     let expected = || "a time with its unit, such as 10s, up to 1h".to_owned();
     time.ok_or_else(|| PlanError::Value { word, value: value.to_owned(), expected: expected() })
-}
-
-/// A value as the setting takes it.
-fn value(setting: &Setting, text: &str) -> Result<Value, PlanError> {
-    let refused = |expected: String| PlanError::Refused {
-        name: setting.name.clone(),
-        value: text.to_owned(),
-        expected,
-    };
-    match setting.value {
-        Value::Flag(_) => match text {
-            "on" => Ok(Value::Flag(true)),
-            "off" => Ok(Value::Flag(false)),
-            _ => Err(refused("on or off".to_owned())),
-        },
-        Value::Number(_) => {
-            let (low, high) = setting.range.unwrap_or((f64::MIN, f64::MAX));
-            let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
-            let number = number.filter(|number| (low..=high).contains(number));
-            number.map(Value::Number).ok_or_else(|| refused(format!("a number from {low} to {high}")))
-        }
-        Value::Text(_) => Ok(Value::Text(text.to_owned())),
-    }
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub enum StartError {
         reason: String,
     },
     /// The TLS handshake failed.
-    #[error("cannot shake hands with {server}: {reason}{advice}")]
+    #[error("cannot shake hands with {server}: {reason}{}{advice}", if .advice.is_empty() { "" } else { "; " })]
     Handshake {
         /// The server.
         server: String,

@@ -54,6 +54,7 @@ mod worker;
 
 pub use config::{LoadConfig, StartError};
 pub use control::SourceTotals;
+pub use control::settings::infos as setting_infos;
 pub use load::{Load, Measured, probe};
 pub use plan::{
     Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share, ValueError,

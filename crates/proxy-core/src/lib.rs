@@ -67,7 +67,7 @@ pub use accept::listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use accept::proxy_protocol;
 pub use config::cpus::{Cpus, CpusError, ParseCpusError};
 pub use config::options::{Absent, DeclaredOptions, OptionError, OptionSpec};
-pub use config::settings::ConfigError;
+pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
 pub use connection::handler;
 pub use proxy::{BoundProxy, Proxy, StartError};

@@ -1,6 +1,43 @@
 //! The latencies of a run by class, with percentiles and their intervals.
 
-use telemetry::{Histogram, LatencyClass, percentile_interval_ns, quantile_is_thin};
+use telemetry::{
+    Histogram, LatencyClass, LoadLatency, Percentile, ProxyLatency, percentile_interval_ns, quantile_is_thin,
+};
+
+/// The percentiles of a report's tables.
+pub(crate) const PERCENTILES: [Percentile; 6] = [
+    Percentile::P50,
+    Percentile::P90,
+    Percentile::P95,
+    Percentile::P99,
+    Percentile::P999,
+    Percentile { label: "p99.99", q: 0.9999 },
+];
+
+/// The classes that matter most, the first of them first: what users wait for, then its parts.
+const BY_WEIGHT: [LatencyClass; 9] = [
+    LatencyClass::Load(LoadLatency::Response),
+    LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Proxy(ProxyLatency::Exchange),
+    LatencyClass::Proxy(ProxyLatency::HandshakeFull),
+    LatencyClass::Proxy(ProxyLatency::HandshakeResumed),
+    LatencyClass::Load(LoadLatency::HandshakeFull),
+    LatencyClass::Load(LoadLatency::HandshakeResumed),
+    LatencyClass::Load(LoadLatency::FirstByte),
+    LatencyClass::Proxy(ProxyLatency::Connect),
+];
+
+/// Classes that are shown without being asked for.
+const SHOWN: usize = 5;
+
+/// The classes that matter most in a run, by their weight, and the others as they come.
+pub(crate) fn by_weight(all: Vec<ClassLatency<'_>>) -> (Vec<ClassLatency<'_>>, Vec<ClassLatency<'_>>) {
+    let found = |class: &LatencyClass| all.iter().find(|latency| latency.class == *class).copied();
+    let first: Vec<_> = BY_WEIGHT.iter().filter_map(found).take(SHOWN).collect();
+    let is_first = |latency: &ClassLatency<'_>| first.iter().any(|known| known.class == latency.class);
+    let rest = all.into_iter().filter(|latency| !is_first(latency)).collect();
+    (first, rest)
+}
 
 /// One class of latencies.
 #[derive(Clone, Copy, Debug)]

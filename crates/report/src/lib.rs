@@ -9,17 +9,21 @@ mod anonymous;
 mod assert;
 mod columns;
 mod compare;
+mod contents;
 mod figures;
+mod headline;
 mod html;
 mod latency;
+mod numbers;
 mod quality;
 mod report;
+mod table;
 mod text;
 
 pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, junit};
 pub use compare::{CompareOptions, Comparison, NotComparable, comparison};
 pub use figures::{FigureValue, Figures, csv, load_figures};
-pub use report::{Report, RunPart};
+pub use report::{APDEX_THRESHOLD, Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};
 
 #[cfg(test)]

@@ -1,47 +1,42 @@
 //! What limits the trust in a run's figures.
 
-use crate::report::Report;
+use crate::numbers::grouped;
+use crate::report::{Report, part_letter};
 
 /// Plots that begin later than this get a note, in seconds.
 const KEPT_FROM_S_MIN: f64 = 60.0;
 
 impl Report<'_> {
-    /// What limits the trust in the figures, a sentence each.
+    /// What limits the trust in the figures, and what else is to be known of them, a sentence each.
     pub(crate) fn quality(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        if !self.summary.ended {
-            all.push("The run's last record was not read: it still ran, or was killed. Totals are those of the last records read.".to_owned());
-        }
+        let mut all: Vec<String> = self.unfinished().into_iter().collect();
         if let Some(journal) = &self.summary.journal {
-            all.push(format!(
-                "{} of {} records were read, {} lost.",
-                journal.read, journal.made, journal.lost
-            ));
-            for (count, what) in [
-                (journal.before, "records were made before the first one read"),
-                (journal.gaps, "gaps, in which records were lost or the process did not run"),
-                (
-                    journal.merged,
-                    "intervals went with a later record, since the journal took theirs too late",
-                ),
-                (journal.dropped, "records were given up by the writer"),
-                (journal.suppressed, "messages were suppressed by journald's rate limit"),
-                (journal.foreign, "records under this run's id were another process's and do not count"),
-                (journal.malformed, "entries of the journal claim to be records and are none"),
-                (journal.skipped_bytes, "bytes of the journal could not be read"),
-            ] {
-                if count > 0 {
-                    all.push(format!("{count} {what}."));
-                }
-            }
+            let [read, made, lost] = [journal.read, journal.made, journal.lost].map(grouped);
+            all.push(format!("{read} of {made} records were read, {lost} lost."));
         }
+        all.extend(self.warnings());
         if !self.parts.is_empty() {
             all.push(format!(
-                "{} runs are taken together, placed in time by the wall clock of each host. How far these clocks are apart is not known, since no record of one host tells the time of another; as far apart may what is drawn at the same time be. Totals and percentiles do not depend on it.",
+                "{} runs are merged and placed in time by each host's wall clock. How far these clocks differ is not known; events drawn at the same time may be that far apart. Totals and percentiles do not depend on it.",
                 self.parts.len()
             ));
-            all.extend(self.parts.iter().map(|part| format!("{part}.")));
+            let parts = (0..).zip(&self.parts);
+            all.extend(parts.map(|(at, part)| format!("{}: {part}.", part_letter(at))));
         }
+        all
+    }
+
+    /// Says so if the run has no final record.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        let is_unfinished = !self.summary.ended;
+        is_unfinished.then(|| {
+            "The run's last record was not read: it still ran, or was killed. Totals are those of the last records read.".to_owned()
+        })
+    }
+
+    /// What limits the trust in the figures of a run that came to its end.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut all = self.journal_warnings();
         let kept_from = [
             self.run.proxy().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
             self.run.load().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
@@ -63,5 +58,23 @@ impl Report<'_> {
             all.extend(load.notes.iter().map(|note| format!("Load: {note}.")));
         }
         all
+    }
+
+    /// What of the records was lost, late or foreign.
+    fn journal_warnings(&self) -> Vec<String> {
+        let Some(journal) = &self.summary.journal else { return Vec::new() };
+        let counts = [
+            (journal.lost, "records were lost: what happened in their intervals is missing from the plots"),
+            (journal.before, "records were made before the first one read"),
+            (journal.gaps, "gaps, in which records were lost or the process did not run"),
+            (journal.merged, "intervals went with a later record, since the journal took theirs too late"),
+            (journal.dropped, "records were given up by the writer"),
+            (journal.suppressed, "messages were suppressed by journald's rate limit"),
+            (journal.foreign, "records under this run's id were another process's and do not count"),
+            (journal.malformed, "entries of the journal claim to be records and are none"),
+            (journal.skipped_bytes, "bytes of the journal could not be read"),
+        ];
+        let found = counts.into_iter().filter(|(count, _)| *count > 0);
+        found.map(|(count, what)| format!("{} {what}.", grouped(count))).collect()
     }
 }

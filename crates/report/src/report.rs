@@ -1,13 +1,15 @@
 //! The contents of a report, whatever its form.
 
 use std::fmt;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use telemetry::model::{ClientSummary, LogLine, Marker, Run, Summary, TimelineEvent};
 use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, TimeRange, labels};
 
 use crate::anonymous::{self, LEFT_OUT};
+use crate::assert::AssertionResult;
 use crate::latency::ClassLatency;
+use crate::numbers::{fixed, iso};
 
 /// A report on a run.
 #[derive(Debug)]
@@ -22,8 +24,15 @@ pub struct Report<'a> {
     pub(crate) parts: Vec<RunPart>,
     /// The time range that was asked for.
     asked: TimeRange,
+    /// The conditions that it was held against.
+    pub(crate) conditions: Vec<AssertionResult>,
+    /// The threshold of its Apdex score.
+    pub(crate) apdex_threshold: Duration,
     is_anonymous: bool,
 }
+
+/// The threshold of the Apdex score where none is given, as `JMeter` and most monitoring services have it.
+pub const APDEX_THRESHOLD: Duration = Duration::from_millis(500);
 
 /// One of several merged runs.
 #[derive(Clone, Debug)]
@@ -65,6 +74,8 @@ impl<'a> Report<'a> {
             command,
             parts: Vec::new(),
             asked: TimeRange::ALL,
+            conditions: Vec::new(),
+            apdex_threshold: APDEX_THRESHOLD,
             is_anonymous: false,
         }
     }
@@ -77,6 +88,16 @@ impl<'a> Report<'a> {
     /// The same, for a time range that was asked for.
     pub fn of_range(self, asked: TimeRange) -> Self {
         Self { asked, ..self }
+    }
+
+    /// The same, held against conditions.
+    pub fn with_conditions(self, conditions: Vec<AssertionResult>) -> Self {
+        Self { conditions, ..self }
+    }
+
+    /// The same with another threshold of its Apdex score.
+    pub fn with_apdex_threshold(self, apdex_threshold: Duration) -> Self {
+        Self { apdex_threshold, ..self }
     }
 
     /// The same without anything that names somebody: clients are numbered, and hosts, addresses, and the texts of
@@ -93,13 +114,27 @@ impl<'a> Report<'a> {
         self
     }
 
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.is_anonymous
+    }
+
     /// A heading: the run, and whose it is.
     pub(crate) fn title(&self) -> String {
         let run = self.run.id().short();
+        if !self.parts.is_empty() {
+            return format!("tlsdash: {} runs merged", self.parts.len());
+        }
         match &*self.account() {
             "" => format!("tlsdash: run {run}"),
             account => format!("tlsdash: run {run} of {account}"),
         }
+    }
+
+    /// When it was, and how long.
+    pub(crate) fn when(&self) -> String {
+        let end_us = self.began_us().saturating_add(self.run.duration_us());
+        let length = fixed(self.summary.duration_s, 1);
+        format!("{} to {} (UTC), {length} s", iso(self.began_us()), iso(end_us))
     }
 
     /// The user or unit that wrote the run, by the fields that journald adds; empty if unknown.
@@ -129,11 +164,13 @@ impl<'a> Report<'a> {
             all.push(("kernel", began.kernel.clone()));
             all.push(("clock source", began.clock_source.clone()));
         }
+        all.push(("began", iso(self.began_us())));
+        all.push(("ended", iso(self.began_us().saturating_add(run.duration_us()))));
         all.push(("began, seconds since 1970 (UTC)", format!("{:.3}", run.began_realtime_us() as f64 / 1e6)));
         if self.asked != TimeRange::ALL {
-            let end_us = run.began_realtime_us().saturating_add(run.duration_us());
+            let end_us = self.began_us().saturating_add(run.duration_us());
             all.push(("time range asked for", from_to(self.asked.from_us, self.asked.until_us)));
-            all.push(("time range used, of whole intervals", from_to(run.began_realtime_us(), end_us)));
+            all.push(("time range used, of whole intervals", from_to(self.began_us(), end_us)));
         }
         all.push(("lasted", format!("{:.1} s", run.duration_us() as f64 / 1e6)));
         all.push(("read from", self.source.clone()));
@@ -160,34 +197,59 @@ impl<'a> Report<'a> {
             .filter(move |setting| !is_anonymous || anonymous::shows(setting, is_of_several))
     }
 
-    /// The events in order; none in an anonymous report, because they name clients.
+    /// The events in order; none in an anonymous report, because they name clients. Those of several runs have the letter
+    /// of their run behind the label.
     pub(crate) fn events(&self) -> Vec<RunEvent<'a>> {
         let lines = self.run.log().filter(|_| !self.is_anonymous);
         let mut events = 0;
         let event = |line: &'a LogLine| {
-            let mark = self.mark_of(line);
-            let label = mark.map_or_else(
-                || {
+            let (letter, text) = self.part_of(line);
+            let kind = self.kind_of(line, text);
+            let label = match kind {
+                EventKind::Mark(number) => format!("{number}{letter}"),
+                EventKind::Change | EventKind::Other => {
                     events += 1;
-                    format!("e{events}")
-                },
-                |number| number.to_string(),
-            );
-            RunEvent { after_s: self.seconds_at(line.mono_us), label, mark, line }
+                    format!("e{events}{letter}")
+                }
+            };
+            RunEvent { after_s: self.seconds_at(line.mono_us), label, kind, line }
         };
         lines.map(event).collect()
     }
 
-    /// The number of the mark that a line of the log is about.
-    fn mark_of(&self, line: &LogLine) -> Option<u64> {
+    /// The letter of the part that a line is of, and the line without its name; no letter in a single run.
+    fn part_of<'l>(&self, line: &'l LogLine) -> (String, &'l str) {
+        let without_name = |part: &RunPart| line.text.strip_prefix(&*part.name)?.strip_prefix(": ");
+        let found = (0..).zip(&self.parts).find_map(|(at, part)| Some((at, without_name(part)?)));
+        found.map_or((String::new(), &*line.text), |(at, text)| (part_letter(at), text))
+    }
+
+    /// What a line of the log is about.
+    fn kind_of(&self, line: &LogLine, text: &str) -> EventKind {
         let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
-        let number = |marker: &Marker| match marker.event {
-            TimelineEvent::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => {
-                Some(number)
+        let kind = |marker: &Marker| match &marker.event {
+            TimelineEvent::Mark { number, .. } if text.starts_with(&format!("mark {number}")) => {
+                Some(EventKind::Mark(*number))
+            }
+            TimelineEvent::Change { after, .. }
+                if text.starts_with(&format!("{} changed from", after.name)) =>
+            {
+                Some(EventKind::Change)
             }
             TimelineEvent::Mark { .. } | TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => None,
         };
-        at_once.filter_map(number).max()
+        at_once.filter_map(kind).max().unwrap_or(EventKind::Other)
+    }
+
+    /// `CLOCK_REALTIME` of its beginning, in microseconds.
+    pub(crate) fn began_us(&self) -> u64 {
+        self.run.began_realtime_us()
+    }
+
+    /// The moment of the monotonic clock so many seconds after the beginning, in microseconds.
+    pub(crate) fn mono_us_at(&self, after_s: f64) -> u64 {
+        let began_us = self.run.last_us().saturating_sub(self.run.duration_us());
+        began_us.saturating_add((after_s * 1e6).round() as u64)
     }
 
     pub(crate) fn seconds_at(&self, mono_us: u64) -> f64 {
@@ -238,6 +300,11 @@ impl<'a> Report<'a> {
     }
 }
 
+/// The name of a part in the labels of events.
+pub(crate) fn part_letter(at: u8) -> String {
+    char::from(b'a' + at % 26).to_string()
+}
+
 /// An event of a run.
 #[derive(Debug)]
 pub(crate) struct RunEvent<'a> {
@@ -245,21 +312,33 @@ pub(crate) struct RunEvent<'a> {
     pub(crate) after_s: f64,
     /// The number of a mark, as in `mark:3`; `e1`, `e2` and so on for other events.
     pub(crate) label: String,
-    /// The number of the mark.
-    pub(crate) mark: Option<u64>,
+    pub(crate) kind: EventKind,
     pub(crate) line: &'a LogLine,
+}
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EventKind {
+    Other,
+    /// A setting was changed.
+    Change,
+    /// A mark, with its number.
+    Mark(u64),
+}
+
+impl RunEvent<'_> {
+    /// The number of the mark, if it is one.
+    pub(crate) fn mark(&self) -> Option<u64> {
+        match self.kind {
+            EventKind::Mark(number) => Some(number),
+            EventKind::Change | EventKind::Other => None,
+        }
+    }
 }
 
 /// Two moments of the wall clock, in microseconds since 1970; an open end is named.
 fn from_to(from_us: u64, until_us: u64) -> String {
-    let at = |us: u64| match us {
-        // What is written with four digits of the year.
-        0..253_402_300_800_000_000 => {
-            humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(us)).to_string()
-        }
-        _ => format!("{} s after 1970", us / 1_000_000),
-    };
-    let from = if from_us == TimeRange::ALL.from_us { "the beginning".to_owned() } else { at(from_us) };
-    let until = if until_us == TimeRange::ALL.until_us { "the end".to_owned() } else { at(until_us) };
+    let from = if from_us == TimeRange::ALL.from_us { "the beginning".to_owned() } else { iso(from_us) };
+    let until = if until_us == TimeRange::ALL.until_us { "the end".to_owned() } else { iso(until_us) };
     format!("{from} to {until}")
 }

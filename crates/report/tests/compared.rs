@@ -33,8 +33,9 @@ fn forms_of_blocks(block: Duration, with_loss: bool) -> Forms {
     let metrics = ["exchange.p50", "handshake_full.p50", "resumed.ratio", "exchange.p99.99"];
     let how = CompareOptions {
         metrics: metrics.map(|name| name.parse().unwrap()).to_vec(),
-        block,
-        discard: Duration::ZERO,
+        block: Some(block),
+        discard: Some(Duration::ZERO),
+        force: false,
     };
     let found = comparison(&a, &b, &how, HOSTILE).unwrap();
     let json = serde_json::from_str(&found.json().unwrap()).unwrap();
@@ -138,6 +139,48 @@ fn runs_that_are_too_short_say_what_would_be_enough() {
     assert!(quarters.ends_with("runs of 120 s or more tell better"), "{quarters}");
 }
 
+/// What is compared by default, of runs of ten seconds.
+fn short(force: bool) -> CompareOptions {
+    CompareOptions { metrics: vec!["exchange.p50".parse().unwrap()], block: None, discard: None, force }
+}
+
+#[test]
+fn short_runs_show_their_values_and_what_a_verdict_takes() {
+    let (model_a, run_a) = model(&SyntheticRun::default());
+    let (model_b, run_b) = model(&SyntheticRun { id: 0xb, exchange_ns: 500_000, ..SyntheticRun::default() });
+    let of = |model, run| Report::new(model, Model::run(model, run).unwrap(), "file:x", String::new());
+    let (a, b) = (of(&model_a, run_a), of(&model_b, run_b));
+    let found = comparison(&a, &b, &short(false), "").unwrap();
+    let json: Value = serde_json::from_str(&found.json().unwrap()).unwrap();
+    assert_eq!((&json["block_s"], &json["a"]["blocks"]), (&Value::from(1.0), &Value::from(8)), "{json}");
+    let row = &json["metrics"][0];
+    assert_eq!(row["outcome"], "inconclusive");
+    assert_eq!(row["reason"], "too short: a verdict takes runs of 45 s");
+    assert!(row["a"].as_f64().unwrap() < row["b"].as_f64().unwrap(), "{row}");
+    assert!(row["estimate"]["low_percent"].is_f64(), "{row}");
+    assert!(json["notes"][1].as_str().unwrap().contains("--block 1s gives one of these"), "{json}");
+    let html = found.html();
+    let (_, multiples) = html.split_once("<ul class=\"multiples\">").unwrap();
+    let plot = multiples.split("</li>").next().unwrap();
+    assert!(plot.contains("exchange.p50") && plot.contains("class=\"line s1\""), "{plot}");
+}
+
+#[test]
+fn figures_that_are_not_comparable_are_compared_if_that_is_forced() {
+    let (model_a, run_a) = model(&SyntheticRun::default());
+    let (model_b, run_b) = model(&SyntheticRun { id: 0xb, with_loss: true, ..SyntheticRun::default() });
+    let of = |model, run| Report::new(model, Model::run(model, run).unwrap(), "file:x", String::new());
+    let (a, b) = (of(&model_a, run_a), of(&model_b, run_b));
+    for (force, outcome) in [(false, "not comparable"), (true, "inconclusive")] {
+        let found = comparison(&a, &b, &short(force), "").unwrap();
+        let json: Value = serde_json::from_str(&found.json().unwrap()).unwrap();
+        let row = &json["metrics"][0];
+        assert_eq!(row["outcome"], outcome);
+        assert!(row["reason"].as_str().unwrap().starts_with("losses: "), "{row}");
+        assert!(row["a"].is_f64() && row["b"].is_f64(), "{row}");
+    }
+}
+
 #[test]
 fn a_run_whose_settings_are_not_known_is_compared_with_itself_only() {
     let (whole, run) = model(&SyntheticRun::default());
@@ -145,13 +188,14 @@ fn a_run_whose_settings_are_not_known_is_compared_with_itself_only() {
     let (headless, _) = model(&SyntheticRun { without_header: true, ..SyntheticRun::default() });
     let how = CompareOptions {
         metrics: vec!["exchange.p50".parse().unwrap()],
-        block: Duration::from_secs(1),
-        discard: Duration::ZERO,
+        block: Some(Duration::from_secs(1)),
+        discard: Some(Duration::ZERO),
+        force: false,
     };
     let of = |model, run| Report::new(model, Model::run(model, run).unwrap(), "file:x", String::new());
     let (a, headless, other) = (of(&whole, run), of(&headless, run), of(&other, other_run));
     assert!(comparison(&headless, &headless, &how, "").is_ok());
     let refused = comparison(&headless, &other, &how, "").unwrap_err().to_string();
-    assert!(refused.contains("the first record of the first run was not read"), "{refused}");
+    assert!(refused.contains("the settings of the first run are not known"), "{refused}");
     assert!(comparison(&a, &other, &how, "").is_ok());
 }

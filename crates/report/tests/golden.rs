@@ -30,7 +30,7 @@ fn files_of_a_comparison() {
         .map(|(model, run, source)| Report::new(model, model.run(run).unwrap(), source, String::new()));
     let block = Duration::from_secs(1);
     let metrics = vec!["exchange.p50".parse().unwrap(), "handshake_full.p50".parse().unwrap()];
-    let how = CompareOptions { metrics, block, discard: Duration::ZERO };
+    let how = CompareOptions { metrics, block: Some(block), discard: Some(Duration::ZERO), force: false };
     let found = comparison(&a, &b, &how, "tlsdash compare a.journal b.journal").unwrap();
     assert_snapshot!("comparison_json", found.json().unwrap());
     assert_snapshot!("comparison_markdown", found.markdown());

@@ -13,6 +13,7 @@ mod metrics;
 pub mod model;
 pub mod output_file;
 mod publish;
+pub mod quantity;
 mod record;
 #[cfg(test)]
 mod testing;
@@ -53,6 +54,7 @@ pub use record::field::{Field, Unit, common as common_fields};
 pub use record::ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use record::origin::{Origin, Suppressed, Writer};
 pub use record::setting::{Applies, Command, Setting, SettingError, Value};
+pub use record::setting_info::{SettingInfo, SettingKind};
 pub use record::wire::DecodeError;
 pub use record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,

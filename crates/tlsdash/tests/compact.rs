@@ -20,7 +20,7 @@ fn a_compacted_recording_is_smaller_and_has_the_same_figures() {
     let before = fs::read(at("a.journal")).unwrap();
     let compacted = run(folder.path(), &["compact", &at("a.journal"), &at("b.journal")]);
     assert!(compacted.status.success(), "{}", stderr(&compacted));
-    assert!(stderr(&compacted).contains("1 runs have the same totals and latencies"));
+    assert!(stderr(&compacted).contains("with the same totals and latencies of 1 run"));
     assert_eq!(fs::read(at("a.journal")).unwrap(), before, "the original stays as it is");
 
     let summary = |name: &str| -> Value {

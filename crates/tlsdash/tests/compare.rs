@@ -66,7 +66,11 @@ fn runs_of_the_same_load_are_compared_and_runs_of_another_are_not() {
     let refused = compare(folder, &[&a, &other]);
     let said = stderr(&refused);
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("not comparable: the load differed: load.rate 300 and 200"), "{said}");
+    assert!(said.contains("not comparable: the load differed: load.rate 300 and 200; --force"), "{said}");
+    let forced = compare(folder, &[&a, &other, "--force"]);
+    let text = String::from_utf8(forced.stdout).unwrap();
+    let first = "Not comparable, and compared because of --force: the load differed: load.rate 300 and 200.";
+    assert!(text.starts_with(first), "{text}");
 }
 
 #[test]

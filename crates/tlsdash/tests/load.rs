@@ -258,9 +258,9 @@ fn what_a_request_went_over_stands_side_by_side() {
     let ab = stdout(&load(folder.path(), "-n 100 -c 1 -k 4 --style ab"));
     let row =
         |name: &str| ab.lines().find(|line| line.starts_with(name)).map(|line| line.trim_end().to_owned());
-    assert!(row(" new, plain:").unwrap().ends_with(" 25"), "{ab}");
-    assert!(row(" kept alive:").unwrap().ends_with(" 75"), "{ab}");
-    assert_eq!(row(" resumed:"), None, "{ab}");
+    assert!(row("#  new, plain:").unwrap().ends_with(" 25"), "{ab}");
+    assert!(row("#  kept alive:").unwrap().ends_with(" 75"), "{ab}");
+    assert_eq!(row("#  resumed:"), None, "{ab}");
     let text = stdout(&load(folder.path(), "-n 100 -c 1 -k 4 -D 20"));
     assert!(text.contains("  new, without TLS ") && text.contains("  kept alive "), "{text}");
 }

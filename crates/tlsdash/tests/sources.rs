@@ -117,7 +117,10 @@ fn what_is_no_stretch_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let a = recorded(folder, "a.journal", "1s");
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 8] = [
+        (&[&format!("{a}@5s")], "5s is a moment, expected a range: @5s.. from then on, or @..5s up to then"),
+        (&[&format!("{a}@1h..2h")], "@1h..2h: this is not within the run, which lasted 1."),
+        (&[&format!("{a}@..2001-01-01T00:00:00Z")], "expected a range such as @0s..2s"),
         (&[&format!("{a}@soon..")], "\"soon\" is no time"),
         (&[&format!("{a}@mark:9..")], "has no mark 9"),
         (&[&format!("{a}@1s..1s")], "ends before it begins"),

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(view.write(), Ok(format!("the view was written to {name}.txt and {name}.json")));
         assert_eq!(std::fs::read_to_string(format!("{name}.txt")).unwrap(), screen);
         let json: Value = serde_json::from_slice(&std::fs::read(format!("{name}.json")).unwrap()).unwrap();
-        assert_eq!(json["view"]["latency_us"][0]["class"], "full handshake");
+        assert_eq!(json["view"]["latency_us"][0]["class"], "response");
         assert_eq!(json["summary"]["schema"], 1);
         assert_eq!(view.write(), Err(format!("{name}.txt exists and is left as it is")));
         std::fs::remove_file(format!("{name}.txt")).unwrap();

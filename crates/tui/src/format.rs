@@ -4,13 +4,25 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::theme::Glyphs;
 
+/// A whole number with a comma before every three digits.
+fn grouped(number: &str) -> String {
+    let mut text = String::with_capacity(number.len() + number.len() / 3);
+    for (at, digit) in number.char_indices() {
+        if at > 0 && (number.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Three significant digits, and never fewer than all before the point.
 fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v < 0.9995 => format!("{value:.3}"),
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
+        _ => grouped(&format!("{value:.0}")),
     }
 }
 
@@ -24,7 +36,7 @@ pub(crate) fn per_second(rate: f64) -> String {
     match rate {
         r if r < 0.05 => if r > 0.0 { "<0.1" } else { "0" }.to_owned(),
         r if r < 99.95 => format!("{r:.1}"),
-        r if r < 999_999.5 => format!("{r:.0}"),
+        r if r < 999_999.5 => grouped(&format!("{r:.0}")),
         r => format!("{}M", three_digits(r / 1e6)),
     }
 }
@@ -32,7 +44,7 @@ pub(crate) fn per_second(rate: f64) -> String {
 /// A count: exact to seven digits, then in millions or billions.
 pub(crate) fn count(n: u64) -> String {
     match n {
-        0..=9_999_999 => n.to_string(),
+        0..=9_999_999 => grouped(&n.to_string()),
         10_000_000..=999_499_999 => format!("{}M", three_digits(n as f64 / 1e6)),
         _ => format!("{}G", three_digits(n as f64 / 1e9)),
     }
@@ -173,7 +185,7 @@ mod tests {
         assert_eq!(ms(41_300), "0.041");
         assert_eq!(ms(999_600), "1.00");
         assert_eq!(ms(9_996_000), "10.0");
-        assert_eq!(ms(60_000_000_000), "60000");
+        assert_eq!(ms(60_000_000_000), "60,000");
     }
 
     #[test]
@@ -189,7 +201,15 @@ mod tests {
         assert_eq!(per_second(0.0), "0");
         assert_eq!(per_second(0.01), "<0.1");
         assert_eq!(per_second(99.97), "100");
-        assert_eq!(per_second(4998.2), "4998");
+        assert_eq!(per_second(4998.2), "4,998");
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(
+            [0, 999, 1_000, 12_345, 1_234_567].map(count),
+            ["0", "999", "1,000", "12,345", "1,234,567"]
+        );
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod terminal;
 mod theme;
 mod view;
 mod view_model;
+mod zone;
 
 #[cfg(test)]
 #[path = "../tests/support/synthetic.rs"]
@@ -43,3 +44,4 @@ pub use terminal::offscreen::Offscreen;
 pub use terminal::{has_terminal, restore};
 pub use theme::scheme::Scheme;
 pub use theme::{ColourError, Colours, Glyphs, Palette};
+pub use zone::Zone;

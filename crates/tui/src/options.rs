@@ -1,10 +1,11 @@
 //! What a dashboard is told at its start, and how it ends.
 
-use telemetry::{HistoryReader, Model, Moment, RunId, Update};
+use telemetry::{HistoryReader, Model, Moment, RunId, SettingInfo, Update};
 
 use crate::input::keymap::Keymap;
 use crate::state::Speed;
 use crate::theme::{Colours, Glyphs, Palette};
+use crate::zone::Zone;
 
 /// How a dashboard looks and what it may do.
 #[derive(Clone, Debug)]
@@ -27,6 +28,10 @@ pub struct Options {
     pub mouse: bool,
     /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
     pub history: Option<HistoryReader>,
+    /// The zone of the times on the screen.
+    pub zone: Zone,
+    /// Descriptions of the settings.
+    pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
     pub opening: Option<Opening>,
     /// How a person is told that an alert fires.
@@ -49,6 +54,8 @@ impl Options {
             keymap: Keymap::default(),
             mouse: true,
             history: None,
+            zone: Zone::default(),
+            settings: Vec::new(),
             opening: None,
             alert_notify: AlertNotify::Off,
             frames_per_second_max: 4,

@@ -196,7 +196,7 @@ mod tests {
         );
         let last = said.lines().last().unwrap();
         for text in
-            ["live 00:12", "sends 4998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"]
+            ["live 00:12", "sends 4,998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"]
         {
             assert!(last.contains(text), "{text}: {last}");
         }

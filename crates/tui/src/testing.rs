@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use telemetry::{Batch, HistoryReader, Record, TimeRange, Update};
+use telemetry::{Batch, HistoryReader, Record, SettingInfo, SettingKind, TimeRange, Update, Value};
 
 use crate::clock::Now;
 use crate::options::Options;
@@ -36,10 +36,27 @@ pub(crate) fn options() -> Options {
         keymap: crate::input::keymap::Keymap::default(),
         mouse: true,
         history: None,
+        zone: crate::zone::Zone::default(),
+        settings: infos(),
         opening: None,
         alert_notify: crate::options::AlertNotify::Off,
         frames_per_second_max: 4,
     }
+}
+
+/// Descriptions of some of the settings of the made-up run.
+fn infos() -> Vec<SettingInfo> {
+    let info = |name: &str, about: &str, kind, default| SettingInfo {
+        name: name.into(),
+        about: about.into(),
+        kind,
+        default,
+        absent: None,
+    };
+    vec![
+        info("load.rate", "Requests that become due each second", SettingKind::Any, None),
+        info("load.threads", "Threads of the load", SettingKind::Whole, Some(Value::Number(2.0))),
+    ]
 }
 
 /// The same of one who watches a journal that can be read again.

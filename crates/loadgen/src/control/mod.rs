@@ -1,7 +1,7 @@
 //! Live settings, and how the threads learn of a change.
 
 pub(crate) mod descriptors;
-mod settings;
+pub(crate) mod settings;
 mod sources;
 mod span;
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use telemetry::{Applies, Setting, SettingError, Value};
+use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
 
 use super::descriptors;
 use crate::control::LiveSettings;
@@ -16,6 +16,33 @@ const CONNECTIONS: &str = "load.connections";
 const KEEPALIVE: &str = "load.keepalive";
 const BODY: &str = "load.body";
 const PROTOCOL: &str = "load.protocol";
+
+/// Describes the settings of a load.
+pub fn infos() -> Vec<SettingInfo> {
+    let info = |(name, kind, about): (&str, SettingKind, &str)| SettingInfo {
+        name: name.to_owned(),
+        about: about.to_owned(),
+        kind,
+        ..SettingInfo::default()
+    };
+    let any = || SettingKind::Any;
+    [
+        (RUNNING, any(), "Whether requests become due"),
+        (RATE, any(), "Requests that become due each second, over all connections"),
+        (RESUME, any(), "Share of new connections that resume a TLS session"),
+        ("load.target", any(), "Where the load connects"),
+        (CONNECTIONS, SettingKind::Whole, "Connections at once"),
+        (KEEPALIVE, any(), "Requests on a connection before it is closed: on (no limit), off, or a number"),
+        (PROTOCOL, any(), "Protocol of the requests"),
+        (BODY, SettingKind::Whole, "Size of a request's body"),
+        ("load.threads", SettingKind::Whole, "Threads of the load"),
+        ("load.sources", SettingKind::Whole, "Source addresses of its connections"),
+        ("load.plan", any(), "The plan at the start of the load"),
+        (telemetry::model::TRUST, any(), "How the load checks the server's certificate"),
+    ]
+    .map(info)
+    .into()
+}
 
 /// All settings as they stand.
 pub(crate) fn all(

@@ -98,10 +98,8 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
         let reason =
             if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
         let advice = match &config.trust {
-            Trust::Roots | Trust::CaFile(_) if error.is_certificate() => {
-                "; name its authority with --ca FILE, or do not verify it with --insecure"
-            }
-            Trust::Roots | Trust::CaFile(_) | Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => "",
+            Trust::Roots | Trust::CaFile(_) => error.advice(),
+            Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => "",
         };
         StartError::Handshake { server: server.clone(), reason, advice }
     })?;

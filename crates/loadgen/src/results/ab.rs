@@ -1,10 +1,10 @@
-//! As `ApacheBench` prints it, with the phases of a connection apart.
+//! As `ApacheBench` prints it, and below it the phases of a connection apart.
 
 use std::fmt::Write as _;
 
-use telemetry::{Histogram, LoadEvent, LoadLatency};
+use telemetry::{EventCount, Histogram, LoadEvent, LoadLatency};
 
-use super::units::ms;
+use super::units::{ms, whole_ms};
 use super::{RunView, Times, mean, or_dash};
 use crate::target::Target;
 
@@ -12,12 +12,34 @@ pub(super) fn text(view: &RunView<'_>) -> String {
     let mut out = String::new();
     server(view, &mut out);
     totals(view, &mut out);
-    out.push_str("\nConnection Times (ms)\n");
+    out.push_str("\nConnection Times (ms)\n              min  mean[+/-sd] median   max\n");
+    for (name, class) in [
+        ("Connect:", LoadLatency::Connect),
+        ("Processing:", LoadLatency::Service),
+        ("Waiting:", LoadLatency::FirstByte),
+        ("Total:", LoadLatency::Total),
+    ] {
+        times(&mut out, name, &view.latencies[class]);
+    }
+    out.push_str("\nPercentage of the requests served within a certain time (ms)\n");
+    let total = Times(&view.latencies[LoadLatency::Total]);
+    for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
+        let at = total.at(f64::from(percent) / 100.0);
+        let _ = writeln!(out, "  {percent}%  {:>5}", or_dash(at, whole_ms));
+    }
+    let _ = writeln!(out, " 100%  {:>5} (longest request)", or_dash(total.max(), whole_ms));
+    finer(view, &mut out);
+    out
+}
+
+/// Each phase and each kind of connection in microseconds, which ab does not tell apart.
+fn finer(view: &RunView<'_>, out: &mut String) {
     let _ = writeln!(
         out,
-        "              {:>9} {:>9}[+/-sd] {:>9} {:>9} {:>9}",
-        "min", "mean", "median", "max", "n"
+        "#{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        " times in ms", "min", "mean", "+/-sd", "median", "99%", "max", "n"
     );
+    let total = &view.latencies[LoadLatency::Total];
     for (name, class) in [
         ("Connect:", LoadLatency::Connect),
         ("TLS full:", LoadLatency::HandshakeFull),
@@ -26,30 +48,22 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         ("Processing:", LoadLatency::Service),
         ("Waiting:", LoadLatency::FirstByte),
         ("Total:", LoadLatency::Total),
-    ] {
-        times(&mut out, name, &view.latencies[class]);
-    }
-    let total = &view.latencies[LoadLatency::Total];
-    for (name, class) in [
         (" new, plain:", LoadLatency::TotalPlain),
         (" new, full:", LoadLatency::TotalFull),
         (" resumed:", LoadLatency::TotalResumed),
         (" 0-RTT:", LoadLatency::TotalEarly),
         (" kept alive:", LoadLatency::TotalKept),
     ] {
-        let part = &view.latencies[class];
+        let histogram = &view.latencies[class];
         // A part that is the whole says nothing new.
-        if part.count() < total.count() {
-            times(&mut out, name, part);
+        if histogram.is_empty() || (name.starts_with(' ') && histogram.count() == total.count()) {
+            continue;
         }
+        let times = Times(histogram);
+        let figures = [times.min(), times.mean(), times.sd(), times.at(0.5), times.at(0.99), times.max()];
+        let figures: String = figures.map(|figure| format!("{:>10}", or_dash(figure, ms))).concat();
+        let _ = writeln!(out, "# {name:<13}{figures}{:>10}", histogram.count());
     }
-    out.push_str("\nPercentage of the requests served within a certain time (ms)\n");
-    for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
-        let at = Times(total).at(f64::from(percent) / 100.0);
-        let _ = writeln!(out, " {percent:>3}% {:>10}", or_dash(at, ms));
-    }
-    let _ = writeln!(out, " 100% {:>10} (longest request)", or_dash(Times(total).max(), ms));
-    out
 }
 
 fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
@@ -57,19 +71,35 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
 }
 
 fn server(view: &RunView<'_>, out: &mut String) {
+    // Header fields of answers are not recorded.
+    line(out, "Server Software", "-");
     if let Ok(target) = view.setting("load.target").parse::<Target>() {
         line(out, "Server Hostname", target.host());
         line(out, "Server Port", target.port());
-        for entry in &view.load.events {
-            if matches!(entry.event, LoadEvent::Negotiated(..)) {
-                line(out, "SSL/TLS Protocol", format_args!("{} ({})", entry.example, entry.count));
-            }
-        }
+        negotiated(view, out);
+        out.push('\n');
         line(out, "Document Path", target.path());
     }
     let length = mean(view.load.parts.body_out as f64, view.answered() as f64);
     let length = or_dash(length, |bytes| format!("{bytes:.0}"));
-    line(out, "Document Length", format_args!("{length} bytes (mean)\n"));
+    line(out, "Document Length", format_args!("{length} bytes\n"));
+}
+
+/// What most handshakes agreed on. ab's sizes of the keys are not known.
+fn negotiated(view: &RunView<'_>, out: &mut String) {
+    // A resumed handshake may have no group to tell of.
+    let rank = |entry: &EventCount| match entry.event {
+        LoadEvent::Negotiated(_, _, group) => Some((group != 0, entry.count)),
+        _ => None,
+    };
+    let most =
+        view.load.events.iter().filter_map(|entry| Some((rank(entry)?, entry))).max_by_key(|(rank, _)| *rank);
+    let Some((_, most)) = most else { return };
+    let agreed = most.example.split(", ").next().unwrap_or_default();
+    let mut words = agreed.splitn(3, ' ');
+    let (version, suite) = (words.next().unwrap_or("-"), words.next().unwrap_or("-"));
+    line(out, "SSL/TLS Protocol", format_args!("{version},{suite},-,-"));
+    line(out, "Server Temp Key", words.next().unwrap_or("-"));
 }
 
 fn totals(view: &RunView<'_>, out: &mut String) {
@@ -80,11 +110,23 @@ fn totals(view: &RunView<'_>, out: &mut String) {
     line(out, "Time taken for tests", format_args!("{:.3} seconds", load.spans_s.measured));
     line(out, "Complete requests", view.answered());
     let bad = view.failures(&["status"]);
-    line(out, "Failed requests", load.requests.failed - bad.min(load.requests.failed));
+    let failed = load.requests.failed - bad.min(load.requests.failed);
+    line(out, "Failed requests", failed);
+    if failed > 0 {
+        let [connect, receive, length, exceptions] =
+            [&["connect"][..], &["reset", "short", "timeout"], &["body"], &["tls", "protocol"]]
+                .map(|causes| view.failures(causes));
+        let _ = writeln!(
+            out,
+            "   (Connect: {connect}, Receive: {receive}, Length: {length}, Exceptions: {exceptions})"
+        );
+    }
     if bad > 0 {
         line(out, "Non-2xx responses", bad);
     }
-    line(out, "Keep-Alive requests", load.requests.reused);
+    if view.setting("load.keepalive") != "off" {
+        line(out, "Keep-Alive requests", load.requests.reused);
+    }
     line(out, "Total transferred", format_args!("{} bytes", load.bytes.out));
     line(out, "HTML transferred", format_args!("{} bytes", load.parts.body_out));
     line(out, "Requests per second", format_args!("{per_second:.2} [#/sec] (mean)"));
@@ -97,20 +139,16 @@ fn totals(view: &RunView<'_>, out: &mut String) {
     line(out, "Transfer rate", format_args!("{received:.2} [Kbytes/sec] received"));
 }
 
-/// A row of times, unless there are none.
+/// A row of times in whole milliseconds.
 fn times(out: &mut String, name: &str, histogram: &Histogram) {
-    if histogram.is_empty() {
-        return;
-    }
     let times = Times(histogram);
     let _ = writeln!(
         out,
-        "{name:<13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9}",
-        or_dash(times.min(), ms),
-        or_dash(times.mean(), ms),
-        or_dash(times.sd(), ms),
-        or_dash(times.at(0.5), ms),
-        or_dash(times.max(), ms),
-        histogram.count()
+        "{name:<12}{:>5} {:>4} {:>5} {:>6} {:>7}",
+        or_dash(times.min(), whole_ms),
+        or_dash(times.mean(), whole_ms),
+        or_dash(times.sd(), |ns| format!("{:.1}", ns / 1e6)),
+        or_dash(times.at(0.5), whole_ms),
+        or_dash(times.max(), whole_ms)
     );
 }

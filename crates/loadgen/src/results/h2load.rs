@@ -56,36 +56,38 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         sized(parts.head_out),
         sized(parts.body_out)
     );
-    let _ = writeln!(
-        out,
-        "{:<18} {:>10} {:>11} {:>11} {:>11} {:>11} {:>10}",
-        "", "min", "max", "mean", "sd", "+/- sd", "n"
+    out.push_str("                     min         max         mean         sd        +/- sd\n");
+    row(&mut out, "time for request: ", &view.latencies[LoadLatency::Service]);
+    row(&mut out, "time for connect: ", &view.latencies[LoadLatency::Connect]);
+    row(&mut out, "time to 1st byte: ", &view.latencies[LoadLatency::FirstByte]);
+    // h2load's are of each client; of ours only the mean is known.
+    let connections = view.number("load.connections");
+    let each = mean(view.per_second(view.answered()), connections);
+    columns(
+        &mut out,
+        "req/s           : ",
+        [None, None, each, None].map(|rate| or_dash(rate, |rate| format!("{rate:.2}"))),
+        "-",
     );
-    row(&mut out, "time for request:", &view.latencies[LoadLatency::Service]);
-    row(&mut out, "time for connect:", &view.latencies[LoadLatency::Connect]);
     for (name, class) in [
-        ("time for TLS full:", LoadLatency::HandshakeFull),
-        ("time for resumed:", LoadLatency::HandshakeResumed),
-        ("time for 0-RTT:", LoadLatency::HandshakeEarly),
+        ("time for TLS full", LoadLatency::HandshakeFull),
+        ("time for resumed", LoadLatency::HandshakeResumed),
+        ("time for 0-RTT", LoadLatency::HandshakeEarly),
     ] {
-        if !view.latencies[class].is_empty() {
-            row(&mut out, name, &view.latencies[class]);
+        let histogram = &view.latencies[class];
+        if !histogram.is_empty() {
+            row(&mut out, &format!("# {name}: "), histogram);
         }
     }
-    row(&mut out, "time to 1st byte:", &view.latencies[LoadLatency::FirstByte]);
     out
 }
 
 fn row(out: &mut String, name: &str, histogram: &Histogram) {
     let times = Times(histogram);
-    let _ = writeln!(
-        out,
-        "{name:<18} {:>10} {:>11} {:>11} {:>11} {:>11} {:>10}",
-        or_dash(times.min(), h2load),
-        or_dash(times.max(), h2load),
-        or_dash(times.mean(), h2load),
-        or_dash(times.sd(), h2load),
-        or_dash(times.within_sd(), percent),
-        histogram.count()
-    );
+    let figures = [times.min(), times.max(), times.mean(), times.sd()].map(|time| or_dash(time, h2load));
+    columns(out, name, figures, &or_dash(times.within_sd(), percent));
+}
+
+fn columns(out: &mut String, name: &str, [min, max, mean, sd]: [String; 4], within: &str) {
+    let _ = writeln!(out, "{name}{min:>10}  {max:>10}  {mean:>10}  {sd:>10}{within:>10}");
 }

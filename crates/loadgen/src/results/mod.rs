@@ -13,9 +13,10 @@ mod wrk;
 
 use std::fmt::Write as _;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use telemetry::model::{LoadSummary, Run};
-use telemetry::{Histogram, Histograms, LoadLatency, Value};
+use telemetry::model::{ANSWERED, Interval, LoadSummary, MetricSeries, Run};
+use telemetry::{Histogram, Histograms, LoadCounter, LoadLatency, Value};
 
 /// The shape of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,17 @@ impl<'a> RunView<'a> {
     /// So much a second of the measured time.
     fn per_second(&self, amount: u64) -> f64 {
         ratio(amount as f64, self.load.spans_s.measured)
+    }
+
+    /// Answers a second in each whole interval that is known.
+    fn rates(&self) -> Vec<f64> {
+        let intervals = self.run.load().into_iter().flat_map(MetricSeries::timeline);
+        let whole: Vec<_> = intervals.filter(|interval| !interval.after_loss).collect();
+        // The last one ends with the load, somewhere within its time.
+        let rate = |interval: &&Arc<Interval<LoadCounter, LoadLatency>>| {
+            ratio(interval.counters.sum(&ANSWERED) as f64, interval.length_us() as f64 / 1e6)
+        };
+        whole.iter().rev().skip(1).rev().map(rate).collect()
     }
 
     fn failures(&self, causes: &[&str]) -> u64 {

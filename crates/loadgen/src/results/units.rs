@@ -28,7 +28,12 @@ fn trimmed(value: f64, digits: usize) -> String {
     if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
-/// A duration in milliseconds, as ab and `JMeter` print it.
+/// A duration in whole milliseconds, as ab prints it.
+pub(super) fn whole_ms(ns: f64) -> String {
+    format!("{:.0}", (ns / 1e6).round())
+}
+
+/// A duration in milliseconds, as `JMeter` prints it.
 pub(super) fn ms(ns: f64) -> String {
     format!("{:.3}", ns / 1e6)
 }
@@ -48,14 +53,43 @@ pub(super) fn h2load(ns: f64) -> String {
 
 /// A duration as wrk prints it: `635.91us`, `12.92ms`, `1.05s`.
 pub(super) fn wrk(ns: f64) -> String {
-    match ns {
-        ..1e6 => format!("{:.2}us", ns / 1e3),
-        ..1e9 => format!("{:.2}ms", ns / 1e6),
-        _ => format!("{:.2}s", ns / 1e9),
+    if ns < 1e9 {
+        wrk_units(ns / 1e3, 1e3, "us", &["ms"])
+    } else {
+        wrk_units(ns / 1e9, 60.0, "s", &["m", "h"])
     }
 }
 
-/// Bytes in units of 1,024, as h2load and wrk print them: `892.34MB`.
+/// A number as wrk prints it: `497.50`, `17.57k`.
+pub(super) fn wrk_number(number: f64) -> String {
+    wrk_units(number, 1e3, "", &["k", "M", "G"])
+}
+
+/// Bytes as wrk prints them: `12.00B`, `10.72MB`.
+pub(super) fn wrk_bytes(bytes: f64) -> String {
+    wrk_units(bytes, 1_024.0, "", &["K", "M", "G", "T"]) + "B"
+}
+
+/// In the largest unit of which it is 0.85 or more.
+fn wrk_units(number: f64, scale: f64, base: &str, units: &[&str]) -> String {
+    let (mut amount, mut unit) = (number, base);
+    for larger in units {
+        if amount < scale * 0.85 {
+            break;
+        }
+        (amount, unit) = (amount / scale, larger);
+    }
+    format!("{amount:.2}{unit}")
+}
+
+/// Aligned as wrk aligns: the unit has two columns of the width, so that the digits stand below each other.
+pub(super) fn wrk_aligned(text: &str, width: usize) -> String {
+    let unit = text.bytes().rev().take(2).take_while(u8::is_ascii_alphabetic).count();
+    let padding = 2 - unit;
+    format!("{text:>digits$}{:padding$}", "", digits = width - padding)
+}
+
+/// Bytes in units of 1,024, as h2load prints them: `892.34MB`.
 pub(super) fn binary(bytes: f64) -> String {
     match bytes {
         ..1024.0 => format!("{bytes:.0}B"),
@@ -81,6 +115,17 @@ mod tests {
         ] {
             assert_eq!(go(ns), expected);
         }
+    }
+
+    #[test]
+    fn figures_look_as_they_do_in_wrk() {
+        assert_eq!(
+            [wrk(845.18e3), wrk(2.67e6), wrk(900e3), wrk(2.01e9)],
+            ["845.18us", "2.67ms", "0.90ms", "2.01s"]
+        );
+        assert_eq!([wrk_number(497.5), wrk_number(17_570.0)], ["497.50", "17.57k"]);
+        assert_eq!([wrk_bytes(12.0), wrk_bytes(10.72 * 1_048_576.0)], ["12.00B", "10.72MB"]);
+        assert_eq!(wrk_aligned("845.18us", 8) + &wrk_aligned("12.42k", 10), "845.18us   12.42k ");
     }
 
     #[test]

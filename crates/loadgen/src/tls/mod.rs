@@ -3,6 +3,7 @@
 
 mod early;
 mod outbox;
+mod refusal;
 mod sessions;
 mod setup;
 mod trust;
@@ -18,6 +19,7 @@ use telemetry::LoadEvent;
 
 use early::Early;
 pub(crate) use outbox::Outbox;
+use refusal::Refusal;
 pub(crate) use sessions::SessionReset;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
@@ -35,7 +37,7 @@ pub(crate) struct ClientTls {
 
 /// The connection cannot go on.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
+#[error("{}", Refusal::of(.0).reason)]
 pub(crate) struct TlsError(#[from] rustls::Error);
 
 impl TlsError {

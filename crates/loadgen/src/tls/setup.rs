@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
+use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
+use super::refusal::Refusal;
 use super::verify::verifier;
 use super::{ClientTls, SessionReset, Sessions, Trust};
 
@@ -134,7 +135,7 @@ impl TlsSetup {
             ServerName::try_from(host.to_owned()).map_err(|_| TlsSetupError::ServerName(host.to_owned()))?;
         let provider = Arc::new(provider(options)?);
         let verifier = verifier(trust, &provider)?;
-        let refused = |error: Error| TlsSetupError::Library(error.to_string());
+        let refused = |error: Error| TlsSetupError::Library(Refusal::of(&error).reason);
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = match options.version {
             None => builder.with_safe_default_protocol_versions(),
@@ -206,7 +207,7 @@ pub(crate) enum ProbeStream {
 /// Why a handshake that was tried out failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TryError {
-    #[error("{}", in_words(.0))]
+    #[error("{}", Refusal::of(.0).reason)]
     Tls(Error),
     #[error("{0}")]
     Io(io::Error),
@@ -219,24 +220,13 @@ impl TryError {
         matches!(self, Self::Io(error) if kinds.contains(&error.kind()))
     }
 
-    /// True if the server's certificate is the reason.
-    pub(crate) fn is_certificate(&self) -> bool {
-        matches!(self, Self::Tls(Error::InvalidCertificate(_)))
-    }
-}
-
-/// What the library says, and what it means where that is not plain.
-fn in_words(error: &Error) -> String {
-    let meaning = match error {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => "it is signed by nobody who is trusted",
-        Error::InvalidCertificate(CertificateError::Other(_))
-            if error.to_string().contains("CaUsedAsEndEntity") =>
-        {
-            "it has signed itself"
+    /// What may help; empty if nothing is known to.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self {
+            Self::Tls(error) => Refusal::of(error).advice,
+            Self::Io(_) => "",
         }
-        _ => return error.to_string(),
-    };
-    format!("{error}: {meaning}")
+    }
 }
 
 impl Identity {

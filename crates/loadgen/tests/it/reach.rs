@@ -78,7 +78,11 @@ fn a_probe_tells_what_is_in_the_way() {
     let good = config(&server, "connections=1");
     probe(&good, PATIENCE).unwrap();
     let untrusted = refusal(&LoadConfig { trust: Trust::Roots, ..good.clone() });
-    assert!(untrusted.contains("UnknownIssuer") && untrusted.contains("--insecure"), "{untrusted}");
+    assert!(
+        untrusted.contains("the certificate is signed by nobody who is trusted")
+            && untrusted.contains("--insecure"),
+        "{untrusted}"
+    );
     let mut incompatible = good.clone();
     incompatible.tls.version = Some(loadgen::TlsVersion::V12);
     assert!(refusal(&incompatible).contains("ProtocolVersion"), "{}", refusal(&incompatible));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::{Applies, Setting, Value, clean};
+use telemetry::{Applies, Setting, SettingInfo, SettingKind, Value, clean};
 
 const MIB: usize = 1 << 20;
 
@@ -45,8 +45,10 @@ pub struct OptionSpec<T: 'static> {
     pub name: &'static str,
     /// The value's name in help, such as `TIME`.
     pub value_name: &'static str,
-    /// What it does, in a line of help. `None`: it has no flag, and can only change while the proxy runs.
-    pub help: Option<&'static str>,
+    /// What it does, in a line of help.
+    pub help: &'static str,
+    /// False if it can only change while the proxy runs.
+    pub has_flag: bool,
     /// What holds if it is not given, where that is no value of its own.
     pub absent: Option<Absent>,
     applies: Applies,
@@ -74,7 +76,18 @@ pub(crate) enum Kind<T: 'static> {
     /// A bound that may be absent. A live setting says 0 then; a configuration leaves it out.
     Bound { max: f64, at: fn(&mut T) -> &mut Option<usize> },
     /// A word, or a list of them.
-    Text { get: fn(&T) -> String, set: fn(&mut T, &str) -> Result<(), OptionError> },
+    Text { get: fn(&T) -> String, set: fn(&mut T, &str) -> Result<(), OptionError>, known: Known },
+}
+
+/// Which words a text may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    /// Any.
+    Any,
+    /// One of these.
+    OneOf(fn() -> Vec<String>),
+    /// A list of these.
+    ListOf(fn() -> Vec<String>),
 }
 
 /// Settings that are declared in a list.
@@ -109,12 +122,12 @@ impl<T> OptionSpec<T> {
         kind: Kind<T>,
         help: &'static str,
     ) -> Self {
-        Self { name, value_name, help: Some(help), absent: None, applies, kind }
+        Self { name, value_name, help, has_flag: true, absent: None, applies, kind }
     }
 
     /// The same without a flag: a live setting only.
     pub(crate) const fn without_flag(self) -> Self {
-        Self { help: None, ..self }
+        Self { has_flag: false, ..self }
     }
 
     /// The same without a default to show.
@@ -155,6 +168,27 @@ impl<T> OptionSpec<T> {
             }
         }
         Ok(())
+    }
+}
+
+impl<T: Clone + Default> OptionSpec<T> {
+    /// Describes the live setting, whose name begins with `prefix`.
+    pub(crate) fn info(&self, prefix: &str) -> SettingInfo {
+        let kind = match &self.kind {
+            Kind::Time { .. } | Kind::Text { known: Known::Any, .. } => SettingKind::Any,
+            Kind::Memory { .. } | Kind::Count { .. } | Kind::Bound { .. } => SettingKind::Whole,
+            Kind::Text { known: Known::OneOf(words), .. } => SettingKind::OneOf(words()),
+            Kind::Text { known: Known::ListOf(words), .. } => SettingKind::ListOf(words()),
+        };
+        // Descriptors decide about a bound that has no end of its own.
+        let depends = matches!(self.kind, Kind::Bound { max, .. } if max.is_infinite());
+        SettingInfo {
+            name: format!("{prefix}{}", self.name),
+            about: self.help.to_owned(),
+            kind,
+            default: (!depends).then(|| self.setting(&T::default()).value),
+            absent: self.absent.map(|absent| absent.holds),
+        }
     }
 }
 

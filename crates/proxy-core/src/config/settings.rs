@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use telemetry::{Applies, Setting, SettingError, Value};
+use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
 
 use crate::config::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names, whole_number};
 use crate::config::{Limits, ProxyConfig};
+use crate::tls::TlsSettings;
 
 /// Shortest and longest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
@@ -14,7 +15,7 @@ const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
 /// Largest bound on handshakes, and on the connections of a client.
 const BOUND_MAX: f64 = 1_000_000.0;
 /// Fewest and most workers.
-const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
+pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 
 const WORKERS: &str = "proxy.workers";
 const CONNECTIONS_MAX: &str = "proxy.connections-max";
@@ -64,13 +65,23 @@ const LIMITS: [OptionSpec<Limits>; 11] = [
         |limits| &mut limits.send_timeout,
         "Reset a client that takes none of its waiting bytes for this time",
     ),
-    timeout("half-closed-timeout", |limits| &mut limits.half_closed_timeout, "").without_flag(),
+    timeout(
+        "half-closed-timeout",
+        |limits| &mut limits.half_closed_timeout,
+        "Time that a client may stay after its upstream has ended",
+    )
+    .without_flag(),
     timeout(
         "drain-timeout",
         |limits| &mut limits.drain_timeout,
         "Time that connections get to finish when the program ends",
     ),
-    timeout("drain-quiet", |limits| &mut limits.drain_quiet, "").without_flag(),
+    timeout(
+        "drain-quiet",
+        |limits| &mut limits.drain_quiet,
+        "Time without a byte after which a drain closes a connection that is owed nothing",
+    )
+    .without_flag(),
 ];
 
 const fn timeout(
@@ -93,6 +104,19 @@ const fn bound(
 impl DeclaredOptions for Limits {
     const OPTIONS: &'static [OptionSpec<Self>] = &LIMITS;
     const NAMES: &'static [&'static str] = &names(&LIMITS);
+}
+
+/// Describes the settings of the proxy that have a range or a list of words.
+pub fn infos() -> Vec<SettingInfo> {
+    let workers = SettingInfo {
+        name: WORKERS.to_owned(),
+        kind: SettingKind::Whole,
+        absent: Some("one per core"),
+        ..SettingInfo::default()
+    };
+    let limits = LIMITS.iter().map(|limit| limit.info(PREFIX));
+    let tls = TlsSettings::OPTIONS.iter().map(|option| option.info(PREFIX));
+    std::iter::once(workers).chain(limits).chain(tls).collect()
 }
 
 /// A proxy cannot be told this.

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use super::description::{Description, ParseError, ValidityEnd};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
+use super::refusal::in_words;
 
 /// A certificate chain with its private key.
 #[derive(Clone)]
@@ -44,7 +45,7 @@ impl Certificate {
             Err(TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
                 return Err(TlsFileError::Mismatched { cert: cert.to_owned(), key: key.to_owned() });
             }
-            Err(error) => return Err(TlsFileError::malformed(cert, error.to_string())),
+            Err(error) => return Err(TlsFileError::malformed(cert, in_words(&error))),
         }
         let made = Self::new(certified).map_err(|error| TlsFileError::malformed(cert, error.to_string()))?;
         let warnings = exposure.into_iter().chain(made.validity_warning(cert)).collect();

@@ -13,6 +13,7 @@ use super::certificate::read_chain;
 use super::config::TlsConfigError;
 use super::error::TlsFileError;
 use super::files::{FileOrigin, FromFiles};
+use super::refusal::in_words;
 use super::settings::ClientAuth;
 use super::tickets::AuthDigest;
 
@@ -35,7 +36,7 @@ impl ClientCa {
         for certificate in read_chain(path)? {
             all.update(&(certificate.len() as u64).to_be_bytes());
             all.update(&certificate);
-            roots.add(certificate).map_err(|error| TlsFileError::malformed(path, error.to_string()))?;
+            roots.add(certificate).map_err(|error| TlsFileError::malformed(path, in_words(&error)))?;
         }
         Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
     }

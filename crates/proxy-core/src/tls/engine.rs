@@ -8,6 +8,7 @@ use rustls::unbuffered::{
 use super::cert_resolver::take_server_name;
 use super::config::TlsConfig;
 use super::negotiated::NegotiatedTls;
+use super::refusal::in_words;
 use crate::io::buffer::Buffer;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
@@ -25,7 +26,7 @@ const CONTROL_BYTES: usize = 128;
 /// Why the engine cannot go on.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EngineError {
-    #[error(transparent)]
+    #[error("{}", in_words(.0))]
     Tls(#[from] rustls::Error),
     #[error("a handshake message in too many fragments")]
     TooFragmented,

@@ -20,6 +20,7 @@ mod files;
 mod harness;
 mod live;
 mod negotiated;
+mod refusal;
 mod session_cache;
 mod settings;
 #[cfg(test)]

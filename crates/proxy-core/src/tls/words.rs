@@ -3,7 +3,7 @@
 use rustls::{CipherSuite, SupportedCipherSuite};
 use telemetry::{Applies, Setting, Value, clean};
 
-use crate::config::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names};
+use crate::config::options::{DeclaredOptions, Kind, Known, OptionError, OptionSpec, names};
 
 use super::settings::{
     CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion,
@@ -34,27 +34,43 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("tls-min", "VERSION"),
         |s| word(VERSIONS, s.min),
         |s, text| choose(VERSIONS, text).map(|min| s.min = min),
+        Known::OneOf(|| words(VERSIONS)),
         "Oldest version of TLS: 1.2 or 1.3",
     ),
     text(
         ("tls-max", "VERSION"),
         |s| word(VERSIONS, s.max),
         |s, text| choose(VERSIONS, text).map(|max| s.max = max),
+        Known::OneOf(|| words(VERSIONS)),
         "Newest version of TLS: 1.2 or 1.3",
     ),
-    text(("ciphers", "LIST"), cipher_names, set_ciphers, "Cipher suites by IANA name, most preferred first")
-        .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    text(
+        ("ciphers", "LIST"),
+        cipher_names,
+        set_ciphers,
+        Known::ListOf(known_ciphers),
+        "Cipher suites by IANA name, most preferred first",
+    )
+    .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
     text(
         ("cipher-order", "WHOSE"),
         |s| word(CIPHER_ORDERS, s.cipher_order),
         |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
+        Known::OneOf(|| words(CIPHER_ORDERS)),
         "Whose preference selects the cipher suite: proxy or client",
     ),
-    text(("groups", "LIST"), group_names, set_groups, "Key exchange groups that a client may choose from"),
+    text(
+        ("groups", "LIST"),
+        group_names,
+        set_groups,
+        Known::ListOf(known_groups),
+        "Key exchange groups that a client may choose from",
+    ),
     text(
         ("alpn", "LIST"),
         |s| s.alpn.join(","),
         set_alpn,
+        Known::Any,
         "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
     )
     .absent("ALPN is left out", "h2,http/1.1"),
@@ -62,6 +78,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("resumption", "HOW"),
         |s| word(RESUMPTIONS, s.resumption),
         |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
+        Known::OneOf(|| words(RESUMPTIONS)),
         "Resumption: tickets, cache (sessions in memory) or off",
     ),
     number(
@@ -73,6 +90,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("ticket-send", "WHEN"),
         |s| word(TICKET_SENDS, s.ticket_send),
         |s, text| choose(TICKET_SENDS, text).map(|send| s.ticket_send = send),
+        Known::OneOf(|| words(TICKET_SENDS)),
         "When tickets are sent: with the first answer, or at-once",
     ),
     number(
@@ -94,6 +112,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("client-auth", "WHICH"),
         |s| word(CLIENT_AUTHS, s.client_auth),
         |s, text| choose(CLIENT_AUTHS, text).map(|auth| s.client_auth = auth),
+        Known::OneOf(|| words(CLIENT_AUTHS)),
         "Whether a client needs a certificate: optional or required",
     )
     .absent("required with --client-ca", "required"),
@@ -105,9 +124,10 @@ const fn text(
     names: Names,
     get: fn(&TlsSettings) -> String,
     set: fn(&mut TlsSettings, &str) -> Result<(), OptionError>,
+    known: Known,
     help: &'static str,
 ) -> OptionSpec<TlsSettings> {
-    OptionSpec::new(names, Applies::NewConnections, Kind::Text { get, set }, help)
+    OptionSpec::new(names, Applies::NewConnections, Kind::Text { get, set, known }, help)
 }
 
 const fn number(names: Names, kind: Kind<TlsSettings>, help: &'static str) -> OptionSpec<TlsSettings> {
@@ -138,19 +158,31 @@ fn word<T: Copy + PartialEq>(words: &[(T, &str)], value: T) -> String {
     words.iter().find(|(known, _)| *known == value).map_or_else(String::new, |(_, word)| (*word).to_owned())
 }
 
-fn choose<T: Copy>(words: &[(T, &str)], text: &str) -> Result<T, OptionError> {
-    let found = words.iter().find(|(_, word)| *word == text).map(|(value, _)| *value);
-    found.ok_or_else(|| not_known(text, words.iter().map(|(_, word)| (*word).to_owned())))
+fn words<T>(words: &[(T, &str)]) -> Vec<String> {
+    words.iter().map(|(_, word)| (*word).to_owned()).collect()
 }
 
-fn not_known(given: &str, known: impl Iterator<Item = String>) -> OptionError {
-    OptionError::NotKnown { given: given.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
+fn choose<T: Copy>(known: &[(T, &str)], text: &str) -> Result<T, OptionError> {
+    let found = known.iter().find(|(_, word)| *word == text).map(|(value, _)| *value);
+    found.ok_or_else(|| not_known(text, &words(known)))
+}
+
+fn not_known(given: &str, known: &[String]) -> OptionError {
+    OptionError::NotKnown { given: given.to_owned(), known: known.join(", ") }
 }
 
 /// A suite's IANA name; rustls' own has a 13 in those of TLS 1.3.
 pub(super) fn suite_name(suite: CipherSuite) -> String {
     let name = suite.as_str().unwrap_or_default();
     name.strip_prefix("TLS13_").map_or_else(|| name.to_owned(), |rest| format!("TLS_{rest}"))
+}
+
+fn known_ciphers() -> Vec<String> {
+    CIPHERS.iter().map(|suite| suite_name(suite.suite())).collect()
+}
+
+fn known_groups() -> Vec<String> {
+    GROUPS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 fn cipher_names(settings: &TlsSettings) -> String {
@@ -162,7 +194,7 @@ fn set_ciphers(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError
     let name_of = |suite: &SupportedCipherSuite| suite_name(suite.suite());
     settings.ciphers = some_listed(text, |name| {
         let found = CIPHERS.iter().find(|suite| name_of(suite) == name).copied();
-        found.ok_or_else(|| not_known(name, CIPHERS.iter().map(name_of)))
+        found.ok_or_else(|| not_known(name, &known_ciphers()))
     })?;
     Ok(())
 }
@@ -177,7 +209,7 @@ fn group_names(settings: &TlsSettings) -> String {
 fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError> {
     settings.groups = some_listed(text, |name| {
         let found = GROUPS.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
-        found.ok_or_else(|| not_known(name, GROUPS.iter().map(|(known, _)| (*known).to_owned())))
+        found.ok_or_else(|| not_known(name, &known_groups()))
     })?;
     Ok(())
 }

@@ -87,6 +87,11 @@ impl Assertion {
         self.0.limit_of(figure).map(drop).map_err(|error| AssertionError::Unit(self.to_string(), error))
     }
 
+    /// The figures that its name may stand for.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
+        self.0.figure().figures()
+    }
+
     /// Holds it against a run's figures.
     pub fn check(&self, figures: &Figures<'_>) -> AssertionOutcome {
         let figure = match figures.find(self.0.figure()) {

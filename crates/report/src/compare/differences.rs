@@ -26,8 +26,29 @@ fn is_own(name: &str) -> bool {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Difference(pub(crate) String, pub(crate) String, pub(crate) String);
 
+/// Why no figure of the runs is comparable, the load first.
+pub(super) fn unlike(a: &Run, b: &Run, differs: &[Difference]) -> Vec<String> {
+    let loads: Vec<String> = differs
+        .iter()
+        .filter(|Difference(name, ..)| name.starts_with("load."))
+        .map(|Difference(name, a, b)| format!("{name} {a} and {b}"))
+        .collect();
+    let mut all: Vec<String> =
+        if loads.is_empty() { Vec::new() } else { vec![format!("the load differed: {}", loads.join(", "))] };
+    for (name, run) in [("first", a), ("second", b)] {
+        // Two stretches of one run need no first record: it began with the same settings for both.
+        if run.began().is_none() && a.id() != b.id() {
+            all.push(format!(
+                "the settings of the {name} run are not known, as its first record was not read"
+            ));
+        }
+        all.extend(changed_during(run).map(|setting| format!("{setting} changed during the {name} run")));
+    }
+    all
+}
+
 /// The name of a setting that changed during the run, or that an experiment switched.
-pub(super) fn changed_during(run: &Run) -> Option<String> {
+fn changed_during(run: &Run) -> Option<String> {
     if let Some(experiment) = run.experiments().next() {
         return Some(experiment.state.setting.clone());
     }

@@ -1,53 +1,43 @@
 //! The comparison of two runs, figure by figure.
 
+mod cut;
 mod differences;
+mod row;
 mod text;
 
-use std::fmt;
 use std::time::Duration;
 
-use experiment::{BLOCKS_MIN, ComparableFigure, Estimate, Finding, alpha_of, blocks, compare};
-use serde::{Serialize, Serializer};
+use experiment::{ComparableFigure, RunBlocks, alpha_of, compare};
+use serde::Serialize;
 use telemetry::LoadLatency;
 use telemetry::model::Run;
 
 use crate::report::Report;
-pub(crate) use differences::side_by_side;
-use differences::{Difference, changed_during, differences, obstacle};
+use cut::Cut;
+pub(crate) use differences::{Difference, side_by_side};
+use differences::{differences, obstacle, unlike};
+pub(crate) use row::{ComparisonRow, RowEstimate, RowOutcome};
 pub(crate) use text::{digits, probability};
-
-/// The shortest quarter of a run that outlasts a busy neighbour, in seconds. Whatever varies for longer than a quarter
-/// counts as a difference (docs/compare.md has the rates).
-const QUARTER_S_MIN: f64 = 30.0;
 
 /// How runs are compared.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// The figures to compare; if empty, the usual ones that both runs have.
     pub metrics: Vec<ComparableFigure>,
-    /// Length of a block.
-    pub block: Duration,
-    /// Time at the start of each run that is left out.
-    pub discard: Duration,
+    /// Length of a block; by default, by the length of the runs.
+    pub block: Option<Duration>,
+    /// Time at the start of each run that is left out; by default, by the length of the runs.
+    pub discard: Option<Duration>,
+    /// Compares runs that are not comparable, too.
+    pub force: bool,
 }
 
-/// Why two runs cannot be compared.
+/// Why two runs are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
-    /// The first record of a run is missing, and with it the settings.
-    #[error("not comparable: the first record of {0} run was not read, so that its settings are not known")]
-    SettingsUnknown(&'static str),
-    /// A setting had several values during a run.
-    #[error("not comparable: {setting} changed during {run} run")]
-    SettingChanged {
-        /// The setting.
-        setting: String,
-        /// Which of the two runs.
-        run: &'static str,
-    },
-    /// The settings of the load differ.
-    #[error("not comparable: the load differed: {}", .0.join(", "))]
-    LoadDiffers(Vec<String>),
+    /// They are not alike in what matters for every figure.
+    #[error("not comparable: {}; --force compares them all the same", .0.join("; "))]
+    Unlike(Vec<String>),
     /// No figure has enough samples in both runs.
     #[error("not comparable: the runs have no figure in common that has enough samples")]
     NoCommonFigure,
@@ -59,6 +49,9 @@ pub struct Comparison<'a> {
     schema: u64,
     /// The result in a sentence or two.
     pub(crate) verdict: String,
+    /// Why the runs are not comparable, and were compared only because that was forced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) forced: Vec<String>,
     pub(crate) a: ComparedRun<'a>,
     pub(crate) b: ComparedRun<'a>,
     pub(crate) block_s: f64,
@@ -88,41 +81,6 @@ pub(crate) struct ComparedRun<'a> {
     pub(crate) quality: Vec<String>,
 }
 
-/// The result for one figure.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ComparisonRow {
-    pub(crate) metric: String,
-    unit: &'static str,
-    pub(crate) outcome: RowOutcome,
-    pub(crate) reason: String,
-    pub(crate) estimate: Option<RowEstimate>,
-}
-
-/// The outcome for one figure. It never says which run is better: that takes an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowOutcome {
-    /// The figure differs by more than it varies within the runs.
-    Differs,
-    /// No difference is shown, which does not prove that there is none.
-    NoDifference,
-    /// There are too few blocks or samples.
-    Inconclusive,
-    /// Losses or a generator at its limit distort the figure.
-    NotComparable,
-}
-
-/// Effects are in percent of the first run's figure, of shares in percentage points.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct RowEstimate {
-    pub(crate) a: f64,
-    pub(crate) b: f64,
-    pub(crate) effect_percent: f64,
-    pub(crate) low_percent: f64,
-    pub(crate) high_percent: f64,
-    pub(crate) confidence_percent: f64,
-    pub(crate) p: f64,
-}
-
 /// Compares two runs, at the wish of `command`.
 ///
 /// # Errors
@@ -133,47 +91,31 @@ pub fn comparison<'a>(
     how: &CompareOptions,
     command: &'a str,
 ) -> Result<Comparison<'a>, NotComparable> {
-    for (name, side) in [("the first", a), ("the second", b)] {
-        // Two stretches of one run need no first record: it began with the same settings for both.
-        if side.run.began().is_none() && a.run.id() != b.run.id() {
-            return Err(NotComparable::SettingsUnknown(name));
-        }
-        if let Some(setting) = changed_during(side.run) {
-            return Err(NotComparable::SettingChanged { setting, run: name });
-        }
-    }
     let differs = differences(a.run, b.run);
-    let loads: Vec<String> = differs
-        .iter()
-        .filter(|Difference(name, ..)| name.starts_with("load."))
-        .map(|Difference(name, a, b)| format!("{name} {a} and {b}"))
-        .collect();
-    if !loads.is_empty() {
-        return Err(NotComparable::LoadDiffers(loads));
+    let forced = unlike(a.run, b.run, &differs);
+    if !forced.is_empty() && !how.force {
+        return Err(NotComparable::Unlike(forced));
     }
     let metrics = if how.metrics.is_empty() { usual(a.run, b.run) } else { how.metrics.clone() };
     if metrics.is_empty() {
         return Err(NotComparable::NoCommonFigure);
     }
-    let [of_a, of_b] = [a, b].map(|side| blocks(side.run, &metrics, how.block, how.discard));
-    let alpha = alpha_of(metrics.len());
-    let row = |(at, metric): (usize, &ComparableFigure)| {
-        if let Some(reason) = obstacle(metric, a, b) {
-            return ComparisonRow::new(metric, RowOutcome::NotComparable, reason, None);
-        }
-        let compared = compare(metric, at, &of_a, &of_b, alpha);
-        ComparisonRow::new(metric, compared.finding.into(), compared.reason, compared.estimate)
-    };
+    let cut = Cut::of([a, b], how);
+    let blocks = [a, b].map(|side| cut.blocks(side.run, &metrics));
+    let counts = blocks.each_ref().map(|blocks| blocks.values.len());
+    let judge = (alpha_of(metrics.len()), how.force);
+    let row = |(at, metric): (usize, &ComparableFigure)| row(metric, at, [a, b], &blocks, &cut, judge);
     let rows: Vec<ComparisonRow> = metrics.iter().enumerate().map(row).collect();
     let mut notes = differences::notes(a, b, &differs);
-    notes.extend(too_short([a, b], of_a.len().min(of_b.len()), how));
+    notes.extend(cut.advice(counts[0].min(counts[1])));
     Ok(Comparison {
         schema: 1,
         verdict: text::verdict(&rows),
-        a: ComparedRun::new(a, of_a.len()),
-        b: ComparedRun::new(b, of_b.len()),
-        block_s: how.block.as_secs_f64(),
-        discard_s: how.discard.as_secs_f64(),
+        forced,
+        a: ComparedRun::new(a, counts[0]),
+        b: ComparedRun::new(b, counts[1]),
+        block_s: cut.block.as_secs_f64(),
+        discard_s: cut.discard.as_secs_f64(),
         notes,
         metrics: rows,
         differs,
@@ -181,33 +123,41 @@ pub fn comparison<'a>(
     })
 }
 
-/// What would give enough blocks, or quarters that are long enough.
-fn too_short(reports: [&Report<'_>; 2], fewest: usize, how: &CompareOptions) -> Option<String> {
-    let (needed, block_s) = (BLOCKS_MIN as f64, how.block.as_secs_f64());
-    if fewest >= BLOCKS_MIN {
-        let quarter_s = fewest as f64 / needed * block_s;
-        let long_s = how.discard.as_secs_f64() + needed * QUARTER_S_MIN;
-        return (quarter_s < QUARTER_S_MIN).then(|| {
-            format!(
-                "a quarter of a run is {quarter_s:.1} s long, and what a neighbour does for longer counts as a \
-                 difference; runs of {long_s:.0} s or more tell better"
-            )
-        });
-    }
-    let lasted_s = reports.map(|report| report.summary.duration_s).into_iter().fold(f64::INFINITY, f64::min);
-    let usable_s = lasted_s - how.discard.as_secs_f64();
-    let long_s = how.discard.as_secs_f64() + needed * block_s;
-    if lasted_s >= long_s {
-        return Some("blocks of which an interval is missing do not count; longer runs have more".to_owned());
-    }
-    let longer = format!("runs of {long_s:.0} s would have enough blocks");
-    // A block is some intervals at least, which are of a second if nobody asked for others.
-    Some(match (usable_s / needed).floor() {
-        seconds @ 2.0.. if seconds < block_s => {
-            format!("{longer}, and so would these with --block {seconds:.0}s")
+/// Compares the figure at index `at` of the blocks.
+fn row(
+    metric: &ComparableFigure,
+    at: usize,
+    runs: [&Report<'_>; 2],
+    blocks: &[RunBlocks; 2],
+    cut: &Cut,
+    (alpha, force): (f64, bool),
+) -> ComparisonRow {
+    let [a, b] = blocks.each_ref().map(|blocks| &*blocks.values);
+    let compared = compare(metric, at, a, b, alpha);
+    let obstacle = obstacle(metric, runs[0], runs[1]);
+    let too_short = compared.estimate.and_then(|_| cut.too_short(a.len().min(b.len())));
+    let (outcome, reason, estimate) = match (obstacle, too_short) {
+        (Some(reason), _) if !force => (RowOutcome::NotComparable, reason, None),
+        (obstacle, too_short) => {
+            let outcome =
+                if too_short.is_some() { RowOutcome::Inconclusive } else { compared.finding.into() };
+            let reasons = obstacle.into_iter().chain([too_short.unwrap_or(compared.reason)]);
+            let reasons: Vec<String> = reasons.filter(|reason| !reason.is_empty()).collect();
+            (outcome, reasons.join("; "), compared.estimate)
         }
-        _ => longer,
-    })
+    };
+    let over = |blocks: &[Vec<_>]| metric.over(blocks.iter().filter_map(|values| values.get(at)));
+    let over_time = |(run, blocks): (&Report<'_>, &RunBlocks)| {
+        let figures = blocks.values.iter().map(|values| metric.over(values.get(at).into_iter()));
+        blocks.ends_us.iter().map(|end_us| run.seconds_at(*end_us)).zip(figures).collect()
+    };
+    ComparisonRow {
+        a: over(a),
+        b: over(b),
+        estimate: estimate.map(Into::into),
+        over_time: [over_time((runs[0], &blocks[0])), over_time((runs[1], &blocks[1]))],
+        ..ComparisonRow::new(metric, outcome, reason)
+    }
 }
 
 /// Whether both had an open loop, whose responses are timed from when they should have been sent.
@@ -251,54 +201,5 @@ impl<'a> ComparedRun<'a> {
             report,
             blocks,
         }
-    }
-}
-
-impl ComparisonRow {
-    fn new(
-        metric: &ComparableFigure,
-        outcome: RowOutcome,
-        reason: String,
-        estimate: Option<Estimate>,
-    ) -> Self {
-        let figures = |estimate: Estimate| RowEstimate {
-            a: estimate.a,
-            b: estimate.b,
-            effect_percent: estimate.effect,
-            low_percent: estimate.low,
-            high_percent: estimate.high,
-            confidence_percent: (1.0 - estimate.alpha) * 100.0,
-            p: estimate.p,
-        };
-        let unit = metric.unit().symbol();
-        let metric = metric.name().to_owned();
-        Self { metric, unit, outcome, reason, estimate: estimate.map(figures) }
-    }
-}
-
-impl fmt::Display for RowOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Differs => f.pad("differs"),
-            Self::NoDifference => f.pad("no difference shown"),
-            Self::Inconclusive => f.pad("inconclusive"),
-            Self::NotComparable => f.pad("not comparable"),
-        }
-    }
-}
-
-impl From<Finding> for RowOutcome {
-    fn from(finding: Finding) -> Self {
-        match finding {
-            Finding::Differs => Self::Differs,
-            Finding::NoDifference => Self::NoDifference,
-            Finding::Inconclusive => Self::Inconclusive,
-        }
-    }
-}
-
-impl Serialize for RowOutcome {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }

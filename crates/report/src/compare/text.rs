@@ -79,22 +79,28 @@ impl ComparisonRow {
         if !self.reason.is_empty() {
             let _ = write!(outcome, ": {}", self.reason);
         }
+        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), digits);
+        let (a, b) = (value(self.a), value(self.b));
         let Some(figures) = &self.estimate else {
-            return [self.name(), "-".to_owned(), "-".to_owned(), "-".to_owned(), outcome];
+            return [self.name(), a, b, "-".to_owned(), outcome];
         };
-        let RowEstimate { a, b, effect_percent, low_percent, high_percent, confidence_percent, p } = figures;
+        let RowEstimate { effect_percent, low_percent, high_percent, confidence_percent, p, .. } = figures;
         let difference = format!(
             "{effect_percent:+.2} ({low_percent:+.2} to {high_percent:+.2} at {confidence_percent:.1} %), p {}",
             probability(*p)
         );
-        [self.name(), digits(*a), digits(*b), difference, outcome]
+        [self.name(), a, b, difference, outcome]
     }
 }
 
 impl Comparison<'_> {
     /// A table for people.
     pub fn text(&self) -> String {
-        let mut out = format!("{}\n\n", self.verdict);
+        let mut out = String::new();
+        for line in self.forced_lines() {
+            let _ = writeln!(out, "{line}");
+        }
+        let _ = writeln!(out, "{}\n", self.verdict);
         for line in self.heads() {
             let _ = writeln!(out, "{line}");
         }
@@ -116,6 +122,11 @@ impl Comparison<'_> {
             let _ = writeln!(out, "{name}: {line}");
         }
         out
+    }
+
+    /// Why the runs are not comparable, if they were compared all the same.
+    pub(crate) fn forced_lines(&self) -> impl Iterator<Item = String> {
+        self.forced.iter().map(|reason| format!("Not comparable, and compared because of --force: {reason}."))
     }
 
     /// A line for each run: source, id, account, length and blocks.
@@ -154,7 +165,11 @@ impl Comparison<'_> {
 
     /// The same in Markdown.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# tlsdash: two runs compared\n\n{}\n\n", markdown::escaped(&self.verdict));
+        let mut out = "# tlsdash: two runs compared\n\n".to_owned();
+        for line in self.forced_lines() {
+            let _ = writeln!(out, "{}\n", markdown::escaped(&line));
+        }
+        let _ = writeln!(out, "{}\n", markdown::escaped(&self.verdict));
         for line in self.heads() {
             let _ = writeln!(out, "- {}", markdown::escaped(&line));
         }

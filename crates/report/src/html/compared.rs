@@ -8,9 +8,11 @@ use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
 use super::plot::{AxisScale, AxisTick, short};
 use super::tables::latency_table;
-use super::{effects, made_by, page, section, time};
+use super::{effects, made_by, multiples, page, scrolled, section, time};
 use crate::columns::{PlotColumn, columns};
-use crate::compare::{Comparison, ComparisonRow, RowOutcome, are_open, digits, probability, side_by_side};
+use crate::compare::{
+    Comparison, ComparisonRow, Difference, RowOutcome, are_open, digits, probability, side_by_side,
+};
 use crate::latency::ClassLatency;
 use crate::report::Report;
 
@@ -22,9 +24,10 @@ impl Comparison<'_> {
     pub fn html(&self) -> String {
         let body = html! {
             (self.lead())
+            (section("What differs in the settings", &self.differences()))
             (section("Figures", &self.figures()))
+            (section("Each figure over time", &multiples::markup(&self.metrics, &self.names())))
             (section("What to bear in mind", &html! { ul { @for note in &self.notes { li { (note) } } } }))
-            (section("Settings that differ", &self.differences()))
             (section("Percentile curves", &self.curves()))
             (section("In time", &self.in_time()))
             (section("Latencies", &self.latencies()))
@@ -43,10 +46,26 @@ impl Comparison<'_> {
         [self.a.report, self.b.report]
     }
 
+    /// The names of the lines of A and B: by the settings that differ if these are few, else by their sources.
+    fn names(&self) -> [String; 2] {
+        let values =
+            |of: &dyn Fn(&Difference) -> String| self.differs.iter().map(of).collect::<Vec<_>>().join(", ");
+        match &*self.differs {
+            [] | [_, _, _, ..] => {
+                [format!("A, {}", self.a.report.source), format!("B, {}", self.b.report.source)]
+            }
+            [_] | [_, _] => [
+                format!("A, {}", values(&|differs| format!("{} {}", differs.0, differs.1))),
+                format!("B, {}", values(&|differs| format!("{} {}", differs.0, differs.2))),
+            ],
+        }
+    }
+
     /// The result in a sentence or two.
     fn lead(&self) -> Markup {
         let has_refused = self.metrics.iter().any(|row| row.outcome == RowOutcome::NotComparable);
         html! {
+            @for line in self.forced_lines() { p.warn { (line) } }
             p.lead { (self.verdict) }
             ul { @for side in self.sides() { li { (side) } } }
             @if has_refused { p.warn { "Some figures are not comparable: what the plots show of them tells of something else than of what was compared." } }
@@ -57,10 +76,10 @@ impl Comparison<'_> {
         let confidence = self.metrics.iter().find_map(|row| Some(row.estimate?.confidence_percent));
         html! {
             (effects::markup(&self.metrics))
-            table {
-                thead { tr { th { "figure" } th { "B against A" } th.n { "A" } th.n { "B" } th.n { "difference" } th.n { "interval" } th.n { "p" } } }
+            (scrolled("Figures", &html! {
+                thead { tr { th { "figure" } th.n { "A" } th.n { "B" } th.n { "difference" } th.n { "interval" } th.n { "p" } th { "B against A" } } }
                 tbody { @for row in &self.metrics { tr { (figure_cells(row)) } } }
-            }
+            }))
             p.dim {
                 "Of blocks of " (short(self.block_s)) " s, but for the first " (short(self.discard_s)) " s of each run. "
                 "Interval and p: Student's t over the figures of the four quarters of each run"
@@ -75,10 +94,10 @@ impl Comparison<'_> {
             @if self.differs.is_empty() {
                 p { "No setting differs." }
             } @else {
-                table {
+                (scrolled("Settings that differ", &html! {
                     thead { tr { th { "setting" } th { "A" } th { "B" } } }
                     tbody { @for differs in &self.differs { tr { td { (differs.0) } td { (differs.1) } td { (differs.2) } } } }
-                }
+                }))
             }
         }
     }
@@ -94,7 +113,8 @@ impl Comparison<'_> {
         let shown = pairs.filter(|[a, _]| CURVES.contains(&a.class));
         html! {
             @for [a, b] in shown {
-                (curves::markup(format!("{}, by percentile", curve_name(a.class)), &[("A".to_owned(), a), ("B".to_owned(), b)]))
+                @let [name_a, name_b] = self.names();
+                (curves::markup(format!("{}, by percentile", curve_name(a.class)), &[(name_a, a), (name_b, b)]))
             }
         }
     }
@@ -118,10 +138,10 @@ impl Comparison<'_> {
 
     /// Median and 99th percentile of both runs in one plot each, then both heat maps.
     fn latency_plots<C: Metric>(&self, title: &str, [a, b]: &Both<C>) -> Markup {
-        let counted = self.counted();
+        let (counted, names) = (self.counted(), self.names());
         let plot = |what: &str, q: f64| {
             let of = |column: &PlotColumn<C>| column.quantile_ms(q);
-            let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
+            let lines: [time::Line<'_, C>; 2] = [(&names[0], a, &of), (&names[1], b, &of)];
             time::markup(format!("{title}, {what}"), ("ms", AxisScale::Log), &lines, &counted)
         };
         html! {
@@ -136,7 +156,8 @@ impl Comparison<'_> {
 
     fn rate<C: Metric>(&self, title: &str, [a, b]: &Both<C>, counter: C) -> Markup {
         let of = |column: &PlotColumn<C>| column.rate(column.counters[counter]);
-        let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
+        let names = self.names();
+        let lines: [time::Line<'_, C>; 2] = [(&names[0], a, &of), (&names[1], b, &of)];
         time::markup(title.to_owned(), ("1/s", AxisScale::Linear), &lines, &self.counted())
     }
 
@@ -158,10 +179,10 @@ impl Comparison<'_> {
         }
         html! {
             @if !names.is_empty() {
-                table {
-                    thead { tr { th { "by" } th { "" } th.n { "A" } th.n { "B" } } }
+                (scrolled("Handshakes", &html! {
+                    thead { tr { th { "by" } th { "which" } th.n { "A" } th.n { "B" } } }
                     tbody { @for by in names { tr { td { (by.0) } td { (by.1) } td.n { (count(&a, by)) } td.n { (count(&b, by)) } } } }
-                }
+                }))
             }
         }
     }
@@ -176,10 +197,10 @@ impl Comparison<'_> {
         let names = used[0].keys().chain(used[1].keys().filter(|name| !used[0].contains_key(*name)));
         html! {
             @if used.iter().any(|used| !used.is_empty()) {
-                table {
+                (scrolled("CPU", &html! {
                     thead { tr { th { "threads of" } th.n { "A, % of one core" } th.n { "B, % of one core" } } }
                     tbody { @for name in names { tr { td { (name) } td.n { (share(0, name)) } td.n { (share(1, name)) } } } }
-                }
+                }))
             }
         }
     }
@@ -191,15 +212,15 @@ impl Comparison<'_> {
         };
         let settings = side_by_side(&settings(a), &settings(b));
         html! {
-            table {
-                thead { tr { th { "" } th { "A" } th { "B" } th { "" } } }
+            (scrolled("Environment", &html! {
+                thead { tr { th { "what" } th { "A" } th { "B" } th { "differs" } } }
                 tbody { @for (name, a, b) in side_by_side(&a.environment(), &b.environment()) { (difference_row(name, &a, &b)) } }
-            }
+            }))
             @if !settings.is_empty() {
-                table {
-                    thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "" } } }
+                (scrolled("Settings", &html! {
+                    thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "differs" } } }
                     tbody { @for (name, a, b) in settings { (difference_row(&name, &a, &b)) } }
-                }
+                }))
             }
         }
     }
@@ -210,18 +231,19 @@ impl Comparison<'_> {
 }
 
 fn figure_cells(row: &ComparisonRow) -> Markup {
-    let outcome = row.outcome.to_string().to_uppercase();
-    let Some(figures) = &row.estimate else {
-        return html! { td { (row.name()) } td colspan="6" { strong { (outcome) } ": " (row.reason) } };
-    };
+    let value = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), digits);
     html! {
         td { (row.name()) }
-        td.words { strong { (outcome) } @if !row.reason.is_empty() { ": " (row.reason) } }
-        td.n { (digits(figures.a)) }
-        td.n { (digits(figures.b)) }
-        td.n { (format!("{:+.2} {}", figures.effect_percent, row.unit_of_effect())) }
-        td.n { (format!("{:+.2} to {:+.2}", figures.low_percent, figures.high_percent)) }
-        td.n { (probability(figures.p)) }
+        td.n { (value(row.a)) }
+        td.n { (value(row.b)) }
+        @if let Some(figures) = &row.estimate {
+            td.n { (format!("{:+.2} {}", figures.effect_percent, row.unit_of_effect())) }
+            td.n { (format!("{:+.2} to {:+.2}", figures.low_percent, figures.high_percent)) }
+            td.n { (probability(figures.p)) }
+        } @else {
+            td.n { "–" } td.n { "–" } td.n { "–" }
+        }
+        td.words { strong { (row.outcome.to_string().to_uppercase()) } @if !row.reason.is_empty() { ": " (row.reason) } }
     }
 }
 

@@ -35,17 +35,24 @@ pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Ma
     let series =
         curves.iter().map(|(name, latency)| Series { name: name.clone(), points: points(latency, nines) });
     let ticks =
-        [(0.0, "0"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"), (4.0, "99.99 %"), (5.0, "99.999 %")];
+        [(0.0, "0 %"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"), (4.0, "99.99 %"), (5.0, "99.999 %")];
     let plot = Plot {
         title,
-        x_name: "share of samples (nines in the table)",
+        x_name: "share of samples that took at most so long; each step to the right divides the rest by ten",
         x_ticks: ticks.map(|(at, label)| (at, label.to_owned())).to_vec(),
+        x_text: share,
         y_name: "ms",
         scale: AxisScale::Log,
         series: series.collect(),
         marks: Vec::new(),
     };
     plot.markup()
+}
+
+/// A number of nines as a share of samples.
+fn share(nines: f64) -> String {
+    let decimals = nines.floor().max(1.0) as usize;
+    format!("{:.decimals$} %", (1.0 - 10_f64.powf(-nines)) * 100.0)
 }
 
 /// A curve from the smallest latency to this many nines.

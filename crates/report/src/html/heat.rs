@@ -1,19 +1,30 @@
 //! Latency over time as a heat map: the darker a band, the larger its share of the column's samples.
 
+use std::fmt::Write as _;
+
 use maud::{Markup, html};
 use telemetry::{Metric, SparseHistogram};
 
-use super::plot::{WIDTH, number, short};
+use super::plot::{WIDTH, number, short, time_ticks};
+use super::{figures, wide};
 use crate::columns::PlotColumn;
+use crate::numbers::{DASH, grouped};
 
 const LEFT: f64 = 60.0;
+const TOP: f64 = 22.0;
 const BAND_HEIGHT: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
 /// Bands per doubling of the latency.
 const BANDS_A_DOUBLING: f64 = 2.0;
-/// Shades, by the share of a column's samples.
-const SHADES: [(f64, &str); 6] =
-    [(0.2, "1"), (0.05, ".8"), (0.01, ".6"), (0.002, ".45"), (0.000_2, ".3"), (0.0, ".18")];
+/// Shades, by the share of a column's samples, with their meaning.
+const SHADES: [(f64, &str, &str); 6] = [
+    (0.2, "1", "above 20 %"),
+    (0.05, ".8", "above 5 %"),
+    (0.01, ".6", "above 1 %"),
+    (0.002, ".45", "above 0.2 %"),
+    (0.000_2, ".3", "above 0.02 %"),
+    (0.0, ".18", "less"),
+];
 
 /// The axes of a heat map; maps to be compared share them.
 #[derive(Clone, Copy, Debug)]
@@ -43,59 +54,94 @@ impl Extent {
         LEFT + (seconds - self.start_s) / whole_s * (WIDTH - LEFT)
     }
 
+    /// The upper edge of a band.
     fn y(&self, band: i32) -> f64 {
-        f64::from(self.highest - band) * BAND_HEIGHT
+        TOP + f64::from(self.highest - band) * BAND_HEIGHT
+    }
+
+    /// Round latencies of the axis, in milliseconds, with their places.
+    fn ticks(&self) -> Vec<(f64, f64)> {
+        let decades = -4..=5;
+        let all = decades.flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(power)));
+        let place = |ms: f64| {
+            let bands = (ms * 1e6).log2() * BANDS_A_DOUBLING;
+            (ms, TOP + (f64::from(self.highest) + 1.0 - bands) * BAND_HEIGHT)
+        };
+        let (top, bottom) = (TOP, self.y(self.lowest - 1));
+        all.map(place).filter(|(_, y)| (top..=bottom).contains(y)).collect()
     }
 }
 
 /// The map of the columns' latencies.
 pub(super) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
-    let Extent { lowest, highest, start_s, end_s } = *extent;
-    let bottom = extent.y(lowest - 1);
+    let bottom = extent.y(extent.lowest - 1);
+    let label = format!("{title}, heat map");
+    let drawing = html! {
+        svg.heat viewBox=(format!("0 0 {WIDTH} {}", bottom + BOTTOM)) role="img" aria-label=(label) {
+            @for (shade, path) in paths(columns, extent) { path fill-opacity=(shade) d=(path) {} }
+            @for (ms, y) in extent.ticks() {
+                line.grid x1=(LEFT - 4.0) x2=(LEFT) y1=(number(y)) y2=(number(y)) {}
+                text x=(LEFT - 6.0) y=(number(y + 4.0)) text-anchor="end" { (short(ms)) }
+            }
+            @for (at, label) in time_ticks(extent.start_s, extent.end_s) {
+                line.grid x1=(number(extent.x(at))) x2=(number(extent.x(at))) y1=(bottom) y2=(bottom + 4.0) {}
+                text x=(number(extent.x(at).min(WIDTH - 24.0))) y=(bottom + 16.0) text-anchor="middle" { (label) }
+            }
+            text.name x=(LEFT) y=(bottom + 30.0) { "seconds since the beginning" }
+            text.name x="2" y="12" { "ms, log" }
+        }
+    };
     html! {
         figure {
             figcaption { (title) }
-            svg.heat viewBox=(format!("0 0 {WIDTH} {}", bottom + BOTTOM)) role="img" aria-label=(title) {
-                @for band in (lowest..=highest).filter(|band| band % 2 == 0) {
-                    text x=(LEFT - 6.0) y=(number(extent.y(band) + 10.0)) text-anchor="end" {
-                        (short(2_f64.powf(f64::from(band) / BANDS_A_DOUBLING) / 1e6))
-                    }
+            (wide(&label, &drawing))
+            ul.legend {
+                li { "Share of a column's samples:" }
+                @for (_, shade, meaning) in SHADES {
+                    li { svg.key.heat viewBox="0 0 30 8" aria-hidden="true" { path fill-opacity=(shade) d="M0 0H30V8H0Z" {} } (meaning) }
                 }
-                @for column in columns.iter().filter(|column| !column.is_gap) {
-                    @let (left, right) = (extent.x(column.start_s), extent.x(column.end_s));
-                    @for (band, share) in shares(&column.latency) {
-                        rect x=(number(left)) y=(number(extent.y(band))) width=(number(right - left + 0.1)) height=(BAND_HEIGHT) fill-opacity=(shade(share)) {}
-                    }
-                }
-                text x=(LEFT) y=(bottom + 14.0) { (short(start_s)) " s" }
-                text x=(WIDTH - 4.0) y=(bottom + 14.0) text-anchor="end" { (short(end_s)) " s" }
-                text.name x=(LEFT) y=(bottom + 28.0) { "bands of half a doubling, from below, ms; shades: above 20 %, 5 %, 1 %, 0.2 %, 0.02 % of a column's samples, and less" }
             }
-            (table(columns))
+            (table(title, columns))
         }
     }
 }
 
-/// The figures of each column.
-fn table<C: Metric>(columns: &[PlotColumn<C>]) -> Markup {
-    html! {
-        details {
-            summary { "The figures" }
-            table {
-                thead { tr { th.n { "seconds" } th.n { "n" } @for percentile in ["p10", "p50", "p90", "p99", "max"] { th.n { (percentile) ", ms" } } } }
-                tbody {
-                    @for column in columns {
-                        tr {
-                            td.n { (short(column.end_s)) }
-                            td.n { (column.latency.count()) }
-                            @for q in [0.1, 0.5, 0.9, 0.99] { td.n { (column.quantile_ms(q).map_or_else(|| "–".to_owned(), short)) } }
-                            td.n { (column.max_ms().map_or_else(|| "–".to_owned(), short)) }
-                        }
-                    }
-                }
+/// A path of rectangles for each shade.
+fn paths<C: Metric>(columns: &[PlotColumn<C>], extent: &Extent) -> Vec<(&'static str, String)> {
+    let mut paths: Vec<(&'static str, String)> =
+        SHADES.iter().map(|(_, shade, _)| (*shade, String::new())).collect();
+    for column in columns.iter().filter(|column| !column.is_gap) {
+        let (left, right) = (extent.x(column.start_s), extent.x(column.end_s));
+        for (band, share) in shares(&column.latency) {
+            let shade = SHADES.iter().position(|(above, ..)| share > *above);
+            if let Some((_, path)) = shade.and_then(|at| paths.get_mut(at)) {
+                let (x, y, width) = (number(left), extent.y(band), number(right - left + 0.1));
+                let _ = write!(path, "M{x} {y}h{width}v{BAND_HEIGHT}h-{width}z");
             }
         }
     }
+    paths.retain(|(_, path)| !path.is_empty());
+    paths
+}
+
+/// The figures of each column.
+fn table<C: Metric>(title: &str, columns: &[PlotColumn<C>]) -> Markup {
+    let cell = |value: Option<f64>| value.map_or_else(|| DASH.to_owned(), short);
+    let table = html! {
+        thead { tr { th { "seconds" } th { "n" } @for percentile in ["p10", "p50", "p90", "p99", "max"] { th { (percentile) ", ms" } } } }
+        tbody {
+            @for column in columns {
+                tr {
+                    td { (short(column.end_s)) }
+                    td { (grouped(column.latency.count())) }
+                    @for q in [0.1, 0.5, 0.9, 0.99] { td { (cell(column.quantile_ms(q))) } }
+                    td { (cell(column.max_ms())) }
+                }
+            }
+        }
+    };
+    let caption = format!("The figures of {title}, heat map");
+    figures(&caption, &table)
 }
 
 fn band(ns: u64) -> i32 {
@@ -112,8 +158,4 @@ fn shares(latency: &SparseHistogram) -> Vec<(i32, f64)> {
         }
     }
     counts.into_iter().map(|(band, count)| (band, count as f64 / latency.count().max(1) as f64)).collect()
-}
-
-fn shade(share: f64) -> &'static str {
-    SHADES.iter().find(|(above, _)| share > *above).map_or("0", |(_, shade)| shade)
 }

@@ -1,9 +1,12 @@
-//! Pages that work without a network, print, and need no script.
+//! Pages that work without a network, print, and need no script: the one they have only sorts.
 
 mod compared;
 mod curves;
 mod effects;
+mod first;
 mod heat;
+mod multiples;
+mod over_time;
 mod plot;
 mod run;
 mod tables;
@@ -12,6 +15,9 @@ mod time;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("page.js");
+/// What a browser may do for a page: nothing but apply its style and run its script.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// A page without external resources.
 fn page(title: &str, body: &Markup) -> String {
@@ -20,11 +26,12 @@ fn page(title: &str, body: &Markup) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body { h1 { (title) } (body) }
+            body { main { h1 { (title) } (body) } script { (PreEscaped(SCRIPT)) } }
         }
     };
     page.into_string()
@@ -32,6 +39,21 @@ fn page(title: &str, body: &Markup) -> String {
 
 fn section(title: &str, content: &Markup) -> Markup {
     html! { @if !content.0.is_empty() { section { h2 { (title) } (content) } } }
+}
+
+/// What scrolls where it is wider than the page.
+fn wide(label: &str, content: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="group" aria-label=(label) { (content) } }
+}
+
+/// A table. Its caption is shown unless a heading stands above.
+fn scrolled(caption: &str, content: &Markup) -> Markup {
+    wide(caption, &html! { table { caption { (caption) } (content) } })
+}
+
+/// The folded table behind a plot.
+fn figures(caption: &str, content: &Markup) -> Markup {
+    html! { details { summary { "The figures" } div.figures { (scrolled(caption, content)) } } }
 }
 
 fn made_by(command: &str) -> Markup {

@@ -4,14 +4,20 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
+use super::{figures, wide};
+use crate::numbers::DASH;
+pub(super) use crate::numbers::short;
+
 pub(super) const WIDTH: f64 = 860.0;
-const HEIGHT: f64 = 250.0;
+const HEIGHT: f64 = 262.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 22.0;
 const BOTTOM: f64 = 34.0;
 /// A label centred further right than this would cross the edge.
 const LAST_LABEL: f64 = WIDTH - 24.0;
+/// Labels of marks need so much room; those without it are left out, their lines are not.
+const MARK_ROOM: f64 = 26.0;
 
 /// The scale of the y axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,8 @@ pub(super) struct Plot {
     pub(super) title: String,
     pub(super) x_name: &'static str,
     pub(super) x_ticks: Vec<AxisTick>,
+    /// How the table writes an x.
+    pub(super) x_text: fn(f64) -> String,
     pub(super) y_name: &'static str,
     pub(super) scale: AxisScale,
     pub(super) series: Vec<Series>,
@@ -47,18 +55,19 @@ pub(super) struct Plot {
 
 impl Plot {
     pub(super) fn markup(&self) -> Markup {
-        let Some(frame) = self.frame() else {
-            return html! { p { (self.title) ": no figures." } };
+        let Some(frame) = self.frame() else { return html! {} };
+        let drawing = html! {
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(self.title) {
+                (self.axes(&frame))
+                @for (at, series) in self.series.iter().enumerate() {
+                    path class=(format!("line s{at}")) d=(frame.path(series)) {}
+                }
+            }
         };
         html! {
             figure {
                 figcaption { (self.title) }
-                svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(self.title) {
-                    (self.axes(&frame))
-                    @for (at, series) in self.series.iter().enumerate() {
-                        path class=(format!("line s{at}")) d=(frame.path(series)) {}
-                    }
-                }
+                (wide(&self.title, &drawing))
                 ul.legend {
                     @for (at, series) in self.series.iter().enumerate() {
                         li { svg.key viewBox="0 0 30 8" aria-hidden="true" { path class=(format!("line s{at}")) d="M1 4H29" {} } (series.name) }
@@ -83,15 +92,30 @@ impl Plot {
                     text x=(number(x.min(LAST_LABEL))) y=(bottom + 14.0) text-anchor="middle" { (label) }
                 }
             }
-            @for (value, label) in &self.marks {
-                @if let Some(x) = frame.x(*value) {
-                    line.mark x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
-                    text.mark x=(number(x + 2.0)) y=(TOP + 9.0) { (label) }
-                }
+            @for (x, label) in self.shown_marks(frame) {
+                line.mark x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
+                @if let Some(label) = label { text.mark x=(number(x)) y=(TOP - 4.0) text-anchor="middle" { (label) } }
             }
             text.name x=(LEFT) y=(HEIGHT - 4.0) { (self.x_name) }
-            text.name x="2" y=(TOP + 4.0) { (self.y_name) }
+            text.name x="2" y="12" { (self.y_name) @if self.scale == AxisScale::Log { ", log" } }
         }
+    }
+
+    /// The places of the marks, with the labels that do not cover the one before.
+    fn shown_marks(&self, frame: &Frame) -> Vec<(f64, Option<&str>)> {
+        let mut marks: Vec<(f64, &str)> =
+            self.marks.iter().filter_map(|(value, label)| Some((frame.x(*value)?, &**label))).collect();
+        marks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        // The name of the y axis stands to the left.
+        let mut free_from = LEFT + MARK_ROOM;
+        let shown = marks.into_iter().map(|(x, label)| {
+            let is_free = (free_from..=WIDTH - RIGHT).contains(&x);
+            if is_free {
+                free_from = x + MARK_ROOM;
+            }
+            (x, is_free.then_some(label))
+        });
+        shown.collect()
     }
 
     /// The figures as a table; lines with other x positions get an x column of their own.
@@ -102,26 +126,23 @@ impl Plot {
         };
         let groups: Vec<&[Series]> = self.series.chunk_by(has_places_of_last).collect();
         let rows = self.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), short);
-        html! {
-            details {
-                summary { "The figures" }
-                table {
-                    thead { tr { @for group in &groups {
-                        th.n { (self.x_name) }
-                        @for series in *group { th.n { (series.name) ", " (self.y_name) } }
-                    } } }
-                    tbody {
-                        @for row in 0..rows {
-                            tr { @for group in &groups {
-                                td.n { (cell(group.first().and_then(|series| series.points.get(row)).map(|(x, _)| *x))) }
-                                @for series in *group { td.n { (cell(series.points.get(row).and_then(|(_, y)| *y))) } }
-                            } }
-                        }
-                    }
+        let cell = |value: Option<f64>| value.map_or_else(|| DASH.to_owned(), short);
+        let table = html! {
+            thead { tr { @for group in &groups {
+                th { (self.x_name) }
+                @for series in *group { th { (series.name) ", " (self.y_name) } }
+            } } }
+            tbody {
+                @for row in 0..rows {
+                    tr { @for group in &groups {
+                        td { (group.first().and_then(|series| series.points.get(row)).map_or_else(|| DASH.to_owned(), |(x, _)| (self.x_text)(*x))) }
+                        @for series in *group { td { (cell(series.points.get(row).and_then(|(_, y)| *y))) } }
+                    } }
                 }
             }
-        }
+        };
+        let caption = format!("The figures of {}", self.title);
+        figures(&caption, &table)
     }
 
     /// The part of the plane to draw; `None` without points.
@@ -199,6 +220,32 @@ impl Frame {
     }
 }
 
+/// The steps of an axis of time, in seconds.
+const TIME_STEPS: [f64; 16] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0,
+    43_200.0, 86_400.0,
+];
+/// From so many seconds on an axis of time is labelled in minutes and seconds.
+const MINUTES_FROM_S: f64 = 120.0;
+
+/// Ticks of an axis of time, in steps that a clock has.
+pub(super) fn time_ticks(from_s: f64, to_s: f64) -> Vec<AxisTick> {
+    let raw = (to_s - from_s) / 9.0;
+    let Some(step) = TIME_STEPS.into_iter().find(|step| *step >= raw).filter(|_| raw >= 0.1) else {
+        return round_steps(from_s, to_s, 8.0).into_iter().map(|at| (at, short(at))).collect();
+    };
+    let first = (from_s / step).ceil() as u64;
+    let at = (first..).map(|n| n as f64 * step).take_while(|at| *at <= to_s).take(50);
+    at.map(|at| (at, if to_s < MINUTES_FROM_S { format!("{at} s") } else { clock(at) })).collect()
+}
+
+/// Seconds as `m:ss` or `h:mm:ss`.
+fn clock(seconds: f64) -> String {
+    let whole = seconds as u64;
+    let (h, m, s) = (whole / 3_600, whole / 60 % 60, whole % 60);
+    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+}
+
 /// Round values from `low` to `high`, about so many.
 pub(super) fn round_steps(low: f64, high: f64, about: f64) -> Vec<f64> {
     let raw = (high - low) / about;
@@ -216,19 +263,6 @@ pub(super) fn number(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// A number with some four digits.
-pub(super) fn short(value: f64) -> String {
-    let digits = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        0.0 => 0,
-        _ => 4,
-    };
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +272,7 @@ mod tests {
             title: "<b>".to_owned(),
             x_name: "s",
             x_ticks: Vec::new(),
+            x_text: short,
             y_name: "ms",
             scale,
             series: vec![Series { name: "p50".to_owned(), points }],
@@ -276,9 +311,28 @@ mod tests {
     }
 
     #[test]
+    fn time_is_labelled_in_steps_of_a_clock() {
+        let labels = |to: f64| time_ticks(0.0, to).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
+        assert_eq!(labels(20.0), ["0 s", "5 s", "10 s", "15 s", "20 s"]);
+        assert_eq!(labels(3_600.0)[..3], ["0:00", "10:00", "20:00"]);
+        assert_eq!(labels(36_000.0)[..2], ["0:00", "2:00:00"]);
+        assert!(time_ticks(5.0, 5.0).is_empty());
+    }
+
+    #[test]
+    fn labels_of_marks_do_not_cover_each_other() {
+        let mut plot = plot((0..=100).map(|x| (f64::from(x), Some(1.0))).collect(), AxisScale::Linear);
+        plot.marks = (0..=100).map(|x| (f64::from(x), x.to_string())).collect();
+        let frame = plot.frame().unwrap();
+        let marks = plot.shown_marks(&frame);
+        let labelled: Vec<f64> = marks.iter().filter(|(_, label)| label.is_some()).map(|(x, _)| *x).collect();
+        assert_eq!(marks.len(), 101);
+        assert!(labelled.windows(2).all(|pair| pair[1] - pair[0] >= MARK_ROOM), "{labelled:?}");
+    }
+
+    #[test]
     fn steps_are_round() {
         assert_eq!(round_steps(0.0, 10.0, 5.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert_eq!(round_steps(0.0, 0.0, 5.0), Vec::<f64>::new());
-        assert_eq!([0.0, 0.1234, 1.5, 12.34, 123_456.0].map(short), ["0", "0.1234", "1.5", "12.3", "123456"]);
     }
 }

@@ -2,151 +2,70 @@
 
 use maud::{Markup, html};
 use telemetry::Percentile;
-use telemetry::model::{ComparedSummary, Level};
 
-use super::plot::short;
-use crate::latency::ClassLatency;
+use super::scrolled;
+use crate::latency::{ClassLatency, PERCENTILES, by_weight};
+use crate::numbers::{grouped, ms, short};
 use crate::report::Report;
+use crate::table::{Column, Table};
 
 /// Events that are listed and marked in plots; a run may have a thousand.
 pub(super) const EVENTS_LISTED: usize = 60;
-/// Clients that are listed.
-const CLIENTS_SHOWN: usize = 50;
-const EVENTS_SHOWN: usize = 30;
+/// Rows of a long table that are not folded.
+pub(super) const LINES_SHOWN: usize = 20;
+/// Clients that are listed; JSON has them all.
+const CLIENTS_LISTED: usize = 200;
 
 /// Explains brackets and intervals.
-const INTERVALS: &str = "In brackets: fewer than ten samples lie above. Below a percentile: its 95 % confidence interval (of order \
-    statistics). Of intervals made in this way, 95 in 100 hold the percentile that more and more samples of the same kind would \
-    come to, if samples did not depend on each other. Those of one stall do, so the truth is wider; and between runs a percentile \
-    differs more.";
+const INTERVALS: &str = "In brackets: fewer than ten samples lie above, so the figure is a guess. Below a percentile: its 95 % \
+    confidence interval, from order statistics. It assumes independent samples. Samples of one stall are not, so the truth is \
+    wider; and between runs a percentile differs more.";
 
 impl Report<'_> {
+    /// The classes that matter; the others are folded.
     pub(super) fn latency_table(&self) -> Markup {
-        let latencies = self.latencies();
-        if latencies.is_empty() {
-            return html! {};
-        }
-        latency_table(latencies.iter().map(|latency| (latency.name(), latency)))
-    }
-
-    pub(super) fn handshake_table(&self) -> Markup {
-        let handshakes = self.handshakes();
+        let (first, rest) = by_weight(self.latencies());
+        let named = |latencies: &[ClassLatency<'_>]| {
+            let rows = latencies.iter().map(|latency| (latency.name(), latency));
+            rows.map(|(name, latency)| latency_row(&name, latency)).collect::<Vec<_>>()
+        };
         html! {
-            @if !handshakes.is_empty() {
-                table {
-                    thead { tr { th { "by" } th { "" } th.n { "count" } } }
-                    tbody { @for (kind, name, count) in handshakes { tr { td { (kind) } td { (name) } td.n { (count) } } } }
+            @if !first.is_empty() {
+                (latency_rows("Latencies in milliseconds", &named(&first)))
+                @if !rest.is_empty() {
+                    details { summary { (rest.len()) " more classes" } (latency_rows("Latencies of the other classes in milliseconds", &named(&rest))) }
                 }
+                p.dim { (INTERVALS) }
             }
         }
     }
 
     pub(super) fn load_tables(&self) -> Markup {
-        let Some(load) = &self.summary.load else { return html! {} };
-        let requests = &load.requests;
-        let counts = [
-            ("scheduled", requests.scheduled),
-            ("sent", requests.sent),
-            ("ok", requests.ok),
-            ("failed", requests.failed),
-            ("never sent", requests.never_sent),
-            ("of these, throttled", requests.throttled),
-            ("unfinished", requests.unfinished),
-            ("taken on late", requests.late),
-            ("of the warm-up", requests.warmup),
-            ("retried", requests.retried),
-        ];
-        html! {
-            table {
-                thead { tr { th { "requests" } th.n { "count" } } }
-                tbody { @for (name, count) in counts { tr { td { (name) } td.n { (count) } } } }
-            }
-            @if !load.events.is_empty() {
-                table {
-                    thead { tr { th { "statuses, failures, what TLS agreed on" } th.n { "count" } th { "first example" } } }
-                    tbody {
-                        @for event in load.events.iter().take(EVENTS_SHOWN) {
-                            tr { td { (event.event.to_string()) } td.n { (event.count) } td { (event.example) } }
-                        }
-                    }
-                }
-            }
-        }
+        html! { (whole(&self.request_table())) (whole(&self.status_table())) }
     }
 
+    /// The clients, in two tables that are sorted as one.
     pub(super) fn client_table(&self) -> Markup {
-        let clients = self.clients();
-        if clients.is_empty() {
-            return html! {};
-        }
-        let more = clients.len().saturating_sub(CLIENTS_SHOWN);
+        let mut table = self.client_rows();
+        let more = table.rows.len().saturating_sub(CLIENTS_LISTED);
+        table.rows.truncate(CLIENTS_LISTED);
         html! {
-            table {
-                thead { tr { th { "client" } th.n { "connections" } th.n { "full" } th.n { "resumed" } th.n { "bytes in" } th.n { "bytes out" } } }
-                tbody {
-                    @for client in clients.iter().take(CLIENTS_SHOWN) {
-                        tr { td { (client.client) } td.n { (client.connections) } td.n { (client.handshakes_full) } td.n { (client.handshakes_resumed) } td.n { (client.bytes_in) } td.n { (client.bytes_out) } }
-                    }
-                }
-            }
-            @if more > 0 { p.dim { "and " (more) " more" } }
-        }
-    }
-
-    pub(super) fn cpu_table(&self) -> Markup {
-        let used: Vec<_> = self.summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0).collect();
-        let whole_s = self.run.recorded_us() as f64 / 1e6;
-        html! {
-            @if !used.is_empty() && whole_s > 0.0 {
-                table {
-                    thead { tr { th { "threads of" } th.n { "CPU seconds" } th.n { "of one core" } } }
-                    tbody { @for (name, seconds) in used { tr { td { (name) } td.n { (short(*seconds)) } td.n { (short(seconds / whole_s * 100.0)) " %" } } } }
-                }
+            @if !table.rows.is_empty() {
+                div.sortable { (folded(&table, LINES_SHOWN)) }
+                @if more > 0 { p.dim { "The " (grouped(more as u64)) " clients with the fewest bytes are in the JSON only." } }
             }
         }
     }
 
     pub(super) fn event_table(&self) -> Markup {
-        let events = self.events();
-        let more = events.len().saturating_sub(EVENTS_LISTED);
-        html! {
-            @if !events.is_empty() {
-                table {
-                    thead { tr { th.n { "mark or event" } th.n { "after, s" } th { "what" } } }
-                    tbody {
-                        @for event in events.iter().take(EVENTS_LISTED) {
-                            tr { td.n { (event.label) } td.n { (short(event.after_s)) } td.warn[event.line.level == Level::Warning] { (event.line.text) } }
-                        }
-                    }
-                }
-                @if more > 0 { p.dim { "and " (more) " more" } }
-            }
-        }
-    }
-
-    pub(super) fn experiment_tables(&self) -> Markup {
-        html! {
-            @for experiment in &self.summary.experiments {
-                p { (experiment.setting) ": " (experiment.a) " (A) against " (experiment.b) " (B), in pairs of blocks of " (short(experiment.block_s)) " s, seed " (experiment.seed) }
-                table {
-                    thead { tr { th { "figure" } th { "verdict" } th.n { "A" } th.n { "B" } th.n { "difference, %" } th.n { "interval" } th.n { "p" } th.n { "pairs" } th.n { "could be shown, %" } } }
-                    tbody { @for compared in &experiment.metrics { (compared_rows(compared)) } }
-                }
-            }
-        }
+        let mut table = self.event_rows();
+        let more = table.rows.len().saturating_sub(EVENTS_LISTED);
+        table.rows.truncate(EVENTS_LISTED);
+        html! { (folded(&table, LINES_SHOWN)) @if more > 0 { p.dim { "and " (grouped(more as u64)) " more" } } }
     }
 
     pub(super) fn environment_tables(&self) -> Markup {
-        html! {
-            table { tbody { @for (name, value) in self.environment() { tr { td { (name) } td { (value) } } } } }
-            @let settings = self.settings();
-            @if !settings.is_empty() {
-                table {
-                    thead { tr { th { "setting, at the end" } th { "value" } th.keep { "a change acts" } } }
-                    tbody { @for (name, value, applies) in settings { tr { td { (name) } td { (value) } td.keep { (applies) } } } }
-                }
-            }
-        }
+        html! { (whole(&self.environment_rows())) (whole(&self.setting_rows())) }
     }
 
     pub(super) fn quality_list(&self) -> Markup {
@@ -154,22 +73,30 @@ impl Report<'_> {
     }
 
     pub(super) fn definitions(&self) -> Markup {
+        let rows = self
+            .latencies()
+            .into_iter()
+            .map(|latency| vec![latency.name(), latency.class.meaning().to_owned()]);
+        let table = Table::new("Words", [Column::Words("latency"), Column::Words("from when to when")], rows);
         html! {
-            table { tbody { @for latency in self.latencies() { tr { td { (latency.name()) } td { (latency.class.meaning()) } } } } }
-            p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream." }
+            (whole(&table))
+            p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream. Apdex: the share of requests answered within the threshold T, and half of those answered within 4 T; failed and unanswered requests count 0." }
         }
     }
 }
 
 /// A row for each latency, with its name.
 pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a ClassLatency<'a>)>) -> Markup {
-    html! {
-        table {
-            thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for percentile in Percentile::TABLE { th.n { (percentile.label) } } th.n { "max" } } }
-            tbody { @for (name, latency) in rows { (latency_row(&name, latency)) } }
-        }
-        p.dim { (INTERVALS) }
-    }
+    let rows: Vec<Markup> = rows.map(|(name, latency)| latency_row(&name, latency)).collect();
+    html! { (latency_rows("Latencies in milliseconds", &rows)) p.dim { (INTERVALS) } }
+}
+
+fn latency_rows(caption: &str, rows: &[Markup]) -> Markup {
+    let table = html! {
+        thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for percentile in PERCENTILES { th.n { (percentile.label) } } th.n { "max" } } }
+        tbody { @for row in rows { (row) } }
+    };
+    html! { div.latencies { (scrolled(caption, &table)) } }
 }
 
 fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
@@ -177,41 +104,56 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
     html! {
         tr {
             td { (name) }
-            td.n { (histogram.count()) }
-            td.n { (histogram.mean_ns().map(|ns| short(ns / 1e6)).unwrap_or_default()) }
-            @for Percentile { q, .. } in Percentile::TABLE {
+            td.n { (grouped(histogram.count())) }
+            td.n { (histogram.mean_ns().map(|ns| ms(ns / 1e6)).unwrap_or_default()) }
+            @for Percentile { q, .. } in PERCENTILES {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {
                         @if quantile.is_thin {
-                            "(" (short(quantile.ms)) ")"
+                            "(" (ms(quantile.ms)) span.hang { ")" }
                         } @else {
-                            (short(quantile.ms))
+                            (ms(quantile.ms))
                             @if let Some((low, high)) = quantile.interval_ms { br; span.dim { (short(low)) "–" (short(high)) } }
                         }
                     }
                 }
             }
-            td.n { (short(histogram.max_ns() as f64 / 1e6)) }
+            td.n { (ms(histogram.max_ns() as f64 / 1e6)) }
         }
     }
 }
 
-fn compared_rows(compared: &ComparedSummary) -> Markup {
-    let stages = [("A against A", &compared.calibration), ("B against A", &compared.verdict)];
+/// A table with all its rows; nothing without any.
+pub(super) fn whole(table: &Table) -> Markup {
+    folded(table, usize::MAX)
+}
+
+/// A table with its first rows; the rest is folded. Nothing without rows.
+pub(super) fn folded(table: &Table, shown: usize) -> Markup {
+    let (first, rest) = table.rows.split_at(shown.min(table.rows.len()));
     html! {
-        @for (stage, verdict) in stages {
-            @if let Some(verdict) = verdict {
-                tr {
-                    td { (compared.metric) ", " (stage) }
-                    td { strong { (verdict.outcome.to_uppercase()) } @if !verdict.reason.is_empty() { ": " (verdict.reason) } }
-                    @if let Some(estimate) = &verdict.estimate {
-                        td.n { (short(estimate.a)) } td.n { (short(estimate.b)) }
-                        td.n { (format!("{:+.2}", estimate.effect_percent)) }
-                        td.n { (format!("{:+.2} to {:+.2} at {:.1} %", estimate.low_percent, estimate.high_percent, estimate.confidence_percent)) }
-                        td.n { (format!("{:.4}", estimate.p)) } td.n { (estimate.pairs) } td.n { (short(estimate.resolution_percent)) }
-                    }
-                }
+        @if !first.is_empty() { (rows(table.caption, &table.columns, first)) }
+        @if !rest.is_empty() {
+            details {
+                summary { (grouped(rest.len() as u64)) " more" }
+                (rows(&format!("{}, continued", table.caption), &table.columns, rest))
             }
         }
     }
+}
+
+fn rows(caption: &str, columns: &[Column], rows: &[Vec<String>]) -> Markup {
+    let class = |column: &Column| match column {
+        Column::Words(_) => None,
+        Column::Number(_) => Some("n"),
+    };
+    let table = html! {
+        thead { tr { @for column in columns { th class=[class(column)] { (column.heading()) } } } }
+        tbody {
+            @for row in rows {
+                tr { @for (cell, column) in row.iter().zip(columns) { td class=[class(column)] { (cell) } } }
+            }
+        }
+    };
+    scrolled(caption, &table)
 }

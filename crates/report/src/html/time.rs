@@ -3,11 +3,11 @@
 use maud::Markup;
 use telemetry::Metric;
 
-use super::plot::{AxisScale, AxisTick, Plot, Series, round_steps, short};
+use super::plot::{AxisScale, AxisTick, Plot, Series, short, time_ticks};
 use crate::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
-pub(super) type Line<'a, C> = (&'static str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
+pub(super) type Line<'a, C> = (&'a str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
 
 /// Lines over the time since each run began, with marks.
 pub(super) fn markup<C: Metric>(
@@ -26,7 +26,8 @@ pub(super) fn markup<C: Metric>(
     let plot = Plot {
         title,
         x_name: "seconds since the beginning",
-        x_ticks: round_steps(first, last, 8.0).into_iter().map(|at| (at, short(at))).collect(),
+        x_ticks: time_ticks(first, last),
+        x_text: short,
         y_name,
         scale,
         series: series.collect(),

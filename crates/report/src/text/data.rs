@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use telemetry::model::{Interval, MetricSeries, Summary};
+use telemetry::model::{Interval, Marker, MetricSeries, Summary, TimelineEvent};
 use telemetry::{LatencyClass, Metric, Percentile, Setting, SparseHistogram};
 
+use crate::assert::{AssertionOutcome, AssertionResult};
+use crate::headline::{Apdex, Tile};
 use crate::report::Report;
 
 /// Version of the shape; later versions only add to it.
@@ -19,6 +21,14 @@ struct Document<'a> {
     environment: Map<String, Value>,
     settings: Vec<&'a Setting>,
     happened: Vec<Value>,
+    headline: Vec<Tile>,
+    apdex: Option<Apdex>,
+    conditions: Vec<Value>,
+    changes: Vec<Value>,
+    handshakes: Vec<Value>,
+    errors: Vec<Value>,
+    warnings: Vec<String>,
+    quality: Vec<String>,
     summary: &'a Summary,
     proxy_intervals: Vec<Value>,
     load_intervals: Vec<Value>,
@@ -31,8 +41,8 @@ impl Report<'_> {
     /// None for any run that a journal can hold.
     pub fn json(&self) -> serde_json::Result<String> {
         let happened = self.events().into_iter().map(|event| {
-            let mut value = json!({"after_s": event.after_s, "text": event.line.text});
-            if let Some(number) = event.mark {
+            let mut value = json!({"after_s": event.after_s, "label": event.label, "text": event.line.text});
+            if let Some(number) = event.mark() {
                 value["mark"] = number.into();
             }
             value
@@ -47,11 +57,45 @@ impl Report<'_> {
                 .collect(),
             settings: self.shown_settings().collect(),
             happened: happened.collect(),
+            headline: self.headline(),
+            apdex: self.apdex(),
+            conditions: self.condition_values(),
+            changes: self.change_values(),
+            handshakes: self.handshakes().into_iter().map(|(by, name, count)| json!({"by": by, "name": name, "count": count})).collect(),
+            errors: self.errors().into_iter().map(|error| json!({"of": error.of, "cause": error.cause, "count": error.count, "example": error.example})).collect(),
+            warnings: self.warnings(),
+            quality: self.quality(),
             summary: &self.summary,
             proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
             load_intervals: self.run.load().map(|track| self.intervals(track)).unwrap_or_default(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    fn condition_values(&self) -> Vec<Value> {
+        let value = |result: &AssertionResult| {
+            let (holds, reason) = match &result.verdict {
+                AssertionOutcome::Holds => (true, None),
+                AssertionOutcome::Breached(reason) => (false, Some(reason)),
+            };
+            json!({"condition": result.assertion.to_string(), "holds": holds, "reason": reason})
+        };
+        self.conditions.iter().map(value).collect()
+    }
+
+    /// The changes of settings; none in an anonymous report, whose log is left out too.
+    fn change_values(&self) -> Vec<Value> {
+        let markers = self.run.markers().filter(|_| !self.is_anonymous());
+        let value = |marker: &Marker| match &marker.event {
+            TimelineEvent::Change { before, after } => Some(json!({
+                "after_s": self.seconds_at(marker.mono_us),
+                "setting": after.name,
+                "before": before,
+                "after": after.value,
+            })),
+            TimelineEvent::Mark { .. } | TimelineEvent::Alert { .. } => None,
+        };
+        markers.filter_map(value).collect()
     }
 
     fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(&self, track: &MetricSeries<C, L>) -> Vec<Value> {

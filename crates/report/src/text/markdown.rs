@@ -4,106 +4,77 @@ use std::fmt::Write as _;
 
 use telemetry::Percentile;
 
+use crate::latency::PERCENTILES;
+use crate::numbers::{grouped, ms};
 use crate::report::Report;
 
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 20;
+/// Events that are listed.
+const EVENTS_SHOWN: usize = 100;
 
 impl Report<'_> {
-    /// The tables.
+    /// The tables of the page.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# {}\n", escaped(&self.title()));
-        let environment = self.environment().into_iter().map(|(name, value)| vec![name.to_owned(), value]);
-        table(&mut out, "Environment", &["", ""], environment);
-        let heads: Vec<&str> = ["ms", "n", "mean"]
-            .into_iter()
-            .chain(Percentile::TABLE.map(|percentile| percentile.label))
-            .chain(["max"])
-            .collect();
-        table(
-            &mut out,
-            "Latencies",
-            &heads,
-            self.latencies().iter().map(|latency| {
-                let histogram = latency.histogram;
-                let mut row = vec![latency.name(), histogram.count().to_string()];
-                row.push(histogram.mean_ns().map(|ns| ms(ns / 1e6)).unwrap_or_default());
-                row.extend(Percentile::TABLE.map(|Percentile { q, .. }| match latency.quantile(q) {
-                    None => String::new(),
-                    Some(quantile) if quantile.is_thin => format!("({})", ms(quantile.ms)),
-                    Some(quantile) => ms(quantile.ms),
-                }));
-                row.push(ms(histogram.max_ns() as f64 / 1e6));
-                row
-            }),
-        );
-        table(
-            &mut out,
-            "Handshakes",
-            &["by", "", "count"],
-            self.handshakes()
-                .into_iter()
-                .map(|(kind, name, count)| vec![kind.to_owned(), name, count.to_string()]),
-        );
-        self.alerts(&mut out);
-        self.experiments(&mut out);
-        let heads = ["client", "connections", "full", "resumed", "bytes in", "bytes out"];
-        table(
-            &mut out,
-            "Clients",
-            &heads,
-            self.clients().iter().take(CLIENTS_SHOWN).map(|client| {
-                let counts = [
-                    client.connections,
-                    client.handshakes_full,
-                    client.handshakes_resumed,
-                    client.bytes_in,
-                    client.bytes_out,
-                ];
-                std::iter::once(client.client.clone()).chain(counts.map(|count| count.to_string())).collect()
-            }),
-        );
-        let _ = writeln!(out, "\n## Quality of the data\n");
-        for line in self.quality() {
-            let _ = writeln!(out, "- {}", escaped(&line));
+        let mut out = format!("# {}\n\n{}\n", escaped(&self.title()), escaped(&self.when()));
+        if let Some(text) = self.unfinished() {
+            let _ = writeln!(out, "\n**{}**", escaped(&text));
         }
-        let _ = writeln!(
-            out,
-            "\nIn brackets: fewer than ten samples lie above. Made by {}",
-            escaped(&self.command)
-        );
+        let tiles = self.headline().into_iter().map(|tile| vec![tile.title, tile.value, tile.sentence]);
+        table(&mut out, "In short", &["figure", "value", "in words"], tiles);
+        self.conditions_table().markdown(&mut out, usize::MAX);
+        self.changes_table().markdown(&mut out, EVENTS_SHOWN);
+        list(&mut out, "Warnings", &self.warnings());
+        self.latencies_markdown(&mut out);
+        self.alert_rows().markdown(&mut out, EVENTS_SHOWN);
+        self.experiment_rows().markdown(&mut out, usize::MAX);
+        self.error_table().markdown(&mut out, usize::MAX);
+        self.request_table().markdown(&mut out, usize::MAX);
+        self.status_table().markdown(&mut out, usize::MAX);
+        self.handshake_rows().markdown(&mut out, usize::MAX);
+        self.client_rows().markdown(&mut out, CLIENTS_SHOWN);
+        self.cpu_rows().markdown(&mut out, usize::MAX);
+        self.event_rows().markdown(&mut out, EVENTS_SHOWN);
+        self.environment_rows().markdown(&mut out, usize::MAX);
+        self.setting_rows().markdown(&mut out, usize::MAX);
+        list(&mut out, "Quality of the data", &self.quality());
+        let made_by = escaped(&self.command);
+        let _ = writeln!(out, "\nIn brackets: fewer than ten samples lie above. Made by {made_by}");
         out
     }
 
-    fn experiments(&self, out: &mut String) {
-        let rows = self.summary.experiments.iter().flat_map(|experiment| {
-            experiment.metrics.iter().flat_map(move |compared| {
-                let stages = [("A against A", &compared.calibration), ("B against A", &compared.verdict)];
-                stages.into_iter().filter_map(move |(stage, verdict)| {
-                    let verdict = verdict.as_ref()?;
-                    let estimate = verdict.estimate.as_ref().map(|estimate| {
-                        format!(
-                            "{:+.2} ({:+.2} to {:+.2})",
-                            estimate.effect_percent, estimate.low_percent, estimate.high_percent
-                        )
-                    });
-                    let p = verdict.estimate.as_ref().map(|estimate| format!("{:.4}", estimate.p));
-                    Some(vec![
-                        format!("{} {} against {}", experiment.setting, experiment.a, experiment.b),
-                        format!("{}, {stage}", compared.metric),
-                        format!("{} {}", verdict.outcome, verdict.reason).trim_end().to_owned(),
-                        estimate.unwrap_or_default(),
-                        p.unwrap_or_default(),
-                    ])
-                })
-            })
+    fn latencies_markdown(&self, out: &mut String) {
+        let heads: Vec<&str> = ["ms", "n", "mean"]
+            .into_iter()
+            .chain(PERCENTILES.map(|percentile| percentile.label))
+            .chain(["max"])
+            .collect();
+        let latencies = self.latencies();
+        let rows = latencies.iter().map(|latency| {
+            let histogram = latency.histogram;
+            let mut row = vec![latency.name(), grouped(histogram.count())];
+            row.push(histogram.mean_ns().map(|ns| ms(ns / 1e6)).unwrap_or_default());
+            row.extend(PERCENTILES.map(|Percentile { q, .. }| match latency.quantile(q) {
+                None => String::new(),
+                Some(quantile) if quantile.is_thin => format!("({})", ms(quantile.ms)),
+                Some(quantile) => ms(quantile.ms),
+            }));
+            row.push(ms(histogram.max_ns() as f64 / 1e6));
+            row
         });
-        table(out, "Experiments", &["setting", "figure", "verdict", "difference, %", "p"], rows);
+        table(out, "Latencies", &heads, rows);
     }
 }
 
-fn ms(value: f64) -> String {
-    format!("{value:.3}")
+/// Adds a list; nothing without lines.
+fn list(out: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n## {title}\n");
+    for line in lines {
+        let _ = writeln!(out, "- {}", escaped(line));
+    }
 }
 
 /// Adds a table; nothing without rows.

@@ -20,8 +20,14 @@ pub struct MomentRange {
 pub enum Moment {
     /// `CLOCK_REALTIME`, in microseconds.
     At(u64),
-    /// A time of day, UTC, in microseconds.
-    TimeOfDay(u64),
+    /// A time of day, UTC, in microseconds. Written without `Z` it is that of the reader's zone; see
+    /// [`Moment::in_zone`].
+    TimeOfDay {
+        /// Microseconds since midnight.
+        us: u64,
+        /// Whether it was written with `Z`.
+        is_utc: bool,
+    },
     /// After the run's beginning.
     After(Duration),
     /// Before its end; for `--since`, before now.
@@ -32,7 +38,9 @@ pub enum Moment {
 
 /// The text is not a moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time: expected one such as 13:05, 2026-01-31T13:05:00Z (both UTC), -10m, 5m or mark:2")]
+#[error(
+    "{0:?} is no time: expected one such as 13:05:20, +01:20 or +5m (into the run), -30s (before its end), mark:2, 2026-01-31T13:05:00Z"
+)]
 pub struct ParseMomentError(String);
 
 impl FromStr for Moment {
@@ -41,17 +49,32 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, ParseMomentError> {
         let moment = if let Some(number) = text.strip_prefix("mark:") {
             number.parse().ok().map(Self::Mark)
+        } else if let Some(length) = text.strip_prefix('+') {
+            let time = elapsed(length).or_else(|| humantime::parse_duration(length).ok());
+            time.map(Self::After)
         } else if let Some(length) = text.strip_prefix('-') {
             humantime::parse_duration(length).ok().map(Self::Before)
         } else if let Ok(time) = humantime::parse_rfc3339_weak(text) {
             time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| Self::At(since.as_micros() as u64))
         } else if text.contains(':') {
-            time_of_day(text).map(Self::TimeOfDay)
+            let clock = text.strip_suffix(['Z', 'z']);
+            time_of_day(clock.unwrap_or(text)).map(|us| Self::TimeOfDay { us, is_utc: clock.is_some() })
         } else {
             humantime::parse_duration(text).ok().map(Self::After)
         };
         moment.ok_or_else(|| ParseMomentError(text.to_owned()))
     }
+}
+
+/// `01:20` or `1:01:20`, as elapsed times are shown.
+fn elapsed(text: &str) -> Option<Duration> {
+    let parts: Option<Vec<u64>> = text.split(':').map(|digits| digits.parse().ok()).collect();
+    let seconds = match parts?[..] {
+        [m, s @ 0..=59] => m.checked_mul(60)?.checked_add(s)?,
+        [h, m @ 0..=59, s @ 0..=59] => h.checked_mul(3_600)?.checked_add(m * 60 + s)?,
+        _ => return None,
+    };
+    Some(Duration::from_secs(seconds))
 }
 
 /// `13:05` or `13:05:30`, in microseconds since midnight.
@@ -67,6 +90,19 @@ fn micros(length: &Duration) -> u64 {
 }
 
 impl Moment {
+    /// Reads a time of day without `Z` as that of a zone so many seconds ahead of UTC.
+    #[must_use]
+    pub fn in_zone(self, ahead_s: i32) -> Self {
+        match self {
+            Self::TimeOfDay { us, is_utc: false } => {
+                let ahead_us = i64::from(ahead_s) * 1_000_000;
+                let us = (us as i64 - ahead_us).rem_euclid(DAY_US as i64) as u64;
+                Self::TimeOfDay { us, is_utc: true }
+            }
+            moment => moment,
+        }
+    }
+
     /// The moment in a run, as `CLOCK_MONOTONIC` in microseconds. That clock measures the time after the run's beginning
     /// and before its end, since the wall clock may be adjusted meanwhile.
     ///
@@ -76,7 +112,7 @@ impl Moment {
         Ok(match self {
             Self::After(length) => run.began_us().saturating_add(micros(length)),
             Self::Before(length) => run.last_us().saturating_sub(micros(length)),
-            Self::At(_) | Self::TimeOfDay(_) | Self::Mark(_) => run.mono_at(self.realtime_us(run)?),
+            Self::At(_) | Self::TimeOfDay { .. } | Self::Mark(_) => run.mono_at(self.realtime_us(run)?),
         })
     }
 
@@ -89,7 +125,7 @@ impl Moment {
         Ok(match self {
             Self::At(us) => *us,
             // The first one that is not before the run.
-            Self::TimeOfDay(us) => {
+            Self::TimeOfDay { us, .. } => {
                 let today = began_us / DAY_US * DAY_US + us;
                 if today < began_us && today + DAY_US <= ended_us { today + DAY_US } else { today }
             }
@@ -98,9 +134,8 @@ impl Moment {
             Self::Mark(number) => {
                 let is_it = |event: &TimelineEvent| matches!(event, TimelineEvent::Mark { number: found, .. } if found == number);
                 let marker = run.markers().find(|marker| is_it(&marker.event));
-                marker
-                    .map(|marker| marker.realtime_us)
-                    .ok_or_else(|| format!("run {} has no mark {number}", run.id().short()))?
+                let none = || format!("run {} has no mark {number}{}", run.id().short(), known_marks(run));
+                marker.map(|marker| marker.realtime_us).ok_or_else(none)?
             }
         })
     }
@@ -112,7 +147,7 @@ impl Moment {
     pub fn by_clock(&self, now_us: u64) -> Result<u64, String> {
         match self {
             Self::At(us) => Ok(*us),
-            Self::TimeOfDay(us) => {
+            Self::TimeOfDay { us, .. } => {
                 let today = now_us / DAY_US * DAY_US + us;
                 Ok(if today > now_us { today.saturating_sub(DAY_US) } else { today })
             }
@@ -121,6 +156,20 @@ impl Moment {
                 Err("expected a time by the clock, such as -1h, 13:05 or 2026-01-31T13:05:00Z; of a run it is SOURCE@FROM..TO".to_owned())
             }
         }
+    }
+}
+
+/// The marks of a run, in words.
+fn known_marks(run: &Run) -> String {
+    let numbers = run.markers().filter_map(|marker| match marker.event {
+        TimelineEvent::Mark { number, .. } => Some(number),
+        TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => None,
+    });
+    let numbers: Vec<u64> = numbers.collect();
+    match numbers[..] {
+        [] => ": it has none".to_owned(),
+        [one] => format!(": it has mark {one}"),
+        [first, .., last] => format!(": it has marks {first} to {last}"),
     }
 }
 
@@ -195,6 +244,8 @@ mod tests {
         assert_eq!(minutes("12:40..13:05:30"), Ok((10.0, 35.5)));
         assert_eq!(minutes("-10m..-5m"), Ok((50.0, 55.0)));
         assert_eq!(minutes("5m..10m"), Ok((5.0, 10.0)));
+        assert_eq!(minutes("+05:00..+1:00:00"), Ok((5.0, 60.0)));
+        assert_eq!(minutes("+5m..12:40Z"), Ok((5.0, 10.0)));
         assert_eq!(minutes("mark:2..1h"), Ok((10.0, 60.0)));
         assert_eq!(minutes("2023-11-14T12:45:00Z..").map(|(from, _)| from), Ok(15.0));
         assert!(minutes("..-10m").is_ok_and(|(_, until)| (until - 50.0).abs() < 1e-9));
@@ -211,9 +262,32 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_day_without_z_is_that_of_the_zone() {
+        let model = model(0);
+        let run = model.current().unwrap();
+        let minute = |text: &str, ahead_s| {
+            let moment = text.parse::<Moment>().unwrap().in_zone(ahead_s);
+            (moment.mono_us(run).unwrap() - run.began_us()) / 60_000_000
+        };
+        assert_eq!((minute("14:40", 7_200), minute("12:40Z", 7_200), minute("07:40", -18_000)), (10, 10, 10));
+        assert_eq!((minute("+10m", 7_200), minute("mark:2", 7_200)), (10, 10));
+    }
+
+    #[test]
     fn what_is_no_window_is_refused() {
-        for text in ["", "13:05", "25:00..", "13:05..13:99", "1:2:3:4..", "soon..later", "mark:..", "--5m.."]
-        {
+        for text in [
+            "",
+            "13:05",
+            "25:00..",
+            "13:05..13:99",
+            "1:2:3:4..",
+            "soon..later",
+            "mark:..",
+            "--5m..",
+            "+1:60..",
+            "+1:2:3:4..",
+            "+x..",
+        ] {
             assert!(minutes(text).is_err_and(|error| error.contains("no time")), "{text}");
         }
         assert!(minutes("mark:7..").is_err_and(|error| error.contains("has no mark 7")));

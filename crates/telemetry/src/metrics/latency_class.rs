@@ -99,20 +99,26 @@ fn of_proxy(class: ProxyLatency) -> ClassInfo {
             ClassInfo { alias: "resumed", ..timed("handshake_resumed", "resumed handshake", HELLO, DONE) }
         }
         ProxyLatency::ComputeFull => {
-            timed("compute_full", "compute full", CALL, "its return; summed over a full handshake")
+            timed("compute_full", "full handshake CPU", CALL, "its return; summed over a full handshake")
         }
-        ProxyLatency::ComputeResumed => {
-            timed("compute_resumed", "compute resumed", CALL, "its return; summed over a resumed handshake")
-        }
+        ProxyLatency::ComputeResumed => timed(
+            "compute_resumed",
+            "resumed handshake CPU",
+            CALL,
+            "its return; summed over a resumed handshake",
+        ),
         ProxyLatency::Connect => {
             timed("connect", "connect", "connecting to the upstream begun", "connected to the upstream")
         }
-        ProxyLatency::Exchange => timed(
-            "exchange",
-            "exchange",
-            "last byte from the client before the upstream answered",
-            "first byte of the upstream's answer",
-        ),
+        ProxyLatency::Exchange => ClassInfo {
+            note: "upstream TTFB",
+            ..timed(
+                "exchange",
+                "exchange",
+                "last byte from the client before the upstream answered",
+                "first byte of the upstream's answer",
+            )
+        },
         ProxyLatency::Lifetime => timed("lifetime", "lifetime", "connection accepted", "connection closed"),
     }
 }

@@ -183,7 +183,7 @@ pub struct LoadSummary {
 }
 
 /// What counts as an answer.
-const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
+pub const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
 
 /// The summary of a run's load.
 pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {

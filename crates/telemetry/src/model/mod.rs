@@ -35,8 +35,8 @@ pub use crate::record::Level;
 pub use alert_summary::AlertSummary;
 pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 pub use load_summary::{
-    BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
-    TRUST,
+    ANSWERED, BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions,
+    Spans, TRUST,
 };
 pub use merged::Part;
 pub use run::alerts::AlertEpisode;

@@ -12,6 +12,7 @@ use crate::model::alert_summary::AlertSummary;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
+use crate::model::run::client::Client;
 use crate::model::series::MetricSeries;
 
 /// Version of the summary's shape; later versions only add to it.
@@ -147,6 +148,12 @@ pub struct ClientSummary {
     pub handshakes_full: u64,
     /// Resumed handshakes.
     pub handshakes_resumed: u64,
+    /// Times an upstream began to answer it.
+    pub exchanges: u64,
+    /// Failed handshakes, connections without an upstream, broken connections and timeouts.
+    pub errors: u64,
+    /// 99th percentile of its exchanges, to an eighth, in microseconds; `null` without samples.
+    pub exchange_p99_us: Option<f64>,
 }
 
 /// What became of the records.
@@ -297,18 +304,21 @@ impl Run {
     }
 
     fn client_summaries(&self) -> Vec<ClientSummary> {
-        let mut clients: Vec<_> = self.clients().iter().map(|client| (client.id, client.totals())).collect();
+        let mut clients: Vec<_> = self.clients().iter().map(|client| (client, client.totals())).collect();
         let bytes = |totals: &crate::Counters<ClientCounter>| {
             totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut])
         };
-        clients.sort_by(|(a_id, a), (b_id, b)| bytes(b).cmp(&bytes(a)).then(a_id.cmp(b_id)));
-        let row = |(id, totals): (crate::ClientId, crate::Counters<ClientCounter>)| ClientSummary {
-            client: id.to_string(),
+        clients.sort_by(|(a, of_a), (b, of_b)| bytes(of_b).cmp(&bytes(of_a)).then(a.id.cmp(&b.id)));
+        let row = |(client, totals): (&Client, crate::Counters<ClientCounter>)| ClientSummary {
+            client: client.id.to_string(),
             connections: totals[ClientCounter::Connections],
             bytes_in: totals[ClientCounter::BytesIn],
             bytes_out: totals[ClientCounter::BytesOut],
             handshakes_full: totals[ClientCounter::HandshakesFull],
             handshakes_resumed: totals[ClientCounter::HandshakesResumed],
+            exchanges: totals[ClientCounter::Exchanges],
+            errors: totals[ClientCounter::Errors],
+            exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
         };
         clients.into_iter().map(row).collect()
     }

@@ -14,6 +14,7 @@ mod latencies;
 pub(crate) mod message;
 pub(crate) mod origin;
 pub(crate) mod setting;
+pub(crate) mod setting_info;
 pub(crate) mod wire;
 pub(crate) mod words;
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tui::{AlertNotify, Colours, Glyphs, Keymap, Scheme};
+use tui::{AlertNotify, Colours, Glyphs, Keymap, Scheme, Zone};
 
 use super::value::{Expected, Parsed};
 use super::{Flags, ProxyOptions, usage, without_flags};
@@ -27,6 +27,9 @@ pub(crate) struct AppearanceOptions {
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
+    /// Show times in UTC, not in the zone of TZ or of this machine
+    #[arg(long)]
+    pub(crate) utc: bool,
     /// Tell by the terminal that an alert fires: off, bell, or desktop for a notification (OSC 9 or 777)
     #[arg(long, value_name = "HOW", default_value = "off")]
     alert_notify: Parsed<Notify>,
@@ -86,6 +89,7 @@ pub(crate) struct Appearance {
     scheme: Scheme,
     keymap: Keymap,
     mouse: bool,
+    zone: Zone,
     alert_notify: AlertNotify,
 }
 
@@ -105,6 +109,7 @@ impl Appearance {
             scheme,
             keymap: Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?,
             mouse: !options.no_mouse,
+            zone: if options.utc { Zone::default() } else { Zone::local() },
             alert_notify: options.alert_notify.0,
         })
     }
@@ -127,6 +132,7 @@ impl Appearance {
         }
         options.keymap = self.keymap.clone();
         options.mouse = self.mouse;
+        options.zone = self.zone.clone();
         options.alert_notify = self.alert_notify;
     }
 }

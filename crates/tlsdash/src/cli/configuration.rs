@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::{Declared, examples};
 use super::tls::TlsFiles;
-use super::value::{Parsed, Time, one_or_many};
+use super::value::{Parsed, Time, one_or_many, workers};
 use super::{Cli, Flags, RunOptions, usage};
 
 /// Largest configuration file that is read, in bytes.
@@ -80,7 +80,7 @@ pub(crate) struct ProxyOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<Parsed<Plan>>,
     /// Worker threads, each with its own event loop [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = workers)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<NonZeroUsize>,
     /// Cores for the workers, such as 0-3,8: one worker on each unless --workers says more [default: any core]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -11,7 +10,7 @@ use proxy_core::{DeclaredOptions, OptionError, OptionSpec};
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use telemetry::Value;
+use telemetry::{Value, quantity};
 
 /// Options as they were given, by flags or by a file, over their defaults.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +24,8 @@ pub(crate) struct Declared<T> {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum DeclaredError {
     /// Its number is none, or out of its range.
-    #[error("expected a {kind} from {range}{example}")]
-    Number { kind: &'static str, range: String, example: &'static str },
+    #[error("expected {0}")]
+    Number(String),
     /// The proxy refuses it.
     #[error(transparent)]
     Option(#[from] OptionError),
@@ -52,7 +51,7 @@ impl<T: DeclaredOptions> Declared<T> {
     fn text(&self, option: &OptionSpec<T>) -> Option<String> {
         let default = || match (option.absent, option.value(&self.values)?) {
             (Some(_), _) => None,
-            (None, Value::Number(number)) => Some(shown(option.unit(), number)),
+            (None, Value::Number(number)) => Some(quantity::shown(number, option.unit())),
             (None, value) => Some(value.to_string()),
         };
         self.given.get(option.name).cloned().or_else(default)
@@ -61,7 +60,7 @@ impl<T: DeclaredOptions> Declared<T> {
 
 /// Those that have a flag, each with what help says of it.
 fn flags<T: DeclaredOptions>() -> impl Iterator<Item = (&'static OptionSpec<T>, &'static str)> {
-    T::OPTIONS.iter().filter_map(|option| Some((option, option.help?)))
+    T::OPTIONS.iter().filter(|option| option.has_flag).map(|option| (option, option.help))
 }
 
 /// Examples of those that have no default, as lines of a configuration file have them.
@@ -80,44 +79,12 @@ fn is_number<T>(option: &OptionSpec<T>) -> bool {
 fn read<T>(option: &OptionSpec<T>, text: &str) -> Result<Value, DeclaredError> {
     let Some((low, high)) = option.range() else { return Ok(Value::Text(text.to_owned())) };
     let unit = option.unit();
-    let (number, kind, example) = match unit {
-        "s" => (humantime::parse_duration(text).ok().map(|time| time.as_secs_f64()), "time", ", such as 10s"),
-        "MiB" => (mebibytes(text), "size", ", such as 512MiB or 2GiB"),
-        _ => (text.parse::<u64>().ok().map(|number| number as f64), "number", ""),
+    let number = match unit {
+        "" => text.parse::<u64>().ok().map(|number| number as f64),
+        unit => quantity::parse(text, unit),
     };
-    let range = bounds(unit, (low, high)).unwrap_or_else(|| shown(unit, low));
-    let error = DeclaredError::Number { kind, range, example };
-    number.filter(|number| (low..=high).contains(number)).map(Value::Number).ok_or(error)
-}
-
-/// A number of whole MiB or GiB, in MiB.
-fn mebibytes(text: &str) -> Option<f64> {
-    let number = |unit| text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(f64::from);
-    number("MiB").or_else(|| Some(number("GiB")? * 1_024.0))
-}
-
-/// The smallest and the largest number, if there is one.
-fn bounds(unit: &str, (low, high): (f64, f64)) -> Option<String> {
-    high.is_finite().then(|| format!("{} to {}", shown(unit, low), shown(unit, high)))
-}
-
-/// A number with its unit, as people write it.
-fn shown(unit: &str, number: f64) -> String {
-    match unit {
-        "s" => shown_time(Duration::from_secs_f64(number)),
-        "MiB" if number >= 2_048.0 && number % 1_024.0 == 0.0 => format!("{}GiB", number / 1_024.0),
-        unit => format!("{number}{unit}"),
-    }
-}
-
-/// In the largest unit of which it has a whole number; minutes and longer ones from two.
-fn shown_time(time: Duration) -> String {
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60)].map(|(unit, s)| (unit, s * 1_000_000_000, 2));
-    let short = [("s", 1_000_000_000, 1), ("ms", 1_000_000, 1), ("us", 1_000, 1)];
-    let nanos = time.as_nanos();
-    let mut units = units.into_iter().chain(short);
-    let fits = |&(_, unit, least): &(&str, u128, u128)| nanos.is_multiple_of(unit) && nanos / unit >= least;
-    units.find(fits).map_or_else(|| format!("{nanos}ns"), |(name, unit, _)| format!("{}{name}", nanos / unit))
+    let number = number.filter(|number| (low..=high).contains(number)).map(Value::Number);
+    number.ok_or_else(|| DeclaredError::Number(quantity::allowed((low, high), unit, true)))
 }
 
 impl<T: DeclaredOptions> Args for Declared<T> {
@@ -126,7 +93,7 @@ impl<T: DeclaredOptions> Args for Declared<T> {
         let arg = |(option, help): (&'static OptionSpec<T>, &str)| {
             let default = defaults.text(option);
             let holds = default.as_deref().or_else(|| Some(option.absent?.holds));
-            let range = option.range().and_then(|range| bounds(option.unit(), range));
+            let range = option.range().and_then(|range| quantity::bounds(range, option.unit()));
             let range = range.map_or_else(String::new, |range| format!(" ({range})"));
             Arg::new(option.name)
                 .long(option.name)
@@ -200,7 +167,7 @@ impl<'de, T: DeclaredOptions> Visitor<'de> for Words<T> {
         let mut options = Declared::default();
         while let Some((name, word)) = map.next_entry::<String, Word>()? {
             let unknown = || de::Error::unknown_field(&name, T::NAMES);
-            let option = T::option(&name).filter(|option| option.help.is_some()).ok_or_else(unknown)?;
+            let option = T::option(&name).filter(|option| option.has_flag).ok_or_else(unknown)?;
             let text = match word {
                 Word::Number(number) if is_number(option) => number.to_string(),
                 Word::Text(text) if !is_number(option) => text,
@@ -220,22 +187,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_shown_as_people_write_them() {
-        let times = [
-            (10.0, "10s"),
-            (60.0, "60s"),
-            (600.0, "10m"),
-            (86_400.0, "24h"),
-            (0.001, "1ms"),
-            (604_800.0, "7d"),
-        ];
-        for (seconds, text) in times {
-            assert_eq!(shown("s", seconds), text);
-        }
-        assert_eq!((shown("MiB", 512.0), shown("MiB", 1_048_576.0)), ("512MiB".into(), "1024GiB".into()));
-    }
-
-    #[test]
     fn every_default_and_every_example_is_accepted() {
         fn check<T: DeclaredOptions>() {
             for (option, _) in flags::<T>() {
@@ -253,7 +204,7 @@ mod tests {
         let set = |name, text| Declared::<Limits>::default().set(Limits::option(name).unwrap(), text);
         assert!(set("connections-max", "1").is_ok());
         let refused = set("handshakes-max", "0").unwrap_err().to_string();
-        assert_eq!(refused, "expected a number from 1 to 1000000");
-        assert_eq!(set("connections-max", "0").unwrap_err().to_string(), "expected a number from 1");
+        assert_eq!(refused, "expected a whole number from 1 to 1000000");
+        assert_eq!(set("connections-max", "0").unwrap_err().to_string(), "expected a whole number from 1");
     }
 }

@@ -219,7 +219,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
     pub(crate) load: DemoPlan,
     /// Worker threads of the proxy [default: half the cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::workers)]
     pub(crate) workers: Option<NonZeroUsize>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]

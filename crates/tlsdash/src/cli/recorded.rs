@@ -86,12 +86,16 @@ pub(crate) struct CompareArgs {
     /// Figures to compare, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: the usual ones that both have]
     #[arg(long, value_name = "M+M", value_delimiter = '+')]
     pub(crate) metric: Vec<ComparableFigure>,
-    /// Length of the blocks that each run is cut into; at least four must fit
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
-    pub(crate) block: Duration,
-    /// Time at the start of each run to ignore
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time_or_none)]
-    pub(crate) discard: Duration,
+    /// Length of the blocks that each run is cut into; at least four must fit [default: by the length of the runs, which
+    /// give a verdict from 45 s on]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) block: Option<Duration>,
+    /// Time at the start of each run to ignore [default: 5s, and of runs of less than 20 s a quarter]
+    #[arg(long, value_name = "TIME", value_parser = time_or_none)]
+    pub(crate) discard: Option<Duration>,
+    /// Compare runs that are not comparable too, such as of different loads; why they are not stands first
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
@@ -129,6 +133,13 @@ pub(crate) struct ReportArgs {
     /// Write an HdrHistogram log of all intervals
     #[arg(long, value_name = "FILE")]
     pub(crate) hlog: Option<PathBuf>,
+    /// Condition to show as pass or fail, such as 'response.p99 < 5ms'; may be repeated. A condition that fails changes
+    /// nothing of the exit code: that is what `tlsdash check` is for
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<Assertion>,
+    /// Threshold T of the Apdex score: answers within it satisfy, those within four times as long are tolerated
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
+    pub(crate) apdex: Duration,
     /// Replace clients by numbers, and leave out hosts, addresses and names
     #[arg(long)]
     pub(crate) anonymise: bool,

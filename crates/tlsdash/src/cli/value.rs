@@ -1,12 +1,14 @@
 //! Types for the values of flags and configuration keys, each parsed once from its text.
 
 use std::fmt::Display;
-use std::ops::Deref;
+use std::num::NonZeroUsize;
+use std::ops::{Deref, RangeInclusive};
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use telemetry::quantity;
 
 /// Shortest interval: a proxy, a load and a host record for each take half of the record budget of a file of our own.
 /// With the smaller budget of the system's journal, several short intervals are published as one.
@@ -108,6 +110,28 @@ pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, Expected> {
     if is_number { time(&format!("{text}s")) } else { time(text) }
 }
 
+/// Returns a parser of whole numbers in a range. What it refuses, it says with the range.
+pub(crate) fn whole<T>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: TryFrom<u64> + Send + Sync + Clone + 'static,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let high = if *range.end() == u64::MAX { f64::INFINITY } else { *range.end() as f64 };
+        let allowed = || quantity::allowed((*range.start() as f64, high), "", true);
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| format!("expected {}", allowed()))
+    }
+}
+
+/// Parses the number of the proxy's workers.
+pub(crate) fn workers(text: &str) -> Result<NonZeroUsize, String> {
+    let (low, high) = proxy_core::WORKERS_RANGE;
+    let number = whole::<usize>(low as u64..=high as u64)(text)?;
+    NonZeroUsize::new(number).ok_or_else(|| format!("expected {}", quantity::allowed((low, high), "", true)))
+}
+
 /// A duration above 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
@@ -137,6 +161,15 @@ impl FromStr for RecordInterval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_number_is_told_its_range() {
+        for text in ["0", "1.5", "257", "-1", "two", ""] {
+            assert_eq!(workers(text).unwrap_err(), "expected a whole number from 1 to 256", "{text}");
+        }
+        assert_eq!(workers("4").map(NonZeroUsize::get), Ok(4));
+        assert_eq!(whole::<u64>(1..=u64::MAX)("1.5").unwrap_err(), "expected a whole number from 1");
+    }
 
     #[test]
     fn a_duration_needs_a_unit_and_is_above_zero() {

@@ -42,12 +42,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         ));
     }
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
-    let check = |assertion: Assertion| -> anyhow::Result<AssertionResult> {
-        assertion.is_known(&figures).map_err(usage)?;
-        let verdict = assertion.check(&figures);
-        Ok(AssertionResult { assertion, verdict })
-    };
-    let checked = assertions.into_iter().map(check).collect::<anyhow::Result<Vec<AssertionResult>>>()?;
+    let checked = checked(assertions, &figures)?;
     let name = format!("{}, {}", recorded.source, run_name(run));
     output_files.write("--junit", || Ok(report::junit(&name, run.duration_us(), &checked)))?;
     if !output_files.has_stdout() {
@@ -61,6 +56,22 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         })
         .collect();
     if breaches.is_empty() { Ok(()) } else { Err(AssertionFailed::of(&breaches)) }
+}
+
+/// The result of each condition.
+///
+/// # Errors
+/// When the run has no such figure, or the value another unit.
+pub(super) fn checked(
+    assertions: Vec<Assertion>,
+    figures: &Figures<'_>,
+) -> anyhow::Result<Vec<AssertionResult>> {
+    let check = |assertion: Assertion| {
+        assertion.is_known(figures).map_err(usage)?;
+        let verdict = assertion.check(figures);
+        Ok(AssertionResult { assertion, verdict })
+    };
+    assertions.into_iter().map(check).collect()
 }
 
 fn told(checked: &[AssertionResult]) -> String {

@@ -16,7 +16,7 @@ use crate::cli::{CompactArgs, usage};
 use crate::journals::contents::JournalContents;
 use crate::journals::reading::place;
 use crate::journals::source::Source;
-use crate::journals::writers::WriterArgs;
+use crate::journals::writers::{WriterArgs, counted};
 use crate::session::progress::Bar;
 use crate::session::recording::check_new;
 
@@ -227,10 +227,10 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
         ensure!(same, "the copy of run {} would not say the same, and was not kept", run.id().short());
     }
     Ok(format!(
-        "of {:.1} MB in place of {:.1} MB; {} runs have the same totals and latencies",
+        "of {:.1} MB in place of {:.1} MB, with the same totals and latencies of {}",
         copy.size_bytes() as f64 / 1e6,
         whole.source.size_bytes() as f64 / 1e6,
-        before.runs().len()
+        counted(before.runs().len())
     ))
 }
 

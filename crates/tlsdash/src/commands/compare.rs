@@ -15,7 +15,12 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Compares the runs and prints the result.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let how = CompareOptions { metrics: args.metric.clone(), block: args.block, discard: args.discard };
+    let how = CompareOptions {
+        metrics: args.metric.clone(),
+        block: args.block,
+        discard: args.discard,
+        force: args.force,
+    };
     let output_files =
         OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
     let read = |source: &OsString, run: &Option<RunPrefix>| {

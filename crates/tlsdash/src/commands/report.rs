@@ -1,9 +1,10 @@
 //! `tlsdash report`: files about a run in a journal.
 
-use ::report::Report;
+use ::report::{Figures, Report};
 use anyhow::Context;
 
 use crate::cli::{ReportArgs, usage};
+use crate::commands::check::checked;
 use crate::commands::output_files::OutputFiles;
 use crate::journals::reading::{RecordedRun, RunQuery};
 use crate::session::environment::command;
@@ -30,7 +31,11 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     }
     let recorded = RecordedRun::read(&args.runs.sources, &RunQuery::of("report", &args.runs, INTERVALS_MAX))?;
     let run = recorded.run()?;
+    let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
+    let conditions = checked(args.assert.clone(), &figures)?;
     let report = Report::new(recorded.model(), run, &recorded.source, command())
+        .with_conditions(conditions)
+        .with_apdex_threshold(args.apdex)
         .of_parts(recorded.parts.clone())
         .of_range(recorded.range);
     let report = if args.anonymise { report.anonymised() } else { report };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::str::FromStr;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context;
 use journal::Timestamps;
@@ -72,10 +73,10 @@ impl<'a> SourcePart<'a> {
         let mut part = Self { name: place.to_string(), place, filter, writers };
         if let Some(window) = window {
             let contents = part.read(1)?;
-            let place = &part.place;
-            let range =
-                window.of_run(contents.run(run)?).map_err(|error| usage(format!("{place}: {error}")))?;
-            part.filter.range = range;
+            let chosen = contents.run(run)?;
+            let refuse = |error| usage(format!("{mode} {}: {error}", shown(source)));
+            let range = window.of_run(chosen).map_err(refuse)?;
+            part.filter.range = overlapping(range, chosen).map_err(refuse)?;
             part.name = shown(source);
         }
         Ok(part)
@@ -224,6 +225,29 @@ fn within(a: TimeRange, b: TimeRange) -> TimeRange {
     TimeRange { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
 }
 
+/// The range, if it has anything of the run.
+fn overlapping(range: TimeRange, run: &Run) -> Result<TimeRange, String> {
+    let (began_us, ended_us) = (run.began_realtime_us(), run.last_realtime_us());
+    if range.from_us < ended_us && range.until_us > began_us {
+        return Ok(range);
+    }
+    let clock = |us: u64| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(us));
+    Err(format!(
+        "this is not within the run, which lasted {:.1} s, from {} to {}; expected a range such as @0s..{:.0}s",
+        run.duration_us() as f64 / 1e6,
+        clock(began_us),
+        clock(ended_us),
+        (run.duration_us() as f64 / 1e6).ceil()
+    ))
+}
+
+/// Refuses a moment where a range is wanted.
+fn refuse_moment(mode: &str, source: &str, text: &str) -> anyhow::Error {
+    usage(format!(
+        "{mode} {source}@{text}: {text} is a moment, expected a range: @{text}.. from then on, or @..{text} up to then"
+    ))
+}
+
 fn shown(source: Option<&OsStr>) -> String {
     telemetry::clean::text(&source.unwrap_or_default().to_string_lossy())
 }
@@ -245,16 +269,16 @@ fn place_and_window(
     writers: &WriterArgs,
 ) -> anyhow::Result<(Source, Option<MomentRange>)> {
     let parts = source.and_then(OsStr::to_str).and_then(|text| text.rsplit_once('@'));
-    match parts.filter(|(_, window)| {
-        window.contains("..") && !source.is_some_and(|text| std::path::Path::new(text).exists())
-    }) {
-        None => Ok((place(mode, source, writers)?, None)),
-        Some((source, window)) => {
+    let is_file = source.is_some_and(|text| std::path::Path::new(text).exists());
+    match parts.filter(|_| !is_file) {
+        Some((source, window)) if window.contains("..") => {
             let parsed =
                 window.parse().map_err(|error| usage(format!("{mode} {source}@{window}: {error}")))?;
             let source = Some(source).filter(|source| !source.is_empty()).map(OsStr::new);
             Ok((place(mode, source, writers)?, Some(parsed)))
         }
+        Some((source, text)) if text.parse::<Moment>().is_ok() => Err(refuse_moment(mode, source, text)),
+        Some(_) | None => Ok((place(mode, source, writers)?, None)),
     }
 }
 

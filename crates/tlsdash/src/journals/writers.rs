@@ -135,7 +135,8 @@ fn flags(writer: &Writer) -> String {
     unit.into_iter().chain(uid).collect::<Vec<_>>().join(", ")
 }
 
-fn counted(runs: usize) -> String {
+/// `1 run`, `2 runs`.
+pub(crate) fn counted(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 

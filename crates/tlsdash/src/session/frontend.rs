@@ -152,6 +152,7 @@ fn dashboard(
     tui_options.read_only = options.read_only;
     tui_options.run = options.run;
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
+    tui_options.settings = super::setting_infos::all();
     options.appearance.give(&mut tui_options);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(tui_options, inbox, &mut std::io::stdout().lock());

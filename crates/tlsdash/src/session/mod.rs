@@ -9,6 +9,7 @@ pub(crate) mod progress;
 mod read_back;
 mod record_sink;
 pub(crate) mod recording;
+mod setting_infos;
 
 use std::path::Path;
 use std::sync::mpsc::sync_channel;

@@ -24,8 +24,8 @@ const EVENTS_SHOWN: usize = 20;
 const PROXY_ROWS: &[(&str, &str)] = &[
     ("handshake_full", "full handshake"),
     ("handshake_resumed", "resumed handshake"),
-    ("compute_full", "compute full"),
-    ("compute_resumed", "compute resumed"),
+    ("compute_full", "full handshake CPU"),
+    ("compute_resumed", "resumed handshake CPU"),
     ("connect", "connect to upstream"),
     ("exchange", "exchange"),
     ("lifetime", "lifetime"),

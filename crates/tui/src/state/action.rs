@@ -28,6 +28,7 @@ pub(crate) enum Intent {
     Play(PlayControl),
     ZoomOut,
     ZoomIn,
+    ZoomToFit,
     NextClass,
     ToggleTimeline,
     Window(Direction),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use telemetry::model::Run;
-use telemetry::{Applies, Command, Setting, Value};
+use telemetry::{Command, Setting, Value};
 
 use super::quick_control::{self, Direction, QuickControl};
 use crate::clock::Now;
@@ -27,12 +27,24 @@ struct PendingChange {
     is_undo: bool,
 }
 
+/// A change by this dashboard that a record has confirmed.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfirmedChange {
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    /// When it was asked for, and when its record was read.
+    pub(crate) realtime_us: (u64, u64),
+    pub(crate) is_undo: bool,
+}
+
 /// Pending changes and the outcome of earlier ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     asks: Vec<PendingChange>,
-    /// Changes that were confirmed, with the values before, the latest at the end.
+    /// Changes that were confirmed and can be undone, with the values before, the latest at the end.
     done: Vec<(String, Value)>,
+    /// All confirmed changes of this dashboard, the latest at the end.
+    made: Vec<ConfirmedChange>,
     /// Why a setting did not change at the last request.
     refused: Vec<(String, String)>,
 }
@@ -84,7 +96,7 @@ impl Control {
     ) -> Result<Command, String> {
         let run = changeable(run)?;
         let setting = run.setting(name).ok_or_else(|| format!("there is no setting {name}"))?;
-        check(setting, &value)?;
+        setting.check(None, &value)?;
         self.refused.retain(|(refused, _)| refused != name);
         self.asks.retain(|ask| ask.name != name);
         let (name, before) = (name.to_owned(), setting.value.clone());
@@ -104,12 +116,18 @@ impl Control {
 
     /// Removes pending changes that the records confirm, and those that have timed out.
     pub(super) fn settle(&mut self, run: &Run, now: Now) {
-        let Self { asks, done, refused } = self;
+        let Self { asks, done, made, refused } = self;
         asks.retain(|ask| {
             if run.setting(&ask.name).is_some_and(|setting| setting.value == ask.value) {
                 if !ask.is_undo && ask.before != ask.value {
                     done.push((ask.name.clone(), ask.before.clone()));
                 }
+                made.push(ConfirmedChange {
+                    name: ask.name.clone(),
+                    value: ask.value.clone(),
+                    realtime_us: (ask.at.realtime_us, now.realtime_us),
+                    is_undo: ask.is_undo,
+                });
                 return false;
             }
             let in_time = now.instant.saturating_duration_since(ask.at.instant) < ANSWER_PATIENCE;
@@ -118,8 +136,8 @@ impl Control {
             }
             in_time
         });
-        let surplus = done.len().saturating_sub(UNDO_MAX);
-        done.drain(..surplus);
+        done.drain(..done.len().saturating_sub(UNDO_MAX));
+        made.drain(..made.len().saturating_sub(UNDO_MAX));
     }
 
     /// Treats the program's warning about a setting as the answer to its pending change.
@@ -150,6 +168,16 @@ impl Control {
         self.refused.iter().rev().find(|(refused, _)| refused == name).map(|(_, why)| &**why)
     }
 
+    /// Returns the changes of this dashboard that were confirmed.
+    pub(crate) fn made(&self) -> &[ConfirmedChange] {
+        &self.made
+    }
+
+    /// Returns what undo would change next: a setting and the value it gets back.
+    pub(crate) fn next_undo(&self) -> Option<&(String, Value)> {
+        self.done.last()
+    }
+
     /// Returns the pending changes as text; empty if there are none.
     pub(crate) fn pending(&self) -> String {
         let words: Vec<String> =
@@ -164,45 +192,6 @@ fn changeable(run: Option<&Run>) -> Result<&Run, String> {
         Some(run) if run.stopped().is_some() => Err("the run has ended".to_owned()),
         Some(run) => Ok(run),
     }
-}
-
-/// Checks a value against the setting's description.
-///
-/// # Errors
-/// A message, if the value is not allowed.
-pub(super) fn check(setting: &Setting, value: &Value) -> Result<(), String> {
-    let name = &setting.name;
-    if setting.applies == Applies::Restart {
-        return Err(format!("{name} changes only at a restart"));
-    }
-    match (value, setting.range) {
-        (Value::Number(number), Some((low, high))) if !(low..=high).contains(number) => {
-            Err(format!("{name} cannot be {value}: it goes from {low} to {high}"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Parses a typed value.
-///
-/// # Errors
-/// A message, if the value does not fit the kind of setting.
-pub(super) fn parse(setting: &Setting, text: &str) -> Result<Value, String> {
-    let (name, text) = (&setting.name, text.trim());
-    let value = match setting.value {
-        Value::Flag(_) => match text {
-            "on" | "true" | "yes" => Value::Flag(true),
-            "off" | "false" | "no" => Value::Flag(false),
-            _ => return Err(format!("{name} is on or off, not {text}")),
-        },
-        Value::Number(_) => {
-            let number = text.strip_suffix(&setting.unit).unwrap_or(text).trim();
-            let number = number.parse::<f64>().ok().filter(|number| number.is_finite());
-            Value::Number(number.ok_or_else(|| format!("{name} is a number, not {text}"))?)
-        }
-        Value::Text(_) => Value::Text(text.to_owned()),
-    };
-    check(setting, &value).map(|()| value)
 }
 
 /// Returns the nearest allowed value.

@@ -3,6 +3,7 @@
 mod action;
 mod alerts;
 mod client_list;
+mod completion;
 mod control;
 mod mouse;
 mod palette;
@@ -38,6 +39,9 @@ use crate::view_model::{
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, ListMove};
+pub(crate) use completion::Completion;
+use completion::PromptHistory;
+pub(crate) use control::ConfirmedChange;
 use control::Control;
 pub(crate) use palette::PaletteEntry;
 pub(crate) use prompt::{Prompt, Purpose};
@@ -49,6 +53,7 @@ pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;
+use time::TimeRoom;
 pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
@@ -76,6 +81,9 @@ pub(crate) struct State {
     pub(crate) tuning: Tuning,
     /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
+    prompt_history: PromptHistory,
+    /// The text that lines of the help must contain; empty for all.
+    pub(crate) help_search: String,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
@@ -115,6 +123,8 @@ impl State {
             control: Control::default(),
             tuning: Tuning::default(),
             prompt: None,
+            prompt_history: PromptHistory::default(),
+            help_search: String::new(),
             model: Model::default(),
             stale: true,
             live: Snapshot::default(),
@@ -194,6 +204,11 @@ impl State {
         self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
     }
 
+    /// The last record of the shown run, by the wall clock.
+    pub(crate) fn last_realtime_us(&self) -> u64 {
+        self.run().map_or(0, Run::last_realtime_us)
+    }
+
     /// The last record of the shown run, by the monotonic clock.
     pub(crate) fn last_us(&self) -> u64 {
         self.run().map_or(0, Run::last_us)
@@ -208,6 +223,11 @@ impl State {
     pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
         let row = self.snapshot().table.get(id)?;
         ClientDetail::of(self.snapshot_run()?, row, self.history(id))
+    }
+
+    /// All clients at the shown moment.
+    pub(crate) fn clients_in_all(&self) -> usize {
+        self.snapshot().table.rows().len()
     }
 
     /// Clients at the shown moment that pass the filter.
@@ -246,7 +266,16 @@ impl State {
 
     /// Length of a column of the timeline.
     fn column_us(&self) -> u64 {
-        self.time.column_us(self.live.interval_us())
+        let (began_us, kept_from_us, last_us) = self
+            .run()
+            .map_or((0, 0, 0), |run| (run.began_us(), run.kept_from_us().max(run.began_us()), run.last_us()));
+        let edge_us = self.view.past().map_or(last_us, |past| past.edge_us);
+        self.time.column_us(TimeRoom {
+            columns: layout::timeline_columns(self).max(1) as u64,
+            run_us: edge_us.saturating_sub(began_us),
+            kept_us: last_us.saturating_sub(kept_from_us),
+            interval_us: self.live.interval_us(),
+        })
     }
 
     /// Updates the timeline to the visible columns.
@@ -275,9 +304,25 @@ impl State {
         Some((past.cursor_us?, &past.settings))
     }
 
+    /// How long the shown run had lasted at a moment of its monotonic clock, in microseconds.
+    pub(crate) fn elapsed_us(&self, us: u64) -> u64 {
+        self.run().map_or(0, |run| run.before_us().saturating_add(us.saturating_sub(run.began_us())))
+    }
+
     /// The wall clock at a moment of the shown run's monotonic clock.
     pub(crate) fn realtime_at(&self, us: u64) -> u64 {
         self.run().map_or(0, |run| run.realtime_at(us))
+    }
+
+    /// Formats a time of day in the zone of the screen.
+    pub(crate) fn time_of_day(&self, realtime_us: u64) -> String {
+        self.options.zone.time_of_day(realtime_us)
+    }
+
+    /// Returns a moment as it can be typed: the time of day, and the time since the run began.
+    pub(crate) fn moment_words(&self, us: u64) -> String {
+        let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);
+        format!("{}, +{}", self.time_of_day(self.realtime_at(us)), format::clock(since))
     }
 
     fn refresh(&mut self, now: Now) {
@@ -293,7 +338,7 @@ impl State {
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
         if self.caught_up && before.is_some_and(|before| before != id) {
-            let began = format::time_of_day(began_us);
+            let began = self.time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
         self.stay(id, now);

@@ -23,8 +23,56 @@ pub(crate) enum PaletteEntry {
     Run(RunId, String),
 }
 
+/// Ordinary words for commands whose meaning has others, by the command's name in the configuration.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("quit", "exit leave stop"),
+    ("help", "keys shortcuts manual glossary"),
+    ("freeze", "pause hold stop resume"),
+    ("play", "pause replay"),
+    ("go-to", "jump seek time"),
+    ("worst", "spike peak slowest"),
+    ("beginning", "start rewind"),
+    ("end", "now live"),
+    ("zoom-out", "zoom scale resolution"),
+    ("zoom-in", "zoom scale resolution"),
+    ("class", "metric series"),
+    ("course", "histogram heatmap plot graph percentiles"),
+    ("shorter-window", "interval range"),
+    ("longer-window", "interval range"),
+    ("filter", "search grep find"),
+    ("sort", "order"),
+    ("reverse", "order sort"),
+    ("open", "drill down details"),
+    ("copy", "clipboard yank"),
+    ("export", "save file screenshot json"),
+    ("log", "events messages"),
+    ("tune", "configure options parameters limits"),
+    ("experiments", "compare ab test"),
+    ("load", "pause traffic generator"),
+    ("slower", "rate rps throttle"),
+    ("faster", "rate rps"),
+    ("mark", "annotate note bookmark"),
+    ("record", "capture save"),
+    ("undo", "revert back"),
+    ("redraw", "refresh repaint"),
+    ("suspend", "background shell"),
+];
+
 impl PaletteEntry {
-    /// The text that is searched.
+    /// The text that is searched: that of the line, and ordinary words for it.
+    fn searched(&self, state: &State) -> String {
+        let others = match self {
+            Self::Command(binding) => {
+                let found = SYNONYMS.iter().find(|(name, _)| *name == binding.name);
+                found.map_or_else(String::new, |(_, words)| (*words).to_owned())
+            }
+            Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
+            Self::Client(_) | Self::Run(..) => String::new(),
+        };
+        format!("{} {others}", self.words())
+    }
+
+    /// The text of the line.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),
@@ -52,7 +100,7 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
         .chain(clients)
         .chain(runs)
         .filter_map(|entry| {
-            let score = pattern.score(Utf32Str::new(&entry.words(), &mut buffer), &mut matcher)?;
+            let score = pattern.score(Utf32Str::new(&entry.searched(state), &mut buffer), &mut matcher)?;
             Some((score, entry))
         })
         .collect();

@@ -6,6 +6,7 @@ use telemetry::{Applies, ClientId, Command, Setting};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
+use super::completion::Completion;
 use super::palette::{self, PaletteEntry};
 use super::update::want;
 use super::{Effect, Screen, State};
@@ -22,6 +23,14 @@ const TEXT_MAX: usize = 200;
 pub(crate) struct Prompt {
     pub(crate) purpose: Purpose,
     input: Input,
+    /// Why the text was not taken.
+    pub(crate) error: Option<String>,
+    /// The completions, once asked for.
+    pub(crate) completion: Option<Completion>,
+    /// How far back in the history the text was taken from; 0 for the text that was typed.
+    back: usize,
+    /// The text that was typed before going back in the history.
+    draft: String,
 }
 
 /// The purpose of a prompt.
@@ -31,6 +40,8 @@ pub(crate) enum Purpose {
     Filter,
     /// A filter of runs by host.
     Hosts,
+    /// A search in the help.
+    Help,
     /// A value of the setting with this name.
     Value(String),
     /// The plan of an experiment.
@@ -48,9 +59,36 @@ pub(crate) enum Purpose {
     },
 }
 
+impl Purpose {
+    /// The prompts of a kind share their history.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Hosts => "hosts",
+            Self::Help => "help",
+            Self::Value(_) => "value",
+            Self::Experiment => "experiment",
+            Self::Moment => "moment",
+            Self::FileName => "file",
+            Self::Palette { .. } => "palette",
+        }
+    }
+}
+
 impl Prompt {
     fn new(purpose: Purpose, text: String) -> Self {
-        Self { purpose, input: Input::new(text) }
+        Self {
+            purpose,
+            input: Input::new(text),
+            error: None,
+            completion: None,
+            back: 0,
+            draft: String::new(),
+        }
+    }
+
+    fn set_text(&mut self, text: &str) {
+        self.input = Input::new(text.to_owned());
     }
 
     /// Returns the typed text.
@@ -73,6 +111,11 @@ impl State {
     /// Opens the prompt for a filter of hosts.
     pub(super) fn type_hosts(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
+    }
+
+    /// Opens the prompt for a search in the help.
+    pub(super) fn type_help_search(&mut self) {
+        self.prompt = Some(Prompt::new(Purpose::Help, self.help_search.clone()));
     }
 
     /// Opens the prompt for a moment.
@@ -108,16 +151,18 @@ impl State {
     }
 
     /// Returns the effect that writes the view to files of this name.
-    fn export_to(&mut self, name: &str, now: Now) -> Vec<Effect> {
+    ///
+    /// # Errors
+    /// If files cannot have this name.
+    fn export_to(&mut self, name: &str) -> Result<Vec<Effect>, String> {
         let draw = Effect::Draw(Urgency::Now);
         let name = name.trim();
         if name.is_empty() || name.ends_with('/') {
-            self.notice(Level::Warning, "nothing was written: files need a name", now);
-            return vec![draw];
+            return Err("files need a name".to_owned());
         }
-        let Some(run) = self.run() else { return vec![draw] };
+        let Some(run) = self.run() else { return Ok(vec![draw]) };
         let summary = self.model.summary(run, Some(&self.options.source));
-        vec![draw, Effect::Export(Box::new(Export::of(self, name, &summary)))]
+        Ok(vec![draw, Effect::Export(Box::new(Export::of(self, name, &summary)))])
     }
 
     /// Opens the search.
@@ -137,22 +182,84 @@ impl State {
         match key.code {
             KeyCode::Esc => self.give_up_typing(&prompt),
             KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => self.give_up_typing(&prompt),
-            KeyCode::Enter => return self.take_typed(&prompt, now),
-            KeyCode::Up | KeyCode::Down => {
-                prompt.select(if key.code == KeyCode::Up { -1 } else { 1 });
-                self.prompt = Some(prompt);
-            }
-            _ => {
-                let before = prompt.input.clone();
-                prompt.input.handle_event(&Event::Key(key));
-                if prompt.text().chars().count() > TEXT_MAX {
-                    prompt.input = before;
+            KeyCode::Enter => return self.enter(prompt, now),
+            code => {
+                prompt.error = None;
+                match code {
+                    KeyCode::Up | KeyCode::Down => self.choose(&mut prompt, code == KeyCode::Up),
+                    KeyCode::Tab | KeyCode::BackTab => self.complete_text(&mut prompt, code == KeyCode::Tab),
+                    _ => self.edit(&mut prompt, key),
                 }
-                self.follow_typing(&mut prompt);
                 self.prompt = Some(prompt);
             }
         }
         draw
+    }
+
+    /// Edits the text.
+    fn edit(&mut self, prompt: &mut Prompt, key: KeyEvent) {
+        let before = prompt.input.clone();
+        prompt.input.handle_event(&Event::Key(key));
+        if prompt.text().chars().count() > TEXT_MAX {
+            prompt.input = before;
+        }
+        (prompt.completion, prompt.back) = (None, 0);
+        self.follow_typing(prompt);
+    }
+
+    /// Selects a match, or goes through the texts that were entered before.
+    fn choose(&mut self, prompt: &mut Prompt, is_up: bool) {
+        if let Purpose::Palette { found, selected } = &mut prompt.purpose
+            && !(is_up && *selected == 0)
+        {
+            let by = if is_up { -1 } else { 1 };
+            *selected = selected.saturating_add_signed(by).min(found.len().saturating_sub(1));
+            return;
+        }
+        let texts = self.prompt_history.of(&prompt.purpose);
+        let back = if is_up { prompt.back + 1 } else { prompt.back.saturating_sub(1) };
+        if back > texts.len() || back == prompt.back {
+            return;
+        }
+        if prompt.back == 0 {
+            prompt.draft = prompt.text().to_owned();
+        }
+        let text = if back == 0 { prompt.draft.clone() } else { texts[texts.len() - back].clone() };
+        prompt.set_text(&text);
+        (prompt.completion, prompt.back) = (None, back);
+        self.follow_typing(prompt);
+    }
+
+    /// Takes a completion; the next one if there is one already.
+    fn complete_text(&mut self, prompt: &mut Prompt, is_forward: bool) {
+        if let Some(completion) = &mut prompt.completion {
+            completion.turn(if is_forward { 1 } else { -1 });
+        } else {
+            let text = prompt.text().to_owned();
+            let found = self.completion(&prompt.purpose, &text);
+            prompt.error = found.is_none().then(|| "nothing completes this".to_owned());
+            prompt.completion = found;
+        }
+        if let Some(completion) = prompt.completion.take() {
+            prompt.set_text(completion.text());
+            self.follow_typing(prompt);
+            prompt.completion = Some(completion);
+        }
+    }
+
+    /// Takes what was typed; what is refused stays to be mended, with the reason beneath.
+    fn enter(&mut self, mut prompt: Prompt, now: Now) -> Vec<Effect> {
+        match self.take_typed(&prompt, now) {
+            Ok(effects) => {
+                self.prompt_history.keep(&prompt.purpose, prompt.text());
+                effects
+            }
+            Err(why) => {
+                prompt.error = Some(why);
+                self.prompt = Some(prompt);
+                vec![Effect::Draw(Urgency::Now)]
+            }
+        }
     }
 
     /// Updates filters and matches after each character.
@@ -160,6 +267,10 @@ impl State {
         match &prompt.purpose {
             Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),
             Purpose::Hosts => prompt.text().clone_into(&mut self.runs.filter),
+            Purpose::Help => {
+                prompt.text().clone_into(&mut self.help_search);
+                self.screen = Screen::Help { offset: 0 };
+            }
             Purpose::Palette { .. } => {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
@@ -172,45 +283,45 @@ impl State {
         match prompt.purpose {
             Purpose::Filter => self.clients.filter.clear(),
             Purpose::Hosts => self.runs.filter.clear(),
+            Purpose::Help => self.help_search.clear(),
             _ => {}
         }
     }
 
-    fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Vec<Effect> {
+    /// Does what a prompt is for.
+    ///
+    /// # Errors
+    /// With what can be typed instead.
+    fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Result<Vec<Effect>, String> {
         match &prompt.purpose {
-            Purpose::Filter | Purpose::Hosts => {}
-            Purpose::Value(name) => self.stage_text(name, prompt.text()),
+            Purpose::Filter | Purpose::Hosts | Purpose::Help => {}
+            Purpose::Value(name) => self.stage_text(name, prompt.text())?,
             Purpose::Experiment => {
                 let command = Command::Experiment(prompt.text().to_owned());
-                return vec![Effect::Draw(Urgency::Now), Effect::Send(command)];
+                return Ok(vec![Effect::Draw(Urgency::Now), Effect::Send(command)]);
             }
-            Purpose::Moment => self.go_to_typed(prompt.text(), now),
-            Purpose::FileName => return self.export_to(prompt.text(), now),
+            Purpose::Moment => {
+                let us = self.typed_moment(prompt.text())?;
+                self.go_to(us, now);
+            }
+            Purpose::FileName => return self.export_to(prompt.text()),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
-                Some(PaletteEntry::Command(binding)) => return want(self, binding.intent, now),
+                Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
                 Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);
                 }
                 Some(PaletteEntry::Client(id)) => self.show_client(id),
                 Some(PaletteEntry::Run(id, _)) => self.show_run(id),
-                None => {}
+                None => return Err("nothing of that name: try another word".to_owned()),
             },
         }
-        vec![Effect::Draw(Urgency::Now)]
+        Ok(vec![Effect::Draw(Urgency::Now)])
     }
 
     fn show_client(&mut self, id: ClientId) {
         self.clients.filter.clear();
         self.clients.selected = Some(id);
         self.screen = Screen::Client(id);
-    }
-}
-
-impl Prompt {
-    fn select(&mut self, by: isize) {
-        if let Purpose::Palette { found, selected } = &mut self.purpose {
-            *selected = selected.saturating_add_signed(by).min(found.len().saturating_sub(1));
-        }
     }
 }

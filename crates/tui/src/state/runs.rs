@@ -6,7 +6,6 @@ use telemetry::model::{Level, Run};
 use super::client_list::ListMove;
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
-use crate::format;
 use crate::view_model::RunRow;
 
 /// The list of runs. It selects a run, not a line, so the selection survives new runs.
@@ -95,7 +94,7 @@ impl State {
         };
         let (newest, account, began_us) = newest;
         if self.newest.replace(newest).is_some_and(|known| known != newest) && newest != id {
-            let (began, id) = (format::time_of_day(began_us), newest.short());
+            let (began, id) = (self.time_of_day(began_us), newest.short());
             let text =
                 format!("run {id} of {account} began {began}; it is in the list of runs, and not shown");
             self.notice(Level::Notice, text, now);

@@ -1,12 +1,13 @@
 //! The list of settings: selection and staged values.
 
 use telemetry::model::Level;
-use telemetry::{Applies, Command, Setting, Value};
+use telemetry::{Applies, Command, Setting, SettingInfo, SettingKind, Value, clean};
 
-use super::control::{check, parse, within};
+use super::control::within;
 use super::quick_control::{self, Direction};
 use super::{Effect, State, shown_run};
 use crate::clock::Now;
+use crate::view_model::{self, SettingChange};
 
 /// An edit of the selected setting, or of all staged ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,28 @@ impl State {
         self.run().map_or(&[], |run| run.settings())
     }
 
+    /// Returns the description of a setting.
+    pub(crate) fn info(&self, name: &str) -> Option<&SettingInfo> {
+        let find = |name: &str| self.options.settings.iter().find(|info| info.name == name);
+        // Further certificates have a number behind the name.
+        find(name).or_else(|| find(name.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit())))
+    }
+
+    /// Returns what a setting would be if nobody had given or changed it: its default, else its value at the start.
+    pub(crate) fn usual(&self, setting: &Setting) -> String {
+        let default = self.info(&setting.name).and_then(|info| info.default.as_ref());
+        let at_start = || self.run()?.setting_at(self.run()?.began_us(), &setting.name);
+        default
+            .map(|value| clean::text(&value.to_string()))
+            .or_else(at_start)
+            .unwrap_or_else(|| setting.value.to_string())
+    }
+
+    /// Returns the changes of settings, the latest first.
+    pub(crate) fn setting_changes(&self) -> Vec<SettingChange> {
+        self.run().map_or_else(Vec::new, |run| view_model::setting_changes(run, self.control.made()))
+    }
+
     fn selected_setting(&self) -> Option<Setting> {
         self.settings().get(self.tuning.selected).cloned()
     }
@@ -77,24 +100,37 @@ impl State {
     /// Stages the next value of the selected setting.
     pub(super) fn step_setting(&mut self, direction: Direction) {
         let Some(setting) = self.selected_setting() else { return };
+        let info = self.info(&setting.name);
         let from = self.tuning.staged(&setting.name).unwrap_or(&setting.value);
-        let next = quick_control::step(from, direction).map(|value| within(&setting, value));
-        let next = next.ok_or_else(|| format!("{} is to be typed", setting.name));
-        match next.and_then(|value| check(&setting, &value).map(|()| value)) {
+        let next = match (from, info.map(|info| &info.kind)) {
+            (Value::Text(from), Some(SettingKind::OneOf(words))) => neighbour(words, from, direction),
+            (from, _) => quick_control::step(from, direction).map(|value| within(&setting, value)),
+        };
+        let next = next.ok_or_else(|| format!("{} has no steps: type a value", setting.name));
+        match next.and_then(|value| setting.check(info, &value).map(|()| value)) {
             Ok(value) => self.tuning.stage(&setting, value),
             Err(why) => self.tuning.complaint = Some(why),
         }
     }
 
+    /// Parses a value typed for a setting.
+    ///
+    /// # Errors
+    /// With what it may be, or if there is no such setting.
+    pub(crate) fn parse_value(&self, name: &str, text: &str) -> Result<(Setting, Value), String> {
+        let setting = self.settings().iter().find(|setting| setting.name == name);
+        let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
+        setting.parse(self.info(name), text).map(|value| (setting.clone(), value))
+    }
+
     /// Stages a typed value.
-    pub(super) fn stage_text(&mut self, name: &str, text: &str) {
-        let Some(setting) = self.settings().iter().find(|setting| setting.name == name).cloned() else {
-            return;
-        };
-        match parse(&setting, text) {
-            Ok(value) => self.tuning.stage(&setting, value),
-            Err(why) => self.tuning.complaint = Some(why),
-        }
+    ///
+    /// # Errors
+    /// With what it may be.
+    pub(super) fn stage_text(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let (setting, value) = self.parse_value(name, text)?;
+        self.tuning.stage(&setting, value);
+        Ok(())
     }
 
     /// Drops the staged value of the selected setting.
@@ -107,11 +143,11 @@ impl State {
     pub(super) fn typed_from(&mut self) -> Option<(String, String)> {
         let setting = self.selected_setting()?;
         let value = self.tuning.staged(&setting.name).unwrap_or(&setting.value).clone();
-        if let Err(why) = check(&setting, &setting.value) {
-            self.tuning.complaint = Some(why);
+        if setting.applies == Applies::Restart {
+            self.tuning.complaint = setting.check(None, &setting.value).err();
             return None;
         }
-        Some((setting.name, value.to_string()))
+        Some((setting.name.clone(), setting.shown(&value)))
     }
 
     /// Requests all staged changes.
@@ -145,4 +181,11 @@ impl State {
             }
         }
     }
+}
+
+/// Returns the word after or before another one, in a circle.
+fn neighbour(words: &[String], from: &str, direction: Direction) -> Option<Value> {
+    let at = words.iter().position(|word| word == from)?;
+    let step = if direction == Direction::Up { 1 } else { words.len() - 1 };
+    Some(Value::Text(words[(at + step) % words.len()].clone()))
 }

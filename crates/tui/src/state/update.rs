@@ -107,7 +107,10 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             back(state);
             state.status = ViewStatus::of(state, now);
         }
-        Intent::Help => toggle_screen(state, Screen::Help { offset: 0 }),
+        Intent::Help => {
+            state.help_search.clear();
+            toggle_screen(state, Screen::Help { offset: 0 });
+        }
         Intent::Log => toggle_screen(state, Screen::Log),
         Intent::Experiments => toggle_screen(state, Screen::Experiments),
         Intent::Runs => toggle_screen(state, Screen::Runs),
@@ -122,6 +125,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.status = ViewStatus::of(state, now);
         }
         Intent::Palette => state.open_palette(),
+        Intent::Filter if matches!(state.screen, Screen::Help { .. }) => state.type_help_search(),
         Intent::Filter => state.type_filter(),
         Intent::Copy => return copy(state, now),
         Intent::Export => state.type_file_name(now),
@@ -146,8 +150,9 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.stale = true;
             state.status = ViewStatus::of(state, now);
         }
-        Intent::ZoomOut => state.time.zoom_out(),
-        Intent::ZoomIn => state.time.zoom_in(),
+        Intent::ZoomOut => state.time.zoom_out(state.column_us()),
+        Intent::ZoomIn => state.time.zoom_in(state.column_us()),
+        Intent::ZoomToFit => state.time.zoom_to_fit(),
         Intent::ToggleTimeline => state.time.toggle_mode(),
         Intent::NextClass => {
             if let Some(run) = super::shown_run(&state.model, &state.options) {
@@ -208,12 +213,14 @@ fn change_span(state: &mut State, direction: Direction, now: Now) {
 
 fn scroll(state: &mut State, to: ListMove) {
     if let Screen::Help { offset } = state.screen {
-        let last = help::lines(state).saturating_sub(1);
+        let page = help::rows(state).max(1);
         let offset = match to {
             ListMove::Up => offset.saturating_sub(1),
             ListMove::Down => offset + 1,
-            ListMove::PageUp | ListMove::First => 0,
-            ListMove::PageDown | ListMove::Last => last,
+            ListMove::PageUp => offset.saturating_sub(page),
+            ListMove::PageDown => offset.saturating_add(page),
+            ListMove::First => 0,
+            ListMove::Last => usize::MAX,
         };
         state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;

@@ -50,6 +50,11 @@ impl Glyphs {
         self.pick('–', '-')
     }
 
+    /// Precedes a lower bound.
+    pub(crate) fn at_least(self) -> &'static str {
+        self.pick("≥", ">=")
+    }
+
     /// Points at the selected row.
     pub(crate) fn pointer(self) -> char {
         self.pick('▶', '>')
@@ -81,19 +86,29 @@ impl Glyphs {
         self.pick(['━', '●', '─'], ['=', 'O', '-'])
     }
 
+    /// Marks a moment on the time line.
+    pub(crate) fn tick(self) -> char {
+        self.pick('┴', '+')
+    }
+
     /// Marks a changed setting.
     pub(crate) fn marker(self) -> char {
         self.pick('▲', '^')
     }
 
     /// The cells of the heat map, from a single sample to most of them.
-    pub(crate) fn shades(self) -> [char; 7] {
-        self.pick(['·', ':', '-', '░', '▒', '▓', '█'], ['.', ':', '-', '=', '+', '*', '#'])
+    pub(crate) fn shades(self) -> [char; 5] {
+        self.pick(['·', '░', '▒', '▓', '█'], ['.', '-', '+', '*', '#'])
     }
 
-    /// The levels of a sparkline, from zero to the maximum.
+    /// The levels of a sparkline, from the minimum to the maximum.
     pub(crate) fn levels(self) -> &'static [char] {
-        self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '.', ':', '-', '=', '+', '*', '#'])
+        self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '-', '~', '=', '+', '*', '%', '#'])
+    }
+
+    /// Zero in a sparkline: a dotted line.
+    pub(crate) fn zero(self) -> char {
+        self.pick('⡀', '.')
     }
 }
 
@@ -137,26 +152,30 @@ macro_rules! colours {
     };
 }
 colours! {
-    /// Headings and keys.
+    /// The accent: headings and keys.
     heading = Color::Cyan, 80, 24;
+    /// Lines, units and words between figures; `reset` leaves their dimming to the terminal.
+    quiet = Color::Reset, 246, 241;
     /// Success.
-    good = Color::Green, 114, 28;
-    /// Actions by a person, and notices.
-    notice = Color::Yellow, 221, 130;
-    /// Errors.
-    warning = Color::Red, 203, 160;
-    /// Graphs.
-    graph = Color::Blue, 75, 25;
-    /// The heat map, from few samples to most.
-    heat1 = Color::Blue, 61, 147;
+    good = Color::Green, 114, 22;
+    /// Actions by a person, and notices; no alarm, so the accent.
+    notice = Color::Cyan, 80, 24;
+    /// Alarms: what makes figures worse, or untrue.
+    warning = Color::Yellow, 221, 94;
+    /// Alarms: what does not work at all.
+    critical = Color::Red, 210, 124;
+    /// Graphs: the accent.
+    graph = Color::Cyan, 80, 24;
+    /// The heat map, from few samples to most: from dim to bright, of even steps in lightness.
+    heat1 = Color::Cyan, 67, 67;
     /// The next stronger.
-    heat2 = Color::Cyan, 73, 109;
+    heat2 = Color::Cyan, 73, 61;
     /// The next stronger.
-    heat3 = Color::Green, 150, 136;
+    heat3 = Color::Cyan, 78, 56;
     /// The next stronger.
-    heat4 = Color::Yellow, 221, 166;
+    heat4 = Color::Reset, 156, 54;
     /// Most samples.
-    heat5 = Color::Red, 209, 124;
+    heat5 = Color::Reset, 229, 17;
 }
 
 /// Why a colour cannot be configured.
@@ -213,9 +232,12 @@ impl Theme {
         self.coloured(|colours| colours.heading).add_modifier(Modifier::BOLD)
     }
 
-    /// Lines, units, words between figures.
+    /// Lines, units, words between figures: a grey that is readable, and dim only where the theme has none.
     pub(crate) fn quiet(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
+        match self.coloured(|colours| colours.quiet) {
+            Style { fg: Some(Color::Reset) | None, .. } => Style::new().add_modifier(Modifier::DIM),
+            grey => grey,
+        }
     }
 
     /// The name of a figure.
@@ -238,9 +260,14 @@ impl Theme {
         self.coloured(|colours| colours.notice).add_modifier(Modifier::BOLD)
     }
 
-    /// The style of errors.
+    /// The style of alarms.
     pub(crate) fn warning(self) -> Style {
         self.coloured(|colours| colours.warning).add_modifier(Modifier::BOLD)
+    }
+
+    /// The style of alarms about what does not work at all.
+    pub(crate) fn critical(self) -> Style {
+        self.coloured(|colours| colours.critical).add_modifier(Modifier::BOLD)
     }
 
     /// A badge or a banner in this style.
@@ -256,10 +283,10 @@ impl Theme {
     /// A cell of the heat map, by its strength.
     pub(crate) fn heat(self, strength: usize) -> Style {
         self.coloured(match strength {
-            0 | 1 => |colours| colours.heat1,
-            2 | 3 => |colours| colours.heat2,
-            4 => |colours| colours.heat3,
-            5 => |colours| colours.heat4,
+            0 => |colours| colours.heat1,
+            1 => |colours| colours.heat2,
+            2 => |colours| colours.heat3,
+            3 => |colours| colours.heat4,
             _ => |colours| colours.heat5,
         })
     }
@@ -287,5 +314,47 @@ mod tests {
             "graph: sky is no colour, such as lightblue, 75 or #5fafff"
         );
         assert!(Colours::DARK.with("sky", "blue").is_err());
+    }
+
+    fn rgb(colour: Color) -> [u8; 3] {
+        let Color::Indexed(index) = colour else { panic!("{colour} is not one of the 256") };
+        match index {
+            16..=231 => {
+                [36, 6, 1].map(|place| [0, 95, 135, 175, 215, 255][usize::from((index - 16) / place % 6)])
+            }
+            232.. => [8 + 10 * (index - 232); 3],
+            _ => panic!("each terminal has its own colour {index}"),
+        }
+    }
+
+    /// The contrast of WCAG 2.2, from 1 to 21.
+    fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
+        let linear = |channel: u8| match f64::from(channel) / 255.0 {
+            c if c <= 0.040_45 => c / 12.92,
+            c => ((c + 0.055) / 1.055).powf(2.4),
+        };
+        let luminance = |[r, g, b]: [u8; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        (a / b).max(b / a)
+    }
+
+    #[test]
+    fn text_is_readable_on_plain_and_on_solarized_backgrounds() {
+        for (theme, backgrounds) in [
+            (Colours::DARK, [[0, 0, 0], [0x00, 0x2b, 0x36]]),
+            (Colours::LIGHT, [[0xff, 0xff, 0xff], [0xfd, 0xf6, 0xe3]]),
+        ] {
+            let Colours { heading, quiet, good, notice, warning, critical, graph, .. } = theme;
+            let Colours { heat1, heat2, heat3, heat4, heat5, .. } = theme;
+            for background in backgrounds {
+                for text in [heading, quiet, good, notice, warning, critical, graph] {
+                    let contrast = contrast(rgb(text), background);
+                    assert!(contrast >= 4.5, "{text} on {background:?}: {contrast:.1}");
+                }
+                // A cell is no text; each is further from the background than the weaker one.
+                let heat = [heat1, heat2, heat3, heat4, heat5].map(|cell| contrast(rgb(cell), background));
+                assert!(heat[0] >= 3.0 && heat.is_sorted_by(|a, b| a * 1.1 < *b), "{background:?}: {heat:?}");
+            }
+        }
     }
 }

@@ -58,10 +58,9 @@ impl Scheme {
     /// Returns the colours for the terminal of standard output.
     ///
     /// `auto` selects no colours if `NO_COLOR` is set and not empty (no-color.org); those for a dark or light
-    /// background if the terminal has 256 colours and its background is known; else the terminal's own
-    /// sixteen. The background is what the terminal reports, else `COLORFGBG`. A colour that the terminal
-    /// lacks, by `COLORTERM` and `TERM`, is replaced by the nearest one. A theme that is named explicitly is
-    /// taken as supported.
+    /// background if the terminal has 256 colours; else the terminal's own sixteen. The background is what the
+    /// terminal reports, else what `COLORFGBG` says, else dark. A colour that the terminal lacks, by `COLORTERM`
+    /// and `TERM`, is replaced by the nearest one. A theme that is named explicitly is taken as supported.
     ///
     /// This may write to the terminal and wait up to 600 ms for its answer: call it before
     /// [`run`](crate::run()), and never while a dashboard is drawn.
@@ -78,9 +77,8 @@ impl Scheme {
             }
             Base::Auto if around.profile < TermProfile::Ansi256 => Colours::SIXTEEN,
             Base::Auto => match (around.background)() {
-                Some(ThemeMode::Dark) => Colours::DARK,
                 Some(ThemeMode::Light) => Colours::LIGHT,
-                None => Colours::SIXTEEN,
+                Some(ThemeMode::Dark) | None => Colours::DARK,
             },
             Base::Dark => Colours::DARK,
             Base::Light => Colours::LIGHT,
@@ -152,7 +150,7 @@ mod tests {
         for (name, profile, background, expected) in [
             ("auto", TermProfile::TrueColor, dark, Palette::Coloured(Colours::DARK)),
             ("auto", TermProfile::Ansi256, light, Palette::Coloured(Colours::LIGHT)),
-            ("auto", TermProfile::Ansi256, None, Palette::Coloured(Colours::SIXTEEN)),
+            ("auto", TermProfile::Ansi256, None, Palette::Coloured(Colours::DARK)),
             ("auto", TermProfile::Ansi16, light, Palette::Coloured(Colours::SIXTEEN)),
             ("auto", TermProfile::NoColor, dark, Palette::Monochrome),
             ("none", TermProfile::TrueColor, dark, Palette::Monochrome),

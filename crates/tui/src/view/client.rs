@@ -9,7 +9,7 @@
 //! | handshakes  full 240 (3.0%)  resumed 7883  errors 0                     |
 //! | connection  TLSv1.3, AES-256-GCM, X25519, ALPN h2, name example.org     |
 //! | failed      handshake-alert: the client sent the alert unknown_ca       |
-//! | bytes/s     ▇▇▇▇▇▆▇▆▆▇▆▇▇▆▇                                             |
+//! | bytes/s     ▁▁▂▁▁▁▃█▆▂▁▁▁▁▁                                             |
 //! +-------------------------------------------------------------------------+
 //! ```
 
@@ -17,9 +17,9 @@ use ratatui::Frame;
 use ratatui::text::{Line, Span};
 use telemetry::{ClientId, ConnectionRecord};
 
-use super::clients::sparkline;
 use super::overlay;
 use super::parts::{byte_rate, quantile_text, rate, share};
+use super::sparkline::sparkline;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;

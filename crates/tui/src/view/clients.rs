@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, longest_fitting, put, quantile};
+use super::sparkline::sparkline;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
@@ -206,18 +207,4 @@ fn latency_cell(theme: Theme, row: &ClientRow, cells: usize) -> Span<'static> {
         None => Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet()),
         Some(p99) => quantile(theme, p99, cells),
     }
-}
-
-/// Returns a sparkline of the latest slots, scaled to their maximum; missing records are blank.
-pub(super) fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
-    let shown = &history[history.len().saturating_sub(cells)..];
-    let most = shown.iter().flatten().fold(0.0_f64, |most, &value| most.max(value));
-    let levels = theme.glyphs.levels();
-    let level = |value: f64| {
-        let share = if most > 0.0 { value / most } else { 0.0 };
-        // Only zero is drawn as an empty cell.
-        (share * (levels.len() - 1) as f64).ceil() as usize
-    };
-    let graph: String = shown.iter().map(|slot| slot.map_or(' ', |value| levels[level(value)])).collect();
-    format!("{graph:>cells$}")
 }

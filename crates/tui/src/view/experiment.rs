@@ -9,17 +9,20 @@
 //! ```
 
 use ratatui::Frame;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::EstimateRecord;
 use telemetry::experiment::{Outcome, Stage};
 use telemetry::model::{Compared, Experiment};
 
-use super::overlay;
+use super::parts::{heading, put};
 use crate::format;
 use crate::state::State;
 
+/// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;
+const TWO_LINES_CELLS: usize = 76;
 /// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
@@ -31,14 +34,18 @@ struct FigureWidths {
     effect: usize,
     /// 0 if the verdict needs a line of its own for lack of room.
     chance: usize,
+    /// True if the difference needs one too.
+    is_three_lines: bool,
 }
 
 impl FigureWidths {
     fn of(cells: usize) -> Self {
         if cells < LINE_CELLS {
-            Self { name: 24, figure: 9, effect: 34, chance: 0 }
+            let is_three_lines = cells < TWO_LINES_CELLS;
+            let name = if is_three_lines { cells.saturating_sub(18).clamp(8, 24) } else { 24 };
+            Self { name, figure: 9, effect: 34, chance: 0, is_three_lines }
         } else {
-            Self { name: 24, figure: 10, effect: 36, chance: 12 }
+            Self { name: 24, figure: 10, effect: 36, chance: 12, is_three_lines: false }
         }
     }
 
@@ -48,13 +55,16 @@ impl FigureWidths {
 }
 
 /// Draws the latest experiment, and a line for each earlier one.
-pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
     let theme = state.theme;
-    let cells = LINE_CELLS.min(usize::from(frame.area().width.saturating_sub(overlay::SIDES)));
+    let cells = usize::from(area.width);
     let experiments = state.experiments();
-    let (heading, mut lines) = match experiments.last() {
+    let (title, mut lines) = match experiments.last() {
         None => ("A/B".to_owned(), vec![Line::styled(nothing_yet(state), theme.quiet())]),
-        Some(experiment) => (title(experiment), latest(state, experiment, cells)),
+        Some(experiment) => (name(experiment), latest(state, experiment, cells)),
     };
     if let Some(why) = &state.tuning.complaint {
         let why = format::wrapped(why, cells);
@@ -63,10 +73,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let earlier = experiments.iter().rev().skip(1).take(EARLIER_MAX);
     lines.extend(earlier.map(|experiment| {
         let verdict = experiment.verdict().map_or_else(|| "cut off".to_owned(), |v| v.outcome.to_string());
-        Line::styled(format!("{}: {verdict}", title(experiment)), theme.quiet())
+        Line::styled(format!("{}: {verdict}", name(experiment)), theme.quiet())
     }));
-    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, lines.len())) else { return };
-    overlay::render(state, frame, area, &heading, &lines);
+    lines.insert(0, heading(theme, &[&title], "", area.width));
+    put(frame, area, &lines);
 }
 
 fn nothing_yet(state: &State) -> &'static str {
@@ -77,7 +87,7 @@ fn nothing_yet(state: &State) -> &'static str {
     }
 }
 
-fn title(experiment: &Experiment) -> String {
+fn name(experiment: &Experiment) -> String {
     let plan = &experiment.state;
     format!("A/B {}: {}, A {}, B {}", plan.number, plan.setting, plan.a, plan.b)
 }
@@ -85,10 +95,10 @@ fn title(experiment: &Experiment) -> String {
 fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
     let widths = FigureWidths::of(cells);
-    let FigureWidths { name, figure, effect, chance } = widths;
+    let FigureWidths { name, figure, effect, chance, is_three_lines } = widths;
     let progress = format::wrapped(&progress(state, experiment), cells);
     let mut lines: Vec<_> = progress.into_iter().map(|line| Line::styled(line, theme.label())).collect();
-    let what = "  B against A, with its interval";
+    let (what, effect) = if is_three_lines { ("", 0) } else { ("  B against A, with its interval", effect) };
     let chance_title = if widths.is_narrow() { "" } else { "by chance" };
     let columns =
         format!("{:<name$}{:>figure$}{:>figure$}{what:<effect$}{chance_title:<chance$}", "figure", "A", "B");
@@ -129,7 +139,8 @@ fn progress(state: &State, experiment: &Experiment) -> String {
 /// Returns the result for a figure: in one line, or in two if there is little room.
 fn figure_lines(state: &State, compared: &Compared, widths: FigureWidths) -> Vec<Line<'static>> {
     let theme = state.theme;
-    let FigureWidths { name: name_cells, figure, effect: effect_cells, chance: chance_cells } = widths;
+    let FigureWidths { name: name_cells, figure, effect: effect_cells, chance: chance_cells, is_three_lines } =
+        widths;
     let star = if compared.is_primary { " *" } else { "" };
     let name = format::cut(&compared.metric, name_cells - 1 - star.len(), theme.glyphs) + star;
     let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
@@ -153,7 +164,9 @@ fn figure_lines(state: &State, compared: &Compared, widths: FigureWidths) -> Vec
     if widths.is_narrow() {
         let chance = if estimate.is_some() { format!(", by chance {chance}") } else { String::new() };
         let below = vec![Span::styled(format!("  {word}"), style), Span::styled(chance, theme.label())];
-        return vec![Line::from(line), Line::from(below)];
+        let effect = is_three_lines.then(|| line.pop()).flatten();
+        let lines = [Some(Line::from(line)), effect.map(Line::from), Some(Line::from(below))];
+        return lines.into_iter().flatten().collect();
     }
     line.push(Span::styled(format!("{chance:<chance_cells$}"), theme.label()));
     line.push(Span::styled(word, style));

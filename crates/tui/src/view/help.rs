@@ -1,28 +1,31 @@
-//! All keys, and the meaning of the figures, over the panes.
+//! All keys by group, and the meaning of the figures, over the panes; searched with `/`.
 //!
 //! ```text
-//! +- help --------------------------------------------+
-//! | q Ctrl-c    quit                                   |
-//! | ? F1        show or leave this help                |
-//! |                                                    |
-//! | (1.23)      fewer than ten samples lie above it    |
-//! +----------------------------------------------------+
+//! +- help 1-20/94, Up and Down, / search ----------------+
+//! | everywhere:                                          |
+//! | q Ctrl-c    quit                                     |
+//! | ? F1        show or leave this help                  |
+//! |                                                      |
+//! | figures:                                             |
+//! | (1.23)      fewer than ten samples lie above it      |
+//! +------------------------------------------------------+
 //! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use telemetry::LatencyClass;
 
 use super::overlay;
 use crate::format;
-use crate::input::keymap::{BINDINGS, Context};
-use crate::state::State;
+use crate::input::keymap::{BINDINGS, Binding, Context};
+use crate::state::{Intent, State};
 use crate::theme::Theme;
 
 /// The cells of the keys' names, and of the figures' names.
-const NAME_CELLS: usize = 18;
+const NAME_CELLS: usize = 25;
 /// The cells of the longest line.
-const LINE_CELLS: usize = NAME_CELLS + 52;
+const LINE_CELLS: usize = NAME_CELLS + 51;
 
 /// The figures that are not plain from their labels.
 const FIGURES: &[(&str, &str)] = &[
@@ -31,12 +34,6 @@ const FIGURES: &[(&str, &str)] = &[
     ("p99 95 %", "its confidence interval, for independent samples"),
     ("vs mark 1", "p99 against that window; *: intervals do not overlap"),
     ("window", "the latest time, over which rates and latencies are"),
-    ("handshake", "first byte of the ClientHello to handshake complete"),
-    ("compute", "the part of a handshake spent in the TLS library"),
-    ("exchange", "last byte of a request to first byte of its answer"),
-    ("response", "from when a request was due: stalls count"),
-    ("service", "from when it was sent: hides stalls"),
-    ("send lag", "from when it was due to when it was sent"),
     ("over time", "darker: more samples of a column; blank: no records"),
     ("in, out", "plaintext from clients, and to clients; kB = 1000 B"),
     ("failed", "of the proxy: connections that served nothing"),
@@ -49,17 +46,16 @@ const FIGURES: &[(&str, &str)] = &[
     ("docs/figures.md", "defines every figure"),
 ];
 
-/// Returns the number of lines: the keys, a blank line, the figures.
-pub(crate) fn lines(state: &State) -> usize {
-    texts(state).len()
+/// Returns how many lines are visible.
+pub(crate) fn rows(state: &State) -> usize {
+    let (columns, rows) = state.size();
+    let placed = overlay::place(Rect::new(0, 0, columns, rows), (LINE_CELLS, texts(state).len()));
+    placed.map_or(0, |area| usize::from(area.height) - 2)
 }
 
 /// Returns how many lines can be scrolled away.
 pub(crate) fn offset_max(state: &State) -> usize {
-    let (columns, rows) = state.size();
-    let lines = lines(state);
-    let placed = overlay::place(Rect::new(0, 0, columns, rows), (LINE_CELLS, lines));
-    lines.saturating_sub(placed.map_or(0, |area| usize::from(area.height) - 2))
+    texts(state).len().saturating_sub(rows(state))
 }
 
 /// Draws the help from a line on.
@@ -68,10 +64,14 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
     let rows = usize::from(area.height) - 2;
     let offset = offset.min(texts.len().saturating_sub(rows));
+    let search = match &*state.help_search {
+        "" => ", / searches".to_owned(),
+        text => format!(" with {text}"),
+    };
     let title = if rows >= texts.len() {
-        "help".to_owned()
+        format!("help{search}")
     } else {
-        format!("help {}-{}/{}, Up and Down", offset + 1, offset + rows, texts.len())
+        format!("help {}-{}/{}, Up and Down{search}", offset + 1, offset + rows, texts.len())
     };
     let cells = usize::from(area.width - overlay::SIDES);
     let shown = texts.iter().skip(offset).take(rows);
@@ -79,37 +79,115 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     overlay::render(state, frame, area, &title, &lines);
 }
 
-/// Returns names and meanings, line by line; keys without effect are left out.
-fn texts(state: &State) -> Vec<(String, &'static str)> {
-    let is_there = |binding: &&crate::input::keymap::Binding| state.can(binding.needs);
-    let keys = |contexts: &[Context]| {
-        let here = BINDINGS.iter().filter(is_there).filter(|binding| contexts.contains(&binding.context));
-        here.map(|binding| (state.options.keymap.names(binding.intent).join(" "), binding.meaning))
-            .collect::<Vec<_>>()
+/// A group of keys or figures.
+type Group = (&'static str, Vec<(String, String)>);
+
+/// Returns headings, names and meanings, line by line. Keys without effect and what a search does not find are left out.
+fn texts(state: &State) -> Vec<(String, String)> {
+    let search = state.help_search.to_lowercase();
+    let mut lines = Vec::new();
+    for (heading, mut entries) in groups(state) {
+        let is_found =
+            |(name, meaning): &(String, String)| format!("{name} {meaning}").to_lowercase().contains(&search);
+        entries.retain(|entry| heading.contains(&search) || is_found(entry));
+        if entries.is_empty() {
+            continue;
+        }
+        if !lines.is_empty() {
+            lines.push((String::new(), String::new()));
+        }
+        lines.push((heading.to_owned(), String::new()));
+        lines.extend(entries.into_iter().flat_map(wrapped));
+    }
+    if lines.is_empty() {
+        lines.push((String::new(), "nothing of that name".to_owned()));
+    }
+    lines
+}
+
+/// Continues a long meaning below itself.
+fn wrapped((name, meaning): (String, String)) -> Vec<(String, String)> {
+    let parts = format::wrapped(&meaning, LINE_CELLS - NAME_CELLS - 1);
+    let names = std::iter::once(name).chain(std::iter::repeat(String::new()));
+    names.zip(parts).collect()
+}
+
+fn groups(state: &State) -> Vec<Group> {
+    let keys = |heading: &'static str, is_in: &dyn Fn(&Binding) -> bool| {
+        let here = BINDINGS.iter().filter(|binding| state.can(binding.needs) && is_in(binding));
+        let names = |binding: &Binding| state.options.keymap.names(binding.intent).join(" ");
+        (heading, here.map(|binding| (names(binding), binding.meaning.to_owned())).collect())
     };
-    let under = |heading: &'static str, context| {
-        let keys = keys(&[context]);
-        let heading = (!keys.is_empty()).then(|| (String::new(), heading));
-        heading.into_iter().chain(keys)
+    let of_intent = |group| {
+        move |binding: &Binding| {
+            matches!(binding.context, Context::Anywhere | Context::Panes) && topic(binding.intent) == group
+        }
     };
-    let main = keys(&[Context::Anywhere, Context::Panes]);
-    let replay = under("while a run is played:", Context::Replay);
-    let tuning = under("on the list of settings:", Context::Tuning);
-    let experiments = under("on the experiments:", Context::Experiments);
-    let runs = under("on the list of runs:", Context::Runs);
-    let figures = FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning));
-    let blank = [(String::new(), "")];
-    main.into_iter()
-        .chain(replay)
-        .chain(tuning)
-        .chain(experiments)
-        .chain(runs)
-        .chain(blank)
-        .chain(figures)
-        .collect()
+    let in_context = |context| move |binding: &Binding| binding.context == context;
+    vec![
+        keys("everywhere:", &of_intent(Topic::Program)),
+        keys("what is shown:", &of_intent(Topic::View)),
+        keys("time:", &of_intent(Topic::Time)),
+        keys("while a run is played:", &in_context(Context::Replay)),
+        keys("lists:", &of_intent(Topic::Lists)),
+        keys("load and settings:", &of_intent(Topic::Control)),
+        keys("on the list of settings:", &in_context(Context::Tuning)),
+        keys("on the experiments:", &in_context(Context::Experiments)),
+        keys("on the list of runs:", &in_context(Context::Runs)),
+        ("latencies:", LatencyClass::all().map(class).collect()),
+        ("figures:", FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning.to_owned())).collect()),
+    ]
+}
+
+/// Defines a class of latencies, from the catalogue of figures.
+fn class(class: LatencyClass) -> (String, String) {
+    let info = class.info();
+    let note = if info.note.is_empty() { String::new() } else { format!(" ({})", info.note) };
+    (class.title().to_owned(), format!("{} to {}{note}", info.start, info.end))
+}
+
+/// The groups of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Topic {
+    Program,
+    View,
+    Time,
+    Lists,
+    Control,
+}
+
+fn topic(intent: Intent) -> Topic {
+    match intent {
+        Intent::Freeze
+        | Intent::Seek(_)
+        | Intent::GoTo
+        | Intent::Play(_)
+        | Intent::ZoomOut
+        | Intent::ZoomIn => Topic::Time,
+        Intent::SortNext
+        | Intent::SortReverse
+        | Intent::Filter
+        | Intent::Open
+        | Intent::Scroll(_)
+        | Intent::NextRun
+        | Intent::Runs => Topic::Lists,
+        Intent::Tune
+        | Intent::Experiments
+        | Intent::Compare
+        | Intent::EndExperiment
+        | Intent::Setting(_)
+        | Intent::Adjust(..)
+        | Intent::Mark
+        | Intent::Record => Topic::Control,
+        Intent::NextClass | Intent::ToggleTimeline | Intent::Window(_) | Intent::Log => Topic::View,
+        _ => Topic::Program,
+    }
 }
 
 fn line(theme: Theme, name: &str, meaning: &str, cells: usize) -> Line<'static> {
+    if meaning.is_empty() {
+        return Line::styled(format::cut(name, cells, theme.glyphs), theme.heading());
+    }
     let name = format!("{name:<NAME_CELLS$} ");
     let meaning_cells = cells.saturating_sub(NAME_CELLS + 1);
     Line::from(vec![

@@ -1,9 +1,9 @@
 //! Latencies by class.
 //!
 //! ```text
-//! ─ latency, ms ────────────── p50    p90    p99   p99 95 %  p99.9   max    /s      n vs mark 1
-//! full handshake              1.92   2.80   6.11  5.80-6.9  (14.2)  19.8   100   1002  -3.1% ?
-//! response CO-corrected       0.88   1.40   3.90  3.87-3.95  11.6   31.2  4998  49980   -12% *
+//! ─ latency, ms ────────────── p50    p90    p99  p99 95 % CI  p99.9   max     /s       n vs mark 1
+//! response CO-corrected       0.88   1.40   3.90    3.87-3.95   11.6  31.2  4,998  49,980   -12% *
+//! full handshake              1.92   2.80   6.11       ≥ 5.80 (14.2)  19.8    100   1,002  -3.1% ?
 //! ```
 //!
 //! A percentile in brackets rests on fewer than ten samples above it. `*`: the intervals of 95 % of now and before the mark
@@ -22,13 +22,13 @@ use crate::theme::Theme;
 use crate::view_model::{Bounds, Change, LatencyRow, ViewModel};
 
 /// The cells of a class name and its note.
-const NAME_CELLS: u16 = 21;
+const NAME_CELLS: u16 = 22;
 /// The cells of a percentile: a blank, five digits, and a bracket or blank on either side.
 const QUANTILE_CELLS: u16 = 8;
 /// The cells of a rate.
-const RATE_CELLS: u16 = 7;
+const RATE_CELLS: u16 = 8;
 /// The cells of a number of samples.
-const SAMPLES_CELLS: u16 = 8;
+const SAMPLES_CELLS: u16 = 10;
 /// The cells of a percentile's interval: two figures, and a blank on either side.
 const BOUNDS_CELLS: u16 = 13;
 /// The cells of the change since a mark.
@@ -102,7 +102,7 @@ impl Column {
         let cells = usize::from(self.cells());
         match self {
             Self::Quantile(at) => format!("{:>1$} ", Percentile::TABLE[at].label, cells - 1),
-            Self::Bounds => format!("{:>1$} ", "p99 95 %", cells - 1),
+            Self::Bounds => format!("{:>1$} ", "p99 95 % CI", cells - 1),
             Self::Change => {
                 let against = figures.against.as_deref().unwrap_or_default();
                 format!("{:>cells$}", format!("vs {against}"))
@@ -128,7 +128,7 @@ impl Column {
         let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
         match self {
             Self::Quantile(at) => row.quantiles[at].map_or_else(none, |at| quantile(theme, at, cells)),
-            Self::Bounds => match bounds(row.p99) {
+            Self::Bounds => match bounds(theme, row.p99) {
                 Some(text) => Span::styled(format!("{text:>0$} ", cells - 1), theme.label()),
                 None => none(),
             },
@@ -146,11 +146,11 @@ impl Column {
 }
 
 /// Formats an interval, or its lower end; `None` for too few samples.
-fn bounds(p99: Bounds) -> Option<String> {
+fn bounds(theme: Theme, p99: Bounds) -> Option<String> {
     let low = format::millis(p99.low_ns?);
     Some(match p99.high_ns {
         Some(high) => format!("{low}-{}", format::millis(high)),
-        None => format!("from {low}"),
+        None => format!("{} {low}", theme.glyphs.at_least()),
     })
 }
 
@@ -176,7 +176,7 @@ pub(super) fn height(state: &State) -> u16 {
     state.figures().map_or(0, |figures| 1 + figures.latencies.len() as u16)
 }
 
-/// Draws the rows that fit; less important ones are left out.
+/// Draws as many rows as fit.
 pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
@@ -190,7 +190,7 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     let span = figures.span.words();
     let titles = [format!("latency, ms, {span}"), format!("ms, {span}")];
     let mut lines = vec![heading(theme, &titles.each_ref().map(String::as_str), &names, table.width)];
-    lines.extend(fitting(&figures.latencies, usize::from(area.height) - 1).map(|row| {
+    lines.extend(figures.latencies.iter().take(usize::from(area.height) - 1).map(|row| {
         let mut spans = name(theme, row, usize::from(name_cells));
         spans.extend(columns.iter().map(|column| {
             super::alerts::mark(theme, figures, row, column.statistic(), column.cell(theme, row))
@@ -198,14 +198,6 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
         Line::from(spans)
     }));
     put(frame, table, &lines);
-}
-
-/// Returns the most important rows, in order.
-fn fitting(rows: &[LatencyRow], n: usize) -> impl Iterator<Item = &LatencyRow> {
-    let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.rank).zip(0..).collect();
-    ranks.sort_unstable();
-    ranks.truncate(n);
-    rows.iter().enumerate().filter(move |(at, row)| ranks.contains(&(row.rank, *at))).map(|(_, row)| row)
 }
 
 fn name(theme: Theme, row: &LatencyRow, cells: usize) -> Vec<Span<'static>> {

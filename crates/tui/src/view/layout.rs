@@ -19,7 +19,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{clients, handshakes, latency, latency_timeline, playback, status};
+use super::{clients, dock, handshakes, latency, latency_timeline, playback, status};
 use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
@@ -62,6 +62,8 @@ pub(crate) struct Panes {
     pub(crate) playback: Rect,
     pub(crate) log: Rect,
     pub(crate) footer: Rect,
+    /// Settings or experiments; empty unless they are open.
+    pub(crate) dock: Rect,
 }
 
 impl Panes {
@@ -79,11 +81,15 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
     if area.width < PANES_MIN.0 || area.height < PANES_MIN.1 {
         return Layout::OneLine(Rect { height: 1, ..area });
     }
-    Layout::Panes(if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 {
+    Layout::Panes(dock::split(area, state, undocked).unwrap_or_else(|| undocked(area, state)))
+}
+
+fn undocked(area: Rect, state: &State) -> Panes {
+    if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 {
         wide(area, state)
     } else {
         narrow(area, state)
-    })
+    }
 }
 
 fn narrow(area: Rect, state: &State) -> Panes {
@@ -115,6 +121,7 @@ fn narrow(area: Rect, state: &State) -> Panes {
         playback: rows.next(playback),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
+        dock: Rect::default(),
     }
 }
 
@@ -149,22 +156,23 @@ fn wide(area: Rect, state: &State) -> Panes {
         playback: rows.next(playback),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
+        dock: Rect::default(),
     }
 }
 
 /// The rows that are not assigned yet.
-struct Rest(u16);
+pub(super) struct Rest(pub(super) u16);
 
 impl Rest {
     /// Extends a pane to this many rows, as far as possible.
-    fn give(&mut self, pane: &mut u16, rows: u16) {
+    pub(super) fn give(&mut self, pane: &mut u16, rows: u16) {
         let given = rows.saturating_sub(*pane).min(self.0);
         *pane += given;
         self.0 -= given;
     }
 
     /// Extends a pane to this many rows, or removes it.
-    fn give_all(&mut self, pane: &mut u16, rows: u16) {
+    pub(super) fn give_all(&mut self, pane: &mut u16, rows: u16) {
         if rows.saturating_sub(*pane) <= self.0 {
             self.give(pane, rows);
         }
@@ -202,12 +210,12 @@ fn log_height(height: u16, state: &State) -> u16 {
 }
 
 /// Assigns rows from the top.
-struct RowAllocator {
-    area: Rect,
+pub(super) struct RowAllocator {
+    pub(super) area: Rect,
 }
 
 impl RowAllocator {
-    fn next(&mut self, height: u16) -> Rect {
+    pub(super) fn next(&mut self, height: u16) -> Rect {
         let height = height.min(self.area.height);
         let taken = Rect { height, ..self.area };
         self.area.y += height;

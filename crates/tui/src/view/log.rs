@@ -26,7 +26,12 @@ const LEVEL_CELLS: usize = 5;
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     if area.height >= HEADING_HEIGHT_MIN {
-        lines.push(heading(state.theme, &["log, UTC"], "", area.width));
+        lines.push(heading(
+            state.theme,
+            &[&format!("log, {}", state.options.zone.name(state.last_realtime_us())), "log"],
+            "",
+            area.width,
+        ));
     }
     lines.extend(banner(state, area.width));
     lines.extend(super::past::lines(state, area.width));
@@ -64,7 +69,7 @@ fn log_line(state: &State, line: &LogLine, width: u16) -> Line<'static> {
         Level::Notice => ("note", theme.label()),
         Level::Warning => ("warn", theme.warning()),
     };
-    let time = format::time_of_day(line.realtime_us);
+    let time = state.time_of_day(line.realtime_us);
     let used = format::width(&time) + 1 + LEVEL_CELLS;
     let text = format::cut(&line.text, usize::from(width).saturating_sub(used), theme.glyphs);
     Line::from(vec![

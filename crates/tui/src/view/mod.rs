@@ -3,6 +3,7 @@
 mod alerts;
 pub(crate) mod client;
 mod clients;
+mod dock;
 mod experiment;
 mod footer;
 mod handshakes;
@@ -19,6 +20,7 @@ mod past;
 mod playback;
 mod prompt;
 mod runs;
+mod sparkline;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,10 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     let area = frame.area();
     match layout::of(area, state) {
         Layout::Nothing => {}
-        Layout::OneLine(line) => one_line::render(state, frame, line),
+        Layout::OneLine(line) => {
+            one_line::render(state, frame, line);
+            docked(state, frame, Rect { y: line.bottom(), height: area.height - line.height, ..area });
+        }
         Layout::Panes(panes) => {
             status::render(state, frame, panes.status);
             match state.figures() {
@@ -52,19 +57,27 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
             }
             playback::render(state, frame, panes.playback);
             log::render(state, frame, panes.log);
+            docked(state, frame, panes.dock);
             footer::render(state, frame, panes.footer);
         }
     }
     match state.screen {
-        Screen::Dashboard | Screen::Log => {}
+        Screen::Dashboard | Screen::Log | Screen::Tuning | Screen::Experiments => {}
         Screen::Help { offset } => help::render(state, frame, offset),
-        Screen::Tuning => tuning::render(state, frame),
-        Screen::Experiments => experiment::render(state, frame),
         Screen::Runs => runs::render(state, frame),
         Screen::Client(id) => client::render(state, frame, id),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
         palette::render(state, frame, found, *selected);
+    }
+}
+
+/// Draws what stands beside the panes.
+fn docked(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    match state.screen {
+        Screen::Tuning => tuning::render(state, frame, area),
+        Screen::Experiments => experiment::render(state, frame, area),
+        _ => {}
     }
 }
 

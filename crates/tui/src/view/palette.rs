@@ -9,8 +9,8 @@ use crate::state::{PaletteEntry, State};
 
 /// The cells of a line.
 const LINE_CELLS: usize = 66;
-/// The cells of a command's keys.
-const KEY_CELLS: usize = 14;
+/// The cells of a command's keys, or of a setting's value.
+const KEY_CELLS: usize = 16;
 /// The maximum number of visible lines.
 const ROWS_MAX: usize = 16;
 
@@ -28,7 +28,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
         .map(|(at, entry)| {
             let keys = match entry {
                 PaletteEntry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
-                PaletteEntry::Setting(_) | PaletteEntry::Client(_) | PaletteEntry::Run(..) => String::new(),
+                PaletteEntry::Setting(name) => {
+                    let setting = state.settings().iter().find(|setting| setting.name == *name);
+                    setting.map_or_else(String::new, |setting| setting.shown(&setting.value))
+                }
+                PaletteEntry::Client(_) | PaletteEntry::Run(..) => String::new(),
             };
             let pointer = if at == selected { theme.glyphs.pointer() } else { ' ' };
             let room = cells.saturating_sub(KEY_CELLS + 1);

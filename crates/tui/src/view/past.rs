@@ -31,7 +31,7 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
 
 fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
     let theme = state.theme;
-    let at = format!("at {}", format::time_of_day(state.realtime_at(us)));
+    let at = format!("at {}", state.time_of_day(state.realtime_at(us)));
     let mut segments = vec![StatusItem::text(0, at, theme.heading())];
     let share = state.read_share();
     if let Some(share) = share {
@@ -56,7 +56,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
     segments
 }
 
-/// Returns the samples of each power of two.
+/// Returns the samples of each row of the heat map.
 fn counts(state: &State, column: Option<&Column>) -> Vec<StatusItem> {
     let theme = state.theme;
     let mut segments = vec![StatusItem::text(0, "ms from", theme.label())];

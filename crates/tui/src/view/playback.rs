@@ -1,7 +1,7 @@
 //! The position and speed of a replay, and a line for the whole run.
 //!
 //! ```text
-//! ▶ 4×  01:12 / 1:00:00  12:05:12Z  ━━━●───────1────────▲──────────────────────
+//! ▶ 4×  +01:12 / 1:00:00  12:05:12Z  ━━━●───────1────────▲──────────────────────
 //! ```
 
 use ratatui::Frame;
@@ -43,8 +43,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 fn words(state: &State, line: &PlaybackLine) -> String {
     let clock = |us: u64| format::clock(us / 1_000_000);
     let whole = clock(line.length_us);
-    let at = format!("{:>1$}", clock(line.at_us), whole.len());
-    let time = format::time_of_day(line.realtime_us);
+    let at = format!("{:>1$}", format!("+{}", clock(line.at_us)), whole.len() + 1);
+    let time = state.time_of_day(line.realtime_us);
     let reading = state.read_share().map(|share| format!("  reading {:>3.0}%", share * 100.0));
     format!("{at} / {whole}  {time}{}", reading.unwrap_or_default())
 }

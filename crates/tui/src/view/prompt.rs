@@ -1,25 +1,46 @@
-//! What is being typed, at the bottom of the screen.
+//! What is being typed, at the bottom of the screen; beneath it why it is refused, or what it would do.
+//!
+//! ```text
+//! proxy.handshake-timeout: 8d
+//! proxy.handshake-timeout cannot be 8d: expected a time from 1ms to 24h, such as 10s
+//! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Clear;
 
 use super::parts::put;
 use crate::format;
-use crate::state::{Prompt, Purpose, State};
+use crate::state::{Completion, Prompt, Purpose, State};
+use crate::theme::Theme;
 
-/// Draws the line, with the cursor where the next character goes.
+/// The maximum number of lines beneath the text.
+const NOTE_LINES_MAX: usize = 3;
+
+/// Draws the lines over the lowest ones of the screen, with the cursor where the next character goes.
 pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
+    let note = note(state, prompt, usize::from(area.width));
+    let height = (1 + note.len() as u16).min(area.bottom());
+    let area = Rect { y: area.bottom() - height, height, ..area };
+    frame.render_widget(Clear, area);
+    put(frame, Rect { y: area.y + 1, height: height - 1, ..area }, &note);
+    text(state, prompt, frame, Rect { height: 1, ..area });
+}
+
+fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let name = match &prompt.purpose {
         Purpose::Filter => "filter clients: ".to_owned(),
         Purpose::Hosts => "filter hosts: ".to_owned(),
+        Purpose::Help => "search the help: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
         Purpose::Experiment => "A/B: ".to_owned(),
-        Purpose::Moment => "go to (13:05, 5m, -10m, mark:2): ".to_owned(),
+        Purpose::Moment => "go to: ".to_owned(),
         Purpose::FileName => "write to files: ".to_owned(),
         Purpose::Palette { .. } => "find: ".to_owned(),
     };
@@ -36,5 +57,73 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
     put(frame, area, &[line]);
     if x < area.right() {
         frame.set_cursor_position((x, area.y));
+    }
+}
+
+/// Returns the lines beneath the text.
+fn note(state: &State, prompt: &Prompt, cells: usize) -> Vec<Line<'static>> {
+    let theme = state.theme;
+    let wrapped = |text: &str, style: Style| {
+        let lines = format::wrapped(text, cells).into_iter().take(NOTE_LINES_MAX);
+        lines.map(|line| Line::styled(format::cut(&line, cells, theme.glyphs), style)).collect()
+    };
+    if let Some(why) = &prompt.error {
+        return wrapped(why, theme.warning());
+    }
+    let mut lines: Vec<_> =
+        prompt.completion.iter().map(|completion| offered(theme, completion, cells)).collect();
+    lines.extend(match effect(state, prompt) {
+        Ok(what) => wrapped(&what, theme.quiet()),
+        Err(why) => wrapped(&why, theme.warning()),
+    });
+    lines
+}
+
+/// Lists the completions around the one that is taken.
+fn offered(theme: Theme, completion: &Completion, cells: usize) -> Line<'static> {
+    let mut spans = Vec::new();
+    let mut used = 0;
+    for (at, text) in completion.texts.iter().enumerate().skip(completion.at) {
+        let style = if at == completion.at { theme.selected() } else { theme.label() };
+        let text = format::cut(text, cells, theme.glyphs);
+        used += format::width(&text) + 2;
+        if used > cells + 2 {
+            break;
+        }
+        spans.extend([Span::styled(text, style), Span::raw("  ")]);
+    }
+    Line::from(spans)
+}
+
+/// Says what Enter would do with the text.
+///
+/// # Errors
+/// With what can be typed instead.
+fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
+    let text = prompt.text().trim();
+    match &prompt.purpose {
+        Purpose::Filter => {
+            let (shown, all) = (state.client_count(), state.clients_in_all());
+            Ok(format!("{shown} of {all} clients; Tab completes, Up repeats, Esc shows all"))
+        }
+        Purpose::Hosts => {
+            Ok(format!("{} runs; Tab completes, Up repeats, Esc shows all", state.run_rows().len()))
+        }
+        Purpose::Value(name) => {
+            let (setting, value) = state.parse_value(name, text)?;
+            let change = format!("{} > {}", setting.shown(&setting.value), setting.shown(&value));
+            let allowed = setting.allowed(state.info(name)).unwrap_or_default();
+            Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
+        }
+        Purpose::Experiment | Purpose::Help => Ok(String::new()),
+        Purpose::Moment if text.is_empty() => {
+            Ok("13:05:20, +01:20 or +5m into the run, -30s before its end, mark:2".to_owned())
+        }
+        Purpose::Moment => {
+            let us = state.typed_moment(text)?;
+            Ok(state.moment_words(us))
+        }
+        Purpose::FileName => Ok(format!("writes {text}.txt and {text}.json")),
+        Purpose::Palette { .. } => Ok(String::new()),
     }
 }

@@ -66,12 +66,12 @@ pub(super) fn badge(state: &State) -> (String, Style) {
             None => (format!("READING {time}"), theme.notice()),
         },
         ViewStatus::Live => (format!("LIVE {time}"), theme.good()),
-        ViewStatus::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
+        ViewStatus::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.critical()),
         ViewStatus::Frozen(seconds) => {
-            (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
+            (format!("FROZEN at +{time} for {}", format::clock(seconds)), theme.notice())
         }
-        ViewStatus::Playing => (format!("PLAYING {time}"), theme.good()),
-        ViewStatus::Paused => (format!("PAUSED at {time}"), theme.notice()),
+        ViewStatus::Playing => (format!("PLAYING +{time}"), theme.good()),
+        ViewStatus::Paused => (format!("PAUSED at +{time}"), theme.notice()),
         ViewStatus::Ended => (format!("ENDED {time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))
@@ -129,7 +129,7 @@ fn recording(state: &State) -> (String, Style) {
         None => (String::new(), state.theme.quiet()),
         Some((seconds, false)) => (format!("[REC {}] ", format::clock(seconds)), state.theme.notice()),
         Some((seconds, true)) => {
-            (format!("[NOT RECORDING {}] ", format::clock(seconds)), state.theme.warning())
+            (format!("[NOT RECORDING {}] ", format::clock(seconds)), state.theme.critical())
         }
     }
 }

@@ -3,6 +3,7 @@
 mod accounts;
 mod alerts;
 mod messages;
+mod plots;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
@@ -94,11 +95,19 @@ fn colour_says_nothing_that_is_not_said_without() {
 }
 
 #[test]
-fn settings_over_the_panes() {
+fn settings_are_docked_and_latencies_stay_visible() {
     let mut stage = with_a_gap(options());
     stage.want(Intent::Tune);
     stage.want(Intent::Setting(SettingEdit::Step(Direction::Up)));
-    assert_snapshot!(stage.screen(80, 24));
+    for (columns, rows) in [(160, 48), (80, 24), (40, 10)] {
+        assert_snapshot!(format!("settings_{columns}x{rows}"), stage.screen(columns, rows));
+    }
+    for (columns, rows) in [(80, 24), (100, 30), (130, 30), (160, 48), (200, 60)] {
+        let screen = stage.screen(columns, rows);
+        for part in ["latency, ms", "over time", "load.rate", "applies: now"] {
+            assert!(screen.contains(part), "{part} in {screen}");
+        }
+    }
 }
 
 /// A run of the host `box`, and two more of others, one of them over.
@@ -204,7 +213,7 @@ fn a_click_does_what_a_key_does() {
     assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
     assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
     stage.want(Intent::Back);
-    assert!(click(&mut stage, "          1 ").contains("FROZEN at 00:2"));
+    assert!(click(&mut stage, "      1 ").contains("FROZEN at +00:2"));
 }
 
 #[test]
@@ -250,7 +259,7 @@ fn a_frozen_view_stands_still_while_reading_goes_on() {
     let after = stage.screen(80, 24);
     let below_title = |screen: &str| screen.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(below_title(&before), below_title(&after));
-    assert!(after.contains("FROZEN at 00:12 for 00:07"), "{after}");
+    assert!(after.contains("FROZEN at +00:12 for 00:07"), "{after}");
     stage.want(Intent::Freeze);
     assert!(stage.screen(80, 24).contains("LIVE 00:19"), "reading went on");
 }
@@ -269,13 +278,54 @@ fn a_frozen_view_keeps_its_sparklines() {
 fn help_names_every_key() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
-    assert_snapshot!(stage.screen(80, 90));
+    assert_snapshot!(stage.screen(80, 140));
     let mut watched = TestDashboard::live(watching(), 3);
     watched.want(Intent::Help);
-    let screens = [stage.screen(80, 90), watched.screen(80, 90)];
+    let screens = [stage.screen(80, 140), watched.screen(80, 140)];
     for binding in crate::input::keymap::BINDINGS {
-        assert!(screens.iter().any(|screen| screen.contains(binding.meaning)), "{}", binding.meaning);
+        assert!(
+            screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),
+            "{}",
+            binding.meaning
+        );
     }
+}
+
+#[test]
+fn help_is_searched_and_defines_every_class() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.want(Intent::Help);
+    let screen = stage.screen(80, 140);
+    for class in telemetry::LatencyClass::all() {
+        assert!(screen.contains(class.info().start.split(' ').next().unwrap()), "{}", class.title());
+    }
+    for key in "/undo".chars() {
+        stage.press(key);
+    }
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("help with undo") && screen.contains("undo the last change"), "{screen}");
+    assert!(!screen.contains("to the worst latency"), "{screen}");
+    stage.press('\x1b');
+    assert!(stage.screen(80, 140).contains("to the worst latency"));
+}
+
+#[test]
+fn help_scrolls_by_pages_without_a_gap() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.want(Intent::Help);
+    let body = |stage: &mut TestDashboard| {
+        let screen = stage.screen(80, 24);
+        let inside = |line: &str| Some(line.split('│').nth(1)?.to_owned());
+        screen.lines().filter_map(inside).collect::<Vec<_>>()
+    };
+    let first = body(&mut stage);
+    stage.want(Intent::Scroll(ListMove::Down));
+    assert_eq!(body(&mut stage)[..first.len() - 1], first[1..]);
+    stage.want(Intent::Scroll(ListMove::First));
+    stage.want(Intent::Scroll(ListMove::PageDown));
+    let next = body(&mut stage);
+    stage.want(Intent::Scroll(ListMove::Up));
+    assert_eq!(body(&mut stage)[0], first[first.len() - 1], "{next:?}");
 }
 
 #[test]

@@ -1,106 +1,189 @@
-//! The settings of proxy and load: value, staged value, when a change takes effect, and the result of the
-//! last one.
+//! The settings of proxy and load, docked beside the panes: values, staged values, and the selected setting in words.
 //!
 //! ```text
-//! +- settings, 2 staged ----------------------------------------------------------+
-//! | proxy.workers                2         > 4        live                        |
-//! |>proxy.handshake-timeout      10 s                 live         0.001 to 86400 |
-//! | load.rate                    5000 1/s  > 5500     live         asked          |
-//! | proxy.listen                 [::]:8443            restart                     |
-//! +-------------------------------------------------------------------------------+
+//! ─ settings 1-20/43, 2 staged ────────────────────────────────────
+//!  proxy.workers                2 > 4                           now
+//! ▶proxy.handshake-timeout     *5s                              now
+//!  load.rate                    5000/s > 5500/s, asked          now
+//!  proxy.listen                 [::]:8443                   restart
+//! Deadline of a handshake
+//! a time from 1ms to 24h, such as 10s; default: 10s; applies: now
+//! ─ changes ─────────────── u: proxy.handshake-timeout to 10s
+//! 12:04:10Z proxy.handshake-timeout 10s > 5s                   here
 //! ```
+//!
+//! `*`: the value is not the default, or not that of the start where there is no default.
 
 use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::{Applies, Setting};
 
-use super::overlay;
+use super::parts::{heading, put};
 use crate::format;
-use crate::state::State;
+use crate::state::{Intent, SettingEdit, State};
+use crate::theme::Theme;
 
-const NAME_CELLS: usize = 30;
-const VALUE_CELLS: usize = 16;
-const STAGED_CELLS: usize = 14;
-const APPLIES_CELLS: usize = 16;
-/// The maximum cells of a note.
-const NOTE_CELLS: usize = 50;
+/// The cells of the longest name with the pointer; less where the values would get less than half.
+const NAME_CELLS: usize = 32;
+/// The rows that describe the selected setting, in a low and in a high dock.
+const ABOUT_ROWS: (usize, usize) = (3, 6);
+/// The rows of a high dock.
+const HIGH: usize = 14;
+/// The rows of the history of changes, and the minimum rows of a dock with it.
+const CHANGES_ROWS: usize = 5;
+const WITH_CHANGES: usize = 22;
 
-/// Draws the list around the selected line.
-pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
+/// Draws the list around the selected line, and the selected setting below it.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
     let settings = state.settings();
-    let wanted = NAME_CELLS + VALUE_CELLS + STAGED_CELLS + APPLIES_CELLS + NOTE_CELLS;
-    let Some(area) = overlay::place(frame.area(), (wanted, settings.len().max(1) + 1)) else { return };
-    let (cells, rows) = (usize::from(area.width - overlay::SIDES), usize::from(area.height) - 2);
-    let listed = rows.saturating_sub(1).max(1);
+    let (cells, rows) = (usize::from(area.width), usize::from(area.height));
+    let about_rows = if rows < HIGH { ABOUT_ROWS.0 } else { ABOUT_ROWS.1 };
+    let changes_rows = if rows < WITH_CHANGES { 0 } else { CHANGES_ROWS };
+    let listed = rows.saturating_sub(1 + about_rows + changes_rows).max(1);
     let first = (state.tuning.selected + 1).saturating_sub(listed).min(settings.len().saturating_sub(listed));
+    let mut lines = vec![title(state, (first, listed), area.width)];
     let shown = settings.iter().enumerate().skip(first).take(listed);
-    let mut lines: Vec<Line<'_>> = shown.map(|(at, setting)| line(state, setting, at, cells)).collect();
+    lines.extend(shown.map(|(at, setting)| line(state, setting, at, cells)));
     if settings.is_empty() {
         lines.push(Line::styled("no settings have been read", state.theme.quiet()));
     }
-    if rows > 1 {
-        lines.push(below(state, cells));
+    put(frame, area, &lines);
+    let used = (1 + listed.min(settings.len().max(1))).min(rows) as u16;
+    let below = Rect { y: area.y + used, height: area.height - used, ..area };
+    let mut lines = about(state, cells);
+    if changes_rows > 0 {
+        lines.resize(about_rows.max(lines.len()), Line::default());
+        lines.extend(changes(state, below));
     }
+    put(frame, below, &lines);
+}
+
+fn title(state: &State, (first, listed): (usize, usize), width: u16) -> Line<'static> {
+    let all = state.settings().len();
+    let part = if listed < all { format!(" {}-{}/{all}", first + 1, first + listed) } else { String::new() };
     let staged = match state.tuning.count() {
         0 => String::new(),
         n => format!(", {n} staged"),
     };
-    let part = if listed < settings.len() {
-        format!(" {}-{}/{}", first + 1, first + listed, settings.len())
-    } else {
-        String::new()
-    };
-    overlay::render(state, frame, area, &format!("settings{part}{staged}"), &lines);
+    heading(state.theme, &[&format!("settings{part}{staged}"), "settings"], "", width)
 }
 
 fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'static> {
     let theme = state.theme;
     let is_selected = at == state.tuning.selected;
+    let is_fixed = setting.applies == Applies::Restart;
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
-    let cut = |text: &str, cells: usize| format::cut(text, cells, theme.glyphs);
-    let name = format!("{pointer}{:<NAME_CELLS$}", cut(&setting.name, NAME_CELLS - 1));
-    let value = format!("{} {}", setting.value, setting.unit);
-    let value = format!("{:<VALUE_CELLS$}", cut(value.trim_end(), VALUE_CELLS - 1));
-    let staged = state.tuning.staged(&setting.name).map_or_else(String::new, |value| format!("> {value}"));
-    let staged = format!("{:<STAGED_CELLS$}", cut(&staged, STAGED_CELLS - 1));
-    let applies = format!("{:<APPLIES_CELLS$}", setting.applies.to_string());
-    let applies_style = if setting.applies == Applies::Restart { theme.quiet() } else { theme.label() };
-    let mut spans = vec![
-        Span::styled(name, theme.label()),
-        Span::styled(value, theme.figure()),
-        Span::styled(staged, theme.notice()),
-        Span::styled(applies, applies_style),
-    ];
-    let used: usize = spans.iter().map(|span| format::width(&span.content)).sum();
-    let (note, style) = if state.control.asked(&setting.name).is_some() {
-        ("asked".to_owned(), theme.notice())
-    } else if let Some(why) = state.control.refusal(&setting.name) {
-        (why.to_owned(), theme.warning())
-    } else {
-        (range(setting), theme.quiet())
-    };
-    spans.push(Span::styled(cut(&note, cells.saturating_sub(used)), style));
+    let name_cells = NAME_CELLS.min(cells / 2);
+    let name = format::cut(&setting.name, name_cells - 3, theme.glyphs);
+    let changed = if state.usual(setting) == setting.value.to_string() { ' ' } else { '*' };
+    let name = format!("{pointer}{name:<0$}{changed}", name_cells - 2);
+    let name_style = if is_fixed { theme.quiet() } else { theme.label() };
+    let mut room = cells.saturating_sub(name_cells);
+    let mut spans = vec![Span::styled(name, name_style)];
+    for (text, style) in values(state, setting) {
+        let text = format::cut(&text, room, theme.glyphs);
+        room -= format::width(&text);
+        spans.push(Span::styled(text, style));
+    }
+    // The column is left out of a row whose values need its room.
+    let applies = Some(applies(setting)).filter(|text| text.len() + 2 <= room).unwrap_or_default();
+    spans.push(Span::styled(format!("{applies:>room$}"), theme.quiet()));
     let line = Line::from(spans);
     if is_selected { line.style(theme.selected()) } else { line }
 }
 
-fn range(setting: &Setting) -> String {
-    setting
-        .range
-        .map_or_else(String::new, |(low, high)| format!("{} to {}", format::plain(low), format::plain(high)))
+/// Returns the value, the staged one, and what became of the last change.
+fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
+    let theme = state.theme;
+    let mut values = vec![(setting.shown(&setting.value), theme.figure())];
+    if let Some(staged) = state.tuning.staged(&setting.name) {
+        values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
+    }
+    if let Some(asked) = state.control.asked(&setting.name) {
+        values.push((format!(" > {}, asked", setting.shown(asked)), theme.notice()));
+    } else if state.control.refusal(&setting.name).is_some() {
+        values.push(("  refused".to_owned(), theme.warning()));
+    }
+    values
 }
 
-/// Returns why a value cannot be staged, else the whole text of the selected setting, in case its line was
-/// truncated.
-fn below(state: &State, cells: usize) -> Line<'static> {
-    let theme = state.theme;
-    if let Some(why) = &state.tuning.complaint {
-        return Line::styled(format::cut(why, cells, theme.glyphs), theme.warning());
+/// Says when a change of a setting has its effect.
+fn applies(setting: &Setting) -> &'static str {
+    match setting.applies {
+        Applies::Live => "now",
+        Applies::NewConnections => "new connections",
+        Applies::Restart => "restart",
     }
-    let selected = state.settings().get(state.tuning.selected);
-    let text = selected.map_or_else(String::new, |setting| {
-        let why = state.control.refusal(&setting.name).map_or_else(String::new, |why| format!("; {why}"));
-        format!("{} {} {}, acts: {}{why}", setting.name, setting.value, setting.unit, setting.applies)
+}
+
+/// Describes the selected setting: why its value was refused, the value if the list cuts it, what the setting does, its
+/// range and default, and when a change applies.
+fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
+    let theme = state.theme;
+    let Some(setting) = state.settings().get(state.tuning.selected) else { return Vec::new() };
+    let info = state.info(&setting.name);
+    let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
+    let problem = state.tuning.complaint.clone().or_else(refusal).unwrap_or_default();
+    let value = setting.shown(&setting.value);
+    let is_cut = format::width(&value) > cells - NAME_CELLS.min(cells / 2);
+    let default = info.and_then(|info| info.absent.map(str::to_owned));
+    let usual = state.usual(setting);
+    let default = default.or_else(|| info?.default.as_ref().map(|default| setting.shown(default)));
+    let default = match default {
+        Some(default) => format!("default: {default}; "),
+        None if usual != setting.value.to_string() => format!("at the start: {usual}; "),
+        None => String::new(),
+    };
+    let allowed = if setting.applies == Applies::Restart { None } else { setting.allowed(info) };
+    let allowed = allowed.map_or_else(String::new, |text| format!("{text}; "));
+    let allowed = format!("{allowed}{default}applies: {}", applies(setting));
+    let about = info.map_or("", |info| &info.about);
+    [
+        (&*problem, theme.warning()),
+        (if is_cut { &value } else { "" }, theme.figure()),
+        (about, theme.label()),
+        (&allowed, theme.quiet()),
+    ]
+    .into_iter()
+    .flat_map(|(text, style)| paragraph(theme, text, style, cells))
+    .collect()
+}
+
+fn paragraph(theme: Theme, text: &str, style: Style, cells: usize) -> Vec<Line<'static>> {
+    let lines = format::wrapped(text, cells).into_iter();
+    lines.map(|line| Line::styled(format::cut(&line, cells, theme.glyphs), style)).collect()
+}
+
+/// The latest changes of settings, and what undo would do.
+fn changes(state: &State, area: Rect) -> Vec<Line<'static>> {
+    let theme = state.theme;
+    let changes = state.setting_changes();
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let cells = usize::from(area.width);
+    let undo = state.control.next_undo().map_or_else(String::new, |(name, value)| {
+        let key = state.options.keymap.names(Intent::Setting(SettingEdit::Undo));
+        let value = state.settings().iter().find(|setting| setting.name == *name).map(|s| s.shown(value));
+        format!("{}: {name} to {}", key.join(" "), value.unwrap_or_default())
     });
-    Line::styled(format::cut(&text, cells, theme.glyphs), theme.quiet())
+    let mut lines = vec![heading(theme, &["changes"], &undo, area.width)];
+    lines.extend(changes.iter().map(|change| {
+        let time = state.time_of_day(change.realtime_us);
+        let by = change.by.to_string();
+        let room = cells.saturating_sub(time.len() + by.len() + 3);
+        let text = format!("{} {} > {}", change.name, change.before, change.after);
+        let text = format::cut(&text, room, theme.glyphs);
+        Line::from(vec![
+            Span::styled(format!("{time} "), theme.quiet()),
+            Span::styled(format!("{text:<room$}  "), theme.label()),
+            Span::styled(by, theme.quiet()),
+        ])
+    }));
+    lines
 }

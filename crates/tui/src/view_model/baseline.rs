@@ -1,7 +1,7 @@
 //! The baseline that latencies are compared with: the window before a mark or a change.
 
 use telemetry::Alerts;
-use telemetry::model::{Marker, Run, TimelineEvent};
+use telemetry::model::{Experiment, Marker, Run, TimelineEvent};
 
 use super::classes;
 use super::{Span, ViewModel, Windows};
@@ -36,13 +36,19 @@ impl Baseline {
     }
 }
 
-/// True for a change that a person made to proxy or load. An experiment made the others: what was before such a change
-/// is one of its blocks.
+/// True for a change that a person made to proxy or load. Alerts change nothing that is measured, and what was before an
+/// experiment's change is a block of the experiment.
 fn is_of_person(run: &Run, marker: &Marker) -> bool {
     let TimelineEvent::Change { after, .. } = &marker.event else { return false };
-    let is_of_experiment = run.experiments().any(|experiment| {
+    experiment_of(run, marker).is_none() && !Alerts::is_setting(&after.name)
+}
+
+/// The number of the experiment that made a change.
+pub(super) fn experiment_of(run: &Run, marker: &Marker) -> Option<u64> {
+    let TimelineEvent::Change { after, .. } = &marker.event else { return None };
+    let is_it = |experiment: &&Experiment| {
         let until_us = experiment.last_us.saturating_add(PUT_BACK_US_MAX);
         experiment.state.setting == after.name && (experiment.began_us..=until_us).contains(&marker.mono_us)
-    });
-    !is_of_experiment && !Alerts::is_setting(&after.name)
+    };
+    run.experiments().find(is_it).map(|experiment| experiment.state.number)
 }

@@ -14,7 +14,7 @@ struct ClassRow<L, C> {
     latency: L,
     /// Gives the rate of the class.
     counter: C,
-    /// Rows with a higher rank are left out first where there is no room.
+    /// Rows with a higher rank come later, and are left out first where there is no room.
     rank: u8,
 }
 
@@ -29,7 +29,7 @@ impl<L: Metric + Into<LatencyClass>, C: Metric> ClassRow<L, C> {
     }
 }
 
-/// The proxy's classes in the order of the table.
+/// The proxy's classes.
 const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
     row(ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull, 0),
     row(ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed, 0),
@@ -43,7 +43,7 @@ const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
 /// The load's classes.
 const LOAD: &[ClassRow<LoadLatency, LoadCounter>] = &[
     row(LoadLatency::Response, LoadCounter::Ok, 0),
-    row(LoadLatency::Service, LoadCounter::Ok, 1),
+    row(LoadLatency::Service, LoadCounter::Ok, 0),
     row(LoadLatency::Lag, LoadCounter::Sent, 1),
 ];
 
@@ -82,6 +82,8 @@ impl Bounds {
 pub(crate) struct Change {
     /// In percent of the earlier one.
     pub(crate) percent: f64,
+    /// The earlier one, in nanoseconds.
+    pub(crate) before_ns: u64,
     /// True if the two intervals of 95 % do not meet.
     pub(crate) is_told: bool,
 }
@@ -90,7 +92,7 @@ pub(crate) struct Change {
 #[derive(Clone, Debug)]
 pub(crate) struct LatencyRow {
     pub(crate) class: LatencyClass,
-    /// Rows with a higher rank are left out first where there is no room.
+    /// Rows with a higher rank come later.
     pub(crate) rank: u8,
     /// At each of [`Percentile::TABLE`]; `None` without samples.
     pub(crate) quantiles: [Option<Quantile>; 5],
@@ -132,23 +134,21 @@ impl LatencyRow {
 pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
     for row in now {
         let Some(earlier) = before.iter().find(|earlier| earlier.class == row.class) else { continue };
-        let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns as f64);
-        row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0.0).map(|(now, before)| {
-            Change { percent: (now / before - 1.0) * 100.0, is_told: row.p99.is_apart(earlier.p99) }
+        let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns);
+        row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0).map(|(now, before_ns)| {
+            let percent = (now as f64 / before_ns as f64 - 1.0) * 100.0;
+            Change { percent, before_ns, is_told: row.p99.is_apart(earlier.p99) }
         });
     }
 }
 
-/// Every class that the run has, in the order of the table.
+/// Every class that the run has, in the order of the table: what the load waits for, then the parts of it.
 pub(super) fn all(
     run: &Run,
     proxy: Option<&ProxySpanData<'_>>,
     load: Option<&LoadSpanData<'_>>,
 ) -> Vec<LatencyRow> {
     let mut rows = Vec::new();
-    if let Some(taken) = proxy {
-        rows.extend(PROXY.iter().map(|row| row.over(taken)));
-    }
     if let Some((taken, track)) = load.zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
         // A closed loop has no schedule, and so neither an intended send nor a lag behind it.
@@ -157,5 +157,7 @@ pub(super) fn all(
         };
         rows.extend(LOAD.iter().filter(applies).map(|row| row.over(taken)));
     }
+    rows.extend(proxy.into_iter().flat_map(|taken| PROXY.iter().map(|row| row.over(taken))));
+    rows.sort_by_key(|row: &LatencyRow| row.rank);
     rows
 }

@@ -43,7 +43,7 @@ fn has_samples(class: LatencyClass, run: &Run) -> bool {
 pub(crate) struct Column {
     /// True if records cover any of its time; else it is blank.
     pub(crate) is_covered: bool,
-    /// Samples by power of two.
+    /// Samples by level.
     pub(crate) levels: Levels,
     /// Samples.
     pub(crate) n: u64,

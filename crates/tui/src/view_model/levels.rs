@@ -1,18 +1,18 @@
-//! Latencies by powers of two, for the heat map.
+//! Latencies in steps of 1, 2, 5, 10 and so on, for the heat map and its axis.
 
 use telemetry::SparseHistogram;
 
-/// Powers of two that are told apart: from 1 µs to 1 min.
-pub(crate) const LEVELS: usize = 27;
-/// The level that begins at a millisecond.
-const MILLISECOND: i32 = 10;
+/// The levels, three to a power of ten: from 1 µs to 50 s and above.
+pub(crate) const LEVELS: usize = 24;
+/// The power of ten of the first level, in milliseconds.
+const FIRST_POWER: i32 = -3;
 
 /// Samples by level.
 pub(crate) type Levels = [u64; LEVELS];
 
 /// Where a level begins, in milliseconds.
 pub(crate) fn beginning_ms(level: usize) -> f64 {
-    f64::from(level as i32 - MILLISECOND).exp2()
+    [1.0, 2.0, 5.0][level % 3] * 10_f64.powi(level as i32 / 3 + FIRST_POWER)
 }
 
 /// Adds the samples of a distribution. A bucket of it lies in the level of its highest latency.
@@ -41,7 +41,7 @@ mod tests {
         let mut levels = [0; LEVELS];
         add(&mut levels, &histogram.to_sparse());
         let found: Vec<f64> = (0..LEVELS).filter(|&l| levels[l] > 0).map(beginning_ms).collect();
-        assert_eq!(found, [0.000_976_562_5, 0.0625, 0.5, 1.0, 2.0, 4.0, 32_768.0]);
+        assert_eq!(found, [0.001, 0.1, 0.5, 1.0, 2.0, 50_000.0]);
         assert_eq!(levels.iter().sum::<u64>(), 7);
     }
 }

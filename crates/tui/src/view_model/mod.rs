@@ -17,6 +17,7 @@ mod order;
 mod past;
 mod proxy;
 mod runs;
+mod setting_changes;
 mod span;
 mod sparkline;
 
@@ -37,6 +38,7 @@ pub(crate) use order::{Order, SortKey};
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use runs::RunRow;
+pub(crate) use setting_changes::{SettingChange, setting_changes};
 pub(crate) use span::{Count, Span, Windows};
 pub(crate) use sparkline::{History, history};
 

@@ -18,7 +18,7 @@ use report::{Assertion, AssertionError};
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
-use crate::cli::value::{Expected, Parsed, Time, time, time_or_seconds};
+use crate::cli::value::{Expected, Parsed, Time, time, time_or_seconds, whole};
 
 /// Stands below the help.
 const EXAMPLES: &str = "Examples:
@@ -52,7 +52,7 @@ pub(crate) struct LoadArgs {
 #[command(next_help_heading = "How much")]
 pub(crate) struct PlanArgs {
     /// Connections [default: 64]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = whole::<u32>(1..=100_000))]
     pub(crate) connections: Option<u32>,
     /// Requests a second on a fixed schedule (open loop), or stages such as 100..1000/30s+1000/60s; without it each
     /// connection sends its next request after an answer (closed loop)
@@ -71,7 +71,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) warmup: Option<Duration>,
     /// Number of requests
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     pub(crate) requests: Option<u64>,
     /// Requests a connection carries: on (no limit), off (one), or a number [default: on]
     #[arg(short, long, value_name = "WHICH")]
@@ -80,16 +80,16 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lifetime: Option<Duration>,
     /// Threads [default: 1]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = whole::<u32>(1..=256))]
     pub(crate) threads: Option<u32>,
     /// Connect from N loopback addresses, 127.0.0.2 and up
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=65_533))]
     pub(crate) source_addresses: Option<u32>,
     /// Fail a request without an answer after this time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) timeout: Duration,
     /// Repeat the load N times, and print median and spread
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = whole::<u32>(1..=1_000))]
     pub(crate) repeat: u32,
 }
 
@@ -106,13 +106,13 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body_bytes"])]
     pub(crate) body: Option<PathBuf>,
     /// Size of the body to send, or several such as 10,100,1000: one run for each
-    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "targets")]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "targets", value_parser = whole::<usize>(0..=67_108_864))]
     pub(crate) body_bytes: Vec<usize>,
     /// Require the answer's body to equal the request's
     #[arg(long, conflicts_with_all = ["targets", "expect_bytes"])]
     pub(crate) expect_echo: bool,
     /// Require the answer's body to have this many bytes
-    #[arg(long, value_name = "N", conflicts_with = "targets")]
+    #[arg(long, value_name = "N", conflicts_with = "targets", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) expect_bytes: Option<u64>,
     /// File of requests with weights, - for standard input: lines such as 3 GET /path, then header fields, @BODY and
     /// = EXPECTED, then a blank line (docs/load.md)
@@ -122,7 +122,7 @@ pub(crate) struct RequestArgs {
     #[arg(long)]
     pub(crate) http2: bool,
     /// Requests at a time on each connection, with HTTP/2 [default: 1]
-    #[arg(short = 'm', long, value_name = "N", requires = "http2")]
+    #[arg(short = 'm', long, value_name = "N", requires = "http2", value_parser = whole::<u32>(1..=10_000))]
     pub(crate) streams: Option<u32>,
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
@@ -185,7 +185,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) hlog: Option<PathBuf>,
     /// Observe CPU, threads and memory of this process and its descendants
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=u64::from(u32::MAX)))]
     pub(crate) observe_pid: Option<u32>,
 }
 

@@ -42,6 +42,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
         }
         session.history = INTERVALS_MAX;
     }
+    if output.shows_intervals() {
+        session.history = INTERVALS_MAX;
+    }
     let is_repeated = variants.len() > 1 || args.plan.repeat > 1;
     if is_repeated && session.frontend != Frontend::Headless {
         return Err(usage("several runs go with --headless only"));

@@ -54,9 +54,14 @@ impl LoadOutput {
         })
     }
 
-    /// Whether all intervals of a run must be kept.
+    /// Whether all intervals of a run must be kept for a file, which the dashboard does not.
     pub(crate) fn wants_intervals(&self) -> bool {
         self.wants_intervals
+    }
+
+    /// Whether the summary says how the rate varied, as far as intervals are kept.
+    pub(crate) fn shows_intervals(&self) -> bool {
+        self.summary_format == SummaryFormat::Style(Style::Wrk)
     }
 
     /// Takes in a run that has ended, and prints it.

@@ -109,6 +109,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("play-normal", &["backspace"], Intent::Play(PlayControl::Normal), REPLAY, "normal speed"),
     bind("zoom-out", &["z"], Intent::ZoomOut, PANES, "zoom out: more time per column"),
     bind("zoom-in", &["shift-z"], Intent::ZoomIn, PANES, "zoom in: less time per column"),
+    bind("zoom-fit", &["f"], Intent::ZoomToFit, PANES, "zoom so that the whole run fits, as at the start"),
     bind("class", &["c"], Intent::NextClass, PANES, "next latency class over time"),
     bind("course", &["v"], Intent::ToggleTimeline, PANES, "heat map or percentiles, where only one fits"),
     bind("shorter-window", &["-"], Intent::Window(Direction::Down), PANES, "shorter window"),

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use telemetry::Moment;
 use telemetry::model::{Level, TimelineEvent};
+use telemetry::{Moment, ParseMomentError};
 
 use super::Speed;
 use crate::clock::Now;
+use crate::format;
 use crate::state::{State, ViewStatus};
 use crate::view_model::{SortKey, Span};
 
@@ -162,17 +163,27 @@ impl State {
         }
     }
 
-    /// Seeks to a typed moment.
-    pub(in crate::state) fn go_to_typed(&mut self, text: &str, now: Now) {
-        let us = match (text.trim().parse::<Moment>(), self.run()) {
-            (_, None) => Err("there is no run yet".to_owned()),
-            (Err(error), _) => Err(error.to_string()),
-            (Ok(moment), Some(run)) => moment.mono_us(run),
-        };
-        match us {
-            Ok(us) => self.go_to(us, now),
-            Err(why) => self.notice(Level::Warning, why, now),
+    /// Returns the moment that a text names.
+    ///
+    /// # Errors
+    /// With what can be typed instead.
+    pub(crate) fn typed_moment(&self, text: &str) -> Result<u64, String> {
+        let run = self.run().ok_or("there is no run yet")?;
+        let moment: Moment = text.trim().parse().map_err(|error: ParseMomentError| error.to_string())?;
+        let us = moment.in_zone(self.options.zone.ahead_s(run.last_realtime_us())).mono_us(run)?;
+        let (from_us, until_us) = (run.began_us(), run.last_us());
+        // A shown time has no fraction of its second.
+        if us + 1_000_000 > from_us && us < until_us + 1_000_000 {
+            return Ok(us.clamp(from_us, until_us));
         }
+        let time = |us| self.time_of_day(run.realtime_at(us));
+        let length = format::clock((until_us - from_us) / 1_000_000);
+        Err(format!(
+            "{} is outside the run: it goes from {} to {}, +00:00 to +{length}",
+            text.trim(),
+            time(from_us),
+            time(until_us)
+        ))
     }
 
     /// Executes a control of the playback.

@@ -1,16 +1,18 @@
-//! The heat map: latency in powers of two upwards, time to the right, darker for more samples.
+//! The heat map: latency upwards in steps of 1, 2, 5 and 10, time to the right, brighter for more samples.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
 
-use super::{LABEL_CELLS, column_x};
+use super::{LABEL_CELLS, TimeAxis};
 use crate::format;
 use crate::state::State;
+use crate::theme::Theme;
 use crate::view_model::{Column, levels};
 
-/// The shares of a column's samples from which a cell gets the next stronger glyph; a single sample gets the
-/// first.
-const SHARES: [f64; 6] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5];
+/// The shares of a column's samples from which a cell is drawn in the next stronger way; a single sample is drawn in
+/// the first.
+const SHARES: [f64; 4] = [0.01, 0.05, 0.2, 0.5];
 
 /// The levels that each row shows.
 struct HeatRows {
@@ -18,16 +20,20 @@ struct HeatRows {
     first: usize,
     /// The levels per row.
     stride: usize,
+    /// Rows with levels of their own.
     count: usize,
+    /// How often each is drawn, to fill the height.
+    times: usize,
 }
 
 impl HeatRows {
     /// Chooses as many levels per row as all levels with samples need.
     fn of(state: &State, height: u16) -> Option<Self> {
         let (lowest, highest) = state.timeline.levels()?;
-        let stride = (highest - lowest + 1).div_ceil(usize::from(height)).max(1);
-        let count = (highest - lowest + 1).div_ceil(stride);
-        Some(Self { first: lowest, stride, count })
+        let (levels, height) = (highest - lowest + 1, usize::from(height));
+        let stride = levels.div_ceil(height).max(1);
+        let count = levels.div_ceil(stride);
+        Some(Self { first: lowest, stride, count, times: (height / count).max(1) })
     }
 
     /// Returns the samples of a column in a row, counted from the bottom.
@@ -37,13 +43,9 @@ impl HeatRows {
         column.levels.get(from..to).map_or(0, |levels| levels.iter().sum())
     }
 
+    /// Returns the latency at which a row begins, in milliseconds.
     fn label(&self, row: usize) -> String {
-        let ms = |level| format::plain(levels::beginning_ms(level));
-        if row == 0 {
-            format!("<{}", ms(self.first + self.stride))
-        } else {
-            ms(self.first + row * self.stride)
-        }
+        format::plain(levels::beginning_ms(self.first + row * self.stride))
     }
 }
 
@@ -53,19 +55,36 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let Some(rows) = HeatRows::of(state, area.height) else { return };
-    let theme = state.theme;
-    for row in 0..rows.count.min(usize::from(area.height)) {
-        let y = area.bottom() - 1 - row as u16;
+    let (theme, axis, shades) = (state.theme, TimeAxis::of(state, area), state.theme.glyphs.shades());
+    let styles = [0, 1, 2, 3, 4].map(|strength| theme.heat(strength));
+    for row in 0..rows.count {
+        let bottom = area.bottom() - 1 - (row * rows.times) as u16;
         let label = format!("{:>1$} ", rows.label(row), usize::from(LABEL_CELLS) - 1);
-        frame.buffer_mut().set_string(area.x, y, label, theme.quiet());
+        frame.buffer_mut().set_string(area.x, bottom, label, theme.quiet());
         for (place, column) in state.timeline.columns().iter().enumerate() {
             let samples = rows.samples(column, row);
-            let Some(x) = column_x(state, area, place).filter(|_| samples > 0) else { continue };
+            let Some(cells) = axis.cells_of(place).filter(|_| samples > 0) else { continue };
             let share = samples as f64 / column.n.max(1) as f64;
             let strength = SHARES.partition_point(|&from| from <= share);
-            frame.buffer_mut()[(x, y)]
-                .set_char(theme.glyphs.shades()[strength])
-                .set_style(theme.heat(strength));
+            for y in (bottom + 1 - rows.times as u16)..=bottom {
+                for x in cells.clone() {
+                    frame.buffer_mut()[(x, y)].set_char(shades[strength]).set_style(styles[strength]);
+                }
+            }
         }
     }
+}
+
+/// Returns what each way of drawing a cell means.
+pub(super) fn legend(theme: Theme, is_long: bool) -> Line<'static> {
+    let from = |at: usize| format!("{:.0}%", SHARES[at] * 100.0);
+    let mut spans = Vec::new();
+    for (strength, shade) in theme.glyphs.shades().into_iter().enumerate() {
+        let from = strength.checked_sub(1).map_or_else(|| "any".to_owned(), from);
+        let gap = if strength > 0 { " " } else { "" };
+        spans.push(Span::styled(format!("{gap}{shade}"), theme.heat(strength)));
+        spans.push(Span::styled(from, theme.quiet()));
+    }
+    spans.extend(is_long.then(|| Span::styled(" of samples", theme.quiet())));
+    Line::from(spans)
 }

@@ -1,64 +1,109 @@
-//! One class of latencies over time: a heat map, percentiles, and marks and changes below them.
+//! One class of latencies over time: a heat map, lines of percentiles, and the time below them with marks and
+//! changes.
 //!
 //! ```text
-//! ─ over time: response, ms ──────────────────────────── 2 min 16 s, 2 s a column ─
-//!        32             .    .         :         .                     .
-//!         8   . ..:  .  . : ..:. .  . -=-  .  . .. .  .   ..  .    ..   ..
-//!      <0.5 |#*##**#*##*#*#*#*##*#*##**=*#*##**#*####*##*####*##*####*##*##
-//!  p99  6.11  ▁▁▂▁▁▂▁▁▁▁▂▁▂▁▁▂▁▁▁▂▁▃▅▇▅▂▁▁▂▁▁▁▁▂▁▁▁▂▁▁▁▂▁▁▁▂▁▁
-//!             ────────────────────────┴ load.rate 5000 > 6250 ─────────────
+//! ─ over time: response, ms ──────────── ·any ░1% ▒5% ▓20% █50% of samples ─ 02:16, 1 s a column
+//!     5                ·    ·         ░
+//!     2  ····░░·····░░▒▒░···░···░·░··▒▒░···░··░░·····░░··░·····░░···
+//!   0.5  ████▓▓██████▓▓▓▓███▓███▓█▓▓█▓▓▓███▓█▓▓▓█████▓▓█▓█████▓▓████
+//! ─ percentiles, ms ─────────────────────────────────────── ─max 5.16  ─p99 1.78  ─p50 0.222
+//!     5  ⠉⠑⠒⠤⠔⠊⠉⠉⠒⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒
+//!   0.5  ⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒
+//!        ┴00:00───────────────┴00:30───▲rate 5000>6250────┴01:00────────
 //! ```
 //!
-//! A column without records is blank, down to the line at the bottom.
+//! The columns fill the width: while there are fewer than cells, each has several. A column without records is blank,
+//! down to the line at the bottom.
 
+mod axis;
 mod heat;
-mod marks;
-mod percentiles;
+mod lines;
+mod raster;
+
+use std::ops::Range;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
+use ratatui::text::Line;
 
 use super::parts::{heading, put};
 use crate::format;
 use crate::state::{State, TimelineMode};
 
 /// The cells of the row labels at the left.
-const LABEL_CELLS: u16 = 12;
-/// The rows of the heading and of the marks.
+const LABEL_CELLS: u16 = 8;
+/// The rows of the heading and of the time.
 const FRAME_ROWS: u16 = 2;
 /// The minimum rows of the heat map.
 const HEAT_ROWS_MIN: u16 = 3;
+/// The minimum rows of the lines beside a heat map, with their heading.
+const LINES_ROWS_MIN: u16 = 5;
 
-/// The minimum rows, with heading and marks.
+/// The minimum rows, with heading and time.
 pub(super) const HEIGHT_MIN: u16 = FRAME_ROWS + HEAT_ROWS_MIN;
-/// The rows for the percentiles and a heat map that separates powers of two.
-pub(super) const HEIGHT_WANTED: u16 = FRAME_ROWS + 6 + percentiles::ROWS;
+/// The rows for the lines and a heat map that tells seven levels apart.
+pub(super) const HEIGHT_WANTED: u16 = FRAME_ROWS + 7 + LINES_ROWS_MIN + 1;
 
 /// Returns the number of columns in a pane of this width.
 pub(super) fn columns(width: u16) -> usize {
-    usize::from(width.saturating_sub(LABEL_CELLS + 1))
+    usize::from(width.saturating_sub(LABEL_CELLS))
+}
+
+/// Where the columns are.
+#[derive(Clone, Copy)]
+struct TimeAxis {
+    /// The first cell.
+    x: u16,
+    cells: usize,
+    /// Columns at the left that do not fit.
+    hidden: usize,
+    shown: usize,
+}
+
+impl TimeAxis {
+    fn of(state: &State, area: Rect) -> Self {
+        let (cells, known) = (columns(area.width), state.timeline.columns().len());
+        let hidden = known.saturating_sub(cells);
+        Self { x: area.x + LABEL_CELLS.min(area.width), cells, hidden, shown: known - hidden }
+    }
+
+    /// Returns the cells of a column.
+    fn cells_of(self, place: usize) -> Option<Range<u16>> {
+        let at = place.checked_sub(self.hidden).filter(|at| *at < self.shown)?;
+        let from = |at: usize| self.x + (at * self.cells / self.shown) as u16;
+        Some(from(at)..from(at + 1))
+    }
+
+    /// Returns the column at a cell.
+    fn place_at(self, x: u16) -> Option<usize> {
+        let cell = usize::from(x.checked_sub(self.x)?);
+        (cell < self.cells && self.shown > 0)
+            .then(|| self.hidden + ((cell + 1) * self.shown - 1) / self.cells)
+    }
 }
 
 /// The areas of the parts.
 struct Parts {
     heat: Rect,
-    percentiles: Rect,
-    marks: Rect,
+    lines: Rect,
+    axis: Rect,
 }
 
 impl Parts {
-    fn of(body: Rect, wanted: TimelineMode) -> Self {
+    /// Shows both if there is room. The heat map gets no more rows than it has levels.
+    fn of(body: Rect, wanted: TimelineMode, levels: usize) -> Self {
         let rows = body.height.saturating_sub(1);
-        let (heat, percentiles) = if rows >= HEAT_ROWS_MIN + percentiles::ROWS {
-            (rows - percentiles::ROWS, percentiles::ROWS)
+        let heat = if rows >= HEAT_ROWS_MIN + LINES_ROWS_MIN {
+            let most = (rows - LINES_ROWS_MIN).min(rows * 3 / 5).max(HEAT_ROWS_MIN);
+            u16::try_from(levels).unwrap_or(most).clamp(HEAT_ROWS_MIN, most)
         } else if wanted == TimelineMode::Heat {
-            (rows, 0)
+            rows
         } else {
-            (0, rows)
+            0
         };
         let at = |y, height| Rect { y: body.y + y, height, ..body };
-        Self { heat: at(0, heat), percentiles: at(heat, percentiles), marks: at(rows, body.height - rows) }
+        Self { heat: at(0, heat), lines: at(heat, rows - heat), axis: at(rows, body.height - rows) }
     }
 }
 
@@ -69,32 +114,63 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let theme = state.theme;
     let class = state.timeline.class().map_or("", |class| class.title());
-    let column_us = state.timeline.column_us();
-    let whole = format::span(column_us.saturating_mul(columns(area.width) as u64));
-    let right = format!("{whole}, {} a column", format::span(column_us));
     let titles = [format!("over time: {class}, ms"), class.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
-    put(frame, area, &[heading(theme, &titles, &right, area.width)]);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let parts = Parts::of(body, state.time.mode);
-    heat::render(state, frame, parts.heat);
-    percentiles::render(state, frame, parts.percentiles);
-    marks::render(state, frame, parts.marks);
+    let levels = state.timeline.levels().map_or(0, |(lowest, highest)| highest - lowest + 1);
+    let Parts { heat, lines, axis } = Parts::of(body, state.time.mode, levels);
+    let of_lines = || [true, false].map(|with_mark| lines::legend(state, with_mark));
+    let legends =
+        if heat.is_empty() { of_lines() } else { [true, false].map(|is_long| heat::legend(theme, is_long)) };
+    titled(state, frame, Rect { height: 1, ..area }, &titles, legends, &scale(state));
+    heat::render(state, frame, heat);
+    if heat.is_empty() {
+        lines::render(state, frame, lines);
+    } else if !lines.is_empty() {
+        titled(state, frame, Rect { height: 1, ..lines }, &["percentiles, ms"], of_lines(), "");
+        lines::render(state, frame, Rect { y: lines.y + 1, height: lines.height - 1, ..lines });
+    }
     highlight_cursor(state, frame, body);
+    axis::render(state, frame, axis);
 }
 
-/// Returns the cell of a column; the newest is at the right edge.
-fn column_x(state: &State, area: Rect, place: usize) -> Option<u16> {
-    let behind = state.timeline.columns().len().checked_sub(place + 1)?;
-    let x = area.right().checked_sub(u16::try_from(behind).ok()? + 1)?;
-    (x >= area.x + LABEL_CELLS).then_some(x)
+/// Returns the time that is shown, and that of a column.
+fn scale(state: &State) -> String {
+    let column_us = state.timeline.column_us();
+    let shown_us = column_us.saturating_mul(state.timeline.columns().len() as u64);
+    let by_hand = if state.time.is_automatic() { "" } else { " (zoomed)" };
+    format!("{}, {} a column{by_hand}", format::span(shown_us), format::span(column_us))
+}
+
+/// Draws a heading with the first legend that fits before the text at its right; without room, the last one replaces
+/// that text.
+fn titled(
+    state: &State,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    titles: &[&str],
+    [long, short]: [Line<'static>; 2],
+    right: &str,
+) {
+    let title = titles.first().map_or(0, |title| format::width(title)) + 5;
+    let room = |right: &str| {
+        let right = if right.is_empty() { 0 } else { format::width(right) + 3 };
+        usize::from(area.width).saturating_sub(title + right)
+    };
+    let mut choices = [(&long, right), (&short, right), (&short, "")].into_iter();
+    let fitting = choices.find(|(legend, right)| legend.width() + 2 <= room(right));
+    let right = fitting.map_or(right, |(_, right)| right);
+    put(frame, area, &[heading(state.theme, titles, right, area.width)]);
+    let Some((legend, _)) = fitting else { return };
+    let cells = legend.width() + 2;
+    let row = Rect { x: area.x + (title + room(right) - cells) as u16, width: cells as u16, ..area };
+    put(frame, row, &[Line::raw(" ".repeat(cells))]);
+    put(frame, Rect { x: row.x + 1, width: row.width - 2, ..row }, std::slice::from_ref(legend));
 }
 
 /// Returns the column at a cell of the pane.
 pub(super) fn place_at(state: &State, area: Rect, x: u16) -> Option<usize> {
-    let behind = usize::from(area.right().checked_sub(x + 1)?);
-    let place = state.timeline.columns().len().checked_sub(behind + 1)?;
-    (x >= area.x + LABEL_CELLS).then_some(place)
+    TimeAxis::of(state, area).place_at(x)
 }
 
 /// Returns the index of the column at the past moment.
@@ -102,8 +178,10 @@ fn cursor(state: &State) -> Option<usize> {
     state.earlier().and_then(|(us, _)| state.timeline.place(us))
 }
 
+/// Reverses the middle cell of the column at the past moment, in each row.
 fn highlight_cursor(state: &State, frame: &mut Frame<'_>, body: Rect) {
-    let Some(x) = cursor(state).and_then(|place| column_x(state, body, place)) else { return };
+    let cells = cursor(state).and_then(|place| TimeAxis::of(state, body).cells_of(place));
+    let Some(x) = cells.map(|cells| cells.start + (cells.len() as u16).saturating_sub(1) / 2) else { return };
     for y in body.y..body.bottom() {
         let cell = &mut frame.buffer_mut()[(x, y)];
         let style = cell.style().add_modifier(Modifier::REVERSED);

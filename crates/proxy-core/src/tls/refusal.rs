@@ -1,0 +1,54 @@
+//! What rustls says of certificates, in plain words.
+
+use rustls::{CertificateError as C, Error};
+
+/// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
+pub(super) fn in_words(error: &Error) -> String {
+    let Error::InvalidCertificate(error) = error else {
+        return match error {
+            Error::NoCertificatesPresented => "the client sent no certificate".to_owned(),
+            other => other.to_string(),
+        };
+    };
+    let what = match error {
+        C::UnknownIssuer => "is signed by nobody whom --client-ca trusts",
+        C::BadSignature | C::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "is not signed by the authority that it names"
+        }
+        C::Expired | C::ExpiredContext { .. } => "has expired",
+        C::NotValidYet | C::NotValidYetContext { .. } => "is not valid yet",
+        C::InvalidPurpose | C::InvalidPurposeContext { .. } => "is not for a client",
+        C::BadEncoding => "is damaged, or no X.509 certificate",
+        C::UnhandledCriticalExtension => "has a critical extension that is not understood",
+        C::UnsupportedSignatureAlgorithmContext { .. } => "is signed by an algorithm that is not supported",
+        C::Revoked => "is revoked",
+        // rustls has no error of its own for an authority's certificate used by a client.
+        C::Other(_) if error.to_string().contains("CaUsedAsEndEntity") => {
+            "is an authority's (a CA's), which cannot stand for a client"
+        }
+        _ => "cannot be verified",
+    };
+    format!("the certificate {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::OtherError;
+
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_rust_variant_reaches_the_user() {
+        let of_an_authority = C::Other(OtherError(Arc::new(std::io::Error::other("CaUsedAsEndEntity"))));
+        for error in
+            [C::UnknownIssuer, C::BadEncoding, C::Expired, C::Revoked, C::NotValidForName, of_an_authority]
+        {
+            let (variant, text) = (format!("{error:?}"), in_words(&Error::InvalidCertificate(error)));
+            let variant = variant.split('(').next().unwrap();
+            assert!(text.starts_with("the certificate ") && !text.contains(variant), "{text}");
+            assert!(!text.contains("CaUsedAsEndEntity"), "{text}");
+        }
+    }
+}

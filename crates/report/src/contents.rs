@@ -1,0 +1,268 @@
+//! The tables of a report, for the page and for Markdown.
+
+use telemetry::model::{ClientSummary, Level};
+use telemetry::{LoadCounter, ProxyCounter, labels};
+
+use crate::assert::AssertionOutcome;
+use crate::numbers::{DASH, fixed, grouped, iso, ms, percent, short};
+use crate::report::{EventKind, Report};
+use crate::table::Column::{Number, Words};
+use crate::table::Table;
+
+/// Failures that are listed.
+const ERRORS_MAX: usize = 30;
+
+/// Why connections end badly after their handshake.
+const CONNECTION_FAILURES: [(&str, ProxyCounter); 5] = [
+    ("upstream not reached", ProxyCounter::UpstreamConnectsFailed),
+    ("upstream broke", ProxyCounter::UpstreamBroken),
+    ("client broke", ProxyCounter::ClientBroken),
+    ("idle timeout", ProxyCounter::IdleTimeouts),
+    ("send timeout", ProxyCounter::SendTimeouts),
+];
+
+/// How often something failed.
+#[derive(Debug)]
+pub(crate) struct ErrorCount {
+    /// What it was that failed.
+    pub(crate) of: &'static str,
+    pub(crate) cause: String,
+    pub(crate) count: u64,
+    /// The first example, or what records of single connections say; may be empty.
+    pub(crate) example: String,
+}
+
+impl Report<'_> {
+    /// Whether the conditions that were given hold.
+    pub(crate) fn conditions_table(&self) -> Table {
+        let rows = self.conditions.iter().map(|result| match &result.verdict {
+            AssertionOutcome::Holds => vec!["pass".to_owned(), result.assertion.to_string(), String::new()],
+            AssertionOutcome::Breached(reason) => {
+                vec!["FAIL".to_owned(), result.assertion.to_string(), reason.clone()]
+            }
+        });
+        Table::new("Conditions", [Words("result"), Words("condition"), Words("why")], rows)
+    }
+
+    /// Marks, changes of settings and verdicts of experiments.
+    pub(crate) fn changes_table(&self) -> Table {
+        let is_told = |kind: EventKind, text: &str| match kind {
+            EventKind::Mark(_) | EventKind::Change => true,
+            EventKind::Other => text.contains("experiment ") && text.contains(": "),
+        };
+        let events = self.events().into_iter().filter(|event| is_told(event.kind, &event.line.text));
+        let rows =
+            events.map(|event| vec![event.label.clone(), fixed(event.after_s, 1), event.line.text.clone()]);
+        Table::new("What changed", [Number("label"), Number("after, s"), Words("what")], rows)
+    }
+
+    /// What the log says.
+    pub(crate) fn event_rows(&self) -> Table {
+        let rows = self.events().into_iter().map(|event| {
+            let warning = if event.line.level == Level::Warning { "warning: " } else { "" };
+            let text = format!("{warning}{}", event.line.text);
+            vec![event.label, fixed(event.after_s, 1), iso(event.line.realtime_us), text]
+        });
+        let columns = [Number("label"), Number("after, s"), Words("at"), Words("what")];
+        Table::new("What happened", columns, rows)
+    }
+
+    pub(crate) fn handshake_rows(&self) -> Table {
+        let all = self.handshakes();
+        let rows = all.into_iter().map(|(kind, name, count)| vec![kind.to_owned(), name, grouped(count)]);
+        Table::new("Handshakes", [Words("by"), Words("which"), Number("count")], rows)
+    }
+
+    /// What became of the load's requests.
+    pub(crate) fn request_table(&self) -> Table {
+        let counts = self.summary.load.as_ref().map(|load| {
+            let requests = &load.requests;
+            [
+                ("scheduled", requests.scheduled),
+                ("sent", requests.sent),
+                ("ok", requests.ok),
+                ("failed", requests.failed),
+                ("never sent", requests.never_sent),
+                ("of these, throttled", requests.throttled),
+                ("unfinished", requests.unfinished),
+                ("started late", requests.late),
+                ("of the warm-up", requests.warmup),
+                ("sent again", requests.retried),
+                ("over a kept-alive connection", requests.reused),
+            ]
+        });
+        let rows = counts.into_iter().flatten().map(|(name, count)| vec![name.to_owned(), grouped(count)]);
+        Table::new("Requests", [Words("requests"), Number("count")], rows)
+    }
+
+    /// What failed, the most frequent first: requests by cause with their first example, handshakes and connections by
+    /// cause with what records of single ones say.
+    pub(crate) fn errors(&self) -> Vec<ErrorCount> {
+        let events = self.summary.load.iter().flat_map(|load| &load.events);
+        let of_load = events.filter(|event| !event.event.is_benign()).map(|event| ErrorCount {
+            of: "request",
+            cause: event.event.to_string(),
+            count: event.count,
+            example: event.example.clone(),
+        });
+        let of_proxy = self.run.proxy().into_iter().flat_map(|series| {
+            let handshakes = labels::HANDSHAKE_FAILURES.iter().map(|cause| ("handshake", cause));
+            let all = handshakes.chain(CONNECTION_FAILURES.iter().map(|cause| ("connection", cause)));
+            all.map(|(of, (cause, counter))| ErrorCount {
+                of,
+                cause: (*cause).to_owned(),
+                count: series.totals()[*counter],
+                example: self.detail_of(cause),
+            })
+        });
+        let mut all: Vec<ErrorCount> = of_load.chain(of_proxy).filter(|error| error.count > 0).collect();
+        all.sort_by_key(|error| std::cmp::Reverse(error.count));
+        all
+    }
+
+    pub(crate) fn error_table(&self) -> Table {
+        let row =
+            |error: ErrorCount| vec![error.of.to_owned(), error.cause, grouped(error.count), error.example];
+        let columns = [Words("of"), Words("cause"), Number("count"), Words("example")];
+        Table::new("Failures", columns, self.errors().into_iter().take(ERRORS_MAX).map(row))
+    }
+
+    /// What records of single connections say most often about a cause of failed handshakes; empty in an anonymous
+    /// report.
+    fn detail_of(&self, cause: &str) -> String {
+        let reasons = self.run.failures().by_frequency();
+        let found = reasons.into_iter().find(|(kind, ..)| *kind == cause).filter(|_| !self.is_anonymous());
+        found.map(|(_, detail, count)| format!("{detail} ({})", grouped(count))).unwrap_or_default()
+    }
+
+    /// Statuses, and what TLS agreed on.
+    pub(crate) fn status_table(&self) -> Table {
+        let events = self.summary.load.iter().flat_map(|load| &load.events);
+        let rows = events
+            .filter(|event| event.event.is_benign())
+            .map(|event| vec![event.event.to_string(), grouped(event.count), event.example.clone()]);
+        let columns = [Words("status or handshake"), Number("count"), Words("first example")];
+        Table::new("Statuses and what TLS agreed on", columns, rows)
+    }
+
+    pub(crate) fn client_rows(&self) -> Table {
+        let row = |client: &ClientSummary| {
+            let resumed = client.handshakes_resumed as f64;
+            vec![
+                client.client.clone(),
+                grouped(client.connections),
+                grouped(client.exchanges),
+                grouped(client.errors),
+                client.exchange_p99_us.map_or_else(|| DASH.to_owned(), |us| ms(us / 1e3)),
+                grouped(client.handshakes_full),
+                grouped(client.handshakes_resumed),
+                percent(resumed, client.handshakes_full as f64 + resumed),
+                fixed(client.bytes_in as f64 / 1e6, 3),
+                fixed(client.bytes_out as f64 / 1e6, 3),
+            ]
+        };
+        let columns = [
+            Words("client"),
+            Number("connections"),
+            Number("exchanges"),
+            Number("errors"),
+            Number("p99, ms"),
+            Number("full"),
+            Number("resumed"),
+            Number("resumed share"),
+            Number("MB in"),
+            Number("MB out"),
+        ];
+        Table::new("Clients", columns, self.clients().iter().map(row))
+    }
+
+    /// CPU time by whose threads used it.
+    pub(crate) fn cpu_rows(&self) -> Table {
+        let whole_s = self.run.recorded_us() as f64 / 1e6;
+        let used = self.summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0 && whole_s > 0.0);
+        let row = |(name, seconds): (&&str, &f64)| {
+            vec![(*name).to_owned(), fixed(*seconds, 2), fixed(seconds / whole_s * 100.0, 1)]
+        };
+        let columns = [Words("threads of"), Number("CPU, s"), Number("of one core, %")];
+        Table::new("CPU", columns, used.map(row))
+    }
+
+    pub(crate) fn experiment_rows(&self) -> Table {
+        let rows = self.summary.experiments.iter().flat_map(|experiment| {
+            experiment.metrics.iter().flat_map(move |compared| {
+                let stages = [("A against A", &compared.calibration), ("B against A", &compared.verdict)];
+                stages.into_iter().filter_map(move |(stage, verdict)| {
+                    let verdict = verdict.as_ref()?;
+                    let mut row = vec![
+                        format!("{}: {} (A) against {} (B)", experiment.setting, experiment.a, experiment.b),
+                        format!("{}, {stage}", compared.metric),
+                        format!("{} {}", verdict.outcome.to_uppercase(), verdict.reason)
+                            .trim_end()
+                            .to_owned(),
+                    ];
+                    let estimate = verdict.estimate.as_ref();
+                    row.extend(estimate.map_or_else(
+                        || vec![String::new(); 7],
+                        |estimate| {
+                            vec![
+                                short(estimate.a),
+                                short(estimate.b),
+                                format!("{:+.2}", estimate.effect_percent),
+                                format!(
+                                    "{:+.2} to {:+.2} at {:.1} %",
+                                    estimate.low_percent, estimate.high_percent, estimate.confidence_percent
+                                ),
+                                format!("{:.4}", estimate.p),
+                                estimate.pairs.to_string(),
+                                short(estimate.resolution_percent),
+                            ]
+                        },
+                    ));
+                    Some(row)
+                })
+            })
+        });
+        let columns = [
+            Words("setting"),
+            Words("figure"),
+            Words("verdict"),
+            Number("A"),
+            Number("B"),
+            Number("difference, %"),
+            Number("interval"),
+            Number("p"),
+            Number("pairs"),
+            Number("could be shown, %"),
+        ];
+        Table::new("Experiments", columns, rows)
+    }
+
+    pub(crate) fn environment_rows(&self) -> Table {
+        let rows = self.environment().into_iter().map(|(name, value)| vec![name.to_owned(), value]);
+        Table::new("Environment", [Words("what"), Words("value")], rows)
+    }
+
+    /// The settings at the end, and how those that were changed stood at the beginning.
+    pub(crate) fn setting_rows(&self) -> Table {
+        let began_us = self.mono_us_at(0.0);
+        let rows = self.settings().into_iter().map(|(name, value, applies)| {
+            let before = self.run.setting_at(began_us, &name);
+            let at_end = self.run.setting(&name).map(|setting| setting.value.to_string());
+            let changed = before.filter(|before| at_end.as_ref() != Some(before) && !self.is_anonymous());
+            vec![name, value, changed.unwrap_or_default(), applies]
+        });
+        let columns = [
+            Words("setting"),
+            Words("value at the end"),
+            Words("at first, if changed"),
+            Words("a change acts"),
+        ];
+        Table::new("Settings", columns, rows)
+    }
+
+    /// Requests that failed, and those that might have.
+    pub(crate) fn failed_requests(&self) -> Option<(u64, u64)> {
+        let totals = self.run.load()?.totals();
+        Some((totals[LoadCounter::Failed], totals.sum(&[LoadCounter::Ok, LoadCounter::Failed])))
+    }
+}

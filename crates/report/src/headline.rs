@@ -1,0 +1,239 @@
+//! The figures that answer "was it good, how fast": each with a sentence.
+
+use serde::Serialize;
+use telemetry::figures::Figure;
+use telemetry::model::Rates;
+use telemetry::{CpuGroup, LatencyClass, ProxyCounter};
+
+use crate::assert::AssertionOutcome;
+use crate::latency::by_weight;
+use crate::numbers::{fixed, grouped, ms, percent, short};
+use crate::report::Report;
+
+/// A figure of the headline.
+#[derive(Debug, Serialize)]
+pub(crate) struct Tile {
+    /// What it is, in a word or two.
+    pub(crate) title: String,
+    /// The figure with its unit.
+    pub(crate) value: String,
+    /// What it says, in plain words.
+    pub(crate) sentence: String,
+    /// The conditions on it that were given: what holds, and what does not.
+    pub(crate) conditions: Vec<TileCondition>,
+}
+
+/// A condition on a tile's figure.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TileCondition {
+    pub(crate) condition: String,
+    pub(crate) holds: bool,
+}
+
+/// How many of the users waited how long (Apdex): of all requests the share answered within the threshold, and half of
+/// those answered within four times as long.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Apdex {
+    /// From 0 to 1.
+    pub(crate) score: f64,
+    pub(crate) threshold_ms: f64,
+    /// Share of requests within the threshold.
+    pub(crate) satisfied: f64,
+    /// Share within four times the threshold.
+    pub(crate) tolerating: f64,
+}
+
+impl Report<'_> {
+    /// The verdict tiles.
+    pub(crate) fn headline(&self) -> Vec<Tile> {
+        let tiles = [
+            self.latency_tile(0.5, "Half", "p50"),
+            self.latency_tile(0.99, "99 %", "p99"),
+            self.rate_tile(),
+            self.failure_tile(),
+            self.resumption_tile(),
+            self.cpu_tile(),
+            self.apdex_tile(),
+        ];
+        tiles.into_iter().flatten().collect()
+    }
+
+    fn tile(&self, figures: &[&str], title: String, value: String, sentence: String) -> Tile {
+        let is_of = |figure: Figure| figures.contains(&&*figure.name());
+        let on_it = self.conditions.iter().filter(|result| result.assertion.figures().any(is_of));
+        let conditions = on_it.map(|result| TileCondition {
+            condition: result.assertion.to_string(),
+            holds: result.verdict == AssertionOutcome::Holds,
+        });
+        Tile { title, value, sentence, conditions: conditions.collect() }
+    }
+
+    /// A percentile of the class that matters most.
+    fn latency_tile(&self, q: f64, how_many: &str, label: &str) -> Option<Tile> {
+        let (first, _) = by_weight(self.latencies());
+        let latency = first.first()?;
+        let estimate = latency.quantile(q)?;
+        let info = latency.class.info();
+        let thin = if estimate.is_thin { "; fewer than ten lay above it, so it is a guess" } else { "" };
+        let note = if info.note.is_empty() { String::new() } else { format!(" ({})", info.note) };
+        let sentence = format!(
+            "{how_many} of {} samples took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
+            grouped(latency.histogram.count()),
+            ms(estimate.ms),
+            info.start,
+            info.end
+        );
+        let name = format!("{}.{}.{label}", latency.class.side(), latency.class.key());
+        let title = format!("{} {label}", latency.class.title());
+        Some(self.tile(&[&name], title, format!("{} ms", ms(estimate.ms)), sentence))
+    }
+
+    /// The rate that was achieved, of the one that was offered.
+    fn rate_tile(&self) -> Option<Tile> {
+        if let Some(load) = &self.summary.load {
+            let (value, sentence) = self.load_rate(load.rate_per_s);
+            let names = ["load.rate.achieved", "load.requests.rate"];
+            return Some(self.tile(&names, "Achieved rate".to_owned(), value, sentence));
+        }
+        let proxy = self.summary.proxy.as_ref()?;
+        let exchanges = self.run.proxy()?.totals()[ProxyCounter::Exchanges];
+        let rate = exchanges as f64 / self.summary.duration_s.max(f64::MIN_POSITIVE);
+        let sentence = match proxy.connections.accepted {
+            0 if exchanges == 0 => "No client connected.".to_owned(),
+            accepted => format!(
+                "{} connections carried {} exchanges in {} s.",
+                grouped(accepted),
+                grouped(exchanges),
+                fixed(self.summary.duration_s, 1)
+            ),
+        };
+        Some(self.tile(
+            &["proxy.exchanges.rate"],
+            "Exchanges".to_owned(),
+            format!("{} /s", short(rate)),
+            sentence,
+        ))
+    }
+
+    /// The rate of a load with its sentence.
+    fn load_rate(&self, rates: Rates) -> (String, String) {
+        let achieved = short(rates.achieved);
+        let Some(wanted) = rates.wanted else {
+            let sentence = format!(
+                "{achieved} requests a second were answered, each connection sending its next one when the last was answered (closed loop)."
+            );
+            return (format!("{achieved} /s"), sentence);
+        };
+        let verdict = match (rates.is_achieved, self.summary.ended) {
+            (false, _) => ": the offered rate was not achieved",
+            (true, true) => ": the load kept its schedule",
+            (true, false) => "; what was in flight when the records end is missing",
+        };
+        let (share, wanted) = (percent(rates.achieved, wanted), short(wanted));
+        let sentence = format!("{achieved} of {wanted} requests a second were answered ({share}){verdict}.");
+        (format!("{achieved} of {wanted} /s"), sentence)
+    }
+
+    fn failure_tile(&self) -> Option<Tile> {
+        if let Some((failed, whole)) = self.failed_requests() {
+            let sentence = match failed {
+                0 => format!("None of {} requests failed.", grouped(whole)),
+                _ => format!(
+                    "{} of {} requests failed ({}).",
+                    grouped(failed),
+                    grouped(whole),
+                    percent(failed as f64, whole as f64)
+                ),
+            };
+            let names = ["load.requests.failed", "load.failed.ratio", "load.errors"];
+            return Some(self.tile(&names, "Failed requests".to_owned(), grouped(failed), sentence));
+        }
+        let handshakes = &self.summary.proxy.as_ref()?.handshakes;
+        let whole = handshakes.full + handshakes.resumed + handshakes.failed;
+        let sentence = match handshakes.failed {
+            _ if whole == 0 => "There were no handshakes.".to_owned(),
+            0 => format!("None of {} handshakes failed.", grouped(whole)),
+            failed => format!(
+                "{} of {} handshakes failed ({}).",
+                grouped(failed),
+                grouped(whole),
+                percent(failed as f64, whole as f64)
+            ),
+        };
+        Some(self.tile(
+            &["proxy.handshakes.failed"],
+            "Failed handshakes".to_owned(),
+            grouped(handshakes.failed),
+            sentence,
+        ))
+    }
+
+    fn resumption_tile(&self) -> Option<Tile> {
+        let of_proxy = self.summary.proxy.as_ref().map(|proxy| &proxy.handshakes);
+        let handshakes = of_proxy.or_else(|| Some(&self.summary.load.as_ref()?.handshakes))?;
+        let done = handshakes.full + handshakes.resumed;
+        if done == 0 {
+            return None;
+        }
+        let sentence = format!(
+            "{} of {} handshakes resumed an earlier session; {} were full ones, which cost more CPU.",
+            grouped(handshakes.resumed),
+            grouped(done),
+            grouped(handshakes.full)
+        );
+        let value = percent(handshakes.resumed as f64, done as f64);
+        Some(self.tile(&["proxy.resumed.ratio"], "Resumed handshakes".to_owned(), value, sentence))
+    }
+
+    /// CPU time of the proxy's threads for each exchange.
+    fn cpu_tile(&self) -> Option<Tile> {
+        let exchanges = self.run.proxy()?.totals()[ProxyCounter::Exchanges];
+        let cpu_us = self.run.host()?.cpu[CpuGroup::Proxy];
+        if exchanges == 0 || cpu_us == 0 {
+            return None;
+        }
+        let each_us = cpu_us as f64 / exchanges as f64;
+        let sentence = format!(
+            "The proxy's threads used {} s of CPU for {} requests, handshakes included.",
+            fixed(cpu_us as f64 / 1e6, 2),
+            grouped(exchanges)
+        );
+        let value = format!("{} µs", short(each_us));
+        Some(self.tile(&["proxy.cpu.per_exchange"], "CPU per request".to_owned(), value, sentence))
+    }
+
+    fn apdex_tile(&self) -> Option<Tile> {
+        let apdex = self.apdex()?;
+        let threshold = short(apdex.threshold_ms);
+        let sentence = format!(
+            "{} of requests were answered within T = {threshold} ms, {} more within 4 T; those count half.",
+            percent(apdex.satisfied, 1.0),
+            percent(apdex.tolerating, 1.0)
+        );
+        let title = format!("Apdex, T = {threshold} ms");
+        Some(self.tile(&[], title, fixed(apdex.score, 3), sentence))
+    }
+
+    /// The Apdex score of the load's responses, or of the proxy's exchanges. Requests that failed or were not answered
+    /// count against it.
+    pub(crate) fn apdex(&self) -> Option<Apdex> {
+        let (first, _) = by_weight(self.latencies());
+        let latency = first.first()?;
+        let within_ns = u64::try_from(self.apdex_threshold.as_nanos()).unwrap_or(u64::MAX);
+        let samples = latency.histogram.count() as f64;
+        let within = |ns: u64| Some(latency.histogram.share_within(0, ns)? * samples);
+        let satisfied = within(within_ns)?;
+        let tolerating = within(within_ns.saturating_mul(4))? - satisfied;
+        let requests = self.summary.load.as_ref().map(|load| &load.requests);
+        let all = match (latency.class, requests) {
+            (LatencyClass::Load(_), Some(requests)) => {
+                (requests.ok + requests.failed + requests.unfinished + requests.never_sent) as f64
+            }
+            (LatencyClass::Load(_) | LatencyClass::Proxy(_), _) => samples,
+        };
+        let share = |part: f64| part / all.max(samples);
+        let (satisfied, tolerating) = (share(satisfied), share(tolerating));
+        let threshold_ms = within_ns as f64 / 1e6;
+        Some(Apdex { score: satisfied + tolerating / 2.0, threshold_ms, satisfied, tolerating })
+    }
+}

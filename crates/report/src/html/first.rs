@@ -1,0 +1,44 @@
+//! The first screenful of a page: was it good, how fast, what changed.
+
+use maud::{Markup, html};
+
+use super::tables::{LINES_SHOWN, folded, whole};
+use crate::headline::Tile;
+use crate::report::Report;
+
+impl Report<'_> {
+    pub(super) fn first_screenful(&self) -> Markup {
+        let changes = self.changes_table();
+        let warnings = self.warnings();
+        html! {
+            p.when { (self.when()) }
+            @if let Some(text) = self.unfinished() { p.banner role="alert" { strong { "Unfinished. " } (text) } }
+            ul.tiles { @for tile in self.headline() { (tile_markup(&tile)) } }
+            @if !self.conditions.is_empty() { section { h2 { "Conditions" } (whole(&self.conditions_table())) } }
+            section {
+                h2 { "What changed" }
+                @if changes.rows.is_empty() { p.dim { "No mark was set and no setting changed during the run." } }
+                (folded(&changes, LINES_SHOWN))
+            }
+            @if !warnings.is_empty() {
+                section { h2 { "Warnings" } ul.warnings { @for line in &warnings { li { (line) } } } }
+            }
+        }
+    }
+}
+
+fn tile_markup(tile: &Tile) -> Markup {
+    let is_breached = tile.conditions.iter().any(|condition| !condition.holds);
+    html! {
+        li.tile.breached[is_breached] {
+            span.title { (tile.title) }
+            strong { (tile.value) }
+            @for condition in &tile.conditions {
+                span.(if condition.holds { "pass" } else { "fail" }) {
+                    (if condition.holds { "✓ pass: " } else { "✗ FAIL: " }) (condition.condition)
+                }
+            }
+            span.sentence { (tile.sentence) }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The plots of a run over time.
+
+use maud::{Markup, html};
+use telemetry::{Counters, CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
+
+use super::curves::curve_name;
+use super::heat::{self, Extent};
+use super::plot::{AxisScale, AxisTick};
+use super::{tables, time};
+use crate::columns::{PlotColumn, columns};
+use crate::report::Report;
+
+/// Groups of threads whose CPU is drawn.
+const CPU: [(&str, CpuGroup); 3] =
+    [("proxy", CpuGroup::Proxy), ("load", CpuGroup::Load), ("upstream", CpuGroup::Upstream)];
+
+impl Report<'_> {
+    pub(super) fn over_time(&self) -> Markup {
+        let marks = self.marks();
+        let load = self.run.load().map(|track| {
+            let is_open = !track.whole()[LoadLatency::Response].is_empty();
+            let class = if is_open { LoadLatency::Response } else { LoadLatency::Service };
+            (format!("Load: {}", curve_name(class.into())), columns(self, track, class))
+        });
+        let proxy = self.run.proxy().map(|track| columns(self, track, ProxyLatency::Exchange));
+        html! {
+            @if let Some((name, columns)) = &load { (self.load_plots(name, columns, &marks)) }
+            @if let Some(columns) = &proxy { (self.proxy_plots(columns, load.is_none(), &marks)) }
+            @match (&proxy, &load) {
+                (Some(columns), _) => (self.cpu_plot(columns, &marks)),
+                (None, Some((_, columns))) => (self.cpu_plot(columns, &marks)),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn load_plots(&self, name: &str, columns: &[PlotColumn<LoadCounter>], marks: &[AxisTick]) -> Markup {
+        use LoadCounter::{BytesIn, BytesOut, Closed, Failed, Ok, Opened, Scheduled, Sent};
+        let is_alone = self.run.proxy().is_none();
+        html! {
+            (latency_plot(name, columns, marks))
+            @if let Some(extent) = Extent::of(columns.iter()) { (heat::markup(name, columns, &extent)) }
+            (rates("Load: requests offered and achieved", columns, marks, &[("due", Scheduled), ("sent", Sent), ("ok", Ok), ("failed", Failed)]))
+            @if is_alone {
+                (bytes("Load: bytes", columns, marks, [("sent", BytesIn), ("received", BytesOut)]))
+                @if let Some(track) = self.run.load() { (open("Load: open connections", track.totals(), columns, marks, [Opened, Closed])) }
+            }
+        }
+    }
+
+    fn proxy_plots(
+        &self,
+        columns: &[PlotColumn<ProxyCounter>],
+        with_heat: bool,
+        marks: &[AxisTick],
+    ) -> Markup {
+        use ProxyCounter::{
+            Accepted, BytesIn, BytesOut, Closed, Exchanges, Failed, HandshakesFailed, HandshakesFull,
+            HandshakesResumed, UpstreamConnectsFailed,
+        };
+        html! {
+            (latency_plot("Proxy: exchange", columns, marks))
+            @if with_heat {
+                @if let Some(extent) = Extent::of(columns.iter()) { (heat::markup("Proxy: exchange", columns, &extent)) }
+            }
+            (rates("Proxy: handshakes", columns, marks, &[("full", HandshakesFull), ("resumed", HandshakesResumed), ("failed", HandshakesFailed)]))
+            (rates("Proxy: exchanges", columns, marks, &[("exchanges", Exchanges)]))
+            @if let Some(track) = self.run.proxy() { (open("Proxy: open connections", track.totals(), columns, marks, [Accepted, Closed])) }
+            (bytes("Proxy: bytes", columns, marks, [("in", BytesIn), ("out", BytesOut)]))
+            (rates("Proxy: failures", columns, marks, &[("handshakes", HandshakesFailed), ("connections", Failed), ("upstream connects", UpstreamConnectsFailed)]))
+        }
+    }
+
+    /// CPU of each group of threads.
+    fn cpu_plot<C: Metric>(&self, columns: &[PlotColumn<C>], marks: &[AxisTick]) -> Markup {
+        let percent = |group: CpuGroup| {
+            move |column: &PlotColumn<C>| {
+                let span_us = ((column.end_s - column.start_s) * 1e6) as u64;
+                let used = self.run.cpu_until(self.mono_us_at(column.end_s), group, span_us)?;
+                (!column.is_gap).then_some(used.cores * 100.0)
+            }
+        };
+        let used =
+            CPU.into_iter().filter(|(_, group)| self.run.host().is_some_and(|host| host.cpu[*group] > 0));
+        let groups: Vec<_> = used.map(|(name, group)| (name, percent(group))).collect();
+        let lines: Vec<time::Line<'_, C>> =
+            groups.iter().map(|(name, percent)| (*name, columns, percent as _)).collect();
+        time::markup(
+            "CPU by whose threads used it".to_owned(),
+            ("% of one core", AxisScale::Linear),
+            &lines,
+            marks,
+        )
+    }
+
+    /// The events as ticks, with their labels in the list.
+    pub(super) fn marks(&self) -> Vec<AxisTick> {
+        let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
+        shown.map(|event| (event.after_s, event.label)).collect()
+    }
+}
+
+fn latency_plot<C: Metric>(title: &str, columns: &[PlotColumn<C>], marks: &[AxisTick]) -> Markup {
+    let lines: [time::Line<'_, C>; 3] = [
+        ("p50", columns, &|column| column.quantile_ms(0.5)),
+        ("p99", columns, &|column| column.quantile_ms(0.99)),
+        ("max", columns, &PlotColumn::max_ms),
+    ];
+    time::markup(title.to_owned(), ("ms", AxisScale::Log), &lines, marks)
+}
+
+/// Connections that are open at the end of each column, from the totals of the whole run backwards.
+fn open<C: Metric>(
+    title: &str,
+    totals: &Counters<C>,
+    columns: &[PlotColumn<C>],
+    marks: &[AxisTick],
+    [opened, closed]: [C; 2],
+) -> Markup {
+    let balance = |counters: &Counters<C>| counters[opened] as f64 - counters[closed] as f64;
+    let mut open = balance(totals) - columns.iter().map(|column| balance(&column.counters)).sum::<f64>();
+    let running = columns.iter().map(|column| {
+        open += balance(&column.counters);
+        (column.end_s, open)
+    });
+    let running: Vec<(f64, f64)> = running.collect();
+    let open_at = |column: &PlotColumn<C>| {
+        let at = running.partition_point(|(end_s, _)| *end_s < column.end_s);
+        running.get(at).map(|(_, open)| *open).filter(|_| !column.is_gap)
+    };
+    let is_used = columns.iter().any(|column| column.counters[opened] > 0);
+    let lines: &[time::Line<'_, C>] = if is_used { &[("open", columns, &open_at)] } else { &[] };
+    time::markup(title.to_owned(), ("connections", AxisScale::Linear), lines, marks)
+}
+
+/// Lines of what is counted a second; nothing if nothing was.
+fn rates<C: Metric>(
+    title: &str,
+    columns: &[PlotColumn<C>],
+    marks: &[AxisTick],
+    counters: &[(&'static str, C)],
+) -> Markup {
+    scaled(title, "1/s", 1.0, columns, marks, counters)
+}
+
+fn bytes<C: Metric>(
+    title: &str,
+    columns: &[PlotColumn<C>],
+    marks: &[AxisTick],
+    counters: [(&'static str, C); 2],
+) -> Markup {
+    scaled(title, "MB/s", 1e6, columns, marks, &counters)
+}
+
+fn scaled<C: Metric>(
+    title: &str,
+    unit: &'static str,
+    per: f64,
+    columns: &[PlotColumn<C>],
+    marks: &[AxisTick],
+    counters: &[(&'static str, C)],
+) -> Markup {
+    let is_used = |counter: &C| columns.iter().any(|column| column.counters[*counter] > 0);
+    if !counters.iter().any(|(_, counter)| is_used(counter)) {
+        return html! {};
+    }
+    let rate = |counter: C| move |column: &PlotColumn<C>| Some(column.rate(column.counters[counter])? / per);
+    let rates: Vec<_> = counters.iter().map(|(name, counter)| (*name, rate(*counter))).collect();
+    let lines: Vec<time::Line<'_, C>> =
+        rates.iter().map(|(name, rate)| (*name, columns, rate as _)).collect();
+    time::markup(title.to_owned(), (unit, AxisScale::Linear), &lines, marks)
+}

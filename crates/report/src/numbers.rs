@@ -1,0 +1,91 @@
+//! Numbers and times as people read them.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Stands for a value that is not known.
+pub(crate) const DASH: &str = "–";
+
+/// A whole number with its thousands grouped, such as `19,995`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with so many decimals and its thousands grouped; what is no number is written as it is.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (sign, text) = text.strip_prefix('-').map_or(("", &*text), |rest| ("-", rest));
+    let (whole, rest) = text.find('.').map_or((text, ""), |at| text.split_at(at));
+    whole.parse().map_or_else(|_| format!("{sign}{text}"), |whole| format!("{sign}{}{rest}", grouped(whole)))
+}
+
+/// Milliseconds to a microsecond, so that the decimals of a column are aligned.
+pub(crate) fn ms(value: f64) -> String {
+    fixed(value, 3)
+}
+
+/// A number with some four digits.
+pub(crate) fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        0.0 => 0,
+        _ => 4,
+    };
+    let text = fixed(value, decimals);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A share in percent.
+pub(crate) fn percent(part: f64, whole: f64) -> String {
+    let percent = part / whole * 100.0;
+    match percent {
+        _ if !percent.is_finite() => DASH.to_owned(),
+        // A share that rounds to nothing, or to all, is neither.
+        _ if part > 0.0 && percent < 0.05 => "< 0.1 %".to_owned(),
+        _ if part < whole && percent > 99.95 => "> 99.9 %".to_owned(),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// A moment of the wall clock in UTC, from microseconds since 1970.
+pub(crate) fn iso(us: u64) -> String {
+    match us {
+        // What is written with four digits of the year.
+        0..253_402_300_800_000_000 => {
+            humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(us)).to_string()
+        }
+        _ => format!("{} s after 1970", us / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped_and_decimals_kept() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([-1234.5, 0.0, 999.9999].map(|value| fixed(value, 2)), ["-1,234.50", "0.00", "1,000.00"]);
+        assert_eq!(
+            [0.0, 0.1234, 1.5, 12.34, 123_456.0].map(short),
+            ["0", "0.1234", "1.5", "12.3", "123,456"]
+        );
+        assert_eq!(fixed(f64::INFINITY, 1), "inf");
+    }
+
+    #[test]
+    fn a_share_that_is_not_nothing_does_not_read_as_nothing() {
+        let shares = [(0.0, 5.0), (1.0, 1e6), (5.0, 5.0), (1e6 - 1.0, 1e6), (1.0, 0.0)];
+        let shown = shares.map(|(part, whole)| percent(part, whole));
+        assert_eq!(shown, ["0.0 %", "< 0.1 %", "100.0 %", "> 99.9 %", "–"]);
+    }
+}

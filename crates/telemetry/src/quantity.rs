@@ -1,0 +1,90 @@
+//! Numbers with units as people write them: in flags, configuration files, prompts and lists of settings.
+
+use std::time::Duration;
+
+/// Formats a number in a unit of settings: `10s`, `24h`, `512MiB`, `80%`, `1000/s`, `4`.
+pub fn shown(number: f64, unit: &str) -> String {
+    match unit {
+        "s" if (0.0..=u64::MAX as f64).contains(&number) => shown_time(Duration::from_secs_f64(number)),
+        "MiB" if number >= 2_048.0 && number % 1_024.0 == 0.0 => format!("{}GiB", number / 1_024.0),
+        "1/s" => format!("{number}/s"),
+        unit => format!("{number}{unit}"),
+    }
+}
+
+/// In the largest unit of which it has a whole number; minutes and longer ones from two.
+fn shown_time(time: Duration) -> String {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)].map(|(unit, s)| (unit, s * 1_000_000_000, 2));
+    let short = [("s", 1_000_000_000, 1), ("ms", 1_000_000, 1), ("us", 1_000, 1)];
+    let nanos = time.as_nanos();
+    let mut units = units.into_iter().chain(short);
+    let fits = |&(_, unit, least): &(&str, u128, u128)| nanos.is_multiple_of(unit) && nanos / unit >= least;
+    units.find(fits).map_or_else(|| format!("{nanos}ns"), |(name, unit, _)| format!("{}{name}", nanos / unit))
+}
+
+/// Formats a range; `None` if it has no upper end.
+pub fn bounds((low, high): (f64, f64), unit: &str) -> Option<String> {
+    high.is_finite().then(|| format!("{} to {}", shown(low, unit), shown(high, unit)))
+}
+
+/// Parses a number with its unit, as [`shown`] writes it, in that unit.
+pub fn parse(text: &str, unit: &str) -> Option<f64> {
+    let number = |text: &str| text.trim_end().parse::<f64>().ok().filter(|number| number.is_finite());
+    match unit {
+        "s" => humantime::parse_duration(text).ok().map(|time| time.as_secs_f64()),
+        "MiB" => {
+            let whole = |unit| text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(f64::from);
+            whole("MiB").or_else(|| Some(whole("GiB")? * 1_024.0))
+        }
+        "1/s" => text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).and_then(number),
+        unit => text.strip_suffix(unit).and_then(number),
+    }
+}
+
+/// Says what a number may be: `a time from 1ms to 24h, such as 10s`.
+pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
+    let (kind, example) = match unit {
+        "s" => ("time", ", such as 10s"),
+        "MiB" => ("size", ", such as 512MiB or 2GiB"),
+        "%" => ("percentage", ""),
+        _ if is_whole => ("whole number", ""),
+        _ => ("number", ""),
+    };
+    let range = bounds((low, high), unit).unwrap_or_else(|| shown(low, unit));
+    format!("a {kind} from {range}{example}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_can_be_typed_back() {
+        for (number, unit, text) in [
+            (10.0, "s", "10s"),
+            (60.0, "s", "60s"),
+            (600.0, "s", "10m"),
+            (86_400.0, "s", "24h"),
+            (0.001, "s", "1ms"),
+            (604_800.0, "s", "7d"),
+            (512.0, "MiB", "512MiB"),
+            (1_048_576.0, "MiB", "1024GiB"),
+            (80.0, "%", "80%"),
+            (1_000.5, "1/s", "1000.5/s"),
+            (4.0, "", "4"),
+        ] {
+            assert_eq!(shown(number, unit), text);
+            assert_eq!(parse(text, unit), Some(number), "{text}");
+        }
+        assert_eq!(parse("10", "s"), None);
+        assert_eq!(parse("1e400", ""), None);
+    }
+
+    #[test]
+    fn a_range_is_told_with_its_unit() {
+        let time = allowed((0.001, 86_400.0), "s", false);
+        assert_eq!(time, "a time from 1ms to 24h, such as 10s");
+        assert_eq!(allowed((1.0, 256.0), "", true), "a whole number from 1 to 256");
+        assert_eq!(allowed((1.0, f64::INFINITY), "", true), "a whole number from 1");
+    }
+}

@@ -1,0 +1,172 @@
+//! What a setting means and which values it takes. Declared beside the setting in the program, not part of a record.
+
+use crate::quantity;
+use crate::record::setting::{Applies, Setting, Value};
+
+/// The description of a setting.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SettingInfo {
+    /// Dotted name, such as `load.rate`.
+    pub name: String,
+    /// What it does, in a line.
+    pub about: String,
+    /// Which values it takes, within the range of its [`Setting`].
+    pub kind: SettingKind,
+    /// Its value unless it is given; `None` if that depends on the machine or the command.
+    pub default: Option<Value>,
+    /// What holds without it, in words, where that is no value.
+    pub absent: Option<&'static str>,
+}
+
+/// The values that a setting takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SettingKind {
+    /// Any value of its type.
+    #[default]
+    Any,
+    /// Whole numbers.
+    Whole,
+    /// One of these words.
+    OneOf(Vec<String>),
+    /// A list of these words, separated by commas.
+    ListOf(Vec<String>),
+}
+
+impl SettingKind {
+    /// The words it takes; none if it takes others too.
+    pub fn words(&self) -> &[String] {
+        match self {
+            Self::Any | Self::Whole => &[],
+            Self::OneOf(words) | Self::ListOf(words) => words,
+        }
+    }
+}
+
+impl Setting {
+    /// The value with its unit, as it can be typed: `10s`, `512MiB`, `on`.
+    pub fn shown(&self, value: &Value) -> String {
+        match value {
+            Value::Number(number) => quantity::shown(*number, &self.unit),
+            value => value.to_string(),
+        }
+    }
+
+    /// Says which values it may have; `None` if any text will do.
+    pub fn allowed(&self, info: Option<&SettingInfo>) -> Option<String> {
+        let kind = info.map_or(&SettingKind::Any, |info| &info.kind);
+        match (&self.value, kind) {
+            (Value::Flag(_), _) => Some("on or off".to_owned()),
+            (Value::Number(_), kind) => {
+                let range = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                let is_whole = *kind == SettingKind::Whole;
+                Some(match self.range {
+                    Some(_) => quantity::allowed(range, &self.unit, is_whole),
+                    None => format!("a {}number", if is_whole { "whole " } else { "" }),
+                })
+            }
+            (Value::Text(_), SettingKind::OneOf(words)) => Some(words.join(" or ")),
+            (Value::Text(_), SettingKind::ListOf(words)) => Some(format!("a list of {}", words.join(", "))),
+            (Value::Text(_), _) => None,
+        }
+    }
+
+    /// Parses a value as a person types it, with or without the unit.
+    ///
+    /// # Errors
+    /// With what it may be, if it cannot be changed to this.
+    pub fn parse(&self, info: Option<&SettingInfo>, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let value = match &self.value {
+            Value::Flag(_) => match text {
+                "on" | "true" | "yes" => Some(Value::Flag(true)),
+                "off" | "false" | "no" => Some(Value::Flag(false)),
+                _ => None,
+            },
+            Value::Number(_) => {
+                let plain = || text.parse().ok().filter(|number: &f64| number.is_finite());
+                quantity::parse(text, &self.unit).or_else(plain).map(Value::Number)
+            }
+            Value::Text(_) => Some(Value::Text(text.to_owned())),
+        };
+        let value = value.ok_or_else(|| self.refused(info, text))?;
+        self.check(info, &value).map(|()| value)
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// With what it may be, if it cannot be changed to this.
+    pub fn check(&self, info: Option<&SettingInfo>, value: &Value) -> Result<(), String> {
+        if self.applies == Applies::Restart {
+            return Err(format!("{} changes only at a restart", self.name));
+        }
+        let kind = info.map_or(&SettingKind::Any, |info| &info.kind);
+        let is_allowed = match (value, kind) {
+            (Value::Number(number), kind) => {
+                let (low, high) = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                (low..=high).contains(number) && (*kind != SettingKind::Whole || number.fract() == 0.0)
+            }
+            (Value::Text(text), SettingKind::OneOf(words)) => words.contains(text),
+            (Value::Text(text), SettingKind::ListOf(words)) => {
+                text.split(',').all(|item| words.iter().any(|word| word == item.trim()))
+            }
+            (Value::Flag(_) | Value::Text(_), _) => true,
+        };
+        if is_allowed { Ok(()) } else { Err(self.refused(info, &self.shown(value))) }
+    }
+
+    fn refused(&self, info: Option<&SettingInfo>, text: &str) -> String {
+        let allowed = self.allowed(info).unwrap_or_default();
+        format!("{} cannot be {text}: expected {allowed}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(value: Value, unit: &str, range: Option<(f64, f64)>) -> Setting {
+        Setting { name: "x".into(), value, unit: unit.into(), applies: Applies::Live, range }
+    }
+
+    fn info(kind: SettingKind) -> SettingInfo {
+        SettingInfo { kind, ..SettingInfo::default() }
+    }
+
+    #[test]
+    fn times_are_typed_with_or_without_their_unit() {
+        let timeout = setting(Value::Number(10.0), "s", Some((0.001, 86_400.0)));
+        for (text, seconds) in [("10", 10.0), ("10 s", 10.0), ("500ms", 0.5), ("24h", 86_400.0)] {
+            assert_eq!(timeout.parse(None, text), Ok(Value::Number(seconds)), "{text}");
+        }
+        for text in ["8d", "0s", "soon", "-1"] {
+            let why = timeout.parse(None, text).unwrap_err();
+            assert!(why.ends_with("expected a time from 1ms to 24h, such as 10s"), "{why}");
+            assert!(why.starts_with("x cannot be "), "{why}");
+        }
+    }
+
+    #[test]
+    fn fractions_are_refused_where_whole_numbers_are_wanted() {
+        let workers = setting(Value::Number(2.0), "", Some((1.0, 256.0)));
+        let whole = info(SettingKind::Whole);
+        assert_eq!(workers.parse(Some(&whole), "4"), Ok(Value::Number(4.0)));
+        for text in ["1.5", "1.4", "0", "257", "4x", "NaN"] {
+            let why = workers.parse(Some(&whole), text).unwrap_err();
+            assert!(why.ends_with(": expected a whole number from 1 to 256"), "{why}");
+        }
+    }
+
+    #[test]
+    fn words_are_refused_with_those_that_there_are() {
+        let oldest = setting(Value::Text("1.2".into()), "", None);
+        let known = info(SettingKind::OneOf(vec!["1.2".into(), "1.3".into()]));
+        assert_eq!(oldest.parse(Some(&known), "1.3"), Ok(Value::Text("1.3".into())));
+        let why = oldest.parse(Some(&known), "1.1").unwrap_err();
+        assert_eq!(why, "x cannot be 1.1: expected 1.2 or 1.3");
+        let groups = info(SettingKind::ListOf(vec!["x25519".into(), "secp256r1".into()]));
+        assert!(oldest.parse(Some(&groups), "x25519, secp256r1").is_ok());
+        assert!(oldest.parse(Some(&groups), "x25519,x448").is_err());
+        assert!(oldest.parse(None, "anything").is_ok());
+    }
+}

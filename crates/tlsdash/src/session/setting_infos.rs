@@ -1,0 +1,44 @@
+//! Descriptions of settings for the dashboard, each from the place that declares it.
+
+use clap::CommandFactory;
+use telemetry::SettingInfo;
+
+use crate::cli::Cli;
+
+/// In front of the name that an option has as a live setting.
+const PREFIX: &str = "proxy.";
+
+/// Describes every setting: limits and TLS as the proxy declares them, the load's, and of other options their help.
+pub(crate) fn all() -> Vec<SettingInfo> {
+    let mut infos = proxy_core::setting_infos();
+    let command = Cli::command();
+    for argument in command.get_arguments() {
+        let (Some(long), Some(help)) = (argument.get_long(), argument.get_help()) else { continue };
+        let name = format!("{PREFIX}{}", if long == "cert" { "certificate" } else { long });
+        // The default has a place of its own.
+        let about = help.to_string().split(" [default").next().unwrap_or_default().to_owned();
+        match infos.iter_mut().find(|info| info.name == name) {
+            Some(info) if info.about.is_empty() => info.about = about,
+            Some(_) => {}
+            None => infos.push(SettingInfo { name, about, ..SettingInfo::default() }),
+        }
+    }
+    infos.extend(loadgen::setting_infos());
+    infos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_a_description_and_a_fitting_default() {
+        let infos = all();
+        for name in ["proxy.listen", "proxy.workers", "proxy.drain-quiet", "proxy.tls-min", "load.rate"] {
+            let info = infos.iter().find(|info| info.name == name).unwrap();
+            assert!(!info.about.is_empty(), "{name}");
+        }
+        let timeout = infos.iter().find(|info| info.name == "proxy.handshake-timeout").unwrap();
+        assert_eq!(timeout.default, Some(telemetry::Value::Number(10.0)));
+    }
+}

@@ -1,0 +1,140 @@
+//! What prompts remember and offer: earlier texts of the session, and the words that can be typed.
+
+use std::collections::HashMap;
+
+use telemetry::model::{Run, TimelineEvent};
+use telemetry::{SettingKind, Value};
+
+use super::prompt::Purpose;
+use super::{State, shown_run};
+
+/// The number of texts that are kept of each kind of prompt.
+const HISTORY_MAX: usize = 50;
+/// The number of completions that are offered.
+const OFFERED_MAX: usize = 200;
+/// Times that are offered besides marks.
+const MOMENTS: [&str; 5] = ["-30s", "-1m", "-5m", "-1h", "+00:00"];
+
+/// The texts that were entered in this session, by kind of prompt, the latest at the end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PromptHistory(HashMap<&'static str, Vec<String>>);
+
+impl PromptHistory {
+    /// Returns the texts of a kind of prompt.
+    pub(super) fn of(&self, purpose: &Purpose) -> &[String] {
+        self.0.get(purpose.kind()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Keeps a text as the latest.
+    pub(super) fn keep(&mut self, purpose: &Purpose, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let texts = self.0.entry(purpose.kind()).or_default();
+        texts.retain(|kept| kept != text);
+        texts.push(text.to_owned());
+        texts.drain(..texts.len().saturating_sub(HISTORY_MAX));
+    }
+}
+
+/// Completions of a text, and the one that is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Completion {
+    /// Whole texts for the prompt.
+    pub(crate) texts: Vec<String>,
+    pub(crate) at: usize,
+}
+
+impl Completion {
+    /// Takes the next one, or the one before.
+    pub(super) fn turn(&mut self, by: isize) {
+        let n = self.texts.len() as isize;
+        self.at = (self.at as isize + by).rem_euclid(n) as usize;
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.texts[self.at]
+    }
+}
+
+impl State {
+    /// Returns the completions of a text; `None` without any.
+    pub(super) fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
+        // Of a list, the last item is completed.
+        let (head, item) = match self.is_list(purpose) {
+            true => text.rsplit_once(',').map_or(("", text), |(head, _)| text.split_at(head.len() + 1)),
+            false => ("", text),
+        };
+        let words = self.words(purpose);
+        let begins = words.iter().filter(|word| word.starts_with(item.trim())).take(OFFERED_MAX);
+        let mut texts: Vec<String> = begins.map(|word| format!("{head}{word}")).collect();
+        if texts.is_empty() {
+            let holds = words.iter().filter(|word| word.contains(item.trim())).take(OFFERED_MAX);
+            texts.extend(holds.map(|word| format!("{head}{word}")));
+        }
+        // A whole word is not its own completion, unless it is the only one: then the others follow.
+        if texts.len() == 1 && texts[0] == text {
+            texts = words;
+            let at = texts.iter().position(|word| word == text).map_or(0, |at| at + 1);
+            let at = at % texts.len();
+            return Some(Completion { texts, at });
+        }
+        (!texts.is_empty()).then_some(Completion { texts, at: 0 })
+    }
+
+    fn is_list(&self, purpose: &Purpose) -> bool {
+        let Purpose::Value(name) = purpose else { return false };
+        matches!(self.info(name).map(|info| &info.kind), Some(SettingKind::ListOf(_)))
+    }
+
+    /// Returns the words that a prompt takes.
+    fn words(&self, purpose: &Purpose) -> Vec<String> {
+        match purpose {
+            Purpose::Filter => {
+                let mut clients: Vec<_> = self.client_ids().collect();
+                clients.sort_unstable();
+                clients.iter().map(ToString::to_string).collect()
+            }
+            Purpose::Hosts => {
+                let mut hosts: Vec<String> = self.run_rows().into_iter().map(|row| row.host).collect();
+                hosts.sort_unstable();
+                hosts.dedup();
+                hosts
+            }
+            Purpose::Value(name) => self.values_of(name),
+            Purpose::Moment => {
+                let run = shown_run(&self.model, &self.options);
+                let marks = run.into_iter().flat_map(Run::markers).filter_map(|marker| match marker.event {
+                    TimelineEvent::Mark { number, .. } => Some(format!("mark:{number}")),
+                    TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => None,
+                });
+                marks.chain(MOMENTS.map(str::to_owned)).collect()
+            }
+            Purpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
+            Purpose::Experiment | Purpose::FileName | Purpose::Help => Vec::new(),
+        }
+    }
+
+    fn values_of(&self, name: &str) -> Vec<String> {
+        let Some(setting) = self.settings().iter().find(|setting| setting.name == name) else {
+            return Vec::new();
+        };
+        let info = self.info(name);
+        let words = info.map_or(&[][..], |info| info.kind.words());
+        match &setting.value {
+            Value::Flag(_) => ["on", "off"].map(str::to_owned).into(),
+            _ if !words.is_empty() => words.to_vec(),
+            value => {
+                let default = info.and_then(|info| info.default.as_ref());
+                let ends = setting.range.map(|(low, high)| [low, high].map(Value::Number));
+                let ends = ends.into_iter().flatten().filter(|end| *end != Value::Number(f64::INFINITY));
+                let mut values: Vec<Value> = default.cloned().into_iter().chain([value.clone()]).collect();
+                values.extend(ends);
+                let mut texts: Vec<String> = values.iter().map(|value| setting.shown(value)).collect();
+                texts.sort_unstable();
+                texts.dedup();
+                texts
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The history of changes of settings.
+
+use std::fmt;
+
+use telemetry::model::{Marker, Run, TimelineEvent};
+
+use super::baseline::experiment_of;
+use crate::state::ConfirmedChange;
+
+/// The wall clock's difference that the record of a change may have from the time it was asked for, in microseconds.
+const TOLERANCE_US: u64 = 1_000_000;
+
+/// A change of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingChange {
+    pub(crate) realtime_us: u64,
+    pub(crate) name: String,
+    /// The values before and after, with their unit.
+    pub(crate) before: String,
+    pub(crate) after: String,
+    pub(crate) by: ChangedBy,
+}
+
+/// Who made a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangedBy {
+    /// This dashboard.
+    Here,
+    /// This dashboard, undoing another change.
+    Undo,
+    /// The experiment of this number.
+    Experiment(u64),
+    /// The program, another dashboard, or this one before it was started again.
+    Other,
+}
+
+impl fmt::Display for ChangedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here => f.write_str("here"),
+            Self::Undo => f.write_str("undo"),
+            Self::Experiment(number) => write!(f, "A/B {number}"),
+            Self::Other => f.write_str("not here"),
+        }
+    }
+}
+
+/// Changes of settings, the latest first. `made` are those of this dashboard.
+pub(crate) fn setting_changes(run: &Run, made: &[ConfirmedChange]) -> Vec<SettingChange> {
+    run.markers().rev().filter_map(|marker| setting_change(run, marker, made)).collect()
+}
+
+fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Option<SettingChange> {
+    let TimelineEvent::Change { before, after } = &marker.event else { return None };
+    let is_it = |made: &&ConfirmedChange| {
+        let (from_us, until_us) = made.realtime_us;
+        let range = from_us.saturating_sub(TOLERANCE_US)..=until_us.saturating_add(TOLERANCE_US);
+        made.name == after.name && made.value == after.value && range.contains(&marker.realtime_us)
+    };
+    let by = match (made.iter().find(is_it), experiment_of(run, marker)) {
+        (Some(made), _) if made.is_undo => ChangedBy::Undo,
+        (Some(_), _) => ChangedBy::Here,
+        (None, Some(number)) => ChangedBy::Experiment(number),
+        (None, None) => ChangedBy::Other,
+    };
+    let was = before.parse().map(|number| telemetry::quantity::shown(number, &after.unit));
+    Some(SettingChange {
+        realtime_us: marker.realtime_us,
+        name: after.name.clone(),
+        before: was.unwrap_or_else(|_| before.clone()),
+        after: after.shown(&after.value),
+        by,
+    })
+}
