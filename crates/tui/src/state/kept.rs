@@ -79,8 +79,12 @@ impl State {
             self.clients.order.is_descending = kept["clients"]["descending"].as_bool().unwrap_or(true);
         }
         self.panes = PaneLayout::default();
-        hidden.into_iter().for_each(|id| self.panes.toggle(id));
-        rows.into_iter().for_each(|(id, rows)| self.panes.resize(id, rows));
+        for id in hidden {
+            self.panes.toggle(id);
+        }
+        for (id, rows) in rows {
+            self.panes.resize(id, rows);
+        }
         Ok(())
     }
 }

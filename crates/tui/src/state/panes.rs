@@ -130,9 +130,10 @@ impl State {
             }
             PaneAction::Maximise => self.panes.maximised = toggled(focus),
             PaneAction::MaximiseLog => self.panes.maximised = toggled(PaneId::Log),
-            PaneAction::Taller => rows.into_iter().for_each(|rows| self.panes.resize(focus, rows + 1)),
-            PaneAction::Shorter => {
-                rows.into_iter().for_each(|rows| self.panes.resize(focus, rows.saturating_sub(1)))
+            PaneAction::Taller | PaneAction::Shorter => {
+                let Some(rows) = rows else { return };
+                let is_taller = action == PaneAction::Taller;
+                self.panes.resize(focus, if is_taller { rows + 1 } else { rows.saturating_sub(1) });
             }
             PaneAction::Preset(preset) => {
                 self.panes = PaneLayout { hidden: preset.hidden().to_vec(), ..PaneLayout::default() };

@@ -110,11 +110,8 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 /// Executes a person's request.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
-        Intent::Quit => {
-            if state.may_leave(now) {
-                return vec![Effect::Leave(Exit::Quit)];
-            }
-        }
+        Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
+        Intent::Quit => {}
         Intent::Suspend => return suspend(state, now),
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Back => {
@@ -170,13 +167,8 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             }
         }
         Intent::Window(direction) => change_span(state, direction, now),
-        Intent::SortNext if state.screen == Screen::Runs => state.runs.table.sort_by_next(),
         Intent::SortNext => state.clients.sort_by_next(),
-        Intent::SortReverse => {
-            let is_runs = state.screen == Screen::Runs;
-            let order = if is_runs { &mut state.runs.table.order } else { &mut state.clients.order };
-            order.is_descending = !order.is_descending;
-        }
+        Intent::SortReverse => state.clients.reverse(),
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
         // The publisher assigns the number of a mark.

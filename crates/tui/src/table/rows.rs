@@ -8,7 +8,7 @@ use super::{Filter, Order, Row};
 /// Rows, those that pass the filter, and their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<R: Row> {
-    rows: Vec<R>,
+    all: Vec<R>,
     /// The rows that pass, in no order beyond what the last page needed.
     ranks: Vec<Rank>,
     order: Order,
@@ -17,14 +17,14 @@ pub(crate) struct Rows<R: Row> {
 
 impl<R: Row> Default for Rows<R> {
     fn default() -> Self {
-        Self { rows: Vec::new(), ranks: Vec::new(), order: Order::by::<R>(0), filter: Filter::default() }
+        Self { all: Vec::new(), ranks: Vec::new(), order: Order::by::<R>(0), filter: Filter::default() }
     }
 }
 
 impl<R: Row> Rows<R> {
     /// Changes rows, and ranks all of them.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Vec<R>)) {
-        change(&mut self.rows);
+        change(&mut self.all);
         self.rank();
     }
 
@@ -37,9 +37,9 @@ impl<R: Row> Rows<R> {
     }
 
     fn rank(&mut self) {
-        let Self { rows, ranks, order, filter } = self;
+        let Self { all, ranks, order, filter } = self;
         ranks.clear();
-        let ranked = rows.iter().enumerate().filter(|(_, row)| filter.passes(row));
+        let ranked = all.iter().enumerate().filter(|(_, row)| filter.passes(row));
         ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at)));
     }
 
@@ -50,15 +50,15 @@ impl<R: Row> Rows<R> {
 
     /// All rows, unordered.
     pub(crate) fn all(&self) -> &[R] {
-        &self.rows
+        &self.all
     }
 
     /// Returns how many rows come before this one; `None` if it is gone, or the filter hides it.
     pub(crate) fn place(&self, id: R::Id) -> Option<usize> {
-        let at = self.rows.iter().position(|row| row.id() == id)?;
-        let row = self.rows.get(at).filter(|row| self.filter.passes(row))?;
+        let at = self.all.iter().position(|row| row.id() == id)?;
+        let row = self.all.get(at).filter(|row| self.filter.passes(row))?;
         let rank = Rank::of(self.order, row, at);
-        let before = |other: &&Rank| other.compare(rank, self.order, &self.rows).is_lt();
+        let before = |other: &&Rank| other.compare(rank, self.order, &self.all).is_lt();
         Some(self.ranks.iter().filter(before).count())
     }
 
@@ -66,7 +66,7 @@ impl<R: Row> Rows<R> {
     pub(crate) fn page(&mut self, places: Range<usize>) -> impl Iterator<Item = &R> {
         let end = places.end.min(self.ranks.len());
         let start = places.start.min(end);
-        let Self { ranks, rows, order, .. } = self;
+        let Self { ranks, all: rows, order, .. } = self;
         let compare = |a: &Rank, b: &Rank| a.compare(*b, *order, rows);
         if end < ranks.len() && end > start {
             ranks.select_nth_unstable_by(end, compare);

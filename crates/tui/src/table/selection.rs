@@ -73,6 +73,11 @@ impl<R: Row> Table<R> {
         }
     }
 
+    /// Sorts the other way round.
+    pub(crate) fn reverse(&mut self) {
+        self.order.is_descending = !self.order.is_descending;
+    }
+
     /// Sorts by the next shown column.
     pub(crate) fn sort_by_next(&mut self) {
         let mut columns: Vec<usize> = self.columns.clone();

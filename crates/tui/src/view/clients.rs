@@ -95,7 +95,7 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
     let by = if is_headed {
         String::new()
     } else {
-        format!(" by {}", columns.heading_of(state.theme, table, order))
+        format!(" by {}", Columns::heading_of(state.theme, table, order))
     };
     let extent = extent(table, shown);
     let short = if by.is_empty() { format!("clients {extent}") } else { format!("clients{by}") };

@@ -185,7 +185,7 @@ pub(super) const PANE: Pane = Pane {
         let all = height(state);
         PaneRows { min: all.min(LATENCY_MIN), enough: all, wanted: all, grows: false }
     },
-    ranks: [2, 6, 6],
+    ranks: [2, 7, 7],
     render: |state, frame, area| {
         state.figures().into_iter().for_each(|figures| render(state, figures, frame, area));
     },

@@ -83,7 +83,7 @@ pub(crate) struct Panes {
 impl Panes {
     /// Returns the area of a pane; empty if it is not shown.
     pub(crate) fn area(&self, id: PaneId) -> Rect {
-        self.shown.iter().find(|(shown, _)| *shown == id).map_or(Rect::default(), |(_, area)| *area)
+        self.shown.iter().find(|(shown, _)| *shown == id).map_or_else(Rect::default, |(_, area)| *area)
     }
 }
 
@@ -203,7 +203,7 @@ fn divide(height: u16, demands: &[Demand]) -> Vec<u16> {
     let grows = (0..demands.len()).filter(has_rows).find(|&at| demands[at].rows.grows);
     // A screen too small for any minimum still shows the first pane.
     if let Some(at) =
-        grows.or_else(|| (0..demands.len()).rfind(has_rows)).or((!demands.is_empty()).then_some(0))
+        grows.or_else(|| (0..demands.len()).rfind(has_rows)).or_else(|| (!demands.is_empty()).then_some(0))
     {
         heights[at] += rest;
     }
@@ -291,7 +291,7 @@ pub(crate) fn boundary(state: &State, at: (u16, u16)) -> Option<PaneId> {
 
 /// Returns the number of visible columns of the timeline.
 pub(crate) fn timeline_columns(state: &State) -> usize {
-    let area = of_screen(state).map_or(Rect::default(), |panes| panes.area(PaneId::Timeline));
+    let area = of_screen(state).map_or_else(Rect::default, |panes| panes.area(PaneId::Timeline));
     if area.is_empty() { 1 } else { latency_timeline::columns(area.width) }
 }
 

@@ -32,7 +32,7 @@ pub(super) const PANE: Pane = Pane {
             + super::past::height(state);
         let lines = state.log_len().min(usize::from(size.1 / LOG_SHARE).max(1));
         let rows = |lines: usize| (urgent + lines).max(1) as u16 + heading;
-        let min = if size.1 < TALL_MIN { 1 } else { rows(lines.min(2)) };
+        let min = if size.1 < TALL_MIN { 1 } else { rows(lines.min(if heading > 0 { 2 } else { 1 })) };
         PaneRows { min, enough: min, wanted: rows(lines), grows: false }
     },
     ranks: [1, 8, 8],

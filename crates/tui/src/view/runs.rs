@@ -42,7 +42,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let Some(area) = place(state.size(), table.counts().1) else { return };
     let cells = usize::from(area.width - overlay::SIDES);
     let columns = Columns::of(table, cells);
-    let key = columns.heading_of(theme, table, 0);
+    let key = Columns::heading_of(theme, table, 0);
     let headings = columns.headings(theme, table, "");
     let key_cells = cells.saturating_sub(crate::format::width(&headings) + 1);
     let mut lines = vec![Line::styled(format!(" {key:<key_cells$}{headings}"), theme.label())];

@@ -26,6 +26,8 @@ use crate::view_model::{Count, LatencyRow, Loop, ViewModel};
 const WIDE_MIN: u16 = 120;
 /// The minimum rows for details in a line of their own.
 const TALL_MIN: u16 = 20;
+/// The minimum columns for failures of the whole run beside those of the window.
+const TOTALS_MIN: u16 = 80;
 /// The most columns for figures in few letters.
 const NARROW_MAX: u16 = 60;
 /// The blanks between the four figures.
@@ -69,6 +71,7 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
     let class = row.filter(|_| width >= WIDE_MIN).map_or("", |row| row.class.title());
     let resumed = share(theme, figures.handshakes.full_share.map(|full| 1.0 - full));
     let failed = failed(figures);
+    let failed_words = if width < TOTALS_MIN { format::count(failed.recent) } else { failed.words() };
     let failed_style = if failed.recent > 0 { theme.warning() } else { theme.figure() };
     let words =
         if is_narrow { ["", "ms", "res ", "fail "] } else { [" answered", " ms ", "resumed ", "failed "] };
@@ -76,7 +79,7 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
         ("", rate(theme, row.and_then(|row| row.per_second)), words[0].to_owned(), theme.figure()),
         ("p99 ", p99, format!("{}{class}", words[1]).trim_end().to_owned(), theme.figure()),
         (words[2], resumed, String::new(), theme.figure()),
-        (words[3], failed.words(), String::new(), failed_style),
+        (words[3], failed_words, String::new(), failed_style),
     ];
     let mut spans = Vec::new();
     for (before, figure, after, style) in figures {

@@ -69,8 +69,11 @@ impl<R: Row> Columns<R> {
         let mut text = String::new();
         for &(at, cells) in self.columns.iter().skip(1) {
             let column = &R::COLUMNS[at];
-            let name =
-                if column.unit == Unit::Graph { graph.to_owned() } else { self.heading_of(theme, table, at) };
+            let name = if column.unit == Unit::Graph {
+                graph.to_owned()
+            } else {
+                Self::heading_of(theme, table, at)
+            };
             let is_left = column.is_left();
             let room = cells.saturating_sub(usize::from(is_left || column.unit == Unit::Latency));
             let name = longest_fitting(theme, &[&name, column.heading], room);
@@ -85,7 +88,7 @@ impl<R: Row> Columns<R> {
     }
 
     /// Returns the heading of a column, with the sort direction if rows are sorted by it.
-    pub(super) fn heading_of(&self, theme: Theme, table: &Table<R>, at: usize) -> String {
+    pub(super) fn heading_of(theme: Theme, table: &Table<R>, at: usize) -> String {
         let name = R::COLUMNS[at].heading;
         if at == table.order.column {
             theme.glyphs.sorted(name, table.order.is_descending)

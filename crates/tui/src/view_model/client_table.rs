@@ -19,12 +19,12 @@ pub(crate) struct ClientTable {
     changes_total: u64,
     /// The rows, and their order.
     pub(crate) rows: Rows<ClientRow>,
-    moving: Moving,
+    recent: RecentRows,
 }
 
 /// Which rows may have changed.
 #[derive(Clone, Debug, Default)]
-struct Moving {
+struct RecentRows {
     places: HashMap<ClientId, usize>,
     /// Rows with a record that is recent enough to count, each once. All others do the same: nothing, or nobody knows.
     moving: Vec<usize>,
@@ -39,18 +39,18 @@ impl ClientTable {
         let clients = run.clients();
         let known = self.of == Some((run.id(), span));
         let changes_total = self.changes_total;
-        let Self { rows, moving, .. } = self;
+        let Self { rows, recent, .. } = self;
         rows.change(|rows| {
             if let Some(changed) = clients.changed_since(changes_total).filter(|_| known) {
-                changed.for_each(|id| moving.take_in(rows, run, id));
+                changed.for_each(|id| recent.take_in(rows, run, id));
             } else {
-                *moving = Moving::default();
+                *recent = RecentRows::default();
                 rows.clear();
-                clients.iter().for_each(|client| moving.take_in(rows, run, client.id));
+                clients.iter().for_each(|client| recent.take_in(rows, run, client.id));
             }
             match span {
                 Span::WholeRun => average(rows, run),
-                Span::Last(us) => moving.take_rates(rows, run, us),
+                Span::Last(us) => recent.take_rates(rows, run, us),
             }
         });
         self.of = Some((run.id(), span));
@@ -64,7 +64,7 @@ impl ClientTable {
 
     /// The row of a client, shown or not.
     pub(crate) fn get(&self, id: ClientId) -> Option<&ClientRow> {
-        self.moving.places.get(&id).map(|&at| &self.rows.all()[at])
+        self.recent.places.get(&id).map(|&at| &self.rows.all()[at])
     }
 }
 
@@ -77,7 +77,7 @@ fn average(rows: &mut [ClientRow], run: &Run) {
     }
 }
 
-impl Moving {
+impl RecentRows {
     fn take_in(&mut self, rows: &mut Vec<ClientRow>, run: &Run, id: ClientId) {
         let Some(client) = run.client(id) else { return };
         let next = rows.len();
@@ -96,7 +96,9 @@ impl Moving {
     fn take_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) {
         let resting = (!run.client_records_may_be_missing()).then(Recent::default);
         if std::mem::replace(&mut self.resting, resting) != resting {
-            rows.iter_mut().for_each(|row| row.set_recent(resting));
+            for row in rows.iter_mut() {
+                row.set_recent(resting);
+            }
         }
         let now_us = run.proxy().map_or(0, MetricSeries::last_us);
         let counts_from_us = now_us.saturating_sub(span_us.max(DEFERRED_US_MAX));

@@ -124,9 +124,12 @@ impl Row for RunRow {
             cells: (12, 12),
             rank: 3,
             emphasis: Emphasis::Quiet,
-            value: |row| match row.ended {
-                true => Value::text("ended"),
-                false => Value::Text(format::time_of_day(row.last_realtime_us).into()),
+            value: |row| {
+                if row.ended {
+                    Value::text("ended")
+                } else {
+                    Value::Text(format::time_of_day(row.last_realtime_us).into())
+                }
             },
             ..FIGURE
         },

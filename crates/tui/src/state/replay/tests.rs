@@ -165,7 +165,10 @@ fn playing_shows_every_pane_as_it_was() {
     for (screen, (columns, rows)) in replayed.iter().zip([(160, 48), (80, 24)]) {
         let then = figures(&live.screen(columns, rows));
         let shown = figures(screen);
-        assert!(!shown.is_empty() && then.starts_with(&shown), "{shown:#?}\n{then:#?}");
+        // One of them may have room for more clients, and an address among them for more cells.
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let are_equal = shown.iter().zip(&then).all(|(shown, then)| words(shown) == words(then));
+        assert!(shown.len() > 4 && then.len() > 4 && are_equal, "{shown:#?}\n{then:#?}");
     }
     let log = &replayed[0];
     assert!(log.contains("note mark 1") && !log.contains("load.rate changed"), "{log}");

@@ -56,11 +56,10 @@ pub(super) const PANE: Pane = Pane {
         None => PaneRows::default(),
         Some(_) => PaneRows { min: HEIGHT_MIN, enough: HEIGHT_MIN + 1, wanted: HEIGHT_WANTED, grows: false },
     },
-    ranks: [5, 7, 8],
+    ranks: [5, 8, 8],
     render,
-    target: |state, area, (x, y)| match y == area.y {
-        true => Some(Target::Timeline),
-        false => place_at(state, area, x).map(Target::Column),
+    target: |state, area, (x, y)| {
+        if y == area.y { Some(Target::Timeline) } else { place_at(state, area, x).map(Target::Column) }
     },
     hints: TIMELINE_HINTS,
 };
