@@ -24,8 +24,10 @@ const WIDTH: (u16, u16) = (54, 78);
 const GAP: u16 = 2;
 /// The fewest rows of a dock below.
 const HEIGHT_MIN: u16 = 8;
-/// The fewest rows that latencies keep above a dock.
-const LATENCY_MIN: u16 = 4;
+/// The fewest rows above a dock for the most important latencies and a plot.
+const PANES_MIN: u16 = 6 + latency_timeline::HEIGHT_MIN;
+/// The fewest rows above a dock for latencies alone.
+const LATENCY_MIN: u16 = 3;
 
 /// Where settings or experiments stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +73,12 @@ impl Dock {
                 (Rect { width: body.width - width - GAP, ..body }, dock)
             }
             Self::Below => {
-                let wanted = (body.height / 2).max(HEIGHT_MIN);
-                let panes = body.height.saturating_sub(wanted);
-                // Too few rows for a plot are of more use to the dock.
-                let panes = match panes {
-                    0..LATENCY_MIN => body.height.min(LATENCY_MIN),
-                    panes => {
-                        panes.max(LATENCY_MIN + latency_timeline::HEIGHT_MIN).min(body.height - HEIGHT_MIN)
-                    }
+                let panes = if body.height >= PANES_MIN + HEIGHT_MIN {
+                    (body.height / 2).max(PANES_MIN)
+                } else {
+                    // A heading without rows would be of no use.
+                    let left = body.height.saturating_sub(HEIGHT_MIN);
+                    if left < LATENCY_MIN { 0 } else { left }
                 };
                 let dock = Rect { y: body.y + panes, height: body.height - panes, ..body };
                 (Rect { height: panes, ..body }, dock)

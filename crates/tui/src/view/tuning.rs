@@ -79,15 +79,15 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
     let is_fixed = setting.applies == Applies::Restart;
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
     let name_cells = NAME_CELLS.min(cells / 2);
-    let name = format::cut(&setting.name, name_cells - 3, theme.glyphs);
+    let name = format::cut(&setting.name, name_cells.saturating_sub(3), theme.glyphs);
     let changed = if state.usual(setting) == setting.value.to_string() { ' ' } else { '*' };
-    let name = format!("{pointer}{name:<0$}{changed}", name_cells - 2);
+    let name = format!("{pointer}{name:<0$}{changed}", name_cells.saturating_sub(2));
     let name_style = if is_fixed { theme.quiet() } else { theme.label() };
     let mut room = cells.saturating_sub(name_cells);
     let mut spans = vec![Span::styled(name, name_style)];
     for (text, style) in values(state, setting) {
         let text = format::cut(&text, room, theme.glyphs);
-        room -= format::width(&text);
+        room = room.saturating_sub(format::width(&text));
         spans.push(Span::styled(text, style));
     }
     // The column is left out of a row whose values need its room.

@@ -27,9 +27,9 @@ fn plots_fill_their_width_from_the_first_seconds() {
 fn zooming_by_hand_is_said_until_the_run_fits_again() {
     let mut stage = TestDashboard::live(options(), 20);
     assert!(row(&stage.screen(160, 48), "over time").ends_with(" 20 s, 1 s a column"));
-    stage.press('z');
+    stage.press('o');
     assert!(row(&stage.screen(160, 48), "over time").ends_with(" 20 s, 2 s a column (zoomed)"));
-    stage.press('f');
+    stage.press('O');
     assert!(row(&stage.screen(160, 48), "over time").ends_with(" 20 s, 1 s a column"));
 }
 
