@@ -41,9 +41,11 @@ impl Rank {
     /// Rows of equal rank lie by their ids; the rest of long texts and addresses is looked up.
     pub(super) fn compare<R: Row>(self, other: Self, order: Order, rows: &[R]) -> Ordering {
         self.number.cmp(&other.number).then_with(|| {
-            let (a, b) = (&rows[self.row as usize], &rows[other.row as usize]);
-            let rest = if R::COLUMNS[order.column].is_left() { texts(a, b, order) } else { Ordering::Equal };
-            rest.then_with(|| self.tie.cmp(&other.tie)).then_with(|| a.id().cmp(&b.id()))
+            let row = |rank: Self| &rows[rank.row as usize];
+            let is_text = R::COLUMNS[order.column].is_left();
+            let rest = if is_text { texts(row(self), row(other), order) } else { Ordering::Equal };
+            let known = rest.then(self.tie.cmp(&other.tie));
+            known.then_with(|| row(self).id().cmp(&row(other).id()))
         })
     }
 }

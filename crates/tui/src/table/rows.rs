@@ -1,9 +1,13 @@
 //! The rows of a table, of which only the page in sight is ever put in order.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::order::Rank;
 use super::{Filter, Order, Row};
+
+/// The most rows from the top that are found by comparing every row with the last of them.
+const FIRST_ROWS_MAX: usize = 256;
 
 /// Rows, those that pass the filter, and their order.
 #[derive(Clone, Debug)]
@@ -68,14 +72,31 @@ impl<R: Row> Rows<R> {
         let start = places.start.min(end);
         let Self { ranks, all: rows, order, .. } = self;
         let compare = |a: &Rank, b: &Rank| a.compare(*b, *order, rows);
-        if end < ranks.len() && end > start {
-            ranks.select_nth_unstable_by(end, compare);
-        }
-        if start > 0 && end > start {
+        if end <= FIRST_ROWS_MAX {
+            order_first(ranks, end, compare);
+        } else if end > start {
+            if end < ranks.len() {
+                ranks.select_nth_unstable_by(end, compare);
+            }
             ranks[..end].select_nth_unstable_by(start, compare);
+            ranks[start..end].sort_unstable_by(compare);
         }
-        let page = &mut ranks[start..end];
-        page.sort_unstable_by(compare);
+        let page = &ranks[start..end];
         page.iter().map(|rank| &rows[rank.row as usize])
+    }
+}
+
+/// Puts the first `n` to the front, in order. Few rows displace one of those, so that most cost a single comparison.
+fn order_first(ranks: &mut [Rank], n: usize, compare: impl Fn(&Rank, &Rank) -> Ordering) {
+    let (first, rest) = ranks.split_at_mut(n);
+    first.sort_unstable_by(&compare);
+    for rank in rest {
+        let Some(last) = first.last_mut() else { return };
+        if compare(rank, last).is_ge() {
+            continue;
+        }
+        std::mem::swap(rank, last);
+        let place = first[..n - 1].partition_point(|other| compare(other, &first[n - 1]).is_lt());
+        first[place..].rotate_right(1);
     }
 }
