@@ -56,13 +56,19 @@ impl State {
         self.stale = true;
     }
 
-    /// Goes to another moment, and freezes the view for it.
+    /// Goes to another moment, and freezes the view for it. Without such a moment, a live view stays live.
     pub(super) fn seek(&mut self, target: SeekTarget, now: Now) {
+        let was_live = matches!(self.view, View::Live);
         self.freeze(now);
         self.follow_timeline();
         match self.target_us(target) {
             Ok(us) => self.show_moment(us, now),
-            Err(why) => self.notice(Level::Notice, why, now),
+            Err(why) => {
+                self.notice(Level::Notice, why, now);
+                if was_live {
+                    self.go_live();
+                }
+            }
         }
     }
 

@@ -353,6 +353,26 @@ fn a_prompt_completes_words_and_recalls_what_was_entered() {
 }
 
 #[test]
+fn keys_that_change_something_do_nothing_behind_the_help() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.press('?');
+    for key in ['n', ']', '$', 's', 'm', ' '] {
+        stage.press(key);
+    }
+    stage.want(Intent::Back);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("LIVE") && !screen.contains("asked") && screen.contains("out▼"), "{screen}");
+}
+
+#[test]
+fn a_live_view_stays_live_if_there_is_no_mark_to_go_to() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.want(Intent::Seek(SeekTarget::NextMark));
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("LIVE") && screen.contains("no later mark"), "{screen}");
+}
+
+#[test]
 fn a_filter_shows_only_the_clients_that_match() {
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "/2001");

@@ -109,6 +109,9 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 
 /// Executes a person's request.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+    if matches!(state.screen, Screen::Help { .. }) && !acts_on_help(intent) {
+        return Vec::new();
+    }
     match intent {
         Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
         Intent::Quit => {}
@@ -177,6 +180,22 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     }
     state.arrange();
     vec![DRAW]
+}
+
+/// Returns whether a request makes sense while the help covers the panes: what it changes would not be seen.
+fn acts_on_help(intent: Intent) -> bool {
+    matches!(
+        intent,
+        Intent::Quit
+            | Intent::Help
+            | Intent::Back
+            | Intent::Filter
+            | Intent::Scroll(_)
+            | Intent::Palette
+            | Intent::Copy
+            | Intent::Redraw
+            | Intent::Suspend
+    )
 }
 
 fn toggle_help(state: &mut State) {
