@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::run::Run;
 use super::run::alerts::AlertEpisode;
+use crate::record::AlertState;
 
 /// An alert that fired.
 #[derive(Clone, Debug, Serialize)]
@@ -51,7 +52,11 @@ impl AlertSummary {
             ended_s: ended.as_ref().map(|(us, _)| seconds(*us)),
             duration_s: end_us.saturating_sub(*fired_us) as f64 / 1e6,
             state: last.state.to_string(),
-            worst_text: last.unit().show(last.worst),
+            worst_text: match last.state {
+                // Its record was made when it fired.
+                AlertState::Fired => format!("{} when it fired", last.unit().show(last.worst)),
+                AlertState::Resolved | AlertState::Withdrawn => last.unit().show(last.worst),
+            },
         }
     }
 }
