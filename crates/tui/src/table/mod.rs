@@ -105,10 +105,6 @@ impl<'r> Value<'r> {
         Self::Text(Cow::Borrowed(text))
     }
 
-    pub(crate) fn count(n: u64) -> Self {
-        Self::Number(Some(n as f64))
-    }
-
     /// Returns the number behind a cell, in the unit of its column.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {

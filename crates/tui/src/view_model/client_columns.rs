@@ -113,7 +113,7 @@ impl Row for ClientRow {
             meaning: "open connections",
             cells: (7, 7),
             rank: 7,
-            value: |row| Value::count(row.open),
+            value: |row| Value::Number(row.present(row.open).map(|n| n as f64)),
             ..FIGURE
         },
         Column {
@@ -131,7 +131,7 @@ impl Row for ClientRow {
             unit: Unit::Bytes,
             cells: (9, 9),
             rank: 8,
-            value: |row| Value::count(row.bytes()),
+            value: |row| Value::Number(row.present(row.bytes()).map(|n| n as f64)),
             ..FIGURE
         },
         Column {
@@ -182,7 +182,7 @@ impl Row for ClientRow {
             heading: "exchanges",
             meaning: "exchanges since the start",
             cells: (11, 11),
-            value: |row| Value::count(row.exchanges),
+            value: |row| Value::Number(row.present(row.exchanges).map(|n| n as f64)),
             ..OPTIONAL
         },
         Column {
@@ -191,7 +191,7 @@ impl Row for ClientRow {
             meaning: "what `failed` counts, since the start",
             cells: (10, 10),
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.errors_total),
+            value: |row| Value::Number(row.present(row.errors_total).map(|n| n as f64)),
             ..OPTIONAL
         },
     ];

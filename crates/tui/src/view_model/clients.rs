@@ -65,6 +65,8 @@ pub(crate) struct ClientRow {
     pub(crate) bytes_out: u64,
     /// Exchanges since the beginning.
     pub(crate) exchanges: u64,
+    /// Whether the row is of an earlier moment: open connections and totals are those of now, and are not shown.
+    pub(crate) is_earlier: bool,
     /// TLS version of its latest recorded connection, such as `1.3`; empty if unknown.
     pub(crate) tls: &'static str,
     /// Cipher suite of that connection; empty if unknown.
@@ -91,9 +93,15 @@ impl ClientRow {
             bytes_in: totals[ClientCounter::BytesIn],
             bytes_out: totals[ClientCounter::BytesOut],
             exchanges: totals[ClientCounter::Exchanges],
+            is_earlier: false,
             tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
             cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
         }
+    }
+
+    /// A count that is known of the present only.
+    pub(super) fn present(&self, n: u64) -> Option<u64> {
+        (!self.is_earlier).then_some(n)
     }
 
     /// Plaintext bytes both ways since the beginning.

@@ -34,7 +34,7 @@ pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
 /// A client's row with its rates and latencies as they were at a moment, over so many microseconds; without them where its records do
 /// not reach back that far.
 pub(crate) fn client_at(run: &Run, row: &ClientRow, us: u64, span_us: u64) -> ClientRow {
-    let mut then = *row;
+    let mut then = ClientRow { is_earlier: true, ..*row };
     let client = run.client(row.id);
     then.set_recent(client.and_then(|client| recent_until(client, us, span_us)));
     then.latency = client.and_then(|client| ClientLatency::until(client, us, Span::Last(span_us)));
