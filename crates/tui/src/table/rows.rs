@@ -43,8 +43,13 @@ impl<R: Row> Rows<R> {
     fn rank(&mut self) {
         let Self { all, ranks, order, filter } = self;
         ranks.clear();
-        let ranked = all.iter().enumerate().filter(|(_, row)| filter.passes(row));
-        ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at)));
+        let ranked = all.iter().enumerate();
+        if filter.is_empty() {
+            ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at)));
+        } else {
+            let passing = ranked.filter(|(_, row)| filter.passes(row));
+            ranks.extend(passing.map(|(at, row)| Rank::of(*order, row, at)));
+        }
     }
 
     /// The number of rows that pass the filter.

@@ -28,18 +28,27 @@ pub(super) fn put(frame: &mut Frame<'_>, area: Rect, lines: &[Line<'_>]) {
     }
 }
 
-/// Writes as much of a text as fits into a row, and returns the cells that it took. Most texts have one cell
-/// per byte, so their grapheme clusters need no search.
+/// Writes as much of a text as fits into a row, and returns the cells that it took. Most texts have one cell per
+/// character, so their grapheme clusters need no search.
 fn put_text(buffer: &mut Buffer, row: Rect, text: &str, style: Style) -> u16 {
-    if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+    if !text.chars().all(is_cell) {
         return buffer.set_stringn(row.x, row.y, text, usize::from(row.width), style).0 - row.x;
     }
-    let cells = text.bytes().zip(row.x..row.right());
-    let used = cells.len() as u16;
-    for (byte, x) in cells {
-        buffer[(x, row.y)].set_char(char::from(byte)).set_style(style);
+    let mut used = 0;
+    for (character, x) in text.chars().zip(row.x..row.right()) {
+        buffer[(x, row.y)].set_char(character).set_style(style);
+        used += 1;
     }
     used
+}
+
+/// Returns whether a character always takes one cell of its own: ASCII, dashes and dots, box drawing, blocks, geometric
+/// shapes and Braille.
+fn is_cell(character: char) -> bool {
+    matches!(
+        character,
+        ' '..='~' | '\u{2010}'..='\u{2027}' | '\u{2500}'..='\u{25FC}' | '\u{2800}'..='\u{28FF}'
+    )
 }
 
 /// Draws a heading over the whole width: the longest title that fits, a line, and the names of columns above
