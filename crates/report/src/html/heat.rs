@@ -36,11 +36,12 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Covers all these columns; `None` without samples.
+    /// Covers all these columns; `None` without samples. What a gap holds is not drawn.
     pub(super) fn of<'a, C: Metric>(
         columns: impl Iterator<Item = &'a PlotColumn<C>> + Clone,
     ) -> Option<Self> {
-        let bands = || columns.clone().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
+        let known = || columns.clone().filter(|column| !column.is_gap);
+        let bands = || known().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
         Some(Self {
             lowest: bands().min()?,
             highest: bands().max()?,
