@@ -50,6 +50,9 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
         Action::Tick => tick(state, now),
         Action::Resize(columns, rows) => {
             state.size = (columns, rows);
+            if let Screen::Help { offset } = state.screen {
+                state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
+            }
             vec![DRAW]
         }
         Action::Done(level, what) => {
