@@ -314,10 +314,11 @@ impl<S: ProtocolSession> Worker<S> {
 
     /// Hands the counts over if the collector asks; ends the load if the collector is gone.
     fn report(&mut self) {
-        match self.reporter.answer(&mut self.stats.delta, |_| {}) {
-            HandOver::Done => self.setup.note_span(&self.load, &self.stats),
+        let (setup, load, span) = (&self.setup, &self.load, self.stats.span);
+        // Whoever gets the counts reads at once in which time they were counted.
+        match self.reporter.answer(&mut self.stats.delta, |_| setup.note_span(load, span)) {
             HandOver::CollectorGone => self.abandon(now_ns()),
-            HandOver::NotRequested => {}
+            HandOver::Done | HandOver::NotRequested => {}
         }
     }
 

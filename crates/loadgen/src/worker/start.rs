@@ -39,14 +39,14 @@ impl SharedSetup {
                 self.control.account(address, client.totals);
             }
         }
-        self.note_span(load, &stats);
+        self.note_span(load, stats.span);
         self.control.thread_ended();
         reporter.finish(stats.delta, |_| {});
     }
 
     /// Says how long a thread has measured.
-    pub(super) fn note_span(&self, load: &LoadState, stats: &WorkerStats) {
-        self.control.note_span(LoadSpan { ran: load.ran(), ..stats.span });
+    pub(super) fn note_span(&self, load: &LoadState, span: LoadSpan) {
+        self.control.note_span(LoadSpan { ran: load.ran(), ..span });
     }
 }
 

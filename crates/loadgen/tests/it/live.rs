@@ -246,3 +246,17 @@ fn a_stop_under_overload_cuts_no_request() {
     let seen = server.seen();
     assert_eq!(seen.clean_ends, seen.connections, "each connection is closed in order");
 }
+
+#[test]
+fn what_was_measured_covers_the_counts_of_each_collection() {
+    let server = Server::plain(|_| Act::ok(1));
+    let mut load = Load::start(config(&server, "rate=2000,connections=4")).unwrap();
+    let mut all = LoadDelta::default();
+    for _ in 0..300 {
+        std::thread::sleep(Duration::from_millis(5));
+        load.collect(&mut all, Duration::from_secs(10));
+        let scheduled = load.measured().scheduled;
+        let most = (scheduled.as_secs_f64() * 2_000.0) as u64 + 2;
+        assert!(all.counters[C::Scheduled] <= most, "{} in {scheduled:?}", all.counters[C::Scheduled]);
+    }
+}

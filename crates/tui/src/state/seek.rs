@@ -1,6 +1,6 @@
 //! Seeking: freezing the view and going to another moment of the run.
 
-use telemetry::model::{Level, MetricSeries};
+use telemetry::model::{Interval, Level, MetricSeries};
 use telemetry::{LatencyClass, Metric};
 
 use super::State;
@@ -170,19 +170,22 @@ impl State {
         self.live.interval_us().max(1)
     }
 
-    /// The end of the interval with the highest latency of the timeline's class.
+    /// The end of the interval with the highest latency of the timeline's class. Ticks wander: an interval may end
+    /// after the column that it belongs to, and then the column's end counts.
     fn worst_us(&self) -> Option<u64> {
         let (run, until_us) = (self.run()?, self.view.past()?.end_us);
-        match self.time.class(run) {
-            LatencyClass::Proxy(class) => worst_us(run.proxy()?, class, until_us),
-            LatencyClass::Load(class) => worst_us(run.load()?, class, until_us),
-        }
+        let (end_us, place_us) = match self.time.class(run) {
+            LatencyClass::Proxy(class) => worst(run.proxy()?, class, until_us),
+            LatencyClass::Load(class) => worst(run.load()?, class, until_us),
+        }?;
+        Some(end_us.min(self.timeline.snap(place_us + 1)))
     }
 }
 
-/// The end of the interval with the highest latency: every window that ends there includes it.
-fn worst_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L, until_us: u64) -> Option<u64> {
+/// The end of the interval with the highest latency, and the moment that decides where it belongs.
+fn worst<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L, until_us: u64) -> Option<(u64, u64)> {
     let known = track.timeline().filter(|interval| interval.end_us <= until_us);
-    let worst = known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()?;
+    let place = |interval: &Interval<C, L>| (interval.end_us, interval.place_us());
+    let worst = known.map(|interval| (interval.latency(class).max_ns(), place(interval))).max()?;
     (worst.0 > 0).then_some(worst.1)
 }

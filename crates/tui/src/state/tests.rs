@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use telemetry::model::Level;
-use telemetry::{Command, Update, Value};
+use telemetry::{Command, Stamp, Update, Value};
 
 use super::{Action, Direction, Effect, Intent, ListMove, PaneAction, QuickControl, Screen, SeekTarget};
 use crate::input::keymap::BINDINGS;
@@ -228,6 +228,35 @@ fn the_worst_latency_is_found() {
     stage.want(Intent::Seek(SeekTarget::Worst));
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at +00:11") && screen.contains("max 266 ms"), "{screen}");
+}
+
+#[test]
+fn the_column_at_the_worst_latency_holds_it_when_ticks_wander() {
+    for wander_us in [3_000, -3_000] {
+        let mut stage = TestDashboard::live(options(), 0);
+        for second in 1..=30 {
+            stage.run.stall_us = if second == 20 { 250_000 } else { 0 };
+            let mut records = stage.run.second();
+            for Stamp { mono_us, realtime_us, .. } in records.iter_mut().map(|record| &mut record.stamp) {
+                *mono_us = mono_us.saturating_add_signed(wander_us);
+                *realtime_us = realtime_us.saturating_add_signed(wander_us);
+            }
+            stage.wait(1);
+            stage.read(records);
+        }
+        for zoom in 0..5 {
+            stage.want(Intent::Seek(SeekTarget::Worst));
+            let screen = stage.screen(160, 48);
+            let seconds = if wander_us < 0 { 19 } else { 20 };
+            let said = [format!("FROZEN at +00:{seconds}"), format!(" at +00:{seconds}  ─max 266 ")];
+            let is_said = said.iter().all(|text| screen.contains(text));
+            assert!(is_said && screen.contains("max 266 ms"), "{wander_us} {zoom}: {screen}");
+            let latencies = &stage.state.figures().unwrap().latencies;
+            let response = latencies.iter().find(|row| row.class.title() == "response").unwrap();
+            assert!(response.max_ns.unwrap() > 250_000_000, "{wander_us} {zoom}: {:?}", response.max_ns);
+            stage.want(Intent::ZoomOut);
+        }
+    }
 }
 
 #[test]

@@ -64,16 +64,16 @@ impl Column {
         Self::Samples,
         Self::Change,
     ];
-    /// The columns in the order in which they are left out.
+    /// The columns that are left out if they do not fit, the most important first.
     const DISPENSABLE: [Self; 8] = [
-        Self::Bounds,
-        Self::Quantile(4),
-        Self::Quantile(3),
-        Self::Change,
-        Self::Quantile(1),
-        Self::Rate,
-        Self::Max,
         Self::Quantile(0),
+        Self::Max,
+        Self::Change,
+        Self::Rate,
+        Self::Quantile(1),
+        Self::Quantile(3),
+        Self::Quantile(4),
+        Self::Bounds,
     ];
 
     fn cells(self) -> u16 {
@@ -89,14 +89,16 @@ impl Column {
     /// Returns the columns that fit.
     fn fitting(width: u16, figures: &ViewModel) -> Vec<Self> {
         let mut columns = Self::ALL.to_vec();
-        columns.retain(|&column| column != Self::Change || figures.against.is_some());
-        for dispensable in Self::DISPENSABLE {
-            let needed: u16 = columns.iter().map(|column| column.cells()).sum();
-            if NAME_CELLS + needed > width {
-                columns.retain(|&column| column != dispensable);
+        columns.retain(|column| !Self::DISPENSABLE.contains(column));
+        let mut needed = NAME_CELLS + columns.iter().map(|column| column.cells()).sum::<u16>();
+        for column in Self::DISPENSABLE {
+            let has_figures = column != Self::Change || figures.against.is_some();
+            if has_figures && needed + column.cells() <= width {
+                needed += column.cells();
+                columns.push(column);
             }
         }
-        columns
+        Self::ALL.into_iter().filter(|column| columns.contains(column)).collect()
     }
 
     fn name(self, figures: &ViewModel) -> String {

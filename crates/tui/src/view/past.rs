@@ -13,6 +13,7 @@ use super::layout;
 use super::parts::{StatusItem, fit};
 use crate::format;
 use crate::state::State;
+use crate::theme::Theme;
 use crate::view_model::{Column, PastSetting, levels};
 
 /// Returns the number of lines.
@@ -34,8 +35,8 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     if state.is_replay() && !layout::is_roomy(state) {
         return vec![settings];
     }
-    let (summary, counts) = (summary(state, us, column), counts(state, column));
-    vec![Line::from(fit(summary, cells)), Line::from(fit(counts, cells)), settings]
+    let summary = Line::from(fit(summary(state, us, column), cells));
+    vec![summary, counts(state.theme, column, cells), settings]
 }
 
 fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
@@ -65,17 +66,21 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
     segments
 }
 
-/// Returns the samples of each row of the heat map.
-fn counts(state: &State, column: Option<&Column>) -> Vec<StatusItem> {
-    let theme = state.theme;
+/// Returns the samples of each row of the heat map; without room for all, those of the highest latencies.
+fn counts(theme: Theme, column: Option<&Column>, cells: usize) -> Line<'static> {
     let mut segments = vec![StatusItem::text(0, "ms from", theme.label())];
     let counted =
         column.into_iter().flat_map(|column| column.levels.iter().enumerate()).filter(|(_, n)| **n > 0);
     segments.extend(counted.map(|(level, n)| {
         let from = format!("{}:", format::plain(levels::beginning_ms(level)));
-        StatusItem::figure(theme, 1, &from, format::count(*n))
+        StatusItem::figure(theme, (levels::LEVELS - level) as u8, &from, format::count(*n))
     }));
-    segments
+    let all = Line::from(fit(segments.clone(), usize::MAX));
+    if all.width() <= cells {
+        return all;
+    }
+    segments.insert(1, StatusItem::text(0, theme.glyphs.ellipsis(), theme.label()));
+    Line::from(fit(segments, cells))
 }
 
 fn then(state: &State, settings: &[PastSetting]) -> Vec<StatusItem> {
@@ -87,4 +92,21 @@ fn then(state: &State, settings: &[PastSetting]) -> Vec<StatusItem> {
         StatusItem::figure(theme, rank, &then.name, format!("{}{unit}{now}", then.value))
     }));
     segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestDashboard, options};
+
+    #[test]
+    fn counts_of_the_highest_latencies_are_kept_without_room_for_all() {
+        let theme = TestDashboard::empty(options()).state.theme;
+        let mut column = Column::default();
+        column.levels[6..14].fill(1_340);
+        let text = |cells| counts(theme, Some(&column), cells).to_string();
+        assert_eq!(text(80), "ms from  …  0.5: 1,340  1: 1,340  2: 1,340  5: 1,340  10: 1,340  20: 1,340");
+        assert_eq!(text(30), "ms from  …  20: 1,340");
+        assert!(text(160).starts_with("ms from  0.1: 1,340  0.2: 1,340  0.5: "), "{}", text(160));
+    }
 }

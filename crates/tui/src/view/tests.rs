@@ -193,6 +193,9 @@ fn what_has_changed_since_a_mark() {
     for (columns, rows) in SIZES {
         assert_snapshot!(format!("since_a_mark_{columns}x{rows}"), stage.screen(columns, rows));
     }
+    let names = |screen: &str| screen.lines().find(|line| line.contains("latency, ms")).unwrap().to_owned();
+    let narrow = names(&stage.screen(80, 24));
+    assert!(narrow.ends_with("p50     p99     max       /s         n   vs mark 1"), "{narrow}");
     // The window that is compared goes with the one that is looked at.
     (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(!stage.screen(160, 48).contains("% *"), "{}", stage.screen(160, 48));

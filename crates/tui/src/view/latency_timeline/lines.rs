@@ -156,9 +156,9 @@ pub(super) fn legend(state: &State, with_mark: bool) -> Line<'static> {
     let drawn = Series::DRAWN.map(|series| (series, column.and_then(|column| series.ns(column))));
     let marked = before(state).filter(|_| with_mark).map(|ns| (Series::Before, Some(ns)));
     let mut spans = Vec::new();
-    if let Some(place) = at {
-        let elapsed = format::clock(state.elapsed_us(state.timeline.end_us(place)) / 1_000_000);
-        spans.push(Span::styled(format!("at {elapsed}"), theme.label()));
+    if let Some((us, _)) = state.earlier().filter(|_| at.is_some()) {
+        let elapsed = format::clock(state.elapsed_us(us) / 1_000_000);
+        spans.push(Span::styled(format!("at +{elapsed}"), theme.label()));
     }
     for (series, ns) in drawn.into_iter().chain(marked) {
         let gap = if spans.is_empty() { "" } else { "  " };
