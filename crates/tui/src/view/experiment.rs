@@ -68,7 +68,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let experiments = state.experiments();
     let (title, mut lines) = match experiments.last() {
-        None => ("A/B".to_owned(), vec![Line::styled(nothing_yet(state), theme.quiet())]),
+        None => {
+            let text = format::wrapped(nothing_yet(state), cells).into_iter();
+            ("A/B".to_owned(), text.map(|line| Line::styled(line, theme.quiet())).collect())
+        }
         Some(experiment) => (name(experiment), latest(state, experiment, cells)),
     };
     if let Some(why) = &state.tuning.complaint {
@@ -329,6 +332,16 @@ mod tests {
         ] {
             let screen = ended(stage, pairs, 3);
             assert!(screen.contains(said), "{said}: {screen}");
+        }
+    }
+
+    #[test]
+    fn the_line_without_experiments_is_wrapped() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.want(Intent::Experiments);
+        for (columns, rows) in [(160, 48), (120, 40), (80, 24)] {
+            let screen = stage.screen(columns, rows);
+            assert!(screen.contains("begins one") && screen.contains("turns"), "{screen}");
         }
     }
 }
