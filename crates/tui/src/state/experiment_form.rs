@@ -6,6 +6,7 @@ use telemetry::figures::{Figure, Statistic};
 use telemetry::{Applies, LatencyClass, Setting};
 
 use super::State;
+use super::prompt::{Prompt, Purpose};
 
 /// The lengths that a plan knows by name.
 const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
@@ -115,6 +116,23 @@ impl ExperimentForm {
 }
 
 impl State {
+    /// Opens the prompt for an experiment on the selected setting, or else the first one that can change
+    /// during the run.
+    pub(super) fn type_experiment(&mut self) {
+        let can_change = |setting: &&Setting| {
+            setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
+        };
+        let selected = self.settings().get(self.tuning.selected).filter(can_change);
+        let setting = selected.or_else(|| self.settings().iter().find(can_change));
+        let form = self
+            .last_form
+            .clone()
+            .filter(|form| setting.is_none_or(|setting| setting.name == form.text(FormField::Setting)));
+        let form = form.unwrap_or_else(|| ExperimentForm::of(setting));
+        let text = form.text(form.field()).to_owned();
+        self.prompt = Some(Prompt::preset(Purpose::Experiment(Box::new(form)), &text));
+    }
+
     /// Says how long the experiment of the form takes.
     ///
     /// # Errors
