@@ -292,7 +292,7 @@ impl State {
             Purpose::Experiment(_) => {
                 let text = prompt.text().to_owned();
                 if let Purpose::Experiment(form) = &mut prompt.purpose {
-                    form.set(&text);
+                    self.set_field(form, &text);
                 }
             }
             Purpose::Value(_) | Purpose::FileName | Purpose::Moment => {}
