@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use telemetry::model::{Run, TimelineEvent};
 use telemetry::{SettingKind, Value};
 
-use super::prompt::Purpose;
+use super::prompt::{Prompt, Purpose};
 use super::{State, shown_run};
 use crate::table;
 use crate::view_model::{ClientRow, RunRow};
@@ -60,8 +60,25 @@ impl Completion {
 }
 
 impl State {
+    /// Takes a completion; the next one if there is one already.
+    pub(super) fn complete_text(&mut self, prompt: &mut Prompt, is_forward: bool) {
+        if let Some(completion) = &mut prompt.completion {
+            completion.turn(if is_forward { 1 } else { -1 });
+        } else {
+            let text = prompt.text().to_owned();
+            let found = self.completion(&prompt.purpose, &text);
+            prompt.error = found.is_none().then(|| "nothing completes this".to_owned());
+            prompt.completion = found;
+        }
+        if let Some(completion) = prompt.completion.take() {
+            prompt.set_text(completion.text());
+            self.follow_typing(prompt);
+            prompt.completion = Some(completion);
+        }
+    }
+
     /// Returns the completions of a text; `None` without any.
-    pub(super) fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
+    fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
         // Of a list, the last item is completed.
         let (head, item) = match self.separator(purpose) {
             Some(sign) => {

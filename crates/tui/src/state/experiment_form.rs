@@ -3,12 +3,27 @@
 use std::time::Duration;
 
 use telemetry::figures::{Figure, Statistic};
-use telemetry::{Applies, LatencyClass, Setting};
+use telemetry::{Applies, LatencyClass, Setting, Value};
 
 use super::State;
+use super::prompt::{Prompt, Purpose};
 
 /// The lengths that a plan knows by name.
 const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
+
+/// Texts that the load stores as another one: setting, text, and what is stored.
+const SYNONYMS: [(&str, &str, &str); 2] =
+    [("load.keepalive", "1", "off"), ("load.keepalive", "unlimited", "on")];
+
+/// Returns the value that a setting has after it was set to this one.
+fn stored(name: &str, value: Value) -> Value {
+    let text = value.to_string();
+    let synonym = SYNONYMS.iter().find(|(setting, typed, _)| *setting == name && *typed == text);
+    match (value, synonym) {
+        (Value::Text(_), Some((.., stored))) => Value::Text((*stored).to_owned()),
+        (value, _) => value,
+    }
+}
 
 /// A field of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +75,8 @@ pub(crate) struct ExperimentForm {
     texts: [String; FormField::ALL.len()],
     /// The index of the field that is typed.
     pub(crate) selected: usize,
+    /// True if a person typed A, so that it stays when the setting changes.
+    is_a_typed: bool,
 }
 
 impl ExperimentForm {
@@ -88,6 +105,9 @@ impl ExperimentForm {
     /// Changes the field that is typed.
     pub(super) fn set(&mut self, text: &str) {
         text.clone_into(&mut self.texts[self.selected]);
+        if self.field() == FormField::A {
+            self.is_a_typed = !self.text(FormField::A).is_empty();
+        }
     }
 
     /// Goes to the next field, or the one before.
@@ -115,19 +135,54 @@ impl ExperimentForm {
 }
 
 impl State {
+    /// Opens the prompt for an experiment on the selected setting, or else the first one that can change
+    /// during the run.
+    pub(super) fn type_experiment(&mut self) {
+        let can_change = |setting: &&Setting| {
+            setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
+        };
+        let selected = self.settings().get(self.tuning.selected).filter(can_change);
+        let setting = selected.or_else(|| self.settings().iter().find(can_change));
+        let form = self
+            .last_form
+            .clone()
+            .filter(|form| setting.is_none_or(|setting| setting.name == form.text(FormField::Setting)));
+        let form = form.unwrap_or_else(|| ExperimentForm::of(setting));
+        let text = form.text(form.field()).to_owned();
+        self.prompt = Some(Prompt::preset(Purpose::Experiment(Box::new(form)), &text));
+    }
+
+    /// Returns the setting of a form, which may be named without its group.
+    fn setting_of(&self, form: &ExperimentForm) -> Option<&Setting> {
+        let name = form.text(FormField::Setting);
+        self.settings().iter().find(|s| s.name == name || s.name.ends_with(&format!(".{name}")))
+    }
+
+    /// Changes the field that is typed. A new setting brings its value for A, unless a person typed A.
+    pub(super) fn set_field(&self, form: &mut ExperimentForm, text: &str) {
+        form.set(text);
+        if form.field() == FormField::Setting
+            && !form.is_a_typed
+            && let Some(setting) = self.setting_of(form)
+        {
+            form.texts[FormField::A as usize] = setting.shown(&setting.value);
+        }
+    }
+
     /// Says how long the experiment of the form takes.
     ///
     /// # Errors
     /// With what is wrong with a field.
     pub(crate) fn check_form(&self, form: &ExperimentForm) -> Result<String, String> {
         let name = form.text(FormField::Setting);
-        let full = self.settings().iter().find(|s| s.name == name || s.name.ends_with(&format!(".{name}")));
-        let name = full.map_or(name, |setting| &setting.name);
-        for field in [FormField::A, FormField::B] {
-            if form.text(field).is_empty() {
-                return Err(format!("{}: type a value of {name}", field.label()));
-            }
-            self.parse_value(name, form.text(field))?;
+        let name = self.setting_of(form).map_or(name, |setting| &setting.name);
+        let parse = |field: FormField| match form.text(field) {
+            "" => Err(format!("{}: type a value of {name}", field.label())),
+            text => self.parse_value(name, text).map(|(_, value)| stored(name, value)),
+        };
+        if parse(FormField::A)? == parse(FormField::B)? {
+            let [a, b] = [FormField::A, FormField::B].map(|field| form.text(field));
+            return Err(format!("{name} {a} and {b}: both values are the same"));
         }
         let length = form.text(FormField::Length);
         if !length.is_empty() && !PRESETS.contains(&length) {
@@ -159,5 +214,88 @@ impl State {
                 latencies.chain(Figure::quotients().map(Figure::short_name)).collect()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use telemetry::{Body, Value};
+
+    use super::*;
+    use crate::state::Action;
+    use crate::testing::{TestDashboard, options};
+
+    /// Opens the form at the field of the setting.
+    fn form(stage: &mut TestDashboard) {
+        stage.press('a');
+        stage.press('e');
+        go(stage, KeyCode::Up);
+        go(stage, KeyCode::Up);
+    }
+
+    fn go(stage: &mut TestDashboard, code: KeyCode) {
+        stage.act(Action::Type(KeyEvent::new(code, KeyModifiers::NONE)));
+    }
+
+    fn press(stage: &mut TestDashboard, keys: &str) {
+        for key in keys.chars() {
+            stage.press(key);
+        }
+    }
+
+    fn text_of(stage: &TestDashboard, field: FormField) -> String {
+        match stage.state.prompt.as_ref().map(|prompt| &prompt.purpose) {
+            Some(Purpose::Experiment(form)) => form.text(field).to_owned(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn another_setting_brings_its_value_for_a_unless_a_was_typed() {
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        assert_eq!(text_of(&stage, FormField::A), "5000/s");
+        press(&mut stage, "load.keepalive");
+        assert_eq!(text_of(&stage, FormField::Setting), "load.keepalive", "it replaces the name");
+        assert_eq!(text_of(&stage, FormField::A), "10");
+        press(&mut stage, "\x15resume");
+        assert_eq!(text_of(&stage, FormField::A), "80%", "by its short name");
+        go(&mut stage, KeyCode::Down);
+        press(&mut stage, "70%");
+        go(&mut stage, KeyCode::Up);
+        press(&mut stage, "load.rate");
+        assert_eq!(text_of(&stage, FormField::A), "70%");
+    }
+
+    #[test]
+    fn two_equal_values_are_refused() {
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        go(&mut stage, KeyCode::Down);
+        go(&mut stage, KeyCode::Down);
+        press(&mut stage, "5000\n");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("load.rate 5000/s and 5000: both values are the same"), "{screen}");
+    }
+
+    #[test]
+    fn values_that_the_load_stores_alike_are_refused() {
+        let mut stage = TestDashboard::empty(options());
+        let mut start = stage.run.start();
+        let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
+        let keepalive = run.settings.iter_mut().find(|setting| setting.name == "load.keepalive").unwrap();
+        keepalive.value = Value::Text("off".into());
+        stage.read(vec![start]);
+        stage.pass(1);
+        form(&mut stage);
+        press(&mut stage, "keepalive");
+        go(&mut stage, KeyCode::Down);
+        go(&mut stage, KeyCode::Down);
+        press(&mut stage, "1\n");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("load.keepalive off and 1: both values are the same"), "{screen}");
+        press(&mut stage, "0");
+        assert!(stage.screen(120, 40).contains("Enter starts"), "10 is another value");
     }
 }

@@ -2,12 +2,12 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use telemetry::model::Level;
-use telemetry::{Applies, ClientId, Command, Setting};
-use tui_input::Input;
-use tui_input::backend::crossterm::EventHandler;
+use telemetry::{ClientId, Command};
+use tui_input::backend::crossterm::to_input_request;
+use tui_input::{Input, InputRequest};
 
 use super::completion::Completion;
-use super::experiment_form::{ExperimentForm, FormField};
+use super::experiment_form::ExperimentForm;
 use super::palette::{self, PaletteEntry};
 use super::update::want;
 use super::{Effect, Screen, State};
@@ -25,6 +25,8 @@ const TEXT_MAX: usize = 200;
 pub(crate) struct Prompt {
     pub(crate) purpose: Purpose,
     input: Input,
+    /// True while the whole text is selected, so that the first typed character replaces it.
+    pub(crate) is_selected: bool,
     /// Why the text was not taken.
     pub(crate) error: Option<String>,
     /// The completions, once asked for.
@@ -82,6 +84,7 @@ impl Prompt {
         Self {
             purpose,
             input: Input::new(text),
+            is_selected: false,
             error: None,
             completion: None,
             back: 0,
@@ -89,8 +92,34 @@ impl Prompt {
         }
     }
 
-    fn set_text(&mut self, text: &str) {
+    /// Returns a prompt with a value that the first typed character replaces.
+    pub(super) fn preset(purpose: Purpose, text: &str) -> Self {
+        let mut prompt = Self::new(purpose, String::new());
+        prompt.preset_text(text);
+        prompt
+    }
+
+    fn preset_text(&mut self, text: &str) {
+        self.set_text(text);
+        self.is_selected = !text.is_empty();
+    }
+
+    pub(super) fn set_text(&mut self, text: &str) {
         self.input = Input::new(text.to_owned());
+        self.is_selected = false;
+    }
+
+    fn handle(&mut self, request: InputRequest) {
+        use InputRequest::{DeleteNextChar, DeletePrevChar, InsertChar};
+        let before = self.input.clone();
+        let replaces = matches!(request, InsertChar(_) | DeletePrevChar | DeleteNextChar);
+        if std::mem::take(&mut self.is_selected) && replaces {
+            self.input.reset();
+        }
+        self.input.handle(request);
+        if self.text().chars().count() > TEXT_MAX {
+            self.input = before;
+        }
     }
 
     /// Returns the typed text.
@@ -127,24 +156,15 @@ impl State {
 
     /// Opens the prompt for a value of the selected setting.
     pub(super) fn type_value(&mut self) {
-        self.prompt = self.typed_from().map(|(name, value)| Prompt::new(Purpose::Value(name), value));
+        self.prompt = self.typed_from().map(|(name, value)| Prompt::preset(Purpose::Value(name), &value));
     }
 
-    /// Opens the prompt for an experiment on the selected setting, or else the first one that can change
-    /// during the run.
-    pub(super) fn type_experiment(&mut self) {
-        let can_change = |setting: &&Setting| {
-            setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
-        };
-        let selected = self.settings().get(self.tuning.selected).filter(can_change);
-        let setting = selected.or_else(|| self.settings().iter().find(can_change));
-        let form = self
-            .last_form
-            .clone()
-            .filter(|form| setting.is_none_or(|setting| setting.name == form.text(FormField::Setting)));
-        let form = form.unwrap_or_else(|| ExperimentForm::of(setting));
-        let text = form.text(form.field()).to_owned();
-        self.prompt = Some(Prompt::new(Purpose::Experiment(Box::new(form)), text));
+    /// Opens the prompt for a value of the selected setting that begins with this digit.
+    pub(super) fn type_digit(&mut self, digit: char) {
+        self.type_value();
+        if let Some(prompt) = &mut self.prompt {
+            prompt.handle(InputRequest::InsertChar(digit));
+        }
     }
 
     /// Opens the prompt for the name of the view's files.
@@ -204,10 +224,8 @@ impl State {
 
     /// Edits the text.
     fn edit(&mut self, prompt: &mut Prompt, key: KeyEvent) {
-        let before = prompt.input.clone();
-        prompt.input.handle_event(&Event::Key(key));
-        if prompt.text().chars().count() > TEXT_MAX {
-            prompt.input = before;
+        if let Some(request) = to_input_request(&Event::Key(key)) {
+            prompt.handle(request);
         }
         (prompt.completion, prompt.back) = (None, 0);
         self.follow_typing(prompt);
@@ -225,7 +243,7 @@ impl State {
         if let Purpose::Experiment(form) = &mut prompt.purpose {
             form.turn(is_up);
             let text = form.text(form.field()).to_owned();
-            prompt.set_text(&text);
+            prompt.preset_text(&text);
             prompt.completion = None;
             return;
         }
@@ -241,23 +259,6 @@ impl State {
         prompt.set_text(&text);
         (prompt.completion, prompt.back) = (None, back);
         self.follow_typing(prompt);
-    }
-
-    /// Takes a completion; the next one if there is one already.
-    fn complete_text(&mut self, prompt: &mut Prompt, is_forward: bool) {
-        if let Some(completion) = &mut prompt.completion {
-            completion.turn(if is_forward { 1 } else { -1 });
-        } else {
-            let text = prompt.text().to_owned();
-            let found = self.completion(&prompt.purpose, &text);
-            prompt.error = found.is_none().then(|| "nothing completes this".to_owned());
-            prompt.completion = found;
-        }
-        if let Some(completion) = prompt.completion.take() {
-            prompt.set_text(completion.text());
-            self.follow_typing(prompt);
-            prompt.completion = Some(completion);
-        }
     }
 
     /// Takes what was typed; what is refused stays to be mended, with the reason beneath.
@@ -276,7 +277,7 @@ impl State {
     }
 
     /// Updates filters and matches after each character.
-    fn follow_typing(&mut self, prompt: &mut Prompt) {
+    pub(super) fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
             Purpose::Filter => self.clients.filter = Filter::parse(prompt.text()),
             Purpose::Hosts => self.runs.table.filter = Filter::parse(prompt.text()),
@@ -291,7 +292,7 @@ impl State {
             Purpose::Experiment(_) => {
                 let text = prompt.text().to_owned();
                 if let Purpose::Experiment(form) = &mut prompt.purpose {
-                    form.set(&text);
+                    self.set_field(form, &text);
                 }
             }
             Purpose::Value(_) | Purpose::FileName | Purpose::Moment => {}

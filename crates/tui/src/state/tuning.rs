@@ -16,6 +16,8 @@ pub(crate) enum SettingEdit {
     Step(Direction),
     /// Opens the prompt for a value.
     Type,
+    /// Opens the prompt for a value that begins with this digit.
+    TypeDigit(char),
     Apply,
     Unstage,
     /// Undoes the last change.
@@ -188,4 +190,56 @@ fn neighbour(words: &[String], from: &str, direction: Direction) -> Option<Value
     let at = words.iter().position(|word| word == from)?;
     let step = if direction == Direction::Up { 1 } else { words.len() - 1 };
     Some(Value::Text(words[(at + step) % words.len()].clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+    use crate::state::{Action, Prompt};
+    use crate::testing::{TestDashboard, options};
+
+    fn press(stage: &mut TestDashboard, keys: &str) {
+        for key in keys.chars() {
+            stage.press(key);
+        }
+    }
+
+    fn text(stage: &TestDashboard) -> Option<&str> {
+        stage.state.prompt.as_ref().map(Prompt::text)
+    }
+
+    #[test]
+    fn a_digit_on_a_setting_begins_its_value() {
+        let mut stage = TestDashboard::live(options(), 3);
+        press(&mut stage, "t70");
+        assert_eq!(text(&stage), Some("70"));
+        press(&mut stage, "00\n");
+        assert!(stage.screen(120, 30).contains("5000/s > 7000/s"), "{}", stage.screen(120, 30));
+        press(&mut stage, "jjjjj1");
+        assert_eq!(text(&stage), None);
+        assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
+    }
+
+    #[test]
+    fn the_first_character_replaces_the_value_unless_the_cursor_moved() {
+        let mut stage = TestDashboard::live(options(), 3);
+        let go = |stage: &mut TestDashboard, code| {
+            stage.act(Action::Type(KeyEvent::new(code, KeyModifiers::NONE)));
+        };
+        press(&mut stage, "te");
+        assert_eq!(text(&stage), Some("5000/s"));
+        let reversed = "\n    0:b 11:br 17:";
+        assert!(stage.styled(120, 30).contains(reversed), "{}", stage.styled(120, 30));
+        press(&mut stage, "60");
+        assert_eq!(text(&stage), Some("60"));
+        assert!(!stage.styled(120, 30).contains(reversed), "{}", stage.styled(120, 30));
+        press(&mut stage, "\x1be");
+        go(&mut stage, KeyCode::Home);
+        press(&mut stage, "1");
+        assert_eq!(text(&stage), Some("15000/s"));
+        press(&mut stage, "\x1be");
+        go(&mut stage, KeyCode::Backspace);
+        assert_eq!(text(&stage), Some(""));
+    }
 }

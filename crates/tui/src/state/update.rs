@@ -325,6 +325,7 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: Now) -> Vec<Effect> {
     match edit {
         SettingEdit::Step(direction) => state.step_setting(direction),
         SettingEdit::Type => state.type_value(),
+        SettingEdit::TypeDigit(digit) => state.type_digit(digit),
         SettingEdit::Unstage => state.unstage(),
         SettingEdit::Apply => effects.extend(state.apply_staged(now)),
         SettingEdit::Undo => effects.extend(state.undo(now)),

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::EstimateRecord;
-use telemetry::experiment::{Outcome, Stage};
+use telemetry::experiment::{ExperimentStep, Outcome, Stage};
 use telemetry::model::{Compared, Experiment};
 
 use super::parts::{heading, put};
@@ -68,7 +68,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let experiments = state.experiments();
     let (title, mut lines) = match experiments.last() {
-        None => ("A/B".to_owned(), vec![Line::styled(nothing_yet(state), theme.quiet())]),
+        None => {
+            let text = format::wrapped(nothing_yet(state), cells).into_iter();
+            ("A/B".to_owned(), text.map(|line| Line::styled(line, theme.quiet())).collect())
+        }
         Some(experiment) => (name(experiment), latest(state, experiment, cells)),
     };
     if let Some(why) = &state.tuning.complaint {
@@ -162,15 +165,30 @@ fn sentence(experiment: &Experiment) -> String {
     format!("{better}{p}. ")
 }
 
+/// True once there is a verdict that no further block follows.
+fn is_over(experiment: &Experiment) -> bool {
+    experiment.state.step == ExperimentStep::Verdict
+}
+
+/// Returns the complete pairs of an experiment that is over. The record of a verdict says how many were planned.
+fn pairs_made(state: &State, experiment: &Experiment) -> u64 {
+    let plan = &experiment.state;
+    let Some(last) = experiment.switches().next_back().filter(|switch| switch.stage == plan.stage) else {
+        return plan.pair;
+    };
+    // A block ends with an interval, so a shorter one was ended early.
+    let slack_us = state.figures().map_or(0, |figures| figures.interval_us) / 2;
+    let is_whole = experiment.last_us + slack_us >= last.mono_us.saturating_add(plan.block_us);
+    if last.pair == plan.pairs && is_whole { last.pair } else { last.pair.saturating_sub(1) }
+}
+
 /// Returns the progress of the experiment.
 fn progress(state: &State, experiment: &Experiment) -> String {
     let plan = &experiment.state;
-    if experiment.verdict().is_some() {
-        let sentence = sentence(experiment);
-        return format!(
-            "{sentence}over after {} pairs of {}; * is what it was made for",
-            plan.pair, plan.pairs
-        );
+    if is_over(experiment) {
+        let (sentence, made) = (sentence(experiment), pairs_made(state, experiment));
+        let pairs = if plan.stage == Stage::Calibration { "a/a pairs" } else { "pairs" };
+        return format!("{sentence}over after {made} {pairs} of {}; * is what it was made for", plan.pairs);
     }
     let seconds = |us: u64| format::clock(us / 1_000_000);
     let in_block = experiment.in_block_us(state.last_us()).map_or_else(String::new, |us| {
@@ -260,8 +278,70 @@ pub(super) fn badge(state: &State) -> Option<String> {
     let experiment = *state.experiments().last()?;
     let plan = &experiment.state;
     let name = plan.stage.to_string().to_uppercase();
-    experiment
-        .verdict()
-        .is_none()
+    (!is_over(experiment))
         .then(|| format!("{name} {}/{} {}", plan.pair, plan.pairs, plan.arm.to_string().to_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use telemetry::experiment::{ExperimentStep, Stage};
+    use telemetry::{Body, ExperimentRecord};
+
+    use crate::state::Intent;
+    use crate::testing::{TestDashboard, options};
+
+    const BLOCK_S: u64 = 5;
+
+    /// An experiment of six pairs, of which so many are made, that is ended so many seconds into the next block.
+    fn ended(stage: Stage, pairs: u64, seconds: u64) -> String {
+        let mut dashboard = TestDashboard::live(options(), 3);
+        dashboard.want(Intent::Experiments);
+        let step = |dashboard: &mut TestDashboard, step, pair| {
+            let mut record = dashboard.run.mark(1);
+            record.body = Body::Experiment(Box::new(ExperimentRecord {
+                number: 1,
+                step,
+                stage,
+                pair,
+                pairs: 6,
+                block_us: BLOCK_S * 1_000_000,
+                setting: "load.rate".into(),
+                metric: if step == ExperimentStep::Verdict { "exchange.p50".into() } else { String::new() },
+                is_primary: true,
+                ..ExperimentRecord::default()
+            }));
+            dashboard.read(vec![record]);
+        };
+        let blocks = 2 * pairs + u64::from(pairs < 6);
+        for block in 0..blocks {
+            step(&mut dashboard, ExperimentStep::Switch, 1 + block / 2);
+            dashboard.pass(if block < 2 * pairs { BLOCK_S } else { seconds });
+        }
+        step(&mut dashboard, ExperimentStep::Verdict, 6);
+        dashboard.screen(160, 48)
+    }
+
+    #[test]
+    fn an_experiment_that_is_over_says_how_many_pairs_were_made() {
+        for (stage, pairs, said) in [
+            (Stage::Comparison, 6, "over after 6 pairs of 6"),
+            (Stage::Comparison, 5, "over after 5 pairs of 6"),
+            (Stage::Comparison, 2, "over after 2 pairs of 6"),
+            (Stage::Comparison, 0, "over after 0 pairs of 6"),
+            (Stage::Calibration, 2, "over after 2 a/a pairs of 6"),
+        ] {
+            let screen = ended(stage, pairs, 3);
+            assert!(screen.contains(said), "{said}: {screen}");
+        }
+    }
+
+    #[test]
+    fn the_line_without_experiments_is_wrapped() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.want(Intent::Experiments);
+        for (columns, rows) in [(160, 48), (120, 40), (80, 24)] {
+            let screen = stage.screen(columns, rows);
+            assert!(screen.contains("begins one") && screen.contains("turns"), "{screen}");
+        }
+    }
 }

@@ -51,9 +51,10 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let after: String = prompt.text().chars().skip(prompt.cursor()).collect();
     let after = format::cut(&after, room.saturating_sub(format::width(&shown_before)), theme.glyphs);
     let x = area.x + (format::width(&name) + format::width(&shown_before)) as u16;
+    let style = if prompt.is_selected { theme.figure().patch(theme.selected()) } else { theme.figure() };
     let line = Line::from(vec![
         Span::styled(name, theme.heading()),
-        Span::styled(format!("{shown_before}{after}"), theme.figure()),
+        Span::styled(format!("{shown_before}{after}"), style),
     ]);
     put(frame, area, &[line]);
     if x < area.right() {

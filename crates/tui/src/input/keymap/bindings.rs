@@ -237,7 +237,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         TUNING,
         "stage a larger value, or the other one",
     ),
-    bind("edit", &["e"], Intent::Setting(SettingEdit::Type), TUNING, "type a value"),
+    bind("edit", &["e"], Intent::Setting(SettingEdit::Type), TUNING, "type a value, as a digit does"),
     bind("apply", &["enter"], Intent::Setting(SettingEdit::Apply), TUNING, "apply all staged values"),
     bind(
         "unstage",

@@ -6,7 +6,7 @@ mod hints;
 use crokey::{KeyCombination, KeyCombinationFormat, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::state::Intent;
+use crate::state::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
     CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS, RUN_HINTS,
@@ -172,7 +172,8 @@ impl Keymap {
         };
         let all = || BINDINGS.iter().zip(&self.keys).filter(bound);
         let here_only = all().find(|(binding, _)| binding.context == here);
-        here_only.or_else(|| all().next()).map(|(binding, _)| binding.intent)
+        let binding = here_only.or_else(|| all().next()).map(|(binding, _)| binding.intent);
+        binding.or_else(|| digit(pressed).filter(|_| here == Context::Tuning))
     }
 
     /// The names of the keys of an intent.
@@ -195,6 +196,16 @@ fn normal(key: KeyCombination) -> KeyCombination {
     key
 }
 
+/// A digit that is bound to nothing begins a value of the selected setting.
+fn digit(key: KeyCombination) -> Option<Intent> {
+    match key.codes {
+        OneToThree::One(KeyCode::Char(c)) if c.is_ascii_digit() && key.modifiers.is_empty() => {
+            Some(Intent::Setting(SettingEdit::TypeDigit(c)))
+        }
+        _ => None,
+    }
+}
+
 fn name(key: KeyCombination) -> String {
     if let OneToThree::One(KeyCode::Char('-')) = key.codes {
         return "-".to_owned();
@@ -205,7 +216,7 @@ fn name(key: KeyCombination) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Direction, PaneAction, SeekTarget, SettingEdit};
+    use crate::state::{Direction, PaneAction, SeekTarget};
 
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
