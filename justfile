@@ -78,7 +78,7 @@ examples: screenshot
     "$tlsdash" report demo.journal --html "$examples/report.html"
     "$tlsdash" compare one.journal two.journal --html "$examples/compared.html"
     for page in report compared; do
-        chromium --headless --no-sandbox --user-data-dir="$folder" --hide-scrollbars --window-size=900,3000 \
+        chromium --headless --no-sandbox --user-data-dir="$folder" --hide-scrollbars --window-size=1200,1350 \
             --screenshot="$examples/$page.png" "file://$examples/$page.html"
     done
 
