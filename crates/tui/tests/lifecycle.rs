@@ -280,7 +280,7 @@ fn keys_show_at_once() {
     session.press("\x1b[B");
     session.until("a client is selected", |screen| screen.contents().contains('▶'));
     session.press(" ]");
-    session.until("the new rate is in force", |screen| screen.contents().contains("OPEN loop 5500/s"));
+    session.until("the new rate is in force", |screen| screen.contents().contains("OPEN loop 5,500/s"));
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn a_repeated_key_steps_from_the_value_already_asked_for() {
         Some(("load.rate", &Value::Number(6100.0)))
     );
     let screen = stage.screen(120, 24);
-    assert!(screen.contains("OPEN loop 5000/s") && screen.contains("asked 6100/s"), "{screen}");
+    assert!(screen.contains("OPEN loop 5,000/s") && screen.contains("asked 6100/s"), "{screen}");
     let record = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
     stage.read(vec![record]);
     stage.pass(1);
     let screen = stage.screen(120, 24);
-    assert!(screen.contains("OPEN loop 6100/s") && !screen.contains("asked"), "{screen}");
+    assert!(screen.contains("OPEN loop 6,100/s") && !screen.contains("asked"), "{screen}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at +00:10"), "{screen}");
     assert!(
-        screen.contains("OPEN loop 5000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
+        screen.contains("OPEN loop 5,000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
         "{screen}"
     );
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9,996 in 2 s"), "{screen}");

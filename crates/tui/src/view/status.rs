@@ -3,7 +3,7 @@
 //! ```text
 //! tlsdash :8443 > unix:/tmp/app.sock  ECDSA P-256, 2 workers             LIVE 03:12
 //! 4998 exch/s   p99 3.44 ms response   resumed 80.0%   failed 0
-//! OPEN loop 5000/s  open 64  out 31.2 MB/s  cpu proxy 88% load 61%  window 10 s
+//! OPEN loop 5,000/s  open 64  out 31.2 MB/s  cpu proxy 88% load 61%  window 10 s
 //! ```
 //!
 //! Wide screens have figures and details in one line; small ones have no details. With a journal of others, the owner
@@ -154,7 +154,7 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
 
 /// Returns whether the load runs, and at which rate.
 fn load_state(theme: Theme, kind: Loop, offered_per_second: f64) -> StatusItem {
-    let offered = format::plain(offered_per_second);
+    let offered = format::per_second(offered_per_second);
     match kind {
         Loop::Stopped => StatusItem::text(0, "load STOPPED", theme.notice()),
         Loop::Open => StatusItem::text(1, format!("OPEN loop {offered}/s"), theme.quiet()),
@@ -213,7 +213,9 @@ fn title(state: &State, width: u16) -> Line<'static> {
     }
     let mut extra = String::new();
     let experiment = super::experiment::badge(state).unwrap_or_default();
-    for part in [&experiment, setup, &run].into_iter().filter(|part| !part.is_empty()) {
+    // The zone of the times on the screen.
+    let zone = figures.map_or_else(String::new, |_| state.options.zone.name(state.last_realtime_us()));
+    for part in [&experiment, setup, &run, &zone].into_iter().filter(|part| !part.is_empty()) {
         if format::width(&extra) + format::width(part) + 3 <= left {
             extra = format!("{extra}  {part}");
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ─ system ─────────────────────────────────────────────────
-//! load   OPEN  offered 5000/s  sent 4998/s  conns 200  resume 80%  keep-alive 10
+//! load   OPEN  offered 5,000/s  sent 4,998/s  conns 200  resume 80%  keep-alive 10
 //! proxy  open 64  accepted 500/s  in 1.2 MB/s  out 31.2 MB/s  failed 0
 //! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
@@ -80,7 +80,7 @@ fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16)
     } else {
         if load.offered_per_second > 0.0 {
             let name = if load.kind == Loop::Stopped { "rate" } else { "offered" };
-            segments.push(figure(1, name, format!("{}/s", format::plain(load.offered_per_second))));
+            segments.push(figure(1, name, format!("{}/s", format::per_second(load.offered_per_second))));
         }
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
         segments.extend(failures(theme, "failed", load.failed, (0, 3)));
