@@ -115,7 +115,7 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--early-data"], &["--resume"]),
         (&["load", "https://127.0.0.1:1/", "-n", "0"], &["--requests 0", "a whole number from 1"]),
         (&["load", "https://127.0.0.1:1/", "-d", "0"], &["--duration 0"]),
-        (&["load", "https://127.0.0.1:1/", "-c", "1000000"], &["connections=1000000", "from 1 to 100000"]),
+        (&["load", "https://127.0.0.1:1/", "-c", "1000000"], &["--connections 1000000", "from 1 to 100000"]),
         (&["load", "https://127.0.0.1:1/", "-r", "5..6"], &["--rate 5..6", "100..1000/30s"]),
         (&["load", "https://127.0.0.1:1/", "-d", "5s", "--warmup", "6s"], &["leaves nothing to measure"]),
         (&["load", "https://127.0.0.1:1/", "--style", "siege"], &["--style siege", "vegeta"]),
