@@ -63,7 +63,7 @@ fn keys_change_the_load_and_the_change_is_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let at = format!("file:{}", journal(folder.path()).display());
     let mut terminal = Terminal::start(folder.path(), &["demo", "--journal", &at]);
-    terminal.shows("1000/s");
+    terminal.shows("1,000/s");
     terminal.press("]");
     terminal.shows("load.rate changed from 1000 to 1100");
     terminal.press("}");
