@@ -47,7 +47,7 @@ fn alerts_are_listed_with_their_times_and_worst_values() {
     let (page, tables) = (report.html(), report.markdown());
     for row in [
         "| response.p99 > 1ms &lt;b> | 10.0 | 35.0 | 25.0 | 9.2 ms |",
-        "| response.p99 > 2ms &lt;b> | 20.0 | still firing at the end | 40.0 | 7.21 ms |",
+        "| response.p99 > 2ms &lt;b> | 20.0 | still firing at the end | 40.0 | 7.21 ms when it fired |",
         "| response.p99 > 3ms &lt;b> | 40.0 | 45.0, changed or switched off | 5.0 | 8 ms |",
     ] {
         assert!(tables.contains(row), "{tables}");
