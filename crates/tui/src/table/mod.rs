@@ -105,6 +105,11 @@ impl<'r> Value<'r> {
         Self::Text(Cow::Borrowed(text))
     }
 
+    /// A count; `None` is unknown.
+    pub(crate) fn count(n: Option<u64>) -> Self {
+        Self::Number(n.map(|n| n as f64))
+    }
+
     /// Returns the number behind a cell, in the unit of its column.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
@@ -151,6 +156,20 @@ impl<'r> Value<'r> {
 }
 
 impl<R> Column<R> {
+    /// A count without a name, of which columns take what they do not say otherwise.
+    pub(crate) const FIGURE: Self = Self {
+        name: "",
+        alias: "",
+        heading: "",
+        meaning: "",
+        unit: Unit::Count,
+        cells: (8, 8),
+        rank: 0,
+        is_usual: true,
+        emphasis: Emphasis::None,
+        value: |_| Value::Number(None),
+    };
+
     pub(crate) fn is_left(&self) -> bool {
         matches!(self.unit, Unit::Text | Unit::Address)
     }

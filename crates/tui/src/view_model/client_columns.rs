@@ -5,20 +5,7 @@ use telemetry::ClientId;
 use super::ClientRow;
 use crate::table::{Column, Emphasis, Order, Row, Table, Unit, Value, address_key};
 
-/// The usual column of a column that is not described further.
-const FIGURE: Column<ClientRow> = Column {
-    name: "",
-    alias: "",
-    heading: "",
-    meaning: "",
-    unit: Unit::Count,
-    cells: (8, 8),
-    rank: 0,
-    is_usual: true,
-    emphasis: Emphasis::None,
-    value: |_| Value::Number(None),
-};
-
+const FIGURE: Column<ClientRow> = Column::FIGURE;
 const OPTIONAL: Column<ClientRow> = Column { is_usual: false, rank: 20, ..FIGURE };
 
 impl Row for ClientRow {
@@ -83,7 +70,7 @@ impl Row for ClientRow {
             cells: (7, 7),
             rank: 3,
             emphasis: Emphasis::Failures,
-            value: |row| Value::Number(row.errors.map(|n| n as f64)),
+            value: |row| Value::count(row.errors),
             ..FIGURE
         },
         Column {
@@ -113,7 +100,7 @@ impl Row for ClientRow {
             meaning: "open connections",
             cells: (7, 7),
             rank: 7,
-            value: |row| Value::Number(row.present(row.open).map(|n| n as f64)),
+            value: |row| Value::count(row.present(row.open)),
             ..FIGURE
         },
         Column {
@@ -121,7 +108,7 @@ impl Row for ClientRow {
             heading: "conns",
             meaning: "connections in the window",
             rank: 10,
-            value: |row| Value::Number(row.connections.map(|n| n as f64)),
+            value: |row| Value::count(row.connections),
             ..FIGURE
         },
         Column {
@@ -131,7 +118,7 @@ impl Row for ClientRow {
             unit: Unit::Bytes,
             cells: (9, 9),
             rank: 8,
-            value: |row| Value::Number(row.present(row.bytes()).map(|n| n as f64)),
+            value: |row| Value::count(row.present(row.bytes())),
             ..FIGURE
         },
         Column {
@@ -182,7 +169,7 @@ impl Row for ClientRow {
             heading: "exchanges",
             meaning: "exchanges since the start",
             cells: (11, 11),
-            value: |row| Value::Number(row.present(row.exchanges).map(|n| n as f64)),
+            value: |row| Value::count(row.present(row.exchanges)),
             ..OPTIONAL
         },
         Column {
@@ -191,7 +178,7 @@ impl Row for ClientRow {
             meaning: "what `failed` counts, since the start",
             cells: (10, 10),
             emphasis: Emphasis::Failures,
-            value: |row| Value::Number(row.present(row.errors_total).map(|n| n as f64)),
+            value: |row| Value::count(row.present(row.errors_total)),
             ..OPTIONAL
         },
     ];

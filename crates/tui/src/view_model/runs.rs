@@ -70,18 +70,7 @@ fn latest<C: Metric, L: Metric>(
     (last.and_then(|interval| interval.rate(counter)), p99)
 }
 
-const FIGURE: Column<RunRow> = Column {
-    name: "",
-    alias: "",
-    heading: "",
-    meaning: "",
-    unit: Unit::Count,
-    cells: (8, 8),
-    rank: 4,
-    is_usual: true,
-    emphasis: Emphasis::None,
-    value: |_| Value::Number(None),
-};
+const FIGURE: Column<RunRow> = Column { rank: 4, ..Column::FIGURE };
 
 impl Row for RunRow {
     type Id = RunId;
@@ -157,7 +146,7 @@ impl Row for RunRow {
             meaning: "failed connections since the start",
             rank: 6,
             emphasis: Emphasis::Failures,
-            value: |row| Value::Number(row.connections.map(|(_, failed)| failed as f64)),
+            value: |row| Value::count(row.connections.map(|(_, failed)| failed)),
             ..FIGURE
         },
         Column {
@@ -165,7 +154,7 @@ impl Row for RunRow {
             heading: "open",
             meaning: "open connections",
             rank: 7,
-            value: |row| Value::Number(row.connections.map(|(open, _)| open as f64)),
+            value: |row| Value::count(row.connections.map(|(open, _)| open)),
             ..FIGURE
         },
         Column {
