@@ -136,29 +136,15 @@ impl Report<'_> {
 
     fn failure_tile(&self) -> Option<Tile> {
         if let Some((failed, whole)) = self.failed_requests() {
-            let sentence = match failed {
-                0 => format!("None of {} requests failed.", grouped(whole)),
-                _ => format!(
-                    "{} of {} requests failed ({}).",
-                    grouped(failed),
-                    grouped(whole),
-                    percent(failed as f64, whole as f64)
-                ),
-            };
+            let sentence = failure_sentence("requests", failed, whole);
             let names = ["load.requests.failed", "load.failed.ratio", "load.errors"];
             return Some(self.tile(&names, "Failed requests".to_owned(), grouped(failed), sentence));
         }
         let handshakes = &self.summary.proxy.as_ref()?.handshakes;
         let whole = handshakes.full + handshakes.resumed + handshakes.failed;
-        let sentence = match handshakes.failed {
-            _ if whole == 0 => "There were no handshakes.".to_owned(),
-            0 => format!("None of {} handshakes failed.", grouped(whole)),
-            failed => format!(
-                "{} of {} handshakes failed ({}).",
-                grouped(failed),
-                grouped(whole),
-                percent(failed as f64, whole as f64)
-            ),
+        let sentence = match whole {
+            0 => "There were no handshakes.".to_owned(),
+            whole => failure_sentence("handshakes", handshakes.failed, whole),
         };
         Some(self.tile(
             &["proxy.handshakes.failed"],
@@ -235,5 +221,16 @@ impl Report<'_> {
         let (satisfied, tolerating) = (share(satisfied), share(tolerating));
         let threshold_ms = within_ns as f64 / 1e6;
         Some(Apdex { score: satisfied + tolerating / 2.0, threshold_ms, satisfied, tolerating })
+    }
+}
+
+/// How many of the requests or handshakes failed, in a sentence.
+fn failure_sentence(what: &str, failed: u64, whole: u64) -> String {
+    let all = grouped(whole);
+    match failed {
+        0 => format!("None of {all} {what} failed."),
+        _ => {
+            format!("{} of {all} {what} failed ({}).", grouped(failed), percent(failed as f64, whole as f64))
+        }
     }
 }
