@@ -70,6 +70,7 @@ pub use config::options::{Absent, DeclaredOptions, OptionError, OptionSpec};
 pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
 pub use connection::handler;
+pub use io::socket::{IoResult, Socket};
 pub use proxy::{BoundProxy, Proxy, StartError};
 pub use tls::{
     Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges, ForgetError, HarnessOutcome,

@@ -1,11 +1,14 @@
 //! The seam after the handshake: what a connection asks of whoever serves it.
 
 use std::fmt::Display;
+use std::time::Instant;
 
+use mio::Token;
 use mio::event::Event;
 use telemetry::{Outcome, clean};
 
 pub use super::session::ClientSession;
+use super::{SocketRole, token};
 use crate::accept::proxy_protocol::Endpoints;
 pub use crate::worker::context::WorkerContext;
 
@@ -18,7 +21,12 @@ pub trait Handler: Sized + 'static {
     type Resources;
 
     /// Begins when the handshake is complete. `endpoints` are known if a PROXY header is sent or was received.
-    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self;
+    fn start(
+        session: &mut ClientSession,
+        endpoints: Option<Endpoints>,
+        context: &mut WorkerContext,
+        resources: &mut Self::Resources,
+    ) -> Self;
 
     /// Notes an event of the socket that is registered with [`ClientSession::handler_token`].
     fn note(&mut self, event: &Event);
@@ -60,6 +68,22 @@ pub trait Handler: Sized + 'static {
 
     /// The keys of connections to wake. One of them may have been closed since.
     fn take_woken(resources: &mut Self::Resources) -> Vec<usize>;
+
+    /// Notes an event of the socket that the resources have registered with [`resources_token`] of this key.
+    fn note_resources(_resources: &mut Self::Resources, _key: usize, _event: &Event) {}
+
+    /// Acts on the resources' deadlines; connections that this wakes are served in this turn.
+    fn expire_resources(_resources: &mut Self::Resources, _now: Instant) {}
+
+    /// When [`Handler::expire_resources`] is due.
+    fn next_deadline(_resources: &Self::Resources) -> Option<Instant> {
+        None
+    }
+}
+
+/// The token for a socket of the resources; its events come to [`Handler::note_resources`] with this key.
+pub fn resources_token(key: usize) -> Token {
+    token(key, SocketRole::Resources)
 }
 
 /// What a connection needs next.

@@ -103,8 +103,8 @@ impl<H: Handler> Connection<H> {
             (SocketRole::Client, _) => self.session.note(event),
             (SocketRole::Handler, ConnState::Serving(handler)) => handler.note(event),
             // The event may belong to a socket that was closed earlier in this iteration.
-            (SocketRole::Handler, ConnState::Handshake(_) | ConnState::Closing(_) | ConnState::Closed(_)) => {
-            }
+            (SocketRole::Handler, ConnState::Handshake(_) | ConnState::Closing(_) | ConnState::Closed(_))
+            | (SocketRole::Resources, _) => {}
         }
     }
 
@@ -119,7 +119,7 @@ impl<H: Handler> Connection<H> {
     pub(crate) fn read(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let result = match &mut self.state {
             ConnState::Serving(handler) => handler.read(&mut self.session, context),
-            ConnState::Handshake(_) => self.shake_hands(context),
+            ConnState::Handshake(_) => self.shake_hands(context, resources),
             ConnState::Closing(_) => {
                 self.session.drop_input(context).map_err(|error| ConnEnd::at_once(Outcome::Ended, error))
             }
@@ -132,13 +132,17 @@ impl<H: Handler> Connection<H> {
 
     /// Continues the handshake. Out of line, so that a request does not pass through its code.
     #[inline(never)]
-    fn shake_hands(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+    fn shake_hands(
+        &mut self,
+        context: &mut WorkerContext,
+        resources: &mut H::Resources,
+    ) -> Result<(), ConnEnd> {
         let ConnState::Handshake(handshake) = &mut self.state else { return Ok(()) };
         let result = handshake.read(&mut self.session, context);
         // To the client the handshake is complete, even if bad data came right behind it.
         if !self.session.is_handshaking() {
             let endpoints = handshake.complete(&mut self.session, context);
-            self.state = ConnState::Serving(H::start(&mut self.session, endpoints, context));
+            self.state = ConnState::Serving(H::start(&mut self.session, endpoints, context, resources));
         }
         result
     }
@@ -288,14 +292,26 @@ pub(crate) enum SocketRole {
     Client,
     /// The socket that the handler registered, such as the one to the upstream.
     Handler,
+    /// A socket of the resources that the worker's handlers share.
+    Resources,
 }
 
-/// The token of a connection's socket.
+/// The token of a connection's socket, or of one of the resources.
 pub(crate) fn token(key: usize, role: SocketRole) -> Token {
-    Token(key * 2 + usize::from(role == SocketRole::Handler))
+    let role = match role {
+        SocketRole::Client => 0,
+        SocketRole::Handler => 1,
+        SocketRole::Resources => 2,
+    };
+    Token(key * 4 + role)
 }
 
 /// The inverse of [`token`]: the connection's key, and which of its sockets.
 pub(crate) fn untoken(token: Token) -> (usize, SocketRole) {
-    (token.0 / 2, if token.0.is_multiple_of(2) { SocketRole::Client } else { SocketRole::Handler })
+    let role = match token.0 % 4 {
+        0 => SocketRole::Client,
+        1 => SocketRole::Handler,
+        _ => SocketRole::Resources,
+    };
+    (token.0 / 4, role)
 }

@@ -23,7 +23,7 @@ enum StreamSocket {
 /// short clears it.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
-pub(crate) struct Socket {
+pub struct Socket {
     stream: StreamSocket,
     token: Token,
     readable: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Socket {
 
 /// How a read or write went.
 #[derive(Debug)]
-pub(crate) enum IoResult {
+pub enum IoResult {
     /// The number of bytes, at least one.
     Bytes(usize),
     /// None for now.
@@ -59,7 +59,7 @@ impl Socket {
     }
 
     /// Connects at once, as Unix sockets do.
-    pub(crate) fn connect_unix(addr: &UnixAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+    pub fn connect_unix(addr: &UnixAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         Self::register(
             StreamSocket::Unix(UnixStream::connect_addr(addr)?),
             registry,
@@ -69,7 +69,7 @@ impl Socket {
     }
 
     /// Begins to connect; [`Socket::connected`] tells the result once an event has come.
-    pub(crate) fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+    pub fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -101,7 +101,7 @@ impl Socket {
     }
 
     /// Notes an event.
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub fn note(&mut self, event: &Event) {
         self.failed |= event.is_error();
         if event.is_read_closed() || self.failed {
             self.hung_up = true;
@@ -115,7 +115,7 @@ impl Socket {
     ///
     /// # Errors
     /// When it could not be established.
-    pub(crate) fn connected(&self) -> io::Result<bool> {
+    pub fn connected(&self) -> io::Result<bool> {
         self.take_error()?.map_or(Ok(self.writable), Err)
     }
 
@@ -127,32 +127,32 @@ impl Socket {
     }
 
     /// Whether it is known that the peer takes nothing more.
-    pub(crate) fn is_write_closed(&self) -> bool {
+    pub fn is_write_closed(&self) -> bool {
         self.write_closed
     }
 
     /// Whether the connection has failed. What was received before can still be read.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.failed
     }
 
     /// How it has failed.
-    pub(crate) fn failure(&self) -> io::Error {
+    pub fn failure(&self) -> io::Error {
         // The kernel reports it once, and a read or write may have taken the report.
         self.take_error().ok().flatten().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
     }
 
-    pub(crate) fn is_readable(&self) -> bool {
+    pub fn is_readable(&self) -> bool {
         self.readable
     }
 
-    pub(crate) fn is_writable(&self) -> bool {
+    pub fn is_writable(&self) -> bool {
         self.writable
     }
 
     // A call of its own is 0.5 % of a small request.
     #[inline]
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
         let result = match &self.stream {
             StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
             StreamSocket::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
@@ -178,7 +178,7 @@ impl Socket {
 
     /// Writes as much as fits, and asks for an event when more does.
     #[inline]
-    pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
+    pub fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
         let written = match &self.stream {
             StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
             StreamSocket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
@@ -240,7 +240,7 @@ impl Socket {
     }
 
     /// Tells the peer that nothing more comes. A peer that is gone shows when it is read from.
-    pub(crate) fn shut_down(&self) {
+    pub fn shut_down(&self) {
         let _ = match &self.stream {
             StreamSocket::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
             StreamSocket::Unix(unix) => unix.shutdown(Shutdown::Write),

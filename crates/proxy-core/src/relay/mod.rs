@@ -44,7 +44,12 @@ enum UpstreamConn {
 impl Handler for Relay {
     type Resources = UpstreamDialer;
 
-    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self {
+    fn start(
+        session: &mut ClientSession,
+        endpoints: Option<Endpoints>,
+        context: &mut WorkerContext,
+        _: &mut UpstreamDialer,
+    ) -> Self {
         // The client may have sent its first data with the end of the handshake.
         let unanswered_since = (!session.received().is_empty()).then_some(context.now);
         header::send(session, endpoints, context);

@@ -23,7 +23,7 @@ use self::setup::PreparedWorker;
 use crate::accept::listeners::Listeners;
 use crate::config::cpus::Cpus;
 use crate::connection::handler::Handler;
-use crate::connection::{Connection, SCRATCH_BYTES, untoken};
+use crate::connection::{Connection, SCRATCH_BYTES, SocketRole, untoken};
 use crate::io::buffer::Pool;
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::proxy_stats::ProxyStats;
@@ -168,6 +168,7 @@ impl<H: Handler> Worker<H> {
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
         let mut next = earlier(self.context.timers.next(), accept_at);
         next = earlier(next, earlier(self.listeners.next(), self.drain_until));
+        next = earlier(next, H::next_deadline(&self.resources));
         if !self.context.pending.is_empty() {
             next = earlier(next, self.context.next_send_timeout().map(|(at, _)| at));
         }
@@ -185,6 +186,10 @@ impl<H: Handler> Worker<H> {
                 is_woken = true;
             } else if !self.listeners.note(token) {
                 let (key, which) = untoken(token);
+                if which == SocketRole::Resources {
+                    H::note_resources(&mut self.resources, key, event);
+                    continue;
+                }
                 // The connection may have been closed earlier in this turn.
                 if let Some(connection) = self.connections.get_mut(key) {
                     connection.note(which, event);
@@ -258,6 +263,7 @@ impl<H: Handler> Worker<H> {
         if !self.context.pending.is_empty() {
             self.expire_sends();
         }
+        H::expire_resources(&mut self.resources, self.context.now);
     }
 
     #[cold]

@@ -16,6 +16,12 @@ impl<H: Handler> Worker<H> {
     pub(super) fn serve(&mut self) {
         let began_at = self.context.now;
         self.expire();
+        for key in H::take_woken(&mut self.resources) {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.wake();
+                self.ready.push(connection, key, self.context.now);
+            }
+        }
         self.serve_established();
         if self.ready.handshakes() > 0 {
             self.context.now = Instant::now();

@@ -1,0 +1,153 @@
+//! One client after its handshake: hyper's connection, polled by the worker.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use mio::event::Event;
+use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
+use proxy_core::proxy_protocol::Endpoints;
+use telemetry::Outcome;
+
+use crate::forward::forward;
+use crate::io::{Wire, WireIo};
+use crate::tasks::{Tasks, WokenConnections};
+use crate::upstream::pool::{Pool, UpstreamAddr};
+
+/// Polls of a connection's woken tasks in a turn, before other connections have theirs.
+const ROUNDS_MAX: usize = 8;
+
+/// What the connections of a worker share.
+#[derive(Debug)]
+pub struct HttpResources {
+    pool: Rc<RefCell<Pool>>,
+    woken: WokenConnections,
+}
+
+impl HttpResources {
+    /// For a worker whose requests go to these upstreams.
+    pub fn new(upstreams: Vec<UpstreamAddr>) -> Self {
+        Self { pool: Rc::new(RefCell::new(Pool::new(upstreams))), woken: WokenConnections::default() }
+    }
+}
+
+/// Serves one client.
+#[derive(Debug)]
+pub struct HttpConnection {
+    wire: Rc<RefCell<Wire>>,
+    tasks: Tasks,
+    has_finished: Rc<RefCell<Option<Result<(), hyper::Error>>>>,
+    is_again: bool,
+}
+
+impl Handler for HttpConnection {
+    type Resources = HttpResources;
+
+    fn start(
+        session: &mut ClientSession,
+        _: Option<Endpoints>,
+        context: &mut WorkerContext,
+        resources: &mut HttpResources,
+    ) -> Self {
+        // Without it every request fails, and says so.
+        let _ = resources.pool.borrow_mut().set_registry(&context.registry);
+        let wire = Rc::new(RefCell::new(Wire::default()));
+        let tasks = Tasks::new(session.key(), resources.woken.clone());
+        let has_finished = Rc::new(RefCell::new(None));
+        let pool = Rc::clone(&resources.pool);
+        let service = service_fn(move |request| forward(Rc::clone(&pool), request));
+        let io = WireIo(Rc::clone(&wire));
+        let finished = Rc::clone(&has_finished);
+        if session.alpn() == b"h2" {
+            let connection = http2::Builder::new(tasks.clone())
+                .initial_stream_window_size(64 << 10)
+                .initial_connection_window_size(256 << 10)
+                .max_send_buf_size(64 << 10)
+                .max_concurrent_streams(128)
+                .serve_connection(io, service);
+            tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
+        } else {
+            let connection = http1::Builder::new().serve_connection(io, service);
+            tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
+        }
+        Self { wire, tasks, has_finished, is_again: false }
+    }
+
+    fn note(&mut self, _: &Event) {}
+
+    fn wake(&mut self) {}
+
+    fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        session.read(context)?;
+        let received = session.received().len();
+        let mut wire = self.wire.borrow_mut();
+        if received > 0 {
+            wire.received.extend_from_slice(session.received());
+            session.consume(received, context);
+            wire.wake_reader();
+        }
+        if session.has_client_ended() && !wire.has_client_ended {
+            wire.has_client_ended = true;
+            wire.wake_reader();
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+        _: &mut HttpResources,
+    ) -> Result<Next, ConnEnd> {
+        loop {
+            self.is_again = self.tasks.run(ROUNDS_MAX);
+            let mut wire = self.wire.borrow_mut();
+            if wire.written.is_empty() {
+                break;
+            }
+            let written = std::mem::take(&mut wire.written);
+            session.send(&written, context)?;
+            session.flush(context)?;
+            let unsent = if session.owes_client() { written.len() } else { 0 };
+            wire.written = written;
+            wire.written.clear();
+            wire.set_unsent(unsent);
+            if unsent > 0 {
+                break;
+            }
+        }
+        session.flush(context)?;
+        if !session.owes_client() {
+            self.wire.borrow_mut().set_unsent(0);
+        }
+        if let Some(result) = self.has_finished.borrow_mut().take() {
+            session.close_notify(context);
+            let detail = result.err().map_or_else(String::new, |error| error.to_string());
+            return Err(ConnEnd::after_sending(Outcome::Ended, detail));
+        }
+        Ok(if self.is_again || session.wants_read() { Next::Again } else { Next::Wait })
+    }
+
+    fn expired(&mut self, _: &mut ClientSession, _: &mut WorkerContext) -> Result<(), ConnEnd> {
+        Ok(())
+    }
+
+    fn limits_changed(&mut self, _: &mut ClientSession, _: &mut WorkerContext) {}
+
+    fn is_unused(&self, session: &ClientSession) -> bool {
+        !session.has_moved_bytes()
+    }
+
+    fn stop(&mut self, _: &mut HttpResources) {
+        self.tasks.clear();
+    }
+
+    fn take_woken(resources: &mut HttpResources) -> Vec<usize> {
+        resources.woken.take()
+    }
+
+    fn note_resources(resources: &mut HttpResources, key: usize, event: &Event) {
+        resources.pool.borrow_mut().note(key, event);
+    }
+}

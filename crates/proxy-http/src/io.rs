@@ -1,0 +1,125 @@
+//! The plaintext between a client's session and hyper, which owns its I/O object: both share a [`Wire`].
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf as _, BytesMut};
+use hyper::rt::{Read, ReadBufCursor, Write};
+
+/// Unsent bytes of a connection, over all its streams, above which hyper may not write more. hyper's own bound is per
+/// stream.
+pub(crate) const UNSENT_BYTES_MAX: usize = 64 << 10;
+
+/// What waits in each direction.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    /// What the client has sent and hyper has not read.
+    pub(crate) received: BytesMut,
+    /// Whether the client sends nothing more.
+    pub(crate) has_client_ended: bool,
+    /// What hyper has written and the session has not taken.
+    pub(crate) written: Vec<u8>,
+    /// What the session has taken and the kernel has not.
+    pub(crate) unsent_bytes: usize,
+    /// Whether hyper has ended its direction.
+    pub(crate) is_shut_down: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Wire {
+    /// Whether hyper may write.
+    fn has_room(&self) -> bool {
+        self.written.len() + self.unsent_bytes < UNSENT_BYTES_MAX
+    }
+
+    /// Wakes the reader: something has come, or the end.
+    pub(crate) fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Notes how much the session holds unsent, and wakes the writer if there is room again.
+    pub(crate) fn set_unsent(&mut self, bytes: usize) {
+        self.unsent_bytes = bytes;
+        if self.has_room()
+            && let Some(writer) = self.writer.take()
+        {
+            writer.wake();
+        }
+    }
+}
+
+/// hyper's end of the wire.
+#[derive(Debug)]
+pub(crate) struct WireIo(pub(crate) Rc<RefCell<Wire>>);
+
+impl Read for WireIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut wire = self.0.borrow_mut();
+        if wire.received.is_empty() && !wire.has_client_ended {
+            wire.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let n = buf.remaining().min(wire.received.len());
+        buf.put_slice(&wire.received[..n]);
+        wire.received.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for WireIo {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.write(cx, |written| {
+            written.extend_from_slice(buf);
+            buf.len()
+        })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.write(cx, |_| 0).map_ok(|_| ())
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.borrow_mut().is_shut_down = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.write(cx, |written| {
+            bufs.iter().for_each(|buf| written.extend_from_slice(buf));
+            bufs.iter().map(|buf| buf.len()).sum()
+        })
+    }
+}
+
+impl WireIo {
+    fn write(
+        &self,
+        cx: &mut Context<'_>,
+        append: impl FnOnce(&mut Vec<u8>) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut wire = self.0.borrow_mut();
+        if !wire.has_room() {
+            wire.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(append(&mut wire.written)))
+    }
+}

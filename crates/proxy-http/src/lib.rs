@@ -1,0 +1,16 @@
+//! HTTP mode: terminates HTTP/2 and HTTP/1.1, routes requests, and pools upstream connections.
+//!
+//! It is a [`Handler`](proxy_core::handler::Handler) of proxy-core: accept, limits, TLS, drain and handshake counters are
+//! the same as in TCP mode. hyper parses and frames the client's side. Its futures are polled by the worker that owns
+//! the socket.
+
+#![forbid(unsafe_code)]
+
+mod connection;
+mod forward;
+mod io;
+mod tasks;
+mod upstream;
+
+pub use connection::{HttpConnection, HttpResources};
+pub use upstream::pool::UpstreamAddr;
