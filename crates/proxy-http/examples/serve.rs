@@ -3,17 +3,21 @@
 use std::os::unix::net::SocketAddr as UnixAddr;
 
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls};
-use proxy_http::{HttpConnection, HttpResources, UpstreamAddr};
+use proxy_http::{HttpConnection, HttpResources, PoolLimits, UpstreamAddr};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let (Some(listen), Some(path)) = (args.next(), args.next()) else { return Err("usage: serve LISTEN PATH".into()) };
+    let (Some(listen), Some(path)) = (args.next(), args.next()) else {
+        return Err("usage: serve LISTEN PATH".into());
+    };
     let mut tls = Tls::new(Certificate::generate(&["localhost".to_owned()])?);
     tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
     let mut config = ProxyConfig::new(vec![listen.parse()?], format!("unix:{path}").parse()?, tls);
     config.workers = std::num::NonZeroUsize::MIN;
     let upstream = UpstreamAddr::Unix(UnixAddr::from_pathname(&path)?);
-    let bound = Proxy::bind_with::<HttpConnection>(config, move |_| HttpResources::new(vec![upstream.clone()]))?;
+    let bound = Proxy::bind_with::<HttpConnection>(config, move |_| {
+        HttpResources::new(vec![upstream.clone()], PoolLimits::default())
+    })?;
     println!("{:?}", bound.local_addrs());
     let _proxy = bound.start()?;
     loop {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -13,8 +14,11 @@ use telemetry::Outcome;
 use crate::forward::forward;
 use crate::io::{Wire, WireIo};
 use crate::tasks::{Tasks, WokenConnections};
-use crate::upstream::pool::{Pool, UpstreamAddr};
+use crate::timers::Timers;
+use crate::upstream::pool::{Pool, PoolLimits, UpstreamAddr};
 
+/// How long a client may take for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Polls of a connection's woken tasks in a turn, before other connections have theirs.
 const ROUNDS_MAX: usize = 8;
 
@@ -22,13 +26,18 @@ const ROUNDS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct HttpResources {
     pool: Rc<RefCell<Pool>>,
+    timers: Timers,
     woken: WokenConnections,
 }
 
 impl HttpResources {
     /// For a worker whose requests go to these upstreams.
-    pub fn new(upstreams: Vec<UpstreamAddr>) -> Self {
-        Self { pool: Rc::new(RefCell::new(Pool::new(upstreams))), woken: WokenConnections::default() }
+    pub fn new(upstreams: Vec<UpstreamAddr>, limits: PoolLimits) -> Self {
+        Self {
+            pool: Rc::new(RefCell::new(Pool::new(upstreams, limits))),
+            timers: Timers::default(),
+            woken: WokenConnections::default(),
+        }
     }
 }
 
@@ -61,6 +70,7 @@ impl Handler for HttpConnection {
         let finished = Rc::clone(&has_finished);
         if session.alpn() == b"h2" {
             let connection = http2::Builder::new(tasks.clone())
+                .timer(resources.timers.clone())
                 .initial_stream_window_size(64 << 10)
                 .initial_connection_window_size(256 << 10)
                 .max_send_buf_size(64 << 10)
@@ -68,7 +78,10 @@ impl Handler for HttpConnection {
                 .serve_connection(io, service);
             tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
         } else {
-            let connection = http1::Builder::new().serve_connection(io, service);
+            let connection = http1::Builder::new()
+                .timer(resources.timers.clone())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .serve_connection(io, service);
             tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
         }
         Self { wire, tasks, has_finished, is_again: false }
@@ -98,8 +111,9 @@ impl Handler for HttpConnection {
         &mut self,
         session: &mut ClientSession,
         context: &mut WorkerContext,
-        _: &mut HttpResources,
+        resources: &mut HttpResources,
     ) -> Result<Next, ConnEnd> {
+        resources.timers.set_now(context.now);
         loop {
             self.is_again = self.tasks.run(ROUNDS_MAX);
             let mut wire = self.wire.borrow_mut();
@@ -145,6 +159,15 @@ impl Handler for HttpConnection {
 
     fn take_woken(resources: &mut HttpResources) -> Vec<usize> {
         resources.woken.take()
+    }
+
+    fn next_deadline(resources: &HttpResources) -> Option<Instant> {
+        resources.timers.next().into_iter().chain(resources.pool.borrow().next_deadline()).min()
+    }
+
+    fn expire_resources(resources: &mut HttpResources, now: Instant) {
+        resources.timers.expire(now);
+        resources.pool.borrow_mut().expire(now);
     }
 
     fn note_resources(resources: &mut HttpResources, key: usize, event: &Event) {

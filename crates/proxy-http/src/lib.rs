@@ -9,8 +9,11 @@
 mod connection;
 mod forward;
 mod io;
+mod route;
 mod tasks;
+mod timers;
 mod upstream;
 
 pub use connection::{HttpConnection, HttpResources};
-pub use upstream::pool::UpstreamAddr;
+pub use route::{DuplicateRoute, HostPattern, ParseRouteError, Route};
+pub use upstream::pool::{PoolLimits, UpstreamAddr};

@@ -78,8 +78,12 @@ impl WokenTasks {
 impl Tasks {
     /// No tasks yet, of the connection of this key.
     pub(crate) fn new(connection: usize, connections: WokenConnections) -> Self {
-        let woken =
-            WokenTasks { tasks: Mutex::default(), is_running: AtomicBool::new(false), connection, connections };
+        let woken = WokenTasks {
+            tasks: Mutex::default(),
+            is_running: AtomicBool::new(false),
+            connection,
+            connections,
+        };
         Self { slots: Rc::default(), woken: Arc::new(woken) }
     }
 
@@ -115,7 +119,11 @@ impl Tasks {
     }
 
     fn poll(&self, key: usize) {
-        let taken = self.slots.borrow_mut().get_mut(key).and_then(|slot| Some((slot.task.take()?, slot.waker.clone())));
+        let taken = self
+            .slots
+            .borrow_mut()
+            .get_mut(key)
+            .and_then(|slot| Some((slot.task.take()?, slot.waker.clone())));
         let Some((mut task, waker)) = taken else { return };
         let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
         let mut slots = self.slots.borrow_mut();

@@ -34,31 +34,42 @@ pub(crate) struct Exchange {
     may_be_kept: bool,
 }
 
+/// Why there is no response.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExchangeError {
+    /// The connection ended or broke before the response began.
+    #[error("the upstream closed the connection: {0}")]
+    Broken(io::Error),
+    /// The response's head is malformed.
+    #[error("the upstream's response is malformed: {0}")]
+    Invalid(io::Error),
+}
+
 /// What is left of a request's content.
 #[derive(Debug)]
-enum RequestContent {
+pub(crate) enum RequestContent {
     Length(Incoming),
     Chunked(Incoming),
     Sent,
 }
 
 impl Exchange {
-    /// Begins a request whose head is `head`; `is_chunked` if that says so.
+    /// Begins a request on a connection of the pool. `head` is its head, which says how `content` is framed.
     pub(crate) fn begin(
         pool: &Rc<RefCell<Pool>>,
-        upstream: usize,
+        key: usize,
         method: Method,
         head: &[u8],
-        content: Option<(Incoming, bool)>,
-    ) -> io::Result<Self> {
-        let key = pool.borrow_mut().acquire(upstream, false)?;
+        content: RequestContent,
+    ) -> Self {
         pool.borrow_mut().connection(key).unsent.extend_from_slice(head);
-        let content = match content {
-            None => RequestContent::Sent,
-            Some((body, true)) => RequestContent::Chunked(body),
-            Some((body, false)) => RequestContent::Length(body),
-        };
-        Ok(Self { pool: Rc::clone(pool), key, method, content, framing: None, may_be_kept: true })
+        Self { pool: Rc::clone(pool), key, method, content, framing: None, may_be_kept: true }
+    }
+
+    /// Whether the request may be sent again on a new connection if this one fails before the response begins: the
+    /// upstream may have closed the connection before the request arrived.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.pool.borrow_mut().connection(self.key).is_reused
     }
 
     /// Sends what the client has sent of its content.
@@ -100,21 +111,22 @@ impl Exchange {
     }
 
     /// Waits for the head of the response.
-    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Response<()>>> {
-        self.pump(cx)?;
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
+        self.pump(cx).map_err(ExchangeError::Broken)?;
         loop {
             let mut pool = self.pool.borrow_mut();
-            if !pool.read(self.key, cx.waker())? {
+            if !pool.read(self.key, cx.waker()).map_err(ExchangeError::Broken)? {
                 return Poll::Pending;
             }
             let connection = pool.connection(self.key);
-            while let Some((used, head)) = parse_head(&connection.received)? {
+            while let Some((used, head)) = parse_head(&connection.received).map_err(ExchangeError::Invalid)? {
                 connection.received.advance(used);
                 // An interim response; 100 is hyper's to send.
                 if head.status().is_informational() && head.status() != StatusCode::SWITCHING_PROTOCOLS {
                     continue;
                 }
-                let framing = Framing::of(&self.method, head.status(), head.headers())?;
+                let framing = Framing::of(&self.method, head.status(), head.headers())
+                    .map_err(|error| ExchangeError::Invalid(error.into()))?;
                 self.may_be_kept = head.version() == Version::HTTP_11
                     && framing != Framing::UntilClose
                     && !head.headers().get_all("connection").iter().any(|value| {
@@ -126,10 +138,16 @@ impl Exchange {
                 return Poll::Ready(Ok(head));
             }
             if connection.has_ended {
-                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                // Nothing of a response: the connection may have been closed before the request came.
+                return Poll::Ready(Err(if connection.received.is_empty() {
+                    ExchangeError::Broken(io::ErrorKind::UnexpectedEof.into())
+                } else {
+                    ExchangeError::Invalid(io::ErrorKind::UnexpectedEof.into())
+                }));
             }
             if connection.received.len() > HEAD_BYTES_MAX {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the response's head is too long")));
+                let error = io::Error::new(io::ErrorKind::InvalidData, "the head is too long");
+                return Poll::Ready(Err(ExchangeError::Invalid(error)));
             }
         }
     }
@@ -182,7 +200,10 @@ impl UpstreamBody {
 
     /// The content of this exchange, whose connection goes back to the pool at once if there is none.
     pub(crate) fn of(exchange: Exchange) -> Self {
-        Self((!exchange.is_complete() || !matches!(exchange.content, RequestContent::Sent)).then_some(exchange))
+        Self(
+            (!exchange.is_complete() || !matches!(exchange.content, RequestContent::Sent))
+                .then_some(exchange),
+        )
     }
 }
 
@@ -230,8 +251,10 @@ fn parse_head(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
     let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     let mut head = Response::builder().status(parsed.code.unwrap_or(0)).version(version);
     for header in parsed.headers.iter() {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| invalid("a header's name is malformed"))?;
-        let value = HeaderValue::from_bytes(header.value).map_err(|_| invalid("a header's value is malformed"))?;
+        let name = HeaderName::from_bytes(header.name.as_bytes())
+            .map_err(|_| invalid("a header's name is malformed"))?;
+        let value =
+            HeaderValue::from_bytes(header.value).map_err(|_| invalid("a header's value is malformed"))?;
         head = head.header(name, value);
     }
     head.body(()).map(|head| Some((used, head))).map_err(|_| invalid("the status is malformed"))

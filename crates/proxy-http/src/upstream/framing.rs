@@ -68,7 +68,8 @@ impl Framing {
                 if lengths.next().is_some() {
                     return Err(FramingError::AmbiguousLength);
                 }
-                let digits = length.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                let digits =
+                    length.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
                 match digits.and_then(|digits| digits.parse().ok()) {
                     Some(0) => Ok(Self::Complete),
                     Some(length) => Ok(Self::Length(length)),

@@ -1,0 +1,348 @@
+//! Which upstreams serve a request, by its host and the beginning of its path.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use proxy_core::{ParseUpstreamError, Upstream};
+
+/// Where requests of a host and a path prefix go, such as `/api=unix:/run/api.sock` or
+/// `shop.example/static=127.0.0.1:9000`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Whose requests.
+    pub host: HostPattern,
+    /// The path's beginning, on whole segments: `/api` is that of `/api` and `/api/users`, not of `/apis`. It begins with
+    /// `/` and ends with none, except for `/` itself.
+    pub prefix: String,
+    /// Where they go; at least one.
+    pub upstreams: Vec<Upstream>,
+}
+
+/// The hosts of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// Every host.
+    Any,
+    /// One host, in lower case.
+    Exact(String),
+    /// All hosts below a domain, which `*.` precedes.
+    Below(String),
+}
+
+/// The text is not a route.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a route: {problem}; expected [HOST]/PATH=UPSTREAM, such as /api=unix:/run/api.sock")]
+pub struct ParseRouteError {
+    text: String,
+    problem: RouteProblem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum RouteProblem {
+    #[error("the upstream is missing")]
+    NoUpstream,
+    #[error("the path is missing")]
+    NoPath,
+    #[error("the path is not in its normal form, {0:?}")]
+    NotNormal(String),
+    #[error("the host is malformed")]
+    Host,
+    #[error(transparent)]
+    Upstream(#[from] ParseUpstreamError),
+}
+
+/// Two routes have the same host and path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the routes {first} and {second} both serve {host}{prefix}")]
+pub struct DuplicateRoute {
+    /// The position of the first, from 1.
+    pub first: usize,
+    /// The position of the other.
+    pub second: usize,
+    host: HostPattern,
+    prefix: String,
+}
+
+/// Why no route serves a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SelectError {
+    /// No route has its host and path.
+    #[error("no route serves this host and path")]
+    NotFound,
+    /// The path as it is and its normal form select different routes: the proxy and the upstream could disagree on what
+    /// is asked for.
+    #[error("the path is ambiguous")]
+    Ambiguous,
+}
+
+/// All routes, in the order in which a request tries them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RouteTable {
+    exact: HashMap<String, Vec<Prefix>>,
+    /// The longest domain first.
+    below: Vec<(String, Vec<Prefix>)>,
+    any: Vec<Prefix>,
+}
+
+/// A path prefix and its route's index.
+#[derive(Clone, Debug)]
+struct Prefix {
+    path: String,
+    route: usize,
+}
+
+impl RouteTable {
+    /// # Errors
+    /// If two routes have the same host and path.
+    pub(crate) fn new(routes: &[Route]) -> Result<Self, DuplicateRoute> {
+        let mut table = Self::default();
+        for (route, Route { host, prefix, .. }) in routes.iter().enumerate() {
+            let prefixes = match host {
+                HostPattern::Any => &mut table.any,
+                HostPattern::Exact(host) => table.exact.entry(host.clone()).or_default(),
+                HostPattern::Below(domain) => table.below_domain(domain),
+            };
+            if let Some(other) = prefixes.iter().find(|other| other.path == *prefix) {
+                let (first, second) = (other.route + 1, route + 1);
+                return Err(DuplicateRoute { first, second, host: host.clone(), prefix: prefix.clone() });
+            }
+            prefixes.push(Prefix { path: prefix.clone(), route });
+            prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.path.len()));
+        }
+        table.below.sort_by_key(|(domain, _)| std::cmp::Reverse(domain.len()));
+        Ok(table)
+    }
+
+    fn below_domain(&mut self, domain: &str) -> &mut Vec<Prefix> {
+        let at = self.below.iter().position(|(other, _)| other == domain).unwrap_or_else(|| {
+            self.below.push((domain.to_owned(), Vec::new()));
+            self.below.len() - 1
+        });
+        &mut self.below[at].1
+    }
+
+    /// The index of the route of a host, which may end with a port, and a path without its query.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be told which.
+    pub(crate) fn select(&self, host: &str, path: &str) -> Result<usize, SelectError> {
+        let host = without_port(host).to_ascii_lowercase();
+        let selected = self.lookup(&host, path);
+        if is_normal(path) {
+            return selected.ok_or(SelectError::NotFound);
+        }
+        match (selected, self.lookup(&host, &normal(path))) {
+            (Some(route), Some(normal_route)) if route == normal_route => Ok(route),
+            (None, None) => Err(SelectError::NotFound),
+            _ => Err(SelectError::Ambiguous),
+        }
+    }
+
+    fn lookup(&self, host: &str, path: &str) -> Option<usize> {
+        let of = |prefixes: &[Prefix]| {
+            prefixes.iter().find(|prefix| begins_with(path, &prefix.path)).map(|prefix| prefix.route)
+        };
+        let exact = self.exact.get(host).and_then(|prefixes| of(prefixes));
+        let below = || {
+            let is_below = |domain: &str| {
+                host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            };
+            self.below.iter().filter(|(domain, _)| is_below(domain)).find_map(|(_, prefixes)| of(prefixes))
+        };
+        exact.or_else(below).or_else(|| of(&self.any))
+    }
+}
+
+/// Whether a path begins with a prefix, on whole segments.
+fn begins_with(path: &str, prefix: &str) -> bool {
+    prefix == "/" || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// Whether a path is certainly its own normal form.
+fn is_normal(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.contains('%')
+        && !path.contains("//")
+        && !path.contains("/.")
+        && !path.contains('\\')
+}
+
+/// The form in which an upstream may understand a path: escapes decoded, `.` and `..` resolved, `//` as `/`.
+fn normal(path: &str) -> String {
+    let decoded = decoded(path);
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in decoded.split(['/', '\\']) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+fn decoded(path: &str) -> String {
+    let bytes = path.as_bytes();
+    let hex = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, hex(at + 1), hex(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+impl FromStr for Route {
+    type Err = ParseRouteError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRouteError> {
+        parse(text).map_err(|problem| ParseRouteError { text: text.to_owned(), problem })
+    }
+}
+
+fn parse(text: &str) -> Result<Route, RouteProblem> {
+    let (from, upstream) = text.split_once('=').ok_or(RouteProblem::NoUpstream)?;
+    let (host, path) = from.split_at(from.find('/').ok_or(RouteProblem::NoPath)?);
+    let prefix = normal(path);
+    if path != prefix && path.strip_suffix('/') != Some(prefix.as_str()) {
+        return Err(RouteProblem::NotNormal(prefix));
+    }
+    Ok(Route {
+        host: host.parse().map_err(|()| RouteProblem::Host)?,
+        prefix,
+        upstreams: vec![upstream.parse()?],
+    })
+}
+
+impl FromStr for HostPattern {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (domain, is_below) = text.strip_prefix("*.").map_or((text, false), |domain| (domain, true));
+        let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte);
+        match (domain.to_ascii_lowercase(), is_below) {
+            (domain, false) if domain.is_empty() => Ok(Self::Any),
+            (domain, _) if domain.is_empty() || !domain.bytes().all(is_host_byte) => Err(()),
+            (domain, true) => Ok(Self::Below(domain)),
+            (domain, false) => Ok(Self::Exact(domain)),
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => Ok(()),
+            Self::Exact(host) => f.write_str(host),
+            Self::Below(domain) => write!(f, "*.{domain}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(routes: &[&str]) -> RouteTable {
+        let routes: Vec<Route> =
+            routes.iter().map(|from| format!("{from}=127.0.0.1:1").parse().unwrap()).collect();
+        RouteTable::new(&routes).unwrap()
+    }
+
+    #[test]
+    fn the_longest_prefix_of_whole_segments_wins() {
+        let table = table(&["/", "/api", "/api/v2/", "/static"]);
+        for (path, expected) in [
+            ("/", 0),
+            ("/apis", 0),
+            ("/api", 1),
+            ("/api/", 1),
+            ("/api/v1", 1),
+            ("/api/v2", 2),
+            ("/api/v2/users", 2),
+            ("/api/v20", 1),
+            ("/static/a.css", 3),
+        ] {
+            assert_eq!(table.select("a.example", path), Ok(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_exact_host_comes_before_a_wildcard_before_none() {
+        let table = table(&["/", "*.example/", "shop.example/", "*.shop.example/cart"]);
+        for (host, path, expected) in [
+            ("other", "/", 0),
+            ("example", "/", 0),
+            ("a.example", "/", 1),
+            ("shop.example", "/cart", 2),
+            ("SHOP.example:8443", "/", 2),
+            ("a.shop.example", "/cart", 3),
+            ("a.shop.example", "/", 1),
+            ("[::1]:8443", "/", 0),
+        ] {
+            assert_eq!(table.select(host, path), Ok(expected), "{host}{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_whose_normal_form_has_another_route_is_refused() {
+        let table = table(&["/", "/admin"]);
+        for path in [
+            "/x/../admin",
+            "/%61dmin",
+            "//admin",
+            "/./admin",
+            "/admin/..",
+            "/admin/%2e%2e/x",
+            "/x\\..\\admin",
+        ] {
+            assert_eq!(table.select("a", path), Err(SelectError::Ambiguous), "{path}");
+        }
+        assert_eq!(table.select("a", "/x/%20y"), Ok(0));
+        assert_eq!(table.select("a", "/admin/./x"), Ok(1));
+    }
+
+    #[test]
+    fn without_a_matching_route_nothing_is_selected() {
+        assert_eq!(table(&["/api"]).select("a", "/other"), Err(SelectError::NotFound));
+    }
+
+    #[test]
+    fn a_second_route_for_the_same_place_is_refused() {
+        let routes: Vec<Route> = ["/a=h:1", "x/a=h:1", "/a/=h:2"].map(|text| text.parse().unwrap()).to_vec();
+        let error = RouteTable::new(&routes).unwrap_err();
+        assert_eq!(error.to_string(), "the routes 1 and 3 both serve /a");
+    }
+
+    #[test]
+    fn a_malformed_route_says_what_was_expected() {
+        for (text, problem) in [
+            ("/api", "the upstream is missing"),
+            ("api=h:1", "the path is missing"),
+            ("/a/../b=h:1", "not in its normal form, \"/b\""),
+            ("a b/=h:1", "the host is malformed"),
+            ("*./=h:1", "the host is malformed"),
+            ("/api=h", "the port is missing"),
+        ] {
+            let error = text.parse::<Route>().unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("expected [HOST]/PATH=UPSTREAM"), "{error}");
+        }
+    }
+}
