@@ -25,6 +25,9 @@ pub use alerts::{
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use collect::delta_channel::{Collector, HandOver, Reporter};
 pub use collect::host::HostSampler;
+pub use collect::http::{
+    FinishedRequest, HttpDelta, HttpGauges, REQUEST_RECORDS_MAX, ROUTES_MAX, RequestFailure, RouteDelta,
+};
 pub use collect::observe::ProcessTree;
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
@@ -39,8 +42,9 @@ pub use history::slice::{Baseline, RunSlice, TimeRange};
 pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
 pub use journal::Timestamps;
 pub use metrics::{
-    ClassInfo, ClientCounter, Counters, CpuGroup, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile,
-    ProxyCounter, ProxyLatency, labels, parse_percentile, percentile_interval_ns,
+    ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
+    LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, labels,
+    parse_percentile, percentile_interval_ns,
 };
 pub use model::Model;
 pub use publish::{

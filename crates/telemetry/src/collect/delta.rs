@@ -1,5 +1,6 @@
 //! Deltas: what workers hand over once an interval. The publisher merges them.
 
+use crate::collect::http::HttpDelta;
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::metrics::Counters;
@@ -32,6 +33,8 @@ pub struct ProxyDelta {
     pub clients: Vec<ClientDelta>,
     /// Errors, and a sample of the connections that ended well.
     pub connections: Vec<ConnectionRecord>,
+    /// What was counted of HTTP; `None` in TCP mode.
+    pub http: Option<Box<HttpDelta>>,
 }
 
 impl Delta for ProxyDelta {
@@ -40,6 +43,9 @@ impl Delta for ProxyDelta {
         self.latencies.add(&other.latencies);
         self.clients.extend_from_slice(&other.clients);
         self.connections.extend_from_slice(&other.connections);
+        if let Some(http) = &other.http {
+            self.http.get_or_insert_default().add(http);
+        }
     }
 
     fn clear(&mut self) {
@@ -47,6 +53,7 @@ impl Delta for ProxyDelta {
         self.latencies.clear();
         self.clients.clear();
         self.connections.clear();
+        self.http.iter_mut().for_each(|http| http.clear());
     }
 }
 

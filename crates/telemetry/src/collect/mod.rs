@@ -3,4 +3,5 @@
 pub(crate) mod delta;
 pub(crate) mod delta_channel;
 pub(crate) mod host;
+pub(crate) mod http;
 pub(crate) mod observe;

@@ -2,6 +2,7 @@
 
 mod counters;
 mod families;
+mod http;
 pub mod labels;
 mod latency_class;
 mod percentile;
@@ -9,6 +10,7 @@ mod percentile_interval;
 
 pub use counters::{Counters, Metric};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
 pub use latency_class::{ClassInfo, LatencyClass};
 pub use percentile::{Percentile, parse_percentile};
 pub use percentile_interval::percentile_interval_ns;

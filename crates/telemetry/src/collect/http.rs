@@ -1,0 +1,363 @@
+//! What a worker of the proxy counts in HTTP mode.
+
+use std::time::Duration;
+
+use crate::histogram::Histograms;
+use crate::metrics::{Counters, HttpCounter, HttpLatency, RouteCounter, RouteLatency};
+use crate::record::ids::{ClientId, ConnId};
+
+/// Requests that one worker keeps in an interval for records of their own.
+pub const REQUEST_RECORDS_MAX: usize = 64;
+/// Routes that are told apart; what belongs to further ones is summed.
+pub const ROUTES_MAX: usize = 50;
+
+/// A request that is over, as the proxy saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedRequest<'a> {
+    /// The index of its route; `None` if none serves it.
+    pub route: Option<usize>,
+    /// The connection that it came over.
+    pub conn: ConnId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// Whether it came over HTTP/2.
+    pub is_http2: bool,
+    /// Its method.
+    pub method: &'a str,
+    /// Its path without the query, as received.
+    pub path: &'a str,
+    /// Where it was sent last; empty if nowhere.
+    pub upstream: &'a str,
+    /// The status that was sent; `None` if it was over before one was.
+    pub status: Option<u16>,
+    /// Why it failed; `None` if it was answered whole by an upstream.
+    pub failure: Option<RequestFailure>,
+    /// How long it waited for an upstream connection; `None` if it did not.
+    pub queue: Option<Duration>,
+    /// Head sent to the upstream to response head received; `None` without a response.
+    pub upstream_time: Option<Duration>,
+    /// Head received to the first byte of the response handed to the client; `None` without a response.
+    pub first_byte: Option<Duration>,
+    /// First byte to the end.
+    pub duration: Duration,
+    /// Bytes of its body.
+    pub body_in: u64,
+    /// Bytes of its response's body.
+    pub body_out: u64,
+    /// Whether it was sent on a kept upstream connection.
+    pub is_reused: bool,
+    /// Whether it was sent twice.
+    pub is_retried: bool,
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestFailure {
+    /// No route serves it.
+    NoRoute,
+    /// Its path has a normal form that another route serves.
+    Ambiguous,
+    /// It breaks the protocol.
+    Malformed,
+    /// It is for a host that the proxy does not serve on this connection.
+    Misdirected,
+    /// Its head was not complete in time.
+    HeadTimeout,
+    /// Its body made no progress in time.
+    BodyTimeout,
+    /// Its body exceeds its bound.
+    BodyTooLarge,
+    /// Its target exceeds its bound.
+    UriTooLong,
+    /// Its header exceeds its bound.
+    HeaderTooLarge,
+    /// Too many requests waited for an upstream connection.
+    QueueFull,
+    /// It waited too long for an upstream connection.
+    QueueTimeout,
+    /// No upstream could be reached.
+    Connect,
+    /// No upstream could be reached in time.
+    ConnectTimeout,
+    /// The upstream ended the connection before its response began.
+    UpstreamClosed,
+    /// The upstream's response is malformed.
+    UpstreamInvalid,
+    /// The upstream did not begin its response in time.
+    UpstreamTimeout,
+    /// The upstream broke before its response was complete.
+    UpstreamCut,
+    /// The client gave it up.
+    ClientGone,
+}
+
+impl RequestFailure {
+    /// Each with its counter, and its word in records.
+    pub const ALL: [(Self, HttpCounter, &'static str); 18] = [
+        (Self::NoRoute, HttpCounter::FailedNoRoute, "no-route"),
+        (Self::Ambiguous, HttpCounter::FailedAmbiguous, "ambiguous-path"),
+        (Self::Malformed, HttpCounter::FailedMalformed, "malformed"),
+        (Self::Misdirected, HttpCounter::FailedMisdirected, "misdirected"),
+        (Self::HeadTimeout, HttpCounter::FailedHeadTimeout, "head-timeout"),
+        (Self::BodyTimeout, HttpCounter::FailedBodyTimeout, "body-timeout"),
+        (Self::BodyTooLarge, HttpCounter::FailedBodyTooLarge, "body-too-large"),
+        (Self::UriTooLong, HttpCounter::FailedUriTooLong, "uri-too-long"),
+        (Self::HeaderTooLarge, HttpCounter::FailedHeaderTooLarge, "header-too-large"),
+        (Self::QueueFull, HttpCounter::FailedQueueFull, "queue-full"),
+        (Self::QueueTimeout, HttpCounter::FailedQueueTimeout, "queue-timeout"),
+        (Self::Connect, HttpCounter::FailedConnect, "connect"),
+        (Self::ConnectTimeout, HttpCounter::FailedConnectTimeout, "connect-timeout"),
+        (Self::UpstreamClosed, HttpCounter::FailedUpstreamClosed, "upstream-closed"),
+        (Self::UpstreamInvalid, HttpCounter::FailedUpstreamInvalid, "upstream-invalid"),
+        (Self::UpstreamTimeout, HttpCounter::FailedUpstreamTimeout, "upstream-timeout"),
+        (Self::UpstreamCut, HttpCounter::FailedUpstreamCut, "upstream-cut"),
+        (Self::ClientGone, HttpCounter::FailedClientGone, "client-gone"),
+    ];
+
+    /// Its counter.
+    pub fn counter(self) -> HttpCounter {
+        let entry = Self::ALL.iter().find(|(failure, ..)| *failure == self);
+        entry.map_or(HttpCounter::FailedMalformed, |(_, counter, _)| *counter)
+    }
+}
+
+/// What one worker counted in HTTP mode in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct HttpDelta {
+    /// Counts since the last hand-over.
+    pub counters: Counters<HttpCounter>,
+    /// Latencies since the last hand-over.
+    pub latencies: Histograms<HttpLatency>,
+    /// The same for each route, by its index.
+    pub routes: Vec<RouteDelta>,
+    /// How the gauges have changed since the last hand-over.
+    pub gauges: HttpGauges,
+}
+
+/// What goes up and down; in a delta, by how much it has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HttpGauges {
+    /// Requests under way.
+    pub requests: i64,
+    /// Requests that wait for an upstream connection.
+    pub queued: i64,
+    /// Upstream connections, idle ones included.
+    pub upstream_open: i64,
+    /// Idle upstream connections.
+    pub upstream_idle: i64,
+}
+
+/// What one worker counted for one route in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct RouteDelta {
+    /// Counts since the last hand-over.
+    pub counters: Counters<RouteCounter>,
+    /// Latencies since the last hand-over.
+    pub latencies: Histograms<RouteLatency>,
+}
+
+impl HttpDelta {
+    /// Counts a request that is over.
+    pub fn finish(&mut self, request: &FinishedRequest<'_>) {
+        let counters = &mut self.counters;
+        counters[HttpCounter::Requests] += 1;
+        counters[if request.is_http2 { HttpCounter::Requests2 } else { HttpCounter::Requests11 }] += 1;
+        counters[status_counter(request.status)] += 1;
+        counters[method_counter(request.method)] += 1;
+        if let Some(failure) = request.failure {
+            counters[failure.counter()] += 1;
+        }
+        counters[HttpCounter::Retried] += u64::from(request.is_retried);
+        counters[HttpCounter::Reused] += u64::from(request.is_reused);
+        counters[HttpCounter::Queued] += u64::from(request.queue.is_some());
+        counters[HttpCounter::BodyIn] += request.body_in;
+        counters[HttpCounter::BodyOut] += request.body_out;
+        let times = [
+            (HttpLatency::Queue, request.queue),
+            (HttpLatency::Upstream, request.upstream_time),
+            (HttpLatency::FirstByte, request.first_byte),
+            (HttpLatency::Request, Some(request.duration)),
+        ];
+        for (class, took) in times {
+            took.into_iter().for_each(|took| self.latencies[class].record(took));
+        }
+        if let Some(route) = request.route {
+            self.route(route).finish(request);
+        }
+    }
+
+    fn route(&mut self, index: usize) -> &mut RouteDelta {
+        let index = index.min(ROUTES_MAX);
+        if self.routes.len() <= index {
+            self.routes.resize_with(index + 1, RouteDelta::default);
+        }
+        &mut self.routes[index]
+    }
+
+    /// Adds what another worker counted, or the same worker later.
+    pub fn add(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        for (index, route) in other.routes.iter().enumerate() {
+            let own = self.route(index);
+            own.counters.add(&route.counters);
+            own.latencies.add(&route.latencies);
+        }
+        self.gauges.add(other.gauges);
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.counters = Counters::default();
+        self.latencies.clear();
+        for route in &mut self.routes {
+            route.counters = Counters::default();
+            route.latencies.clear();
+        }
+        self.gauges = HttpGauges::default();
+    }
+}
+
+impl HttpGauges {
+    /// Adds how they have changed.
+    pub fn add(&mut self, change: Self) {
+        let Self { requests, queued, upstream_open, upstream_idle } = change;
+        self.requests += requests;
+        self.queued += queued;
+        self.upstream_open += upstream_open;
+        self.upstream_idle += upstream_idle;
+    }
+
+    /// How they have changed since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests - earlier.requests,
+            queued: self.queued - earlier.queued,
+            upstream_open: self.upstream_open - earlier.upstream_open,
+            upstream_idle: self.upstream_idle - earlier.upstream_idle,
+        }
+    }
+}
+
+impl RouteDelta {
+    fn finish(&mut self, request: &FinishedRequest<'_>) {
+        let counters = &mut self.counters;
+        counters[RouteCounter::Requests] += 1;
+        let class = match request.status {
+            Some(200..=299) => Some(RouteCounter::Status2xx),
+            Some(300..=399) => Some(RouteCounter::Status3xx),
+            Some(400..=499) => Some(RouteCounter::Status4xx),
+            Some(500..) => Some(RouteCounter::Status5xx),
+            _ => None,
+        };
+        class.into_iter().for_each(|class| counters[class] += 1);
+        counters[RouteCounter::Failed] += u64::from(request.failure.is_some());
+        counters[RouteCounter::Retried] += u64::from(request.is_retried);
+        counters[RouteCounter::BodyIn] += request.body_in;
+        counters[RouteCounter::BodyOut] += request.body_out;
+        let times = [
+            (RouteLatency::Upstream, request.upstream_time),
+            (RouteLatency::FirstByte, request.first_byte),
+            (RouteLatency::Request, Some(request.duration)),
+        ];
+        for (class, took) in times {
+            took.into_iter().for_each(|took| self.latencies[class].record(took));
+        }
+    }
+}
+
+fn status_counter(status: Option<u16>) -> HttpCounter {
+    match status {
+        None => HttpCounter::Unanswered,
+        Some(..=199) => HttpCounter::Status1xx,
+        Some(200..=299) => HttpCounter::Status2xx,
+        Some(300..=399) => HttpCounter::Status3xx,
+        Some(400..=499) => HttpCounter::Status4xx,
+        Some(500..) => HttpCounter::Status5xx,
+    }
+}
+
+fn method_counter(method: &str) -> HttpCounter {
+    match method {
+        "GET" => HttpCounter::MethodGet,
+        "HEAD" => HttpCounter::MethodHead,
+        "POST" => HttpCounter::MethodPost,
+        "PUT" => HttpCounter::MethodPut,
+        "DELETE" => HttpCounter::MethodDelete,
+        _ => HttpCounter::MethodOther,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> FinishedRequest<'static> {
+        FinishedRequest {
+            route: Some(0),
+            conn: ConnId(1),
+            client: ClientId::from(std::net::IpAddr::from([127, 0, 0, 1])),
+            is_http2: true,
+            method: "GET",
+            path: "/",
+            upstream: "127.0.0.1:80",
+            status: Some(200),
+            failure: None,
+            queue: None,
+            upstream_time: Some(Duration::from_millis(2)),
+            first_byte: Some(Duration::from_millis(3)),
+            duration: Duration::from_millis(4),
+            body_in: 0,
+            body_out: 13,
+            is_reused: true,
+            is_retried: false,
+        }
+    }
+
+    #[test]
+    fn every_request_has_one_status_class_one_method_and_one_protocol() {
+        let mut delta = HttpDelta::default();
+        let statuses = [None, Some(101), Some(200), Some(304), Some(404), Some(502)];
+        let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "BREW"];
+        for (status, method) in statuses.into_iter().zip(methods) {
+            delta.finish(&FinishedRequest { status, method, is_http2: method == "GET", ..request() });
+        }
+        let sum = |prefix: &str| {
+            let of = |(counter, n): (HttpCounter, u64)| counter.field().name.contains(prefix).then_some(n);
+            delta.counters.iter().filter_map(of).sum::<u64>()
+        };
+        use crate::metrics::Metric as _;
+        assert_eq!(delta.counters[HttpCounter::Requests], 6);
+        assert_eq!(sum("HTTP_STATUS_") + delta.counters[HttpCounter::Unanswered], 6);
+        assert_eq!(sum("HTTP_METHOD_"), 6);
+        assert_eq!(sum("HTTP1_REQUESTS") + sum("HTTP2_REQUESTS"), 6);
+    }
+
+    #[test]
+    fn every_failure_has_a_counter_and_a_word_of_its_own() {
+        use crate::metrics::Metric as _;
+        let failures = HttpCounter::ALL.iter().filter(|counter| counter.field().name.contains("_FAILED_"));
+        assert_eq!(failures.count(), RequestFailure::ALL.len());
+        for (failure, counter, word) in RequestFailure::ALL {
+            let mut delta = HttpDelta::default();
+            delta.finish(&FinishedRequest { failure: Some(failure), ..request() });
+            assert_eq!(delta.counters[counter], 1, "{word}");
+            assert_eq!(RequestFailure::ALL.iter().filter(|(.., other)| *other == word).count(), 1);
+        }
+    }
+
+    #[test]
+    fn routes_beyond_the_bound_are_summed() {
+        let mut delta = HttpDelta::default();
+        for route in [0, 1, ROUTES_MAX, ROUTES_MAX + 7] {
+            delta.finish(&FinishedRequest { route: Some(route), ..request() });
+        }
+        let mut sum = HttpDelta::default();
+        sum.add(&delta);
+        sum.add(&delta);
+        let of = |route: usize| sum.routes[route].counters[RouteCounter::Requests];
+        assert_eq!((of(0), of(1), of(ROUTES_MAX)), (2, 2, 4));
+        assert_eq!(sum.routes.len(), ROUTES_MAX + 1);
+        assert_eq!(sum.routes[0].latencies[RouteLatency::Request].count(), 2);
+    }
+}
