@@ -66,7 +66,10 @@ pub use accept::descriptors::DescriptorsError;
 pub use accept::listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use accept::proxy_protocol;
 pub use config::cpus::{Cpus, CpusError, ParseCpusError};
-pub use config::options::{Absent, DeclaredOptions, OptionError, OptionSpec};
+pub use config::options::{
+    Absent, DeclaredOptions, HandlerSettings, KnownWords, LiveOptions, OptionError, OptionKind, OptionSpec,
+    option_names,
+};
 pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
 pub use connection::handler;
@@ -77,5 +80,6 @@ pub use tls::{
     PresentedCertificates, RefreshError, Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError,
     TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, TlsVersion,
 };
-pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream};
+pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
+pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamTarget};
 pub use worker::pool::WorkerFailed;

@@ -1,8 +1,12 @@
 //! Limits and settings of TLS, each declared once: flag, word of the configuration file, live setting, bounds, help.
 
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use telemetry::{Applies, Setting, SettingInfo, SettingKind, Value, clean};
+use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value, clean};
+
+use super::settings::{PREFIX, refused};
 
 const MIB: usize = 1 << 20;
 
@@ -52,7 +56,7 @@ pub struct OptionSpec<T: 'static> {
     /// What holds if it is not given, where that is no value of its own.
     pub absent: Option<Absent>,
     applies: Applies,
-    kind: Kind<T>,
+    kind: OptionKind<T>,
 }
 
 /// What holds where an option is not given.
@@ -66,22 +70,49 @@ pub struct Absent {
 
 /// What kind of value it has, and where that is.
 #[derive(Debug)]
-pub(crate) enum Kind<T: 'static> {
-    /// A time. The range is in seconds.
-    Time { range: (f64, f64), at: fn(&mut T) -> &mut Duration },
-    /// Memory in bytes, of which configurations and people speak in MiB. So does the range.
-    Memory { range: (f64, f64), at: fn(&mut T) -> &mut usize },
+pub enum OptionKind<T: 'static> {
+    /// A time.
+    Time {
+        /// Shortest and longest, in seconds.
+        range: (f64, f64),
+        /// The field.
+        at: fn(&mut T) -> &mut Duration,
+    },
+    /// Memory in bytes, of which configurations and people speak in MiB.
+    Memory {
+        /// Least and most, in MiB.
+        range: (f64, f64),
+        /// The field, in bytes.
+        at: fn(&mut T) -> &mut usize,
+    },
     /// A number.
-    Count { range: (f64, f64), at: fn(&mut T) -> &mut usize },
+    Count {
+        /// Least and most.
+        range: (f64, f64),
+        /// The field.
+        at: fn(&mut T) -> &mut usize,
+    },
     /// A bound that may be absent. A live setting says 0 then; a configuration leaves it out.
-    Bound { max: f64, at: fn(&mut T) -> &mut Option<usize> },
+    Bound {
+        /// The largest.
+        max: f64,
+        /// The field.
+        at: fn(&mut T) -> &mut Option<usize>,
+    },
     /// A word, or a list of them.
-    Text { get: fn(&T) -> String, set: fn(&mut T, &str) -> Result<(), OptionError>, known: Known },
+    Text {
+        /// Reads the field.
+        get: fn(&T) -> String,
+        /// Changes the field.
+        set: fn(&mut T, &str) -> Result<(), OptionError>,
+        /// What it may be.
+        known: KnownWords,
+    },
 }
 
 /// Which words a text may have.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Known {
+pub enum KnownWords {
     /// Any.
     Any,
     /// One of these.
@@ -104,7 +135,7 @@ pub trait DeclaredOptions: Clone + Default + Send + Sync + 'static {
 }
 
 /// The names of a list.
-pub(crate) const fn names<T, const N: usize>(options: &[OptionSpec<T>; N]) -> [&'static str; N] {
+pub const fn option_names<T, const N: usize>(options: &[OptionSpec<T>; N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut i = 0;
     while i < N {
@@ -116,40 +147,42 @@ pub(crate) const fn names<T, const N: usize>(options: &[OptionSpec<T>; N]) -> [&
 
 impl<T> OptionSpec<T> {
     /// A flag, a word of the file and a live setting.
-    pub(crate) const fn new(
+    pub const fn new(
         (name, value_name): (&'static str, &'static str),
         applies: Applies,
-        kind: Kind<T>,
+        kind: OptionKind<T>,
         help: &'static str,
     ) -> Self {
         Self { name, value_name, help, has_flag: true, absent: None, applies, kind }
     }
 
     /// The same without a flag: a live setting only.
-    pub(crate) const fn without_flag(self) -> Self {
+    pub const fn without_flag(self) -> Self {
         Self { has_flag: false, ..self }
     }
 
     /// The same without a default to show.
-    pub(crate) const fn absent(self, holds: &'static str, example: &'static str) -> Self {
+    pub const fn absent(self, holds: &'static str, example: &'static str) -> Self {
         Self { absent: Some(Absent { holds, example }), ..self }
     }
 
     /// The unit of its number: `s`, `MiB`, or none.
     pub fn unit(&self) -> &'static str {
         match self.kind {
-            Kind::Time { .. } => "s",
-            Kind::Memory { .. } => "MiB",
-            Kind::Count { .. } | Kind::Bound { .. } | Kind::Text { .. } => "",
+            OptionKind::Time { .. } => "s",
+            OptionKind::Memory { .. } => "MiB",
+            OptionKind::Count { .. } | OptionKind::Bound { .. } | OptionKind::Text { .. } => "",
         }
     }
 
     /// The smallest and the largest number that a configuration may give, in its unit; `None` for text.
     pub fn range(&self) -> Option<(f64, f64)> {
         match self.kind {
-            Kind::Time { range, .. } | Kind::Memory { range, .. } | Kind::Count { range, .. } => Some(range),
-            Kind::Bound { max, .. } => Some((1.0, max)),
-            Kind::Text { .. } => None,
+            OptionKind::Time { range, .. }
+            | OptionKind::Memory { range, .. }
+            | OptionKind::Count { range, .. } => Some(range),
+            OptionKind::Bound { max, .. } => Some((1.0, max)),
+            OptionKind::Text { .. } => None,
         }
     }
 
@@ -159,11 +192,11 @@ impl<T> OptionSpec<T> {
     /// When it cannot have this value.
     pub fn set(&self, settings: &mut T, value: &Value) -> Result<(), OptionError> {
         match &self.kind {
-            Kind::Text { set, .. } => set(settings, &value.to_string())?,
-            Kind::Time { range, at } => *at(settings) = Duration::from_secs_f64(number(value, *range)?),
-            Kind::Memory { range, at } => *at(settings) = whole_number(value, *range)? * MIB,
-            Kind::Count { range, at } => *at(settings) = whole_number(value, *range)?,
-            Kind::Bound { max, at } => {
+            OptionKind::Text { set, .. } => set(settings, &value.to_string())?,
+            OptionKind::Time { range, at } => *at(settings) = Duration::from_secs_f64(number(value, *range)?),
+            OptionKind::Memory { range, at } => *at(settings) = whole_number(value, *range)? * MIB,
+            OptionKind::Count { range, at } => *at(settings) = whole_number(value, *range)?,
+            OptionKind::Bound { max, at } => {
                 *at(settings) = Some(whole_number(value, (0.0, *max))?).filter(|&bound| bound > 0);
             }
         }
@@ -175,13 +208,15 @@ impl<T: Clone + Default> OptionSpec<T> {
     /// Describes the live setting, whose name begins with `prefix`.
     pub(crate) fn info(&self, prefix: &str) -> SettingInfo {
         let kind = match &self.kind {
-            Kind::Time { .. } | Kind::Text { known: Known::Any, .. } => SettingKind::Any,
-            Kind::Memory { .. } | Kind::Count { .. } | Kind::Bound { .. } => SettingKind::Whole,
-            Kind::Text { known: Known::OneOf(words), .. } => SettingKind::OneOf(words()),
-            Kind::Text { known: Known::ListOf(words), .. } => SettingKind::ListOf(words()),
+            OptionKind::Time { .. } | OptionKind::Text { known: KnownWords::Any, .. } => SettingKind::Any,
+            OptionKind::Memory { .. } | OptionKind::Count { .. } | OptionKind::Bound { .. } => {
+                SettingKind::Whole
+            }
+            OptionKind::Text { known: KnownWords::OneOf(words), .. } => SettingKind::OneOf(words()),
+            OptionKind::Text { known: KnownWords::ListOf(words), .. } => SettingKind::ListOf(words()),
         };
         // Descriptors decide about a bound that has no end of its own.
-        let depends = matches!(self.kind, Kind::Bound { max, .. } if max.is_infinite());
+        let depends = matches!(self.kind, OptionKind::Bound { max, .. } if max.is_infinite());
         SettingInfo {
             name: format!("{prefix}{}", self.name),
             about: self.help.to_owned(),
@@ -198,11 +233,11 @@ impl<T: Clone> OptionSpec<T> {
         // The accessors change what they point to; this changes nothing.
         let settings = &mut settings.clone();
         let number = match &self.kind {
-            Kind::Text { get, .. } => return Some(Value::Text(get(settings))),
-            Kind::Time { at, .. } => at(settings).as_secs_f64(),
-            Kind::Memory { at, .. } => *at(settings) as f64 / MIB as f64,
-            Kind::Count { at, .. } => *at(settings) as f64,
-            Kind::Bound { at, .. } => (*at(settings))? as f64,
+            OptionKind::Text { get, .. } => return Some(Value::Text(get(settings))),
+            OptionKind::Time { at, .. } => at(settings).as_secs_f64(),
+            OptionKind::Memory { at, .. } => *at(settings) as f64 / MIB as f64,
+            OptionKind::Count { at, .. } => *at(settings) as f64,
+            OptionKind::Bound { at, .. } => (*at(settings))? as f64,
         };
         Some(Value::Number(number))
     }
@@ -221,7 +256,7 @@ impl<T: Clone> OptionSpec<T> {
     /// The live setting, without the `proxy.` in front of its name.
     pub(crate) fn setting(&self, settings: &T) -> Setting {
         let range = match self.kind {
-            Kind::Bound { max, .. } => Some((0.0, max)),
+            OptionKind::Bound { max, .. } => Some((0.0, max)),
             _ => self.range(),
         };
         Setting {
@@ -247,5 +282,65 @@ pub(crate) fn whole_number(value: &Value, (low, high): (f64, f64)) -> Result<usi
     match number(value, (low, high)) {
         Ok(number) if number.fract() == 0.0 => Ok(number as usize),
         _ => Err(OptionError::OutOfRange { kind: "whole number", low, high }),
+    }
+}
+
+/// Declared options of a running proxy: read by its workers, changed through its handle.
+#[derive(Debug, Default)]
+pub struct LiveOptions<T>(Mutex<Arc<T>>);
+
+/// Settings of a [`Handler`](crate::handler::Handler) that change while the proxy runs.
+pub trait HandlerSettings: fmt::Debug + Send + Sync {
+    /// Each as it stands.
+    fn list(&self) -> Vec<Setting>;
+
+    /// Changes one and returns its former state; `None` if it is not among them.
+    fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>>;
+}
+
+impl<T: DeclaredOptions> LiveOptions<T> {
+    /// As they are at the start.
+    pub fn new(options: T) -> Self {
+        Self(Mutex::new(Arc::new(options)))
+    }
+
+    /// As they are now.
+    pub fn current(&self) -> Arc<T> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Describes those that have a range or a list of words.
+    pub fn infos() -> Vec<SettingInfo> {
+        T::OPTIONS.iter().map(|option| option.info(PREFIX)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<T>> {
+        // A change replaces all of them at once, so that a panic leaves them whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: DeclaredOptions + fmt::Debug> HandlerSettings for LiveOptions<T> {
+    fn list(&self) -> Vec<Setting> {
+        let current = self.current();
+        let of = |option: &OptionSpec<T>| {
+            let setting = option.setting(&current);
+            Setting { name: format!("{PREFIX}{}", option.name), ..setting }
+        };
+        T::OPTIONS.iter().map(of).collect()
+    }
+
+    fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>> {
+        let option = name.strip_prefix(PREFIX).and_then(T::option)?;
+        let mut current = self.lock();
+        let mut changed = T::clone(&current);
+        let before = Setting { name: name.to_owned(), ..option.setting(&current) };
+        Some(match option.set(&mut changed, value) {
+            Ok(()) => {
+                *current = Arc::new(changed);
+                Ok(before)
+            }
+            Err(error) => Err(refused(name, value, error.to_string())),
+        })
     }
 }

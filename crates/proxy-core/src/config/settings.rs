@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
 
-use crate::config::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names, whole_number};
+use crate::config::options::{
+    DeclaredOptions, OptionError, OptionKind, OptionSpec, option_names, whole_number,
+};
 use crate::config::{Limits, ProxyConfig};
 use crate::tls::TlsSettings;
 
@@ -20,7 +22,7 @@ pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 const WORKERS: &str = "proxy.workers";
 const CONNECTIONS_MAX: &str = "proxy.connections-max";
 /// In front of the name that a limit has as a flag.
-const PREFIX: &str = "proxy.";
+pub(super) const PREFIX: &str = "proxy.";
 
 /// The limits. A new one is a field of [`Limits`] and an entry here.
 const LIMITS: [OptionSpec<Limits>; 11] = [
@@ -49,7 +51,7 @@ const LIMITS: [OptionSpec<Limits>; 11] = [
     OptionSpec::new(
         ("pending-max", "SIZE"),
         Applies::Live,
-        Kind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
+        OptionKind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
         "Memory for bytes waiting to be sent, all connections together; beyond it, the connection whose \
          bytes have waited longest is cut",
     ),
@@ -89,7 +91,7 @@ const fn timeout(
     at: fn(&mut Limits) -> &mut Duration,
     help: &'static str,
 ) -> OptionSpec<Limits> {
-    OptionSpec::new((name, "TIME"), Applies::Live, Kind::Time { range: TIMEOUT_RANGE, at }, help)
+    OptionSpec::new((name, "TIME"), Applies::Live, OptionKind::Time { range: TIMEOUT_RANGE, at }, help)
 }
 
 const fn bound(
@@ -98,12 +100,12 @@ const fn bound(
     at: fn(&mut Limits) -> &mut Option<usize>,
     help: &'static str,
 ) -> OptionSpec<Limits> {
-    OptionSpec::new((name, "N"), applies, Kind::Bound { max, at }, help)
+    OptionSpec::new((name, "N"), applies, OptionKind::Bound { max, at }, help)
 }
 
 impl DeclaredOptions for Limits {
     const OPTIONS: &'static [OptionSpec<Self>] = &LIMITS;
-    const NAMES: &'static [&'static str] = &names(&LIMITS);
+    const NAMES: &'static [&'static str] = &option_names(&LIMITS);
 }
 
 /// Describes the settings of the proxy that have a range or a list of words.

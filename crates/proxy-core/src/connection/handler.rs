@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use mio::Token;
 use mio::event::Event;
-use telemetry::{Outcome, clean};
+use telemetry::{Outcome, ProxyDelta, clean};
 
 pub use super::session::ClientSession;
 use super::{SocketRole, token};
@@ -71,6 +71,12 @@ pub trait Handler: Sized + 'static {
 
     /// Notes an event of the socket that the resources have registered with [`resources_token`] of this key.
     fn note_resources(_resources: &mut Self::Resources, _key: usize, _event: &Event) {}
+
+    /// Takes over changed [`HandlerSettings`](crate::HandlerSettings).
+    fn settings_changed(_resources: &mut Self::Resources) {}
+
+    /// Adds to `delta` what the resources have counted since the last hand-over.
+    fn hand_over(_resources: &mut Self::Resources, _delta: &mut ProxyDelta) {}
 
     /// Acts on the resources' deadlines; connections that this wakes are served in this turn.
     fn expire_resources(_resources: &mut Self::Resources, _now: Instant) {}

@@ -142,14 +142,20 @@ impl Socket {
         self.take_error().ok().flatten().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
     }
 
+    /// Whether a read may find something.
     pub fn is_readable(&self) -> bool {
         self.readable
     }
 
+    /// Whether a write may be taken.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
 
+    /// Reads once.
+    ///
+    /// # Errors
+    /// When the connection is broken.
     // A call of its own is 0.5 % of a small request.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
@@ -177,6 +183,9 @@ impl Socket {
     }
 
     /// Writes as much as fits, and asks for an event when more does.
+    ///
+    /// # Errors
+    /// When the connection is broken.
     #[inline]
     pub fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
         let written = match &self.stream {

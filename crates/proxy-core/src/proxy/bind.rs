@@ -11,6 +11,7 @@ use crate::accept::descriptors::{self, DescriptorsError};
 use crate::accept::listen::{self, ListenAddr, ListenError};
 use crate::config::ProxyConfig;
 use crate::config::cpus::{Cpus, CpusError};
+use crate::config::options::HandlerSettings;
 use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
 use crate::notices::NoticeLog;
@@ -72,6 +73,7 @@ pub struct BoundProxy {
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     tls: LiveTls,
+    handler_settings: Option<Arc<dyn HandlerSettings>>,
     pool: WorkerPool,
 }
 
@@ -96,10 +98,10 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, StartError> {
-        let Self { config, possible, addrs, control, notices, tls, pool } = self;
+        let Self { config, possible, addrs, control, notices, tls, handler_settings, pool } = self;
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
-        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, pool };
+        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, handler_settings, pool };
         // What was started before a failure ends when the half-made proxy is dropped here.
         proxy.pool().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(proxy)
@@ -125,26 +127,34 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
-        Self::bind_to(config, relay)
+        Self::bind_to(config, Vec::new(), relay)
     }
 
-    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream.
-    /// `resources` is called on each worker's thread, with the worker's number.
+    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream: on the
+    /// `listeners`, if there are any, as [`Proxy::bind_inherited`] does. `resources` is called on each worker's thread,
+    /// with all upstreams and the worker's number. `settings` are listed and changed with the proxy's own.
     ///
     /// # Errors
     /// For the reasons of [`Proxy::bind`].
     pub fn bind_with<H: Handler>(
         config: ProxyConfig,
-        resources: impl Fn(usize) -> H::Resources + Send + Sync + 'static,
+        listeners: Vec<TcpListener>,
+        settings: Arc<dyn HandlerSettings>,
+        resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
     ) -> Result<BoundProxy, StartError> {
-        Self::bind_to(config, |_| run_with::<H>(resources))
+        let run = |upstreams: Arc<Upstreams>| run_with::<H>(move |worker| resources(&upstreams, worker));
+        Ok(BoundProxy { handler_settings: Some(settings), ..Self::bind_to(config, listeners, run)? })
     }
 
     fn bind_to(
         config: ProxyConfig,
+        inherited: Vec<TcpListener>,
         run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
     ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
+        if !inherited.is_empty() {
+            return Self::inherit(config, inherited, run);
+        }
         let workers = config.workers.get();
         let bound =
             config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
@@ -162,16 +172,24 @@ impl Proxy {
     /// # Errors
     /// When a socket is no use, or for the reasons of [`Proxy::bind`].
     pub fn bind_inherited(
-        mut config: ProxyConfig,
+        config: ProxyConfig,
         listeners: Vec<TcpListener>,
     ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
+        Self::inherit(config, listeners, relay)
+    }
+
+    fn inherit(
+        mut config: ProxyConfig,
+        listeners: Vec<TcpListener>,
+        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+    ) -> Result<BoundProxy, StartError> {
         let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
         let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
         config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
         let clones = |_| set.iter().map(TcpListener::try_clone).collect();
         let sets = (0..config.workers.get()).map(clones).collect::<io::Result<_>>();
-        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, relay)
+        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, run)
     }
 
     fn prepare(
@@ -218,6 +236,6 @@ impl Proxy {
         };
         let pool = WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets)
             .map_err(|(worker, source)| StartError::Worker { worker, source })?;
-        Ok(BoundProxy { config, possible, addrs, control, notices, tls, pool })
+        Ok(BoundProxy { config, possible, addrs, control, notices, tls, handler_settings: None, pool })
     }
 }

@@ -11,6 +11,7 @@ use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 
 pub use self::bind::{BoundProxy, StartError};
 use crate::config::ProxyConfig;
+use crate::config::options::HandlerSettings;
 use crate::config::settings;
 use crate::notices::NoticeLog;
 use crate::tls::{FileChanges, ForgetError, LiveTls, PresentedCertificates, TlsFiles, TlsRefresh};
@@ -32,6 +33,8 @@ pub struct Proxy {
     /// Taken by whoever reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
     files: TlsFiles,
+    /// Those of the handler, if it has any.
+    handler_settings: Option<Arc<dyn HandlerSettings>>,
     /// Taken by whoever uses the handle, never by a worker.
     pool: Mutex<WorkerPool>,
 }
@@ -62,6 +65,7 @@ impl Proxy {
         let mut settings =
             settings::list(&self.config, &self.control.limits(), self.possible, self.pool().len());
         settings.extend(self.lock_tls().list());
+        settings.extend(self.handler_settings.iter().flat_map(|settings| settings.list()));
         settings
     }
 
@@ -73,6 +77,12 @@ impl Proxy {
         if let Some(result) = self.lock_tls().set(name, value) {
             let (before, tls) = result?;
             self.control.set_tls(tls);
+            self.pool().wake();
+            return Ok(before);
+        }
+        if let Some(result) = self.handler_settings.as_ref().and_then(|settings| settings.set(name, value)) {
+            let before = result?;
+            self.control.note_change();
             self.pool().wake();
             return Ok(before);
         }

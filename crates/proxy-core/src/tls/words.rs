@@ -3,7 +3,9 @@
 use rustls::{CipherSuite, SupportedCipherSuite};
 use telemetry::{Applies, Setting, Value, clean};
 
-use crate::config::options::{DeclaredOptions, Kind, Known, OptionError, OptionSpec, names};
+use crate::config::options::{
+    DeclaredOptions, KnownWords, OptionError, OptionKind, OptionSpec, option_names,
+};
 
 use super::settings::{
     CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion,
@@ -34,21 +36,21 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("tls-min", "VERSION"),
         |s| word(VERSIONS, s.min),
         |s, text| choose(VERSIONS, text).map(|min| s.min = min),
-        Known::OneOf(|| words(VERSIONS)),
+        KnownWords::OneOf(|| words(VERSIONS)),
         "Oldest version of TLS: 1.2 or 1.3",
     ),
     text(
         ("tls-max", "VERSION"),
         |s| word(VERSIONS, s.max),
         |s, text| choose(VERSIONS, text).map(|max| s.max = max),
-        Known::OneOf(|| words(VERSIONS)),
+        KnownWords::OneOf(|| words(VERSIONS)),
         "Newest version of TLS: 1.2 or 1.3",
     ),
     text(
         ("ciphers", "LIST"),
         cipher_names,
         set_ciphers,
-        Known::ListOf(known_ciphers),
+        KnownWords::ListOf(known_ciphers),
         "Cipher suites by IANA name, most preferred first",
     )
     .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
@@ -56,21 +58,21 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("cipher-order", "WHOSE"),
         |s| word(CIPHER_ORDERS, s.cipher_order),
         |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
-        Known::OneOf(|| words(CIPHER_ORDERS)),
+        KnownWords::OneOf(|| words(CIPHER_ORDERS)),
         "Whose preference selects the cipher suite: proxy or client",
     ),
     text(
         ("groups", "LIST"),
         group_names,
         set_groups,
-        Known::ListOf(known_groups),
+        KnownWords::ListOf(known_groups),
         "Key exchange groups that a client may choose from",
     ),
     text(
         ("alpn", "LIST"),
         |s| s.alpn.join(","),
         set_alpn,
-        Known::Any,
+        KnownWords::Any,
         "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
     )
     .absent("ALPN is left out", "h2,http/1.1"),
@@ -78,41 +80,41 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("resumption", "HOW"),
         |s| word(RESUMPTIONS, s.resumption),
         |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
-        Known::OneOf(|| words(RESUMPTIONS)),
+        KnownWords::OneOf(|| words(RESUMPTIONS)),
         "Resumption: tickets, cache (sessions in memory) or off",
     ),
     number(
         ("tickets", "N"),
-        Kind::Count { range: (0.0, TICKETS_MAX), at: |s| &mut s.tickets },
+        OptionKind::Count { range: (0.0, TICKETS_MAX), at: |s| &mut s.tickets },
         "TLS 1.3 tickets after each handshake",
     ),
     text(
         ("ticket-send", "WHEN"),
         |s| word(TICKET_SENDS, s.ticket_send),
         |s, text| choose(TICKET_SENDS, text).map(|send| s.ticket_send = send),
-        Known::OneOf(|| words(TICKET_SENDS)),
+        KnownWords::OneOf(|| words(TICKET_SENDS)),
         "When tickets are sent: with the first answer, or at-once",
     ),
     number(
         ("ticket-lifetime", "TIME"),
-        Kind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_lifetime },
+        OptionKind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_lifetime },
         "Lifetime of a ticket",
     ),
     number(
         ("ticket-rotation", "TIME"),
-        Kind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_rotation },
+        OptionKind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_rotation },
         "Time after which a new key encrypts tickets, without --ticket-keys",
     ),
     number(
         ("session-cache", "N"),
-        Kind::Count { range: (1.0, SESSIONS_MAX), at: |s| &mut s.session_cache },
+        OptionKind::Count { range: (1.0, SESSIONS_MAX), at: |s| &mut s.session_cache },
         "Sessions kept with --resumption cache",
     ),
     text(
         ("client-auth", "WHICH"),
         |s| word(CLIENT_AUTHS, s.client_auth),
         |s, text| choose(CLIENT_AUTHS, text).map(|auth| s.client_auth = auth),
-        Known::OneOf(|| words(CLIENT_AUTHS)),
+        KnownWords::OneOf(|| words(CLIENT_AUTHS)),
         "Whether a client needs a certificate: optional or required",
     )
     .absent("required with --client-ca", "required"),
@@ -124,19 +126,19 @@ const fn text(
     names: Names,
     get: fn(&TlsSettings) -> String,
     set: fn(&mut TlsSettings, &str) -> Result<(), OptionError>,
-    known: Known,
+    known: KnownWords,
     help: &'static str,
 ) -> OptionSpec<TlsSettings> {
-    OptionSpec::new(names, Applies::NewConnections, Kind::Text { get, set, known }, help)
+    OptionSpec::new(names, Applies::NewConnections, OptionKind::Text { get, set, known }, help)
 }
 
-const fn number(names: Names, kind: Kind<TlsSettings>, help: &'static str) -> OptionSpec<TlsSettings> {
+const fn number(names: Names, kind: OptionKind<TlsSettings>, help: &'static str) -> OptionSpec<TlsSettings> {
     OptionSpec::new(names, Applies::NewConnections, kind, help)
 }
 
 impl DeclaredOptions for TlsSettings {
     const OPTIONS: &'static [OptionSpec<Self>] = &SETTINGS;
-    const NAMES: &'static [&'static str] = &names(&SETTINGS);
+    const NAMES: &'static [&'static str] = &option_names(&SETTINGS);
 }
 
 impl TlsSettings {

@@ -16,7 +16,7 @@ use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
 
 /// Most upstreams of a proxy: the bits of a word tell which of them a connection has tried.
-pub(crate) const UPSTREAMS_MAX: usize = 64;
+pub const UPSTREAMS_MAX: usize = 64;
 /// How long an upstream rests after its first failure. The time doubles with each further one.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 /// Longest such rest, and so the longest time until an upstream is found to be back while others serve.
@@ -24,7 +24,7 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 /// All upstreams of a proxy, shared by its workers.
 #[derive(Debug)]
-pub(crate) struct Upstreams {
+pub struct Upstreams {
     members: Box<[UpstreamMember]>,
     /// What the times of `Health` count from.
     epoch: Instant,
@@ -56,10 +56,11 @@ struct ConnectionCount(AtomicUsize);
 
 /// The upstream that a connection goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UpstreamChoice {
-    pub(crate) index: usize,
+pub struct UpstreamChoice {
+    /// Its place in the configuration.
+    pub index: usize,
     /// False if it has failed lately, and is tried only because all others have too.
-    pub(crate) is_up: bool,
+    pub is_up: bool,
 }
 
 impl Upstreams {
@@ -77,7 +78,9 @@ impl Upstreams {
         Ok(Self { members, epoch: Instant::now(), notices })
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> usize {
         self.members.len()
     }
 
@@ -95,14 +98,15 @@ impl Upstreams {
         self.members.iter().position(is_itself)
     }
 
-    pub(crate) fn target(&self, index: usize) -> &UpstreamTarget {
+    /// The addresses of the upstream `index`.
+    pub fn target(&self, index: usize) -> &UpstreamTarget {
         &self.members[index].target
     }
 
     /// Chooses the upstream with the fewest connections among those that are up and not in the bits of
     /// `tried`; of several, the first from `turn` on. If none is up, it chooses among those that are down:
     /// clients would be turned away otherwise. [`Upstreams::leave`] must follow.
-    pub(crate) fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<UpstreamChoice> {
+    pub fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<UpstreamChoice> {
         let n = self.members.len();
         let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
         let now_ms = self.since_epoch_ms(now);
@@ -126,7 +130,7 @@ impl Upstreams {
     }
 
     /// How many upstreams that are up are not in the bits of `tried`.
-    pub(crate) fn up(&self, tried: u64, now: Instant) -> usize {
+    pub fn up(&self, tried: u64, now: Instant) -> usize {
         let now_ms = self.since_epoch_ms(now);
         let is_left = |(index, member): &(usize, &UpstreamMember)| {
             tried & (1 << index) == 0 && member.health.is_up(now_ms)
@@ -135,14 +139,14 @@ impl Upstreams {
     }
 
     /// Counts the end of a connection, or of an attempt, to the upstream `index`.
-    pub(crate) fn leave(&self, index: usize) {
+    pub fn leave(&self, index: usize) {
         if self.members.len() > 1 {
             self.members[index].open.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Notes that the upstream `index` could not be reached.
-    pub(crate) fn failed(&self, index: usize, error: &io::Error, now: Instant) {
+    pub fn failed(&self, index: usize, error: &io::Error, now: Instant) {
         if is_shortage(error) {
             let what = || format!("upstreams cannot be connected to: {error}; clients are turned away");
             return self.notices.short_of(what, now);
@@ -162,7 +166,7 @@ impl Upstreams {
     }
 
     /// Notes that the upstream `index` was reached.
-    pub(crate) fn succeeded(&self, index: usize, now: Instant) {
+    pub fn succeeded(&self, index: usize, now: Instant) {
         let member = &self.members[index];
         if member.health.failures.load(Ordering::Relaxed) != 0
             && member.health.failures.swap(0, Ordering::Relaxed) != 0

@@ -55,8 +55,10 @@ pub struct ProbeError {
 
 /// An upstream ready to be connected to.
 #[derive(Clone, Debug)]
-pub(crate) enum UpstreamTarget {
+pub enum UpstreamTarget {
+    /// A Unix socket.
     Unix(UnixAddr),
+    /// TCP addresses, to be tried in this order.
     Tcp(Vec<SocketAddr>),
 }
 

@@ -78,8 +78,13 @@ impl ProxyControl {
             self.limiter.set_max(max);
         }
         *current = Arc::new(limits);
-        self.generation.fetch_add(1, Ordering::Release);
+        self.note_change();
         Ok(result)
+    }
+
+    /// Lets the workers look at what has changed.
+    pub(crate) fn note_change(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// The TLS configuration for new connections.
@@ -89,7 +94,7 @@ impl ProxyControl {
 
     pub(crate) fn set_tls(&self, tls: TlsConfig) {
         *self.lock_tls() = tls;
-        self.generation.fetch_add(1, Ordering::Release);
+        self.note_change();
     }
 
     pub(crate) fn generation(&self) -> u64 {

@@ -120,7 +120,11 @@ impl<H: Handler> Worker<H> {
         let served = self.serve_until_over(&reporter);
         self.cut();
         let ProxyStats { delta, mut clients, .. } = self.context.stats;
-        reporter.finish(delta, |delta| clients.hand_over(delta));
+        let resources = &mut self.resources;
+        reporter.finish(delta, |delta| {
+            clients.hand_over(delta);
+            H::hand_over(resources, delta);
+        });
         served
     }
 
@@ -131,8 +135,11 @@ impl<H: Handler> Worker<H> {
             if self.wait(&mut events, timeout)? {
                 self.run_commands();
                 let stats = &mut self.context.stats;
-                let clients = &mut stats.clients;
-                reporter.answer(&mut stats.delta, |delta| clients.hand_over(delta));
+                let (clients, resources) = (&mut stats.clients, &mut self.resources);
+                reporter.answer(&mut stats.delta, |delta| {
+                    clients.hand_over(delta);
+                    H::hand_over(resources, delta);
+                });
             }
             self.serve();
         }
@@ -226,6 +233,7 @@ impl<H: Handler> Worker<H> {
                 self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
             }
         }
+        H::settings_changed(&mut self.resources);
         for (_, connection) in &mut self.connections {
             connection.limits_changed(&mut self.context);
         }
