@@ -1,9 +1,7 @@
 //! Serves HTTP on a port, forwarding to a Unix socket: `serve 127.0.0.1:8443 /tmp/app.sock`.
 
-use std::os::unix::net::SocketAddr as UnixAddr;
-
-use proxy_core::{Certificate, Proxy, ProxyConfig, Tls};
-use proxy_http::{HttpConnection, HttpResources, PoolLimits, UpstreamAddr};
+use proxy_core::{Certificate, ProxyConfig, Tls};
+use proxy_http::HttpConfig;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -14,10 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
     let mut config = ProxyConfig::new(vec![listen.parse()?], format!("unix:{path}").parse()?, tls);
     config.workers = std::num::NonZeroUsize::MIN;
-    let upstream = UpstreamAddr::Unix(UnixAddr::from_pathname(&path)?);
-    let bound = Proxy::bind_with::<HttpConnection>(config, move |_| {
-        HttpResources::new(vec![upstream.clone()], PoolLimits::default())
-    })?;
+    let bound = proxy_http::bind(config, HttpConfig::default(), Vec::new())?;
     println!("{:?}", bound.local_addrs());
     let _proxy = bound.start()?;
     loop {

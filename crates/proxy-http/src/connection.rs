@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::server::conn::{http1, http2};
@@ -9,10 +10,13 @@ use hyper::service::service_fn;
 use mio::event::Event;
 use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
+use proxy_core::{LiveOptions, UpstreamTarget, Upstreams};
 use telemetry::Outcome;
 
+use crate::config::Routing;
 use crate::forward::forward;
 use crate::io::{Wire, WireIo};
+use crate::limits::HttpLimits;
 use crate::tasks::{Tasks, WokenConnections};
 use crate::timers::Timers;
 use crate::upstream::pool::{Pool, PoolLimits, UpstreamAddr};
@@ -24,17 +28,39 @@ const ROUNDS_MAX: usize = 8;
 
 /// What the connections of a worker share.
 #[derive(Debug)]
-pub struct HttpResources {
+pub(crate) struct HttpResources {
+    routing: Arc<Routing>,
+    upstreams: Arc<Upstreams>,
+    limits: Arc<LiveOptions<HttpLimits>>,
     pool: Rc<RefCell<Pool>>,
     timers: Timers,
     woken: WokenConnections,
 }
 
 impl HttpResources {
-    /// For a worker whose requests go to these upstreams.
-    pub fn new(upstreams: Vec<UpstreamAddr>, limits: PoolLimits) -> Self {
+    /// For a worker of this number.
+    pub(crate) fn new(
+        routing: Arc<Routing>,
+        upstreams: Arc<Upstreams>,
+        limits: Arc<LiveOptions<HttpLimits>>,
+        _worker: usize,
+    ) -> Self {
+        let addr = |index: usize| match upstreams.target(index) {
+            UpstreamTarget::Unix(addr) => UpstreamAddr::Unix(addr.clone()),
+            UpstreamTarget::Tcp(addrs) => UpstreamAddr::Tcp(addrs[0]),
+        };
+        let addrs = (0..upstreams.len()).map(addr).collect();
+        let current = limits.current();
+        let pool = PoolLimits {
+            connections_max: current.upstream_connections_max,
+            queued_max: current.queue_max,
+            idle_timeout: current.upstream_idle_timeout,
+        };
         Self {
-            pool: Rc::new(RefCell::new(Pool::new(upstreams, limits))),
+            routing,
+            upstreams,
+            limits,
+            pool: Rc::new(RefCell::new(Pool::new(addrs, pool))),
             timers: Timers::default(),
             woken: WokenConnections::default(),
         }
@@ -43,7 +69,7 @@ impl HttpResources {
 
 /// Serves one client.
 #[derive(Debug)]
-pub struct HttpConnection {
+pub(crate) struct HttpConnection {
     wire: Rc<RefCell<Wire>>,
     tasks: Tasks,
     has_finished: Rc<RefCell<Option<Result<(), hyper::Error>>>>,

@@ -6,14 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod config;
 mod connection;
 mod forward;
 mod io;
+mod limits;
 mod route;
 mod tasks;
 mod timers;
 mod upstream;
 
-pub use connection::{HttpConnection, HttpResources};
+pub use config::{HttpConfig, HttpStartError, bind};
+pub use limits::HttpLimits;
 pub use route::{DuplicateRoute, HostPattern, ParseRouteError, Route};
-pub use upstream::pool::{PoolLimits, UpstreamAddr};

@@ -22,7 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Where requests go.
 #[derive(Clone, Debug)]
-pub enum UpstreamAddr {
+pub(crate) enum UpstreamAddr {
     /// A Unix socket.
     Unix(UnixAddr),
     /// A TCP address.
@@ -31,19 +31,13 @@ pub enum UpstreamAddr {
 
 /// Bounds of a worker's pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolLimits {
+pub(crate) struct PoolLimits {
     /// Connections to each upstream.
-    pub connections_max: usize,
+    pub(crate) connections_max: usize,
     /// Requests that wait for a connection to an upstream; further ones are refused.
-    pub queued_max: usize,
+    pub(crate) queued_max: usize,
     /// How long an unused connection is kept.
-    pub idle_timeout: Duration,
-}
-
-impl Default for PoolLimits {
-    fn default() -> Self {
-        Self { connections_max: 1_024, queued_max: 10_000, idle_timeout: Duration::from_secs(30) }
-    }
+    pub(crate) idle_timeout: Duration,
 }
 
 /// A worker's connections to its upstreams.

@@ -1,0 +1,83 @@
+//! What HTTP mode is told at its start.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use proxy_core::proxy_protocol::TrustedPeers;
+use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstream};
+
+use crate::connection::{HttpConnection, HttpResources};
+use crate::limits::HttpLimits;
+use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
+
+/// Everything that HTTP mode needs to know besides the [`ProxyConfig`].
+#[derive(Clone, Debug, Default)]
+pub struct HttpConfig {
+    /// Where requests go. The upstreams of the [`ProxyConfig`] serve what no route of these does; without them that is
+    /// not found.
+    pub routes: Vec<Route>,
+    /// Bounds that can change while the proxy runs.
+    pub limits: HttpLimits,
+    /// Peers whose `X-Forwarded-For` names the client; the fields of others are replaced.
+    pub trusted_forwarders: TrustedPeers,
+    /// Whether upstreams learn TLS version, cipher, server name and client name by `X-TLS-*` fields.
+    pub sends_tls_fields: bool,
+    /// Whether records of requests name their path.
+    pub records_paths: bool,
+}
+
+/// Why a proxy in HTTP mode did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpStartError {
+    /// Two routes are the same.
+    #[error(transparent)]
+    DuplicateRoute(#[from] DuplicateRoute),
+    /// For a reason of TCP mode too.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// Routes, and the upstreams of each as the bits of a word.
+#[derive(Clone, Debug)]
+pub(crate) struct Routing {
+    pub(crate) table: RouteTable,
+    /// For each route, which upstreams of the proxy serve it.
+    pub(crate) upstreams: Vec<u64>,
+}
+
+/// Binds a proxy that serves HTTP, on the `listeners` if there are any, and else at the addresses of `config`.
+///
+/// # Errors
+/// When two routes are the same, or for the reasons of [`Proxy::bind`].
+pub fn bind(
+    mut config: ProxyConfig,
+    http: HttpConfig,
+    listeners: Vec<TcpListener>,
+) -> Result<BoundProxy, HttpStartError> {
+    let routing = Arc::new(routing(&mut config.upstreams, http.routes)?);
+    let limits = Arc::new(LiveOptions::new(http.limits));
+    let live = Arc::clone(&limits);
+    let bound = Proxy::bind_with::<HttpConnection>(config, listeners, live, move |upstreams, worker| {
+        HttpResources::new(Arc::clone(&routing), Arc::clone(upstreams), Arc::clone(&limits), worker)
+    })?;
+    Ok(bound)
+}
+
+/// Adds the upstreams of the routes to those of the proxy, and a route to those that were there.
+fn routing(upstreams: &mut Vec<Upstream>, mut routes: Vec<Route>) -> Result<Routing, DuplicateRoute> {
+    if !upstreams.is_empty() {
+        let defaults = upstreams.clone();
+        routes.push(Route { host: HostPattern::Any, prefix: "/".to_owned(), upstreams: defaults });
+    }
+    let table = RouteTable::new(&routes)?;
+    let mut place = |upstream: &Upstream| {
+        upstreams.iter().position(|other| other == upstream).unwrap_or_else(|| {
+            upstreams.push(upstream.clone());
+            upstreams.len() - 1
+        })
+    };
+    let bits = |route: &Route| {
+        route.upstreams.iter().fold(0, |bits, one| bits | 1_u64.wrapping_shl(place(one) as u32))
+    };
+    Ok(Routing { table, upstreams: routes.iter().map(bits).collect() })
+}
