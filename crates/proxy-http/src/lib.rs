@@ -12,6 +12,7 @@ mod forward;
 mod io;
 mod limits;
 mod route;
+mod settings;
 mod tasks;
 mod timers;
 mod upstream;
