@@ -48,8 +48,8 @@ impl HandlerSettings for HttpSettings {
     }
 
     fn unused_settings(&self) -> &'static [&'static str] {
-        // The routes name the upstreams, and requests have timeouts of their own.
-        &["upstream", "proxy-protocol", "idle-timeout", "half-closed-timeout"]
+        // The routes name the upstreams.
+        &["upstream", "proxy-protocol", "half-closed-timeout"]
     }
 }
 
@@ -83,10 +83,11 @@ mod tests {
         assert_eq!(value(&proxy, "proxy.mode"), Some(Value::Text("http".to_owned())));
         let routes = "/api=unix:/elsewhere,unix:/nowhere /=unix:/nowhere".to_owned();
         assert_eq!(value(&proxy, "proxy.route"), Some(Value::Text(routes)));
-        assert_eq!(value(&proxy, "proxy.idle-timeout"), None);
-        let set = |name| proxy.set(name, &Value::Number(1.0)).unwrap_err();
+        assert_eq!(value(&proxy, "proxy.half-closed-timeout"), None);
+        let set = |name: &str| proxy.set(name, &Value::Number(1.0)).unwrap_err();
         assert_eq!(set("proxy.mode"), SettingError::Restart("proxy.mode".to_owned()));
-        assert_eq!(set("proxy.idle-timeout"), SettingError::Unknown("proxy.idle-timeout".to_owned()));
+        let unused = "proxy.half-closed-timeout".to_owned();
+        assert_eq!(set(&unused), SettingError::Unknown(unused));
         proxy.set("proxy.streams-max", &Value::Number(7.0)).unwrap();
         assert_eq!(value(&proxy, "proxy.streams-max"), Some(Value::Number(7.0)));
     }

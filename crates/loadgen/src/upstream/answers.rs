@@ -46,8 +46,10 @@ fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
     }
     match path {
         "/" if is_get => (StatusCode::OK, Answer::Text("hello from the demo upstream\n")),
-        "/echo" if request.method() == Method::POST => (StatusCode::OK, Answer::Echo(request.into_body())),
-        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET / or POST /echo\n")),
+        "/echo" if matches!(*request.method(), Method::POST | Method::PUT) => {
+            (StatusCode::OK, Answer::Echo(request.into_body()))
+        }
+        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET /, or POST or PUT /echo\n")),
         _ => (
             StatusCode::NOT_FOUND,
             Answer::Text("there are /, /bytes/N and /echo, also below /api and /files\n"),

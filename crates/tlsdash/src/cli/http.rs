@@ -14,18 +14,11 @@ use super::{ProxyOptions, usage};
 
 /// Words of the file that mean something in HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
-/// Words that mean something in TCP mode only, with what takes their place.
-const TCP_ONLY: [(&str, &str); 2] = [
-    (
-        "proxy-protocol",
-        "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it \
-         speaks TLS",
-    ),
-    (
-        "idle-timeout",
-        "--keep-alive-timeout, --header-timeout, --body-timeout and --response-timeout take its place",
-    ),
-];
+/// What means something in TCP mode only, and what takes its place.
+const TCP_ONLY: (&str, &str) = (
+    "proxy-protocol",
+    "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
+);
 /// What clients may speak, unless `--alpn` says otherwise.
 pub(crate) const ALPN: &str = "h2,http/1.1";
 
@@ -190,9 +183,8 @@ impl ProxyOptions {
 
     /// Options of the other mode, each with why it cannot be given.
     fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let of_tcp = TCP_ONLY
-            .into_iter()
-            .map(|(word, instead)| (word, format!("goes with --mode tcp only: {instead}")));
+        let (word, instead) = TCP_ONLY;
+        let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
         let limits = self.http_limits.names();
         let of_http = HTTP_ONLY.into_iter().chain(limits);
         let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
@@ -203,7 +195,7 @@ impl ProxyOptions {
     fn is_given(&self, word: &str) -> bool {
         match word {
             "proxy-protocol" => self.proxy_protocol.is_some(),
-            word => self.http.is_given(word) || self.http_limits.is_given(word) || self.limits.is_given(word),
+            word => self.http.is_given(word) || self.http_limits.is_given(word),
         }
     }
 
@@ -242,11 +234,10 @@ mod tests {
                 "mode = \"http\"\nproxy-protocol = \"v2\"",
                 "serve many clients; X-Forwarded-For names the client",
             ),
-            ("mode = \"http\"\nidle-timeout = \"1s\"", "--keep-alive-timeout"),
         ] {
             assert!(refused(text).contains(part), "{}", refused(text));
         }
-        assert!(options("idle-timeout = \"1s\"").http_config().unwrap().is_none());
+        assert!(options("proxy-protocol = \"v2\"").http_config().unwrap().is_none());
     }
 
     #[test]
@@ -260,7 +251,7 @@ mod tests {
         assert_eq!(options(&printed).to_toml().unwrap(), printed);
         assert_eq!(options(&printed).http_config().unwrap().unwrap().routes, config.routes);
         assert!(
-            printed.contains("\n# idle-timeout = ") && printed.contains("\nheader-timeout = "),
+            printed.contains("\n# proxy-protocol = ") && printed.contains("\nheader-timeout = "),
             "{printed}"
         );
     }
