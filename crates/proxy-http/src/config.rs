@@ -6,10 +6,11 @@ use std::sync::Arc;
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstream};
 
-use crate::connection::{HttpConnection, HttpResources};
+use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
 use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
 use crate::settings::HttpSettings;
+use crate::worker::{HttpShared, HttpWorker};
 
 /// Everything that HTTP mode needs to know besides the [`ProxyConfig`].
 #[derive(Clone, Debug, Default)]
@@ -67,9 +68,16 @@ pub fn bind(
     let routes = http.all_routes(&config.upstreams);
     let limits = Arc::new(LiveOptions::new(http.limits.clone()));
     let settings = Arc::new(HttpSettings::new(&http, &routes, Arc::clone(&limits)));
-    let routing = Arc::new(routing(&mut config.upstreams, &routes)?);
+    let shared = Arc::new(HttpShared {
+        routing: routing(&mut config.upstreams, &routes)?,
+        limits,
+        trusted_forwarders: http.trusted_forwarders,
+        sends_tls_fields: http.sends_tls_fields,
+        records_paths: http.records_paths,
+        workers: config.workers.get(),
+    });
     let bound = Proxy::bind_with::<HttpConnection>(config, listeners, settings, move |upstreams, worker| {
-        HttpResources::new(Arc::clone(&routing), Arc::clone(upstreams), Arc::clone(&limits), worker)
+        HttpWorker::new(Arc::clone(&shared), Arc::clone(upstreams), worker)
     })?;
     Ok(bound)
 }

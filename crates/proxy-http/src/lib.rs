@@ -6,16 +6,19 @@
 
 #![forbid(unsafe_code)]
 
+mod client;
 mod config;
 mod connection;
 mod forward;
 mod io;
 mod limits;
+mod request;
 mod route;
 mod settings;
 mod tasks;
 mod timers;
 mod upstream;
+mod worker;
 
 pub use config::{HttpConfig, HttpStartError, bind};
 pub use limits::HttpLimits;

@@ -54,7 +54,7 @@ impl Default for HttpLimits {
             streams_max: 128,
             requests_per_connection: None,
             header_bytes_max: 64 << 10,
-            header_fields_max: 128,
+            header_fields_max: 100,
             body_bytes_max: 1 << 30,
         }
     }
@@ -122,7 +122,10 @@ const OPTIONS: [OptionSpec<HttpLimits>; 13] = [
     OptionSpec::new(
         ("body-max", "SIZE"),
         Applies::Live,
-        OptionKind::Memory { range: (1.0, 1_048_576.0), at: |limits: &mut HttpLimits| &mut limits.body_bytes_max },
+        OptionKind::Memory {
+            range: (1.0, 1_048_576.0),
+            at: |limits: &mut HttpLimits| &mut limits.body_bytes_max,
+        },
         "Largest body of a request",
     ),
 ];
