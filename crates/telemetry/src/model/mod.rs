@@ -45,6 +45,8 @@ pub use run::clients::Clients;
 pub use run::experiment::{Compared, Experiment, Switch, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Gap, Reading};
+pub use run::requests::{RecordedRequest, Requests};
+pub use run::routes::{Route, RouteWindow, Routes};
 pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Marker, TimelineEvent};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
