@@ -88,6 +88,8 @@ fn warnings(config: &ProxyConfig, upstreams: &[Upstream], is_http: bool) -> Vec<
 pub(crate) struct BoundSession {
     proxy: BoundProxy,
     header: RunRecord,
+    /// The names of the routes; `None` in TCP mode.
+    routes: Option<Vec<String>>,
     /// Printed already, and still to be recorded.
     notices: Vec<NoticeRecord>,
 }
@@ -105,6 +107,7 @@ impl BoundSession {
         let notices = warnings(&config, &upstreams, http.is_some());
         notices.iter().for_each(console::say_early);
         let header = header(&config, &upstreams);
+        let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
         let bound = match http {
             Some(http) => proxy_http::bind(config, http, inherited),
             None if inherited.is_empty() => Proxy::bind(config).map_err(HttpStartError::Start),
@@ -122,7 +125,7 @@ impl BoundSession {
             HttpStartError::Start(error) => refused(error),
             HttpStartError::DuplicateRoute(error) => usage(error),
         })?;
-        Ok(Self { proxy, header, notices })
+        Ok(Self { proxy, header, routes, notices })
     }
 
     /// Starts proxy, load and journal, and runs them to the end.
@@ -133,7 +136,7 @@ impl BoundSession {
         session: SessionConfig,
         channels: Channels,
     ) -> anyhow::Result<()> {
-        let Self { proxy: bound, mut header, notices } = self;
+        let Self { proxy: bound, mut header, routes, notices } = self;
         let journal = session.journal.open()?;
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
@@ -159,7 +162,7 @@ impl BoundSession {
             ));
         }
         let title = format!("{} > {}", header.listen, header.upstream);
-        let workload = Workload { proxy: Some(proxy), load, observed: None, ends_with_load: false };
+        let workload = Workload { proxy: Some(proxy), routes, load, observed: None, ends_with_load: false };
         Session { config: session, channels, title, header, notices, workload, journal }.run()
     }
 }
