@@ -110,9 +110,18 @@ fn wrong_words_end_with_exit_code_2() {
         (&["demo", "--load", "http2=on"], &["h2 in ALPN", "--mode http"]),
         (&["--mode", "http"], &["--upstream and --route are missing"]),
         (&["--mode", "http", "--route", "api=h:1"], &["--route api=h:1", "expected [HOST]/PATH=UPSTREAM"]),
-        (&["--mode", "http", "--route", "/a=h:1", "--route", "/a=h:2"], &["--route 1 and --route 2", "serve /a"]),
-        (&["--mode", "http", "--upstream", "h:1", "--route", "/=h:2"], &["--route 1 and --upstream", "serve /"]),
-        (&["--mode", "http", "--upstream", "h:1", "--proxy-protocol", "v2"], &["--mode tcp only", "--tls-headers"]),
+        (
+            &["--mode", "http", "--route", "/a=h:1", "--route", "/a=h:2"],
+            &["--route 1 and --route 2", "serve /a"],
+        ),
+        (
+            &["--mode", "http", "--upstream", "h:1", "--route", "/=h:2"],
+            &["--route 1 and --upstream", "serve /"],
+        ),
+        (
+            &["--mode", "http", "--upstream", "h:1", "--proxy-protocol", "v2"],
+            &["--mode tcp only", "--tls-headers"],
+        ),
         (&["--upstream", "h:1", "--route", "/a=h:2"], &["--route goes with --mode http only"]),
         (&["--upstream", "h:1", "--queue-max", "5"], &["--queue-max goes with --mode http only"]),
         (&["load", "nonsense"], &["nonsense"]),
