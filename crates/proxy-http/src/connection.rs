@@ -11,10 +11,12 @@ use mio::event::Event;
 use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
 use proxy_core::{LiveOptions, UpstreamTarget, Upstreams};
-use telemetry::Outcome;
+use telemetry::{HttpCounter, HttpDelta, Outcome, ProxyDelta};
 
 use crate::config::Routing;
+use crate::floods::FloodLimits;
 use crate::forward::forward;
+use crate::frame_tap::FrameTap;
 use crate::io::{Wire, WireIo};
 use crate::limits::HttpLimits;
 use crate::tasks::{Tasks, WokenConnections};
@@ -35,6 +37,7 @@ pub(crate) struct HttpResources {
     pool: Rc<RefCell<Pool>>,
     timers: Timers,
     woken: WokenConnections,
+    counted: Rc<RefCell<HttpDelta>>,
 }
 
 impl HttpResources {
@@ -63,6 +66,7 @@ impl HttpResources {
             pool: Rc::new(RefCell::new(Pool::new(addrs, pool))),
             timers: Timers::default(),
             woken: WokenConnections::default(),
+            counted: Rc::default(),
         }
     }
 }
@@ -74,6 +78,9 @@ pub(crate) struct HttpConnection {
     tasks: Tasks,
     has_finished: Rc<RefCell<Option<Result<(), hyper::Error>>>>,
     is_again: bool,
+    /// Of HTTP/2.
+    frames: Option<FrameTap>,
+    counted: Rc<RefCell<HttpDelta>>,
 }
 
 impl Handler for HttpConnection {
@@ -94,13 +101,21 @@ impl Handler for HttpConnection {
         let service = service_fn(move |request| forward(Rc::clone(&pool), request));
         let io = WireIo(Rc::clone(&wire));
         let finished = Rc::clone(&has_finished);
+        let limits = resources.limits.current();
+        let counted = Rc::clone(&resources.counted);
+        let mut frames = None;
         if session.alpn() == b"h2" {
+            let floods =
+                FloodLimits { resets_max: limits.resets_max, control_frames_max: limits.control_frames_max };
+            frames = Some(FrameTap::new(floods, context.now));
+            counted.borrow_mut().counters[HttpCounter::Connections2] += 1;
             let connection = http2::Builder::new(tasks.clone())
                 .timer(resources.timers.clone())
                 .initial_stream_window_size(64 << 10)
                 .initial_connection_window_size(256 << 10)
                 .max_send_buf_size(64 << 10)
-                .max_concurrent_streams(128)
+                .max_concurrent_streams(limits.streams_max as u32)
+                .max_header_list_size(limits.header_bytes_max as u32)
                 .serve_connection(io, service);
             tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
         } else {
@@ -110,7 +125,7 @@ impl Handler for HttpConnection {
                 .serve_connection(io, service);
             tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
         }
-        Self { wire, tasks, has_finished, is_again: false }
+        Self { wire, tasks, has_finished, is_again: false, frames, counted }
     }
 
     fn note(&mut self, _: &Event) {}
@@ -120,6 +135,14 @@ impl Handler for HttpConnection {
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         session.read(context)?;
         let received = session.received().len();
+        if let Some(frames) = &mut self.frames
+            && received > 0
+        {
+            let counters = &mut self.counted.borrow_mut().counters;
+            if let Some(flood) = frames.note_received(session.received(), context.now, counters) {
+                return Err(frames.end(flood, session, context, counters));
+            }
+        }
         let mut wire = self.wire.borrow_mut();
         if received > 0 {
             wire.received.extend_from_slice(session.received());
@@ -148,6 +171,12 @@ impl Handler for HttpConnection {
             }
             let written = std::mem::take(&mut wire.written);
             session.send(&written, context)?;
+            if let Some(frames) = &mut self.frames {
+                let counters = &mut self.counted.borrow_mut().counters;
+                if let Some(flood) = frames.note_sent(&written, context.now, counters) {
+                    return Err(frames.end(flood, session, context, counters));
+                }
+            }
             session.flush(context)?;
             let unsent = if session.owes_client() { written.len() } else { 0 };
             wire.written = written;
@@ -189,6 +218,12 @@ impl Handler for HttpConnection {
 
     fn next_deadline(resources: &HttpResources) -> Option<Instant> {
         resources.timers.next().into_iter().chain(resources.pool.borrow().next_deadline()).min()
+    }
+
+    fn hand_over(resources: &mut HttpResources, delta: &mut ProxyDelta) {
+        let mut counted = resources.counted.borrow_mut();
+        delta.http.get_or_insert_default().add(&counted);
+        counted.clear();
     }
 
     fn expire_resources(resources: &mut HttpResources, now: Instant) {

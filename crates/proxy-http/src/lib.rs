@@ -8,7 +8,9 @@
 
 mod config;
 mod connection;
+mod floods;
 mod forward;
+mod frame_tap;
 mod io;
 mod limits;
 mod route;
