@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use hyper::{Request, Response, StatusCode, Version};
 
+use crate::request_check::{self, AmbiguousRequest};
 use crate::upstream::exchange::{
     Exchange, ExchangeError, RequestContent, RequestFraming, UpstreamBody, encode_head,
 };
@@ -29,6 +30,8 @@ const HOP_BY_HOP: [HeaderName; 6] = [
 #[derive(Debug, thiserror::Error)]
 enum ForwardError {
     #[error(transparent)]
+    Ambiguous(#[from] AmbiguousRequest),
+    #[error(transparent)]
     Acquire(#[from] AcquireError),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
@@ -37,6 +40,7 @@ enum ForwardError {
 impl ForwardError {
     fn status(&self) -> StatusCode {
         match self {
+            Self::Ambiguous(_) => StatusCode::BAD_REQUEST,
             Self::Acquire(AcquireError::QueueFull) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Acquire(AcquireError::Connect(_)) | Self::Exchange(_) => StatusCode::BAD_GATEWAY,
         }
@@ -51,6 +55,10 @@ pub(crate) async fn forward(
     Ok(exchange(&pool, request).await.unwrap_or_else(|error| {
         let mut response = Response::new(UpstreamBody::empty());
         *response.status_mut() = error.status();
+        if let ForwardError::Ambiguous(_) = error {
+            // What follows on the connection may be a part of the request.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }))
 }
@@ -59,6 +67,7 @@ async fn exchange(
     pool: &Rc<RefCell<Pool>>,
     mut request: Request<Incoming>,
 ) -> Result<Response<UpstreamBody>, ForwardError> {
+    request_check::check(&request)?;
     let framing = match request.body().size_hint().exact() {
         Some(0) => RequestFraming::None,
         Some(length) => RequestFraming::Length(length),

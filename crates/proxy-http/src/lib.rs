@@ -13,6 +13,7 @@ mod forward;
 mod frame_tap;
 mod io;
 mod limits;
+mod request_check;
 mod route;
 mod tasks;
 mod timers;

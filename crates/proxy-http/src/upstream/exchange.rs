@@ -20,6 +20,8 @@ use super::pool::Pool;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Most headers of a response.
 const HEADERS_MAX: usize = 128;
+/// Most interim responses (RFC 9110, section 15.2).
+const INTERIM_RESPONSES_MAX: usize = 16;
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
 
@@ -32,6 +34,7 @@ pub(crate) struct Exchange {
     content: RequestContent,
     framing: Option<Framing>,
     may_be_kept: bool,
+    interim_responses: usize,
 }
 
 /// Why there is no response.
@@ -63,7 +66,15 @@ impl Exchange {
         content: RequestContent,
     ) -> Self {
         pool.borrow_mut().connection(key).unsent.extend_from_slice(head);
-        Self { pool: Rc::clone(pool), key, method, content, framing: None, may_be_kept: true }
+        Self {
+            pool: Rc::clone(pool),
+            key,
+            method,
+            content,
+            framing: None,
+            may_be_kept: true,
+            interim_responses: 0,
+        }
     }
 
     /// Whether the request may be sent again on a new connection if this one fails before the response begins: the
@@ -121,8 +132,15 @@ impl Exchange {
             let connection = pool.connection(self.key);
             while let Some((used, head)) = parse_head(&connection.received).map_err(ExchangeError::Invalid)? {
                 connection.received.advance(used);
-                // An interim response; 100 is hyper's to send.
-                if head.status().is_informational() && head.status() != StatusCode::SWITCHING_PROTOCOLS {
+                // An interim response; 100 is hyper's to send. No request asks to switch protocols.
+                if head.status().is_informational() {
+                    self.interim_responses += 1;
+                    let is_unasked = head.status() == StatusCode::SWITCHING_PROTOCOLS;
+                    if is_unasked || self.interim_responses > INTERIM_RESPONSES_MAX {
+                        let error =
+                            io::Error::new(io::ErrorKind::InvalidData, "an interim response too many");
+                        return Poll::Ready(Err(ExchangeError::Invalid(error)));
+                    }
                     continue;
                 }
                 let framing = Framing::of(&self.method, head.status(), head.headers())

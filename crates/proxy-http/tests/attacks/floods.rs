@@ -20,7 +20,7 @@ fn site(respond: Respond) -> Site {
 }
 
 /// An upstream that answers nothing for a while.
-fn respond_late(request: &RawRequest) -> Option<Vec<u8>> {
+fn respond_late(request: &RawRequest) -> Response {
     if request.target() != "GET /alive" {
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -202,7 +202,10 @@ fn a_busy_client_is_never_taken_for_a_flood() {
 
 #[test]
 fn an_upstream_that_breaks_does_not_make_its_client_a_flood() {
-    let mut site = site(|request| (request.target() == "GET /alive").then(|| respond_ok(request)).flatten());
+    let mut site = site(|request| match request.target() {
+        "GET /alive" => respond_ok(request),
+        _ => Response::Last(Vec::new()),
+    });
     let mut client = Http2Client::connect(&site);
     for n in 0..4 * RESETS_MAX as u32 {
         assert!(client.send(&get(2 * n + 1)));

@@ -9,3 +9,6 @@ mod http2_client;
 mod support;
 
 mod floods;
+mod responses;
+mod smuggling_http1;
+mod smuggling_http2;

@@ -65,8 +65,23 @@ impl RawRequest {
     }
 }
 
-/// What an upstream sends for a request, after which it ends the connection if there is `None`.
-pub(crate) type Respond = fn(&RawRequest) -> Option<Vec<u8>>;
+/// What an upstream sends for a request.
+pub(crate) enum Response {
+    /// And waits for the next request.
+    Bytes(Vec<u8>),
+    /// And closes the connection.
+    Last(Vec<u8>),
+}
+
+impl Response {
+    pub(crate) fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+pub(crate) type Respond = fn(&RawRequest) -> Response;
+
+pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// A proxy in front of an upstream.
 pub(crate) struct Site {
@@ -78,9 +93,8 @@ pub(crate) struct Site {
     _folder: tempfile::TempDir,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it is one of several")]
-pub(crate) fn respond_ok(_: &RawRequest) -> Option<Vec<u8>> {
-    Some(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec())
+pub(crate) fn respond_ok(_: &RawRequest) -> Response {
+    Response::bytes(OK)
 }
 
 impl Site {
@@ -201,8 +215,12 @@ fn serve(mut stream: &UnixStream, requests: &Mutex<Vec<RawRequest>>, respond: Re
         let response = respond(&request);
         requests.lock().unwrap().push(request);
         match response {
-            Some(response) if stream.write_all(&response).is_ok() => {}
-            _ => return,
+            Response::Bytes(bytes) if stream.write_all(&bytes).is_ok() => {}
+            Response::Bytes(_) => return,
+            Response::Last(bytes) => {
+                let _ = stream.write_all(&bytes);
+                return;
+            }
         }
     }
 }
