@@ -6,9 +6,10 @@ use std::sync::Arc;
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstream};
 
-use crate::connection::{HttpConnection, HttpResources};
+use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
 use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
+use crate::worker::{HttpShared, HttpWorker};
 
 /// Everything that HTTP mode needs to know besides the [`ProxyConfig`].
 #[derive(Clone, Debug, Default)]
@@ -54,11 +55,18 @@ pub fn bind(
     http: HttpConfig,
     listeners: Vec<TcpListener>,
 ) -> Result<BoundProxy, HttpStartError> {
-    let routing = Arc::new(routing(&mut config.upstreams, http.routes)?);
+    let routing = routing(&mut config.upstreams, http.routes)?;
     let limits = Arc::new(LiveOptions::new(http.limits));
-    let live = Arc::clone(&limits);
-    let bound = Proxy::bind_with::<HttpConnection>(config, listeners, live, move |upstreams, worker| {
-        HttpResources::new(Arc::clone(&routing), Arc::clone(upstreams), Arc::clone(&limits), worker)
+    let shared = Arc::new(HttpShared {
+        routing,
+        limits: Arc::clone(&limits),
+        trusted_forwarders: http.trusted_forwarders,
+        sends_tls_fields: http.sends_tls_fields,
+        records_paths: http.records_paths,
+        workers: config.workers.get(),
+    });
+    let bound = Proxy::bind_with::<HttpConnection>(config, listeners, limits, move |upstreams, worker| {
+        HttpWorker::new(Arc::clone(&shared), Arc::clone(upstreams), worker)
     })?;
     Ok(bound)
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use telemetry::HttpCounter;
 
+use crate::limits::HttpLimits;
+
 /// How long an empty budget takes to be full again.
 pub(crate) const REFILL_TIME: Duration = Duration::from_secs(30);
 /// What a reset costs, if a stream earns one: a client may go on resetting every fourth stream.
@@ -15,15 +17,6 @@ const CONTROL_OF_STREAM: u32 = 8;
 /// Those that DATA to the client explains: `WINDOW_UPDATE` of the stream and of the connection, a PING that measures the
 /// round trip, and one more.
 const CONTROL_OF_DATA_SENT: u32 = 4;
-
-/// Budgets of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FloodLimits {
-    /// Resets of streams, those by the proxy for what the client did included.
-    pub(crate) resets_max: usize,
-    /// Frames but HEADERS, CONTINUATION, DATA, `RST_STREAM` and GOAWAY.
-    pub(crate) control_frames_max: usize,
-}
 
 /// Why a connection is ended: it costs work without asking for any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +71,7 @@ pub(crate) struct FloodBudgets {
 }
 
 impl FloodBudgets {
-    pub(crate) fn new(limits: FloodLimits, now: Instant) -> Self {
+    pub(crate) fn new(limits: &HttpLimits, now: Instant) -> Self {
         let capacity =
             |max: usize, cost: u32| u32::try_from(max).unwrap_or(u32::MAX / 8).saturating_mul(cost);
         Self {

@@ -3,11 +3,13 @@
 
 use std::time::Instant;
 
-use hyper::header::HeaderMap;
+use hyper::header::{DATE, HeaderMap};
+use hyper::{Request, Response};
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
 use telemetry::{Counters, HttpCounter, Outcome};
 
-use crate::floods::{Flood, FloodBudgets, FloodLimits};
+use crate::floods::{Flood, FloodBudgets};
+use crate::limits::HttpLimits;
 
 /// What a client sends first (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
@@ -33,6 +35,8 @@ pub(crate) struct FrameTap {
     /// The highest stream that the client has opened.
     last_stream: u32,
     budgets: FloodBudgets,
+    /// The first flood that was found.
+    flood: Option<Flood>,
     /// Whether the client was sent a GOAWAY.
     is_told: bool,
 }
@@ -57,24 +61,24 @@ struct FrameHead {
 
 impl FrameTap {
     /// Begins at `now`, with the connection's first byte.
-    pub(crate) fn new(limits: FloodLimits, now: Instant) -> Self {
+    pub(crate) fn new(limits: &HttpLimits, now: Instant) -> Self {
         Self {
             from_client: FrameReader::after(PREFACE_BYTES),
             to_client: FrameReader::after(0),
             last_stream: 0,
             budgets: FloodBudgets::new(limits, now),
+            flood: None,
             is_told: false,
         }
     }
 
-    /// Counts what a client has sent, in order. The result is the flood that it is part of.
+    /// Counts what a client has sent, in order.
     pub(crate) fn note_received(
         &mut self,
         mut bytes: &[u8],
         now: Instant,
         counters: &mut Counters<HttpCounter>,
-    ) -> Option<Flood> {
-        let mut flood = None;
+    ) {
         while let Some(head) = self.from_client.next(&mut bytes) {
             let found = match head.kind {
                 DATA => {
@@ -97,9 +101,8 @@ impl FrameTap {
                 // PRIORITY, SETTINGS, PING, WINDOW_UPDATE, and what is unknown.
                 _ => self.budgets.spend_control(now),
             };
-            flood = flood.or(found);
+            self.flood = self.flood.or(found);
         }
-        flood
     }
 
     fn note_stream(&mut self, head: FrameHead, counters: &mut Counters<HttpCounter>) {
@@ -111,14 +114,8 @@ impl FrameTap {
         }
     }
 
-    /// Counts what a client is sent, in order. The result is the flood that the client has provoked.
-    pub(crate) fn note_sent(
-        &mut self,
-        mut bytes: &[u8],
-        now: Instant,
-        counters: &mut Counters<HttpCounter>,
-    ) -> Option<Flood> {
-        let mut flood = None;
+    /// Counts what a client is sent, in order.
+    pub(crate) fn note_sent(&mut self, mut bytes: &[u8], now: Instant, counters: &mut Counters<HttpCounter>) {
         while let Some(head) = self.to_client.next(&mut bytes) {
             match head.kind {
                 DATA => self.budgets.earn_data_sent(),
@@ -127,24 +124,34 @@ impl FrameTap {
                     counters[HttpCounter::ResetsOut] += 1;
                     if is_provoked(self.to_client.kept(head)) {
                         let found = self.budgets.spend_reset(now);
-                        flood = flood.or(found);
+                        self.flood = self.flood.or(found);
                     }
                 }
                 GOAWAY => {
                     counters[HttpCounter::GoawaysOut] += 1;
                     self.is_told = true;
                     let found = Flood::of_goaway(self.to_client.kept(head));
-                    flood = flood.or(found);
+                    self.flood = self.flood.or(found);
                 }
                 _ => {}
             }
         }
-        flood
     }
 
-    /// Ends the connection for a flood, and tells the client so.
+    /// # Errors
+    /// How the connection ends, if its frames are a flood. The client is told.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+        counters: &mut Counters<HttpCounter>,
+    ) -> Result<(), ConnEnd> {
+        self.flood.map_or(Ok(()), |flood| Err(self.end(flood, session, context, counters)))
+    }
+
     #[cold]
-    pub(crate) fn end(
+    fn end(
         &self,
         flood: Flood,
         session: &mut ClientSession,
@@ -264,13 +271,30 @@ impl FrameHead {
     }
 }
 
-/// What a header has before compression, as [`HttpCounter::PlainHeaderBytesIn`] counts it: names, values, and 4 bytes a
-/// field. `pseudo` are the values of the pseudo-header fields with their names.
-pub(crate) fn plain_header_bytes(pseudo: &[(&str, usize)], headers: &HeaderMap) -> u64 {
+/// What the header of a request had before compression, as [`HttpCounter::PlainHeaderBytesIn`] counts it.
+pub(crate) fn request_header_bytes<B>(request: &Request<B>) -> u64 {
+    let uri = request.uri();
+    let pseudo = [
+        (":method", request.method().as_str().len()),
+        (":scheme", uri.scheme_str().map_or(0, str::len)),
+        (":authority", uri.authority().map_or(0, |authority| authority.as_str().len())),
+        (":path", uri.path_and_query().map_or(0, |path| path.as_str().len())),
+    ];
+    header_bytes(pseudo.into_iter().filter(|(_, len)| *len > 0), request.headers())
+}
+
+/// What the header of a response has before compression, with the date that hyper adds.
+pub(crate) fn response_header_bytes<B>(response: &Response<B>) -> u64 {
+    const DATE_BYTES: usize = 29;
+    let date = (!response.headers().contains_key(DATE)).then_some(("date", DATE_BYTES));
+    header_bytes([(":status", 3)].into_iter().chain(date), response.headers())
+}
+
+fn header_bytes<'a>(others: impl Iterator<Item = (&'a str, usize)>, headers: &HeaderMap) -> u64 {
     const FIELD_BYTES: usize = 4;
-    let pseudo = pseudo.iter().map(|(name, value_len)| name.len() + value_len + FIELD_BYTES);
+    let others = others.map(|(name, value_len)| name.len() + value_len + FIELD_BYTES);
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES);
-    pseudo.chain(fields).sum::<usize>() as u64
+    others.chain(fields).sum::<usize>() as u64
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod client;
 mod config;
 mod connection;
 mod floods;
@@ -13,11 +14,13 @@ mod forward;
 mod frame_tap;
 mod io;
 mod limits;
+mod request;
 mod request_check;
 mod route;
 mod tasks;
 mod timers;
 mod upstream;
+mod worker;
 
 pub use config::{HttpConfig, HttpStartError, bind};
 pub use limits::HttpLimits;

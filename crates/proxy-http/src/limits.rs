@@ -60,7 +60,7 @@ impl Default for HttpLimits {
             streams_max: 128,
             requests_per_connection: None,
             header_bytes_max: 64 << 10,
-            header_fields_max: 128,
+            header_fields_max: 100,
             body_bytes_max: 1 << 30,
             // As nghttp2 has it.
             resets_max: 1_000,

@@ -7,7 +7,6 @@ const END_STREAM: u8 = 0x1;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
-const LIMITS: FloodLimits = FloodLimits { resets_max: 100, control_frames_max: 200 };
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() as u32).to_be_bytes();
@@ -27,17 +26,20 @@ struct Tapped {
 impl Tapped {
     fn new() -> Self {
         let now = Instant::now();
-        let mut tapped = Self { tap: FrameTap::new(LIMITS, now), counters: Counters::default(), now };
+        let limits = HttpLimits { resets_max: 100, control_frames_max: 200, ..HttpLimits::default() };
+        let mut tapped = Self { tap: FrameTap::new(&limits, now), counters: Counters::default(), now };
         assert_eq!(tapped.receive(&preface()), None);
         tapped
     }
 
     fn receive(&mut self, bytes: &[u8]) -> Option<Flood> {
-        self.tap.note_received(bytes, self.now, &mut self.counters)
+        self.tap.note_received(bytes, self.now, &mut self.counters);
+        self.tap.flood.take()
     }
 
     fn send(&mut self, bytes: &[u8]) -> Option<Flood> {
-        self.tap.note_sent(bytes, self.now, &mut self.counters)
+        self.tap.note_sent(bytes, self.now, &mut self.counters);
+        self.tap.flood.take()
     }
 }
 
