@@ -103,6 +103,13 @@ impl Client {
         })
     }
 
+    /// Counts a header of HTTP/2.
+    pub(crate) fn count_header2(&self, counter: HttpCounter, bytes: impl FnOnce() -> u64) {
+        if self.is_http2 {
+            self.worker.count(|delta| delta.counters[counter] += bytes());
+        }
+    }
+
     /// Notes that bytes have come.
     pub(crate) fn note_received(&self, now: Instant) {
         let began_at = &self.activity.head_began_at;

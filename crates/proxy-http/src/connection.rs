@@ -10,10 +10,11 @@ use std::time::Instant;
 use mio::event::Event;
 use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
-use telemetry::{Outcome, ProxyDelta};
+use telemetry::{Counters, HttpCounter, Outcome, ProxyDelta};
 
 use self::serving::Ending;
 use crate::client::Client;
+use crate::frame_tap::FrameTap;
 use crate::io::{Wire, WireIo};
 use crate::tasks::Tasks;
 use crate::worker::HttpWorker;
@@ -31,6 +32,8 @@ pub(crate) struct HttpConnection {
     tasks: Tasks,
     /// How hyper's connection has ended, once it has.
     ended: Rc<RefCell<Option<Ending>>>,
+    /// Of HTTP/2.
+    frames: Option<RefCell<FrameTap>>,
 }
 
 impl Handler for HttpConnection {
@@ -48,7 +51,8 @@ impl Handler for HttpConnection {
         let wire = Rc::new(RefCell::new(Wire::default()));
         let tasks = Tasks::new(session.key(), worker.woken.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
-        let connection = Self { client, wire, tasks, ended };
+        let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
+        let connection = Self { client, wire, tasks, ended, frames };
         connection.begin_drain(context);
         connection.arm_deadline(session, context);
         connection
@@ -140,6 +144,7 @@ impl HttpConnection {
         let n = session.received().len().min(wire.room());
         if n > 0 {
             self.client.note_received(context.now);
+            self.tap(|tap, counters| tap.note_received(&session.received()[..n], context.now, counters));
             wire.received.extend_from_slice(&session.received()[..n]);
             session.consume(n, context);
             wire.wake_reader();
@@ -154,6 +159,7 @@ impl HttpConnection {
 
     /// Polls hyper, and sends what it writes; true if there is more to do.
     fn serve(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
+        self.check_floods(session, context)?;
         for _ in 0..WRITES_MAX {
             let is_again = self.tasks.run(ROUNDS_MAX);
             for took in self.client.take_exchanges() {
@@ -161,6 +167,7 @@ impl HttpConnection {
             }
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
+            self.check_floods(session, context)?;
             if !has_sent && !has_received {
                 return Ok(is_again);
             }
@@ -174,6 +181,7 @@ impl HttpConnection {
         let written = std::mem::take(&mut wire.written);
         if !written.is_empty() {
             session.send(&written, context)?;
+            self.tap(|tap, counters| tap.note_sent(&written, context.now, counters));
         }
         session.flush(context)?;
         let unsent = if session.owes_client() { written.len().max(wire.unsent_bytes) } else { 0 };
@@ -185,6 +193,16 @@ impl HttpConnection {
         }
         wire.set_unsent(unsent);
         Ok(has_sent)
+    }
+
+    fn tap<T>(&self, look: impl FnOnce(&mut FrameTap, &mut Counters<HttpCounter>) -> T) -> Option<T> {
+        let mut tap = self.frames.as_ref()?.borrow_mut();
+        Some(self.client.worker.count(|delta| look(&mut tap, &mut delta.counters)))
+    }
+
+    /// Ends the connection if its frames are a flood.
+    fn check_floods(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        self.tap(|tap, counters| tap.check(session, context, counters)).unwrap_or(Ok(()))
     }
 
     /// In a drain, lets every request under way finish, and begins to end the connection.

@@ -9,10 +9,13 @@
 mod client;
 mod config;
 mod connection;
+mod floods;
 mod forward;
+mod frame_tap;
 mod io;
 mod limits;
 mod request;
+mod request_check;
 mod route;
 mod tasks;
 mod timers;

@@ -113,8 +113,8 @@ impl HttpWorker {
     }
 
     /// Counts something else.
-    pub(crate) fn count(&self, add: impl FnOnce(&mut HttpDelta)) {
-        add(&mut self.delta.borrow_mut());
+    pub(crate) fn count<T>(&self, add: impl FnOnce(&mut HttpDelta) -> T) -> T {
+        add(&mut self.delta.borrow_mut())
     }
 
     /// Hands over what was counted since the last time.

@@ -5,6 +5,7 @@ use hyper::{Response, StatusCode};
 use telemetry::RequestFailure;
 
 use crate::request::RequestHandle;
+use crate::request_check::AmbiguousRequest;
 use crate::route::SelectError;
 use crate::upstream::response_body::ResponseBody;
 
@@ -18,6 +19,12 @@ pub(super) struct Refusal {
 impl From<RequestFailure> for Refusal {
     fn from(failure: RequestFailure) -> Self {
         Self { failure, status: status(failure) }
+    }
+}
+
+impl From<AmbiguousRequest> for Refusal {
+    fn from(_: AmbiguousRequest) -> Self {
+        RequestFailure::Malformed.into()
     }
 }
 

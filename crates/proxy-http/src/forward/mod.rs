@@ -12,11 +12,13 @@ use std::time::Instant;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Request, Response, StatusCode, Version};
-use telemetry::RequestFailure;
+use telemetry::{HttpCounter, RequestFailure};
 
 use self::failure::Refusal;
 use crate::client::Client;
+use crate::frame_tap::{request_header_bytes, response_header_bytes};
 use crate::request::RequestHandle;
+use crate::request_check;
 use crate::upstream::acquire::acquire;
 use crate::upstream::content::{RequestContent, RequestFraming};
 use crate::upstream::exchange::{Exchange, ExchangeError};
@@ -29,12 +31,18 @@ pub(crate) async fn forward(
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let handle = RequestHandle::begin(&client, &request);
+    client.count_header2(HttpCounter::PlainHeaderBytesIn, || request_header_bytes(&request));
     let answered = answer(&client, &handle, request).await;
     let mut response = answered.unwrap_or_else(|refusal| {
         handle.fail(refusal.failure);
+        if refusal.failure == RequestFailure::Malformed && !client.is_http2 {
+            // What follows on the connection may be a part of the request.
+            client.set_ending();
+        }
         failure::response(refusal, &handle)
     });
     handle.begin_response(response.status().as_u16(), Instant::now());
+    client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if client.is_ending() && !client.is_http2 && !switches {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -48,6 +56,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let worker = &client.worker;
+    request_check::check(&request)?;
     let target = target::select(client, &request)?;
     handle.set_route(target.route);
     let framing = RequestFraming::of(request.body());

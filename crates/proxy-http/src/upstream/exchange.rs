@@ -23,6 +23,9 @@ use crate::timers::Sleep;
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
 
+/// Most interim responses (RFC 9110, section 15.2).
+const INTERIM_RESPONSES_MAX: usize = 16;
+
 /// A request under way. Dropping it closes the connection; [`Exchange::finish`] keeps it where that may be.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -38,6 +41,7 @@ pub(crate) struct Exchange {
     /// Whether anything of a response has come.
     has_answered: bool,
     may_be_kept: bool,
+    interim_responses: usize,
 }
 
 /// Why there is no response.
@@ -70,6 +74,7 @@ impl Exchange {
             timer: None,
             has_answered: false,
             may_be_kept: true,
+            interim_responses: 0,
         }
     }
 
@@ -155,6 +160,10 @@ impl Exchange {
             let status = head.status();
             // An interim response; hyper sends 100 when the content is asked for.
             if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+                self.interim_responses += 1;
+                if self.interim_responses > INTERIM_RESPONSES_MAX {
+                    return Err(ExchangeError::Failed(RequestFailure::UpstreamInvalid));
+                }
                 continue;
             }
             let framing =
