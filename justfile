@@ -148,6 +148,10 @@ drains *ARGS:
 smoke:
     .ci/smoke
 
+# All cases of h2spec against HTTP mode; fetches h2spec with Go once.
+h2spec:
+    .ci/h2spec
+
 # Look at a report and a comparison with axe-core in Chromium; fetches axe-core from npm once.
 axe *ARGS:
     .ci/axe {{ARGS}}
@@ -157,4 +161,4 @@ fuzz SECONDS="20" TARGET="":
     .ci/fuzz {{SECONDS}} {{TARGET}}
 
 # What CI runs.
-ci: test lint doc deny smoke axe bench-instructions fuzz
+ci: test lint doc deny smoke h2spec axe bench-instructions fuzz

@@ -1,116 +1,61 @@
 //! One client after its handshake: hyper's connection, polled by the worker.
 
+mod deadline;
+mod serving;
+
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
 use mio::event::Event;
 use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
-use proxy_core::{LiveOptions, UpstreamTarget, Upstreams};
-use telemetry::Outcome;
+use telemetry::{Counters, HttpCounter, Outcome, ProxyDelta};
 
-use crate::config::Routing;
-use crate::forward::forward;
+use self::serving::Ending;
+use crate::client::Client;
+use crate::frame_tap::FrameTap;
 use crate::io::{Wire, WireIo};
-use crate::limits::HttpLimits;
-use crate::tasks::{Tasks, WokenConnections};
-use crate::timers::Timers;
-use crate::upstream::pool::{Pool, PoolLimits, UpstreamAddr};
+use crate::tasks::Tasks;
+use crate::worker::HttpWorker;
 
-/// How long a client may take for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Polls of a connection's woken tasks in a turn, before other connections have theirs.
 const ROUNDS_MAX: usize = 8;
-
-/// What the connections of a worker share.
-#[derive(Debug)]
-pub(crate) struct HttpResources {
-    routing: Arc<Routing>,
-    upstreams: Arc<Upstreams>,
-    limits: Arc<LiveOptions<HttpLimits>>,
-    pool: Rc<RefCell<Pool>>,
-    timers: Timers,
-    woken: WokenConnections,
-}
-
-impl HttpResources {
-    /// For a worker of this number.
-    pub(crate) fn new(
-        routing: Arc<Routing>,
-        upstreams: Arc<Upstreams>,
-        limits: Arc<LiveOptions<HttpLimits>>,
-        _worker: usize,
-    ) -> Self {
-        let addr = |index: usize| match upstreams.target(index) {
-            UpstreamTarget::Unix(addr) => UpstreamAddr::Unix(addr.clone()),
-            UpstreamTarget::Tcp(addrs) => UpstreamAddr::Tcp(addrs[0]),
-        };
-        let addrs = (0..upstreams.len()).map(addr).collect();
-        let current = limits.current();
-        let pool = PoolLimits {
-            connections_max: current.upstream_connections_max,
-            queued_max: current.queue_max,
-            idle_timeout: current.upstream_idle_timeout,
-        };
-        Self {
-            routing,
-            upstreams,
-            limits,
-            pool: Rc::new(RefCell::new(Pool::new(addrs, pool))),
-            timers: Timers::default(),
-            woken: WokenConnections::default(),
-        }
-    }
-}
+/// Writes to a client in a turn, before other connections have theirs.
+const WRITES_MAX: usize = 16;
 
 /// Serves one client.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
+    client: Rc<Client>,
     wire: Rc<RefCell<Wire>>,
     tasks: Tasks,
-    has_finished: Rc<RefCell<Option<Result<(), hyper::Error>>>>,
-    is_again: bool,
+    /// How hyper's connection has ended, once it has.
+    ended: Rc<RefCell<Option<Ending>>>,
+    /// Of HTTP/2.
+    frames: Option<RefCell<FrameTap>>,
 }
 
 impl Handler for HttpConnection {
-    type Resources = HttpResources;
+    type Resources = Rc<HttpWorker>;
 
     fn start(
         session: &mut ClientSession,
         _: Option<Endpoints>,
         context: &mut WorkerContext,
-        resources: &mut HttpResources,
+        worker: &mut Rc<HttpWorker>,
     ) -> Self {
-        // Without it every request fails, and says so.
-        let _ = resources.pool.borrow_mut().set_registry(&context.registry);
+        worker.timers.set_now(context.now);
+        worker.begin(&context.registry, context.limits.connect_timeout);
+        let client = Client::new(worker, session, context.now);
         let wire = Rc::new(RefCell::new(Wire::default()));
-        let tasks = Tasks::new(session.key(), resources.woken.clone());
-        let has_finished = Rc::new(RefCell::new(None));
-        let pool = Rc::clone(&resources.pool);
-        let service = service_fn(move |request| forward(Rc::clone(&pool), request));
-        let io = WireIo(Rc::clone(&wire));
-        let finished = Rc::clone(&has_finished);
-        if session.alpn() == b"h2" {
-            let connection = http2::Builder::new(tasks.clone())
-                .timer(resources.timers.clone())
-                .initial_stream_window_size(64 << 10)
-                .initial_connection_window_size(256 << 10)
-                .max_send_buf_size(64 << 10)
-                .max_concurrent_streams(128)
-                .serve_connection(io, service);
-            tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
-        } else {
-            let connection = http1::Builder::new()
-                .timer(resources.timers.clone())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(io, service);
-            tasks.spawn(async move { *finished.borrow_mut() = Some(connection.await) });
-        }
-        Self { wire, tasks, has_finished, is_again: false }
+        let tasks = Tasks::new(session.key(), worker.woken.clone());
+        let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
+        let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
+        let connection = Self { client, wire, tasks, ended, frames };
+        connection.begin_drain(context);
+        connection.arm_deadline(session, context);
+        connection
     }
 
     fn note(&mut self, _: &Event) {}
@@ -119,17 +64,7 @@ impl Handler for HttpConnection {
 
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         session.read(context)?;
-        let received = session.received().len();
-        let mut wire = self.wire.borrow_mut();
-        if received > 0 {
-            wire.received.extend_from_slice(session.received());
-            session.consume(received, context);
-            wire.wake_reader();
-        }
-        if session.has_client_ended() && !wire.has_client_ended {
-            wire.has_client_ended = true;
-            wire.wake_reader();
-        }
+        self.receive(session, context);
         Ok(())
     }
 
@@ -137,66 +72,159 @@ impl Handler for HttpConnection {
         &mut self,
         session: &mut ClientSession,
         context: &mut WorkerContext,
-        resources: &mut HttpResources,
+        worker: &mut Rc<HttpWorker>,
     ) -> Result<Next, ConnEnd> {
-        resources.timers.set_now(context.now);
-        loop {
-            self.is_again = self.tasks.run(ROUNDS_MAX);
-            let mut wire = self.wire.borrow_mut();
-            if wire.written.is_empty() {
-                break;
-            }
-            let written = std::mem::take(&mut wire.written);
-            session.send(&written, context)?;
-            session.flush(context)?;
-            let unsent = if session.owes_client() { written.len() } else { 0 };
-            wire.written = written;
-            wire.written.clear();
-            wire.set_unsent(unsent);
-            if unsent > 0 {
-                break;
+        worker.timers.set_now(context.now);
+        let is_again = self.serve(session, context)?;
+        let has_flushed = !session.owes_client() && self.wire.borrow().written.is_empty();
+        if has_flushed {
+            self.client.count_framed(true);
+            if let Some(ending) = self.ended.borrow_mut().take() {
+                return Err(self.end(&ending, session, context));
             }
         }
-        session.flush(context)?;
-        if !session.owes_client() {
-            self.wire.borrow_mut().set_unsent(0);
-        }
-        if let Some(result) = self.has_finished.borrow_mut().take() {
-            session.close_notify(context);
-            let detail = result.err().map_or_else(String::new, |error| error.to_string());
-            return Err(ConnEnd::after_sending(Outcome::Ended, detail));
-        }
-        Ok(if self.is_again || session.wants_read() { Next::Again } else { Next::Wait })
+        self.arm_deadline(session, context);
+        Ok(if is_again || session.wants_read() { Next::Again } else { Next::Wait })
     }
 
-    fn expired(&mut self, _: &mut ClientSession, _: &mut WorkerContext) -> Result<(), ConnEnd> {
-        Ok(())
+    fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        self.check_deadline(session, context)
     }
 
-    fn limits_changed(&mut self, _: &mut ClientSession, _: &mut WorkerContext) {}
+    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
+        self.client.worker.connect_timeout.set(context.limits.connect_timeout);
+        self.begin_drain(context);
+        self.arm_deadline(session, context);
+    }
 
     fn is_unused(&self, session: &ClientSession) -> bool {
-        !session.has_moved_bytes()
+        self.client.is_idle() && self.client.head_began_at().is_none() && !session.owes_client()
     }
 
-    fn stop(&mut self, _: &mut HttpResources) {
+    fn stop(&mut self, _: &mut Rc<HttpWorker>) {
         self.tasks.clear();
+        drop(self.client.tunnel.take());
+        self.client.count_framed(false);
     }
 
-    fn take_woken(resources: &mut HttpResources) -> Vec<usize> {
-        resources.woken.take()
+    fn take_woken(worker: &mut Rc<HttpWorker>) -> Vec<usize> {
+        worker.woken.take()
     }
 
-    fn next_deadline(resources: &HttpResources) -> Option<Instant> {
-        resources.timers.next().into_iter().chain(resources.pool.borrow().next_deadline()).min()
+    fn note_resources(worker: &mut Rc<HttpWorker>, key: usize, event: &Event) {
+        worker.pool.borrow_mut().note(key, event);
     }
 
-    fn expire_resources(resources: &mut HttpResources, now: Instant) {
-        resources.timers.expire(now);
-        resources.pool.borrow_mut().expire(now);
+    fn settings_changed(worker: &mut Rc<HttpWorker>) {
+        worker.take_settings();
     }
 
-    fn note_resources(resources: &mut HttpResources, key: usize, event: &Event) {
-        resources.pool.borrow_mut().note(key, event);
+    fn hand_over(worker: &mut Rc<HttpWorker>, delta: &mut ProxyDelta) {
+        worker.hand_over(delta);
+    }
+
+    fn end_resources(worker: &mut Rc<HttpWorker>) {
+        worker.pool.borrow_mut().close_idle();
+    }
+
+    fn expire_resources(worker: &mut Rc<HttpWorker>, now: Instant) {
+        worker.timers.expire(now);
+        worker.pool.borrow_mut().expire(now);
+    }
+
+    fn next_deadline(worker: &Rc<HttpWorker>) -> Option<Instant> {
+        worker.timers.next().into_iter().chain(worker.pool.borrow().next_deadline()).min()
+    }
+}
+
+impl HttpConnection {
+    /// Gives hyper what the client has sent, as far as there is room for it; true if that was anything.
+    fn receive(&self, session: &mut ClientSession, context: &mut WorkerContext) -> bool {
+        let mut wire = self.wire.borrow_mut();
+        let n = session.received().len().min(wire.room());
+        if n > 0 {
+            self.client.note_received(context.now);
+            self.tap(|tap, counters| tap.note_received(&session.received()[..n], context.now, counters));
+            wire.received.extend_from_slice(&session.received()[..n]);
+            session.consume(n, context);
+            wire.wake_reader();
+        }
+        let has_ended = session.has_client_ended() && session.received().is_empty();
+        if has_ended && !wire.has_client_ended {
+            wire.has_client_ended = true;
+            wire.wake_reader();
+        }
+        n > 0
+    }
+
+    /// Polls hyper, and sends what it writes; true if there is more to do.
+    fn serve(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
+        self.check_floods(session, context)?;
+        for _ in 0..WRITES_MAX {
+            let is_again = self.tasks.run(ROUNDS_MAX);
+            for took in self.client.take_exchanges() {
+                session.count_exchange(took, context);
+            }
+            let has_sent = self.send(session, context)?;
+            let has_received = self.receive(session, context);
+            self.check_floods(session, context)?;
+            if !has_sent && !has_received {
+                return Ok(is_again);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends what hyper has written; true if that was anything, and the client took it all.
+    fn send(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
+        let mut wire = self.wire.borrow_mut();
+        let written = std::mem::take(&mut wire.written);
+        if !written.is_empty() {
+            session.send(&written, context)?;
+            self.tap(|tap, counters| tap.note_sent(&written, context.now, counters));
+        }
+        session.flush(context)?;
+        let unsent = if session.owes_client() { written.len().max(wire.unsent_bytes) } else { 0 };
+        let has_sent = !written.is_empty() && unsent == 0;
+        // It is empty most of the time, and then needs no memory.
+        if !written.is_empty() && unsent == 0 {
+            wire.written = written;
+            wire.written.clear();
+        }
+        wire.set_unsent(unsent);
+        Ok(has_sent)
+    }
+
+    fn tap<T>(&self, look: impl FnOnce(&mut FrameTap, &mut Counters<HttpCounter>) -> T) -> Option<T> {
+        let mut tap = self.frames.as_ref()?.borrow_mut();
+        Some(self.client.worker.count(|delta| look(&mut tap, &mut delta.counters)))
+    }
+
+    /// Ends the connection if its frames are a flood.
+    fn check_floods(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        self.tap(|tap, counters| tap.check(session, context, counters)).unwrap_or(Ok(()))
+    }
+
+    /// In a drain, lets every request under way finish, and begins to end the connection.
+    fn begin_drain(&self, context: &WorkerContext) {
+        if !context.is_draining || self.client.is_ending() {
+            return;
+        }
+        self.client.set_ending();
+        if self.client.is_http2 {
+            self.client.shut_down();
+        }
+    }
+
+    /// How the connection ends, after everything was sent.
+    fn end(&self, ending: &Ending, session: &mut ClientSession, context: &mut WorkerContext) -> ConnEnd {
+        if let Some((failure, status)) = ending.refused {
+            self.client.count_refused(failure, status, context.now);
+        }
+        // Without a close_notify the client can tell that an answer is cut.
+        if ending.outcome != Outcome::UpstreamBroken {
+            session.close_notify(context);
+        }
+        ConnEnd::after_sending(ending.outcome, &ending.detail)
     }
 }

@@ -13,6 +13,9 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 /// stream.
 pub(crate) const UNSENT_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of the client that wait for hyper, above which the client is not read.
+const RECEIVED_BYTES_MAX: usize = 64 << 10;
+
 /// What waits in each direction.
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
@@ -24,8 +27,6 @@ pub(crate) struct Wire {
     pub(crate) written: Vec<u8>,
     /// What the session has taken and the kernel has not.
     pub(crate) unsent_bytes: usize,
-    /// Whether hyper has ended its direction.
-    pub(crate) is_shut_down: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -34,6 +35,11 @@ impl Wire {
     /// Whether hyper may write.
     fn has_room(&self) -> bool {
         self.written.len() + self.unsent_bytes < UNSENT_BYTES_MAX
+    }
+
+    /// How many bytes of the client it takes.
+    pub(crate) fn room(&self) -> usize {
+        RECEIVED_BYTES_MAX.saturating_sub(self.received.len())
     }
 
     /// Wakes the reader: something has come, or the end.
@@ -89,7 +95,7 @@ impl Write for WireIo {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.borrow_mut().is_shut_down = true;
+        // The connection ends once everything is sent.
         Poll::Ready(Ok(()))
     }
 

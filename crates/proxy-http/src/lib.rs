@@ -6,15 +6,22 @@
 
 #![forbid(unsafe_code)]
 
+mod client;
 mod config;
 mod connection;
+mod floods;
 mod forward;
+mod frame_tap;
 mod io;
 mod limits;
+mod request;
+mod request_check;
 mod route;
+mod settings;
 mod tasks;
 mod timers;
 mod upstream;
+mod worker;
 
 pub use config::{HttpConfig, HttpStartError, bind};
 pub use limits::HttpLimits;

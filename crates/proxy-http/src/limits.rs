@@ -37,6 +37,12 @@ pub struct HttpLimits {
     pub header_fields_max: usize,
     /// Bytes of a request's body, in bytes.
     pub body_bytes_max: usize,
+    /// `RST_STREAM` frames of an HTTP/2 connection in 30 seconds, beyond a quarter of its streams: from the client, and to
+    /// it for its errors. More end it.
+    pub resets_max: usize,
+    /// PING, SETTINGS, PRIORITY and `WINDOW_UPDATE` frames of an HTTP/2 connection in 30 seconds, beyond what its streams
+    /// and their content explain. More end it.
+    pub control_frames_max: usize,
 }
 
 impl Default for HttpLimits {
@@ -54,13 +60,16 @@ impl Default for HttpLimits {
             streams_max: 128,
             requests_per_connection: None,
             header_bytes_max: 64 << 10,
-            header_fields_max: 128,
+            header_fields_max: 100,
             body_bytes_max: 1 << 30,
+            // As nghttp2 has it.
+            resets_max: 1_000,
+            control_frames_max: 1_000,
         }
     }
 }
 
-const OPTIONS: [OptionSpec<HttpLimits>; 13] = [
+const OPTIONS: [OptionSpec<HttpLimits>; 15] = [
     timeout("header-timeout", |limits| &mut limits.header_timeout, "Deadline of a request's header"),
     timeout(
         "body-timeout",
@@ -122,8 +131,22 @@ const OPTIONS: [OptionSpec<HttpLimits>; 13] = [
     OptionSpec::new(
         ("body-max", "SIZE"),
         Applies::Live,
-        OptionKind::Memory { range: (1.0, 1_048_576.0), at: |limits: &mut HttpLimits| &mut limits.body_bytes_max },
+        OptionKind::Memory {
+            range: (1.0, 1_048_576.0),
+            at: |limits: &mut HttpLimits| &mut limits.body_bytes_max,
+        },
         "Largest body of a request",
+    ),
+    count(
+        ("resets-max", (1.0, 1_000_000.0)),
+        |limits| &mut limits.resets_max,
+        "Resets of streams in 30 s, beyond every fourth, after which an HTTP/2 connection is ended",
+    ),
+    count(
+        ("control-frames-max", (1.0, 1_000_000.0)),
+        |limits| &mut limits.control_frames_max,
+        "PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames in 30 s, beyond those that requests explain, after which an \
+         HTTP/2 connection is ended",
     ),
 ];
 

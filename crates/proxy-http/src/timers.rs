@@ -48,6 +48,11 @@ impl Timers {
         Sleep { timers: self.clone(), deadline, number: None }
     }
 
+    /// A timer that ends at this moment.
+    pub(crate) fn at(&self, deadline: Instant) -> Sleep {
+        Sleep { timers: self.clone(), deadline, number: None }
+    }
+
     /// Notes the time.
     pub(crate) fn set_now(&self, now: Instant) {
         self.lock().now = now;
@@ -107,7 +112,7 @@ impl rt::Timer for Timers {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
-        Box::pin(Sleep { timers: self.clone(), deadline, number: None })
+        Box::pin(self.at(deadline))
     }
 
     fn now(&self) -> Instant {

@@ -78,6 +78,9 @@ pub trait Handler: Sized + 'static {
     /// Adds to `delta` what the resources have counted since the last hand-over.
     fn hand_over(_resources: &mut Self::Resources, _delta: &mut ProxyDelta) {}
 
+    /// Gives the resources up, since the worker serves no more connections; [`Handler::hand_over`] follows a last time.
+    fn end_resources(_resources: &mut Self::Resources) {}
+
     /// Acts on the resources' deadlines; connections that this wakes are served in this turn.
     fn expire_resources(_resources: &mut Self::Resources, _now: Instant) {}
 

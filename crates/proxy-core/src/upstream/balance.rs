@@ -98,6 +98,11 @@ impl Upstreams {
         self.members.iter().position(is_itself)
     }
 
+    /// The upstream `index` as it was configured.
+    pub fn name(&self, index: usize) -> &str {
+        &self.members[index].name
+    }
+
     /// The addresses of the upstream `index`.
     pub fn target(&self, index: usize) -> &UpstreamTarget {
         &self.members[index].target

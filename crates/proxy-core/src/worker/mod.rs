@@ -121,6 +121,7 @@ impl<H: Handler> Worker<H> {
         self.cut();
         let ProxyStats { delta, mut clients, .. } = self.context.stats;
         let resources = &mut self.resources;
+        H::end_resources(resources);
         reporter.finish(delta, |delta| {
             clients.hand_over(delta);
             H::hand_over(resources, delta);

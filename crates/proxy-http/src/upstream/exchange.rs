@@ -1,166 +1,207 @@
 //! A request to an upstream and its response, on a connection of the pool.
 
-use std::cell::RefCell;
+use std::future::Future as _;
 use std::io;
-use std::io::Write as _;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
-use bytes::{Buf as _, Bytes};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use hyper::{Method, Response, StatusCode, Version};
+use bytes::{Buf as _, Bytes, BytesMut};
+use hyper::header::HeaderMap;
+use hyper::{Method, Response, StatusCode};
+use telemetry::RequestFailure;
 
+use super::acquire::Lease;
+use super::content::RequestContent;
 use super::framing::Framing;
+use super::head;
 use super::pool::Pool;
+use crate::request::RequestHandle;
+use crate::timers::Sleep;
 
-/// Longest head of a response.
-const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Most headers of a response.
-const HEADERS_MAX: usize = 128;
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
 
-/// A request under way. Dropping it closes the connection, unless the exchange is complete.
+/// Most interim responses (RFC 9110, section 15.2).
+const INTERIM_RESPONSES_MAX: usize = 16;
+
+/// A request under way. Dropping it closes the connection; [`Exchange::finish`] keeps it where that may be.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    pool: Rc<RefCell<Pool>>,
-    key: usize,
+    lease: Lease,
+    request: RequestHandle,
     method: Method,
     content: RequestContent,
     framing: Option<Framing>,
+    trailers: Option<HeaderMap>,
+    /// When the upstream's socket took the first byte of the head.
+    sent_at: Option<Instant>,
+    timer: Option<Sleep>,
+    /// Whether anything of a response has come.
+    has_answered: bool,
     may_be_kept: bool,
+    interim_responses: usize,
 }
 
 /// Why there is no response.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ExchangeError {
-    /// The connection ended or broke before the response began.
-    #[error("the upstream closed the connection: {0}")]
-    Broken(io::Error),
-    /// The response's head is malformed.
-    #[error("the upstream's response is malformed: {0}")]
-    Invalid(io::Error),
-}
-
-/// What is left of a request's content.
 #[derive(Debug)]
-pub(crate) enum RequestContent {
-    Length(Incoming),
-    Chunked(Incoming),
-    Sent,
+pub(crate) enum ExchangeError {
+    /// The upstream closed the connection, and nothing of a response has come.
+    Closed,
+    /// For another reason.
+    Failed(RequestFailure),
 }
 
 impl Exchange {
-    /// Begins a request on a connection of the pool. `head` is its head, which says how `content` is framed.
+    /// Begins a request with its encoded `head`, which says how `content` is framed.
     pub(crate) fn begin(
-        pool: &Rc<RefCell<Pool>>,
-        key: usize,
+        lease: Lease,
+        request: &RequestHandle,
         method: Method,
         head: &[u8],
         content: RequestContent,
     ) -> Self {
-        pool.borrow_mut().connection(key).unsent.extend_from_slice(head);
-        Self { pool: Rc::clone(pool), key, method, content, framing: None, may_be_kept: true }
+        lease.worker.pool.borrow_mut().connection(lease.key).unsent.extend_from_slice(head);
+        Self {
+            lease,
+            request: request.clone(),
+            method,
+            content,
+            framing: None,
+            trailers: None,
+            sent_at: None,
+            timer: None,
+            has_answered: false,
+            may_be_kept: true,
+            interim_responses: 0,
+        }
     }
 
-    /// Whether the request may be sent again on a new connection if this one fails before the response begins: the
-    /// upstream may have closed the connection before the request arrived.
-    pub(crate) fn is_reused(&self) -> bool {
-        self.pool.borrow_mut().connection(self.key).is_reused
+    /// The content of a request that has failed, if the request may be sent again on a new connection: the upstream had
+    /// closed the kept connection before the request arrived. Either nothing of the request was sent, or the request has
+    /// the same effect if the upstream gets it twice, and no content.
+    pub(crate) fn into_content_to_retry(self) -> Option<RequestContent> {
+        let is_unsent = self.sent_at.is_none() && self.content.is_untouched();
+        let is_repeatable =
+            self.method.is_idempotent() && self.content.is_whole() && self.content.is_untouched();
+        (self.lease.is_reused() && (is_unsent || is_repeatable)).then_some(self.content)
+    }
+
+    fn with_pool<T>(&self, act: impl FnOnce(&mut Pool, usize) -> T) -> T {
+        act(&mut self.lease.worker.pool.borrow_mut(), self.lease.key)
     }
 
     /// Sends what the client has sent of its content.
-    fn pump(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+    fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), RequestFailure> {
         loop {
-            let mut pool = self.pool.borrow_mut();
-            pool.flush(self.key, cx.waker())?;
-            let unsent = &mut pool.connection(self.key).unsent;
-            let (body, is_chunked) = match &mut self.content {
-                RequestContent::Sent => return Ok(()),
-                RequestContent::Length(body) => (body, false),
-                RequestContent::Chunked(body) => (body, true),
-            };
-            if unsent.len() >= UNSENT_BYTES_MAX {
+            match self.with_pool(|pool, key| pool.flush(key, cx.waker())) {
+                Ok(0) => {}
+                Ok(_) => {
+                    self.sent_at.get_or_insert_with(Instant::now);
+                    self.content.note_moved();
+                }
+                // An upstream may answer before it has read the request, and reads no more then.
+                Err(_) => {
+                    self.may_be_kept = false;
+                    self.content.stop();
+                    self.with_pool(|pool, key| pool.connection(key).unsent.clear());
+                }
+            }
+            let unsent = self.with_pool(|pool, key| pool.connection(key).unsent.len());
+            if self.content.is_whole() || unsent >= UNSENT_BYTES_MAX {
                 return Ok(());
             }
-            match Pin::new(body).poll_frame(cx) {
+            let piece = match self.content.poll_piece(cx) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        if is_chunked && !data.is_empty() {
-                            unsent.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
-                            unsent.extend_from_slice(&data);
-                            unsent.extend_from_slice(b"\r\n");
-                        } else {
-                            unsent.extend_from_slice(&data);
-                        }
-                    }
-                }
-                Poll::Ready(None) => {
-                    if is_chunked {
-                        unsent.extend_from_slice(b"0\r\n\r\n");
-                    }
-                    self.content = RequestContent::Sent;
-                }
-                Poll::Ready(Some(Err(error))) => return Err(io::Error::other(error)),
-            }
+                Poll::Ready(piece) => piece?,
+            };
+            let content = &self.content;
+            let mut pool = self.lease.worker.pool.borrow_mut();
+            content.encode(piece, &mut pool.connection(self.lease.key).unsent);
         }
     }
 
     /// Waits for the head of the response.
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
-        self.pump(cx).map_err(ExchangeError::Broken)?;
+        self.pump(cx).map_err(ExchangeError::Failed)?;
         loop {
-            let mut pool = self.pool.borrow_mut();
-            if !pool.read(self.key, cx.waker()).map_err(ExchangeError::Broken)? {
-                return Poll::Pending;
+            match self.with_pool(|pool, key| pool.read(key, cx.waker())) {
+                Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
+                Ok(true) => {}
+                Err(_) => self.with_pool(|pool, key| pool.connection(key).has_ended = true),
             }
-            let connection = pool.connection(self.key);
-            while let Some((used, head)) = parse_head(&connection.received).map_err(ExchangeError::Invalid)? {
-                connection.received.advance(used);
-                // An interim response; 100 is hyper's to send.
-                if head.status().is_informational() && head.status() != StatusCode::SWITCHING_PROTOCOLS {
-                    continue;
+            if let Some(head) = self.take_head()? {
+                if let Some(sent_at) = self.sent_at {
+                    self.request.set_upstream_time(sent_at.elapsed());
                 }
-                let framing = Framing::of(&self.method, head.status(), head.headers())
-                    .map_err(|error| ExchangeError::Invalid(error.into()))?;
-                self.may_be_kept = head.version() == Version::HTTP_11
-                    && framing != Framing::UntilClose
-                    && !head.headers().get_all("connection").iter().any(|value| {
-                        value.to_str().is_ok_and(|text| {
-                            text.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"))
-                        })
-                    });
-                self.framing = Some(framing);
+                self.timer = None;
                 return Poll::Ready(Ok(head));
             }
-            if connection.has_ended {
-                // Nothing of a response: the connection may have been closed before the request came.
-                return Poll::Ready(Err(if connection.received.is_empty() {
-                    ExchangeError::Broken(io::ErrorKind::UnexpectedEof.into())
+            if self.with_pool(|pool, key| pool.connection(key).has_ended) {
+                return Poll::Ready(Err(if self.has_answered {
+                    ExchangeError::Failed(RequestFailure::UpstreamInvalid)
                 } else {
-                    ExchangeError::Invalid(io::ErrorKind::UnexpectedEof.into())
+                    ExchangeError::Closed
                 }));
-            }
-            if connection.received.len() > HEAD_BYTES_MAX {
-                let error = io::Error::new(io::ErrorKind::InvalidData, "the head is too long");
-                return Poll::Ready(Err(ExchangeError::Invalid(error)));
             }
         }
     }
 
-    fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+    /// Takes the head of the final response, if it has come.
+    fn take_head(&mut self) -> Result<Option<Response<()>>, ExchangeError> {
+        let invalid = |_| ExchangeError::Failed(RequestFailure::UpstreamInvalid);
+        loop {
+            let received = self.with_pool(|pool, key| std::mem::take(&mut pool.connection(key).received));
+            self.has_answered |= !received.is_empty();
+            let (received, parsed) = head::take(received).map_err(invalid)?;
+            self.with_pool(|pool, key| pool.connection(key).received = received);
+            let Some(head) = parsed else { return Ok(None) };
+            let status = head.status();
+            // An interim response; hyper sends 100 when the content is asked for.
+            if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+                self.interim_responses += 1;
+                if self.interim_responses > INTERIM_RESPONSES_MAX {
+                    return Err(ExchangeError::Failed(RequestFailure::UpstreamInvalid));
+                }
+                continue;
+            }
+            let framing =
+                Framing::of(&self.method, status, head.headers()).map_err(|error| invalid(error.into()))?;
+            self.may_be_kept &= framing != Framing::UntilClose && head::keeps_alive(&head);
+            self.framing = Some(framing);
+            return Ok(Some(head));
+        }
+    }
+
+    /// Waits until the client or the upstream has made no progress for too long.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RequestFailure> {
+        if !self.content.is_whole() {
+            // Either the client does not send, or the upstream does not take.
+            let is_upstream = self.with_pool(|pool, key| !pool.connection(key).unsent.is_empty());
+            return self.content.poll_stalled(cx).map(|()| {
+                if is_upstream { RequestFailure::UpstreamTimeout } else { RequestFailure::BodyTimeout }
+            });
+        }
+        let worker = &self.lease.worker;
+        let timer = self.timer.get_or_insert_with(|| worker.timers.after(worker.limits().response_timeout));
+        Pin::new(timer).poll(cx).map(|()| RequestFailure::UpstreamTimeout)
+    }
+
+    /// The next data of the response's content; `None` once it is complete.
+    pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        // What goes wrong with the request's content now does not change the response.
+        if self.pump(cx).is_err() {
+            self.may_be_kept = false;
+            self.content.stop();
+        }
         let Some(framing) = &mut self.framing else { return Poll::Ready(None) };
         loop {
-            let mut pool = self.pool.borrow_mut();
-            let connection = pool.connection(self.key);
-            match framing.take(&mut connection.received, connection.has_ended) {
+            let mut pool = self.lease.worker.pool.borrow_mut();
+            let connection = pool.connection(self.lease.key);
+            match framing.take(&mut connection.received, connection.has_ended, &mut self.trailers) {
                 Ok(Some(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                 Ok(None) if *framing == Framing::Complete => return Poll::Ready(None),
-                Ok(None) => match pool.read(self.key, cx.waker()) {
+                Ok(None) => match pool.read(self.lease.key, cx.waker()) {
                     Ok(true) => {}
                     Ok(false) => return Poll::Pending,
                     Err(error) => return Poll::Ready(Some(Err(error))),
@@ -170,125 +211,91 @@ impl Exchange {
         }
     }
 
+    /// The response's trailers, once its content is complete.
+    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
+    /// Whether the response has trailers that were not taken.
+    pub(crate) fn has_trailers(&self) -> bool {
+        self.trailers.is_some()
+    }
+
+    /// How many bytes of content are left; `None` if that is not known.
+    pub(crate) fn content_left(&self) -> Option<u64> {
+        match self.framing {
+            None | Some(Framing::Complete) => Some(0),
+            Some(Framing::Length(left)) => Some(left),
+            Some(Framing::Chunked(_) | Framing::UntilClose) => None,
+        }
+    }
+
     /// Whether the response has no content, or none is left.
-    fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.framing == Some(Framing::Complete)
     }
-}
 
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        let is_sent = matches!(self.content, RequestContent::Sent);
-        let mut pool = self.pool.borrow_mut();
-        if self.is_complete() && is_sent && self.may_be_kept {
-            pool.give_back(self.key);
-        } else {
-            pool.close(self.key);
+    /// Ends the exchange once its response is complete, and gives the connection back if another request may use it.
+    pub(crate) fn finish(self) {
+        let may_be_kept = self.may_be_kept && self.content.is_whole();
+        let Self { lease, request, .. } = self;
+        request.set_complete();
+        if may_be_kept {
+            lease.give_back();
         }
     }
-}
 
-/// The content of a response, as the upstream sends it.
-#[derive(Debug)]
-pub(crate) struct UpstreamBody(Option<Exchange>);
-
-impl UpstreamBody {
-    /// No content.
-    pub(crate) fn empty() -> Self {
-        Self(None)
-    }
-
-    /// The content of this exchange, whose connection goes back to the pool at once if there is none.
-    pub(crate) fn of(exchange: Exchange) -> Self {
-        Self(
-            (!exchange.is_complete() || !matches!(exchange.content, RequestContent::Sent))
-                .then_some(exchange),
-        )
-    }
-}
-
-impl Body for UpstreamBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Some(exchange) = &mut self.0 else { return Poll::Ready(None) };
-        // An upstream may answer before it has read the request, and reads no more then.
-        if exchange.pump(cx).is_err() {
-            exchange.may_be_kept = false;
-            exchange.content = RequestContent::Sent;
+    /// What a tunnel has received, after a response that switches protocols.
+    pub(super) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<BytesMut>> {
+        let mut pool = self.lease.worker.pool.borrow_mut();
+        while pool.connection(self.lease.key).received.is_empty() {
+            if pool.connection(self.lease.key).has_ended {
+                return Poll::Ready(Ok(BytesMut::new()));
+            }
+            if !pool.read(self.lease.key, cx.waker())? {
+                return Poll::Pending;
+            }
         }
-        let polled = exchange.poll_content(cx);
-        if exchange.is_complete() && matches!(exchange.content, RequestContent::Sent) {
-            self.0 = None;
+        let bytes = std::mem::take(&mut pool.connection(self.lease.key).received);
+        drop(pool);
+        self.request.sent(bytes.len() as u64);
+        Poll::Ready(Ok(bytes))
+    }
+
+    /// Sends bytes of a tunnel, and waits until the upstream has room for more.
+    pub(super) fn poll_send(
+        &mut self,
+        bytes: &mut impl bytes::Buf,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut pool = self.lease.worker.pool.borrow_mut();
+        let unsent = &mut pool.connection(self.lease.key).unsent;
+        while bytes.has_remaining() && unsent.len() < UNSENT_BYTES_MAX {
+            let chunk = bytes.chunk();
+            let n = chunk.len();
+            unsent.extend_from_slice(chunk);
+            bytes.advance(n);
+            self.request.received(n as u64);
         }
-        polled.map(|content| content.map(|bytes| bytes.map(Frame::data)))
+        pool.flush(self.lease.key, cx.waker())?;
+        let has_room = pool.connection(self.lease.key).unsent.len() < UNSENT_BYTES_MAX;
+        if has_room { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.0.as_ref().and_then(|exchange| exchange.framing) {
-            None | Some(Framing::Complete) => SizeHint::with_exact(0),
-            Some(Framing::Length(left)) => SizeHint::with_exact(left),
-            Some(Framing::Chunked(_) | Framing::UntilClose) => SizeHint::default(),
+    /// Tells the upstream that nothing more comes, once it has taken everything.
+    pub(super) fn poll_shut_down(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut pool = self.lease.worker.pool.borrow_mut();
+        pool.flush(self.lease.key, cx.waker())?;
+        let connection = pool.connection(self.lease.key);
+        if !connection.unsent.is_empty() {
+            return Poll::Pending;
         }
+        connection.socket.shut_down();
+        Poll::Ready(Ok(()))
     }
-}
 
-/// Parses the head of a response: the bytes that it takes, and the head; `None` if it is not whole.
-fn parse_head(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
-    let invalid = |problem: &'static str| io::Error::new(io::ErrorKind::InvalidData, problem);
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut parsed = httparse::Response::new(&mut headers);
-    let used = match parsed.parse(bytes) {
-        Ok(httparse::Status::Partial) => return Ok(None),
-        Ok(httparse::Status::Complete(used)) => used,
-        Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
-    };
-    let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
-    let mut head = Response::builder().status(parsed.code.unwrap_or(0)).version(version);
-    for header in parsed.headers.iter() {
-        let name = HeaderName::from_bytes(header.name.as_bytes())
-            .map_err(|_| invalid("a header's name is malformed"))?;
-        let value =
-            HeaderValue::from_bytes(header.value).map_err(|_| invalid("a header's value is malformed"))?;
-        head = head.header(name, value);
+    /// Ends a tunnel well.
+    pub(super) fn end_tunnel(self) {
+        self.request.set_complete();
     }
-    head.body(()).map(|head| Some((used, head))).map_err(|_| invalid("the status is malformed"))
-}
-
-/// Writes the head of a request.
-pub(crate) fn encode_head<B>(request: &hyper::Request<B>, target: &str, framing: RequestFraming) -> Vec<u8> {
-    let mut head = Vec::with_capacity(512);
-    // Writing to a vector does not fail.
-    let _ = write!(head, "{} {target} HTTP/1.1\r\n", request.method());
-    for (name, value) in request.headers() {
-        if *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING {
-            continue;
-        }
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
-        head.extend_from_slice(b"\r\n");
-    }
-    match framing {
-        RequestFraming::None => {}
-        RequestFraming::Length(length) => {
-            let _ = write!(head, "content-length: {length}\r\n");
-        }
-        RequestFraming::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-    }
-    head.extend_from_slice(b"\r\n");
-    head
-}
-
-/// How a request's content is framed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestFraming {
-    None,
-    Length(u64),
-    Chunked,
 }

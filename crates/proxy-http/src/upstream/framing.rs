@@ -3,11 +3,15 @@
 use std::io;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, StatusCode};
 
 /// Longest line of a chunk's size, with its extensions.
 const CHUNK_LINE_MAX: usize = 1_024;
+/// Longest trailer section.
+const TRAILER_BYTES_MAX: usize = 16 << 10;
+/// Most fields of a trailer section.
+const TRAILERS_MAX: usize = 64;
 
 /// What is left of a response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub(crate) enum FramingError {
     AmbiguousLength,
     #[error("a chunk is malformed")]
     Chunk,
+    #[error("the trailers are malformed")]
+    Trailers,
     #[error("it ended before its content was complete")]
     Truncated,
 }
@@ -80,44 +86,66 @@ impl Framing {
         }
     }
 
-    /// Takes content off what was received; `None` if more must come first, or it is complete.
+    /// Takes content off what was received; `None` if more must come first, or it is complete. Trailers go to
+    /// `trailers`.
     pub(crate) fn take(
         &mut self,
         received: &mut BytesMut,
         has_ended: bool,
+        trailers: &mut Option<HeaderMap>,
     ) -> Result<Option<Bytes>, FramingError> {
-        loop {
-            match self {
-                Self::Complete => return Ok(None),
-                Self::Length(left) | Self::Chunked(ChunkState::Data(left)) if !received.is_empty() => {
-                    let n = received.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    *left -= n as u64;
-                    let is_over = *left == 0;
-                    if is_over {
-                        *self = match self {
-                            Self::Chunked(_) => Self::Chunked(ChunkState::DataEnd),
-                            _ => Self::Complete,
-                        };
-                    }
-                    return Ok(Some(received.split_to(n).freeze()));
-                }
-                Self::UntilClose if !received.is_empty() => return Ok(Some(received.split().freeze())),
-                Self::UntilClose if has_ended => *self = Self::Complete,
-                Self::Chunked(state) => match state.next(received)? {
-                    Some(framing) => *self = framing,
-                    None if has_ended => return Err(FramingError::Truncated),
-                    None => return Ok(None),
-                },
-                Self::Length(_) if has_ended => return Err(FramingError::Truncated),
-                Self::Length(_) | Self::UntilClose => return Ok(None),
+        self.advance(received, trailers)?;
+        let left = match self {
+            Self::Complete => return Ok(None),
+            Self::UntilClose if received.is_empty() && has_ended => {
+                *self = Self::Complete;
+                return Ok(None);
             }
+            Self::UntilClose => u64::MAX,
+            Self::Length(left) | Self::Chunked(ChunkState::Data(left)) => *left,
+            Self::Chunked(_) => 0,
+        };
+        let n = received.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        if n == 0 {
+            let is_cut = has_ended && *self != Self::UntilClose;
+            return if is_cut { Err(FramingError::Truncated) } else { Ok(None) };
         }
+        let data = received.split_to(n).freeze();
+        match self {
+            Self::Length(left) if *left == n as u64 => *self = Self::Complete,
+            Self::Chunked(ChunkState::Data(left)) if *left == n as u64 => {
+                *self = Self::Chunked(ChunkState::DataEnd);
+            }
+            Self::Length(left) | Self::Chunked(ChunkState::Data(left)) => *left -= n as u64,
+            Self::Chunked(_) | Self::UntilClose | Self::Complete => {}
+        }
+        // The end often comes with the last data, and is best known with it.
+        self.advance(received, trailers)?;
+        Ok(Some(data))
+    }
+
+    /// Takes what stands between the data of chunks, and behind them.
+    fn advance(
+        &mut self,
+        received: &mut BytesMut,
+        trailers: &mut Option<HeaderMap>,
+    ) -> Result<(), FramingError> {
+        while let Self::Chunked(state) = self
+            && let Some(next) = state.next(received, trailers)?
+        {
+            *self = next;
+        }
+        Ok(())
     }
 }
 
 impl ChunkState {
-    /// Reads what stands between the data of chunks; `None` if more must come first.
-    fn next(self, received: &mut BytesMut) -> Result<Option<Framing>, FramingError> {
+    /// Reads what stands between the data of chunks; `None` if data or more bytes must come first.
+    fn next(
+        self,
+        received: &mut BytesMut,
+        trailers: &mut Option<HeaderMap>,
+    ) -> Result<Option<Framing>, FramingError> {
         match self {
             Self::Data(_) => Ok(None),
             Self::DataEnd => {
@@ -139,15 +167,49 @@ impl ChunkState {
                 Ok(httparse::Status::Partial) | Err(_) => Err(FramingError::Chunk),
             },
             Self::Trailers => {
-                let Some(at) = received.windows(2).position(|pair| pair == b"\r\n") else {
-                    return if received.len() < CHUNK_LINE_MAX { Ok(None) } else { Err(FramingError::Chunk) };
-                };
-                received.advance(at + 2);
-                // Trailers are dropped for now; an empty line ends them.
-                Ok(Some(if at == 0 { Framing::Complete } else { Framing::Chunked(Self::Trailers) }))
+                let mut fields = [httparse::EMPTY_HEADER; TRAILERS_MAX];
+                match httparse::parse_headers(received, &mut fields) {
+                    Ok(httparse::Status::Complete((used, fields))) => {
+                        *trailers = trailer_map(fields)?;
+                        received.advance(used);
+                        Ok(Some(Framing::Complete))
+                    }
+                    Ok(httparse::Status::Partial) if received.len() < TRAILER_BYTES_MAX => Ok(None),
+                    Ok(httparse::Status::Partial) | Err(_) => Err(FramingError::Trailers),
+                }
             }
         }
     }
+}
+
+/// The trailers of a message, without fields that may only stand in a header (RFC 9110, section 6.5.1).
+fn trailer_map(fields: &[httparse::Header<'_>]) -> Result<Option<HeaderMap>, FramingError> {
+    let mut map = HeaderMap::new();
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| FramingError::Trailers)?;
+        let value = HeaderValue::from_bytes(field.value).map_err(|_| FramingError::Trailers)?;
+        if may_be_trailer(&name) {
+            map.append(name, value);
+        }
+    }
+    Ok((!map.is_empty()).then_some(map))
+}
+
+/// Whether a field may stand in trailers: it neither frames nor routes the message, nor belongs to one connection.
+pub(crate) fn may_be_trailer(name: &HeaderName) -> bool {
+    const NEVER: [&str; 10] = [
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    !NEVER.contains(&name.as_str())
 }
 
 impl From<FramingError> for io::Error {

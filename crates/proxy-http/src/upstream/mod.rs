@@ -1,5 +1,11 @@
 //! The HTTP/1.1 client: connections to the upstreams, kept alive and pooled per worker.
 
+pub(crate) mod acquire;
+mod connection;
+pub(crate) mod content;
 pub(crate) mod exchange;
-mod framing;
+pub(crate) mod framing;
+pub(crate) mod head;
 pub(crate) mod pool;
+pub(crate) mod response_body;
+pub(crate) mod tunnel;

@@ -2,17 +2,19 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
-use std::os::unix::net::SocketAddr as UnixAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use mio::Registry;
 use mio::event::Event;
 use proxy_core::handler::resources_token;
-use proxy_core::{IoResult, Socket};
+use proxy_core::{IoResult, Socket, UpstreamTarget, Upstreams};
 use slab::Slab;
+
+use super::connection::PooledConn;
+use crate::limits::HttpLimits;
+use crate::timers::Timers;
 
 /// Most that is read at once.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -20,45 +22,32 @@ const READ_BYTES_MAX: usize = 64 << 10;
 /// tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Where requests go.
-#[derive(Clone, Debug)]
-pub(crate) enum UpstreamAddr {
-    /// A Unix socket.
-    Unix(UnixAddr),
-    /// A TCP address.
-    Tcp(SocketAddr),
-}
-
-/// Bounds of a worker's pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PoolLimits {
-    /// Connections to each upstream.
-    pub(crate) connections_max: usize,
-    /// Requests that wait for a connection to an upstream; further ones are refused.
-    pub(crate) queued_max: usize,
-    /// How long an unused connection is kept.
-    pub(crate) idle_timeout: Duration,
-}
-
 /// A worker's connections to its upstreams.
 #[derive(Debug)]
 pub(crate) struct Pool {
     registry: Option<Registry>,
-    limits: PoolLimits,
-    upstreams: Vec<UpstreamConns>,
+    upstreams: Arc<Upstreams>,
+    timers: Timers,
+    /// Connections of the worker, to all upstreams.
+    connections_max: usize,
+    /// Requests that may wait for a connection to an upstream.
+    queued_max: usize,
+    /// How long an unused connection is kept.
+    idle_timeout: Duration,
+    of_upstream: Vec<UpstreamConns>,
     connections: Slab<PooledConn>,
     scratch: Box<[u8]>,
     next_ticket: u64,
-    now: Instant,
+    /// Over all upstreams.
+    idle: usize,
+    queued: usize,
 }
 
 /// The connections to one upstream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct UpstreamConns {
-    addr: UpstreamAddr,
     /// Idle connections, and since when; the one used last is at the end.
     idle: VecDeque<(usize, Instant)>,
-    open: usize,
     /// Requests that wait, first come, first served.
     queue: VecDeque<(QueueTicket, Waker)>,
     /// When a full backlog is tried again.
@@ -68,24 +57,6 @@ struct UpstreamConns {
 /// A place in the queue for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueTicket(u64);
-
-/// A connection to an upstream.
-#[derive(Debug)]
-pub(crate) struct PooledConn {
-    socket: Socket,
-    upstream: usize,
-    is_connecting: bool,
-    /// What the upstream has sent and nobody has taken.
-    pub(crate) received: BytesMut,
-    /// What the upstream has yet to take.
-    pub(crate) unsent: BytesMut,
-    /// Whether the upstream sends nothing more.
-    pub(crate) has_ended: bool,
-    /// Who waits for it.
-    waker: Option<Waker>,
-    /// Whether it has served an exchange: the upstream may have closed it since.
-    pub(crate) is_reused: bool,
-}
 
 /// Why there is no connection to an upstream.
 #[derive(Debug, thiserror::Error)]
@@ -97,22 +68,20 @@ pub(crate) enum AcquireError {
 }
 
 impl Pool {
-    pub(crate) fn new(upstreams: Vec<UpstreamAddr>, limits: PoolLimits) -> Self {
-        let of = |addr| UpstreamConns {
-            addr,
-            idle: VecDeque::new(),
-            open: 0,
-            queue: VecDeque::new(),
-            retry_at: None,
-        };
+    pub(crate) fn new(upstreams: Arc<Upstreams>, timers: Timers) -> Self {
         Self {
             registry: None,
-            limits,
-            upstreams: upstreams.into_iter().map(of).collect(),
+            connections_max: 1,
+            queued_max: 0,
+            idle_timeout: Duration::ZERO,
+            of_upstream: (0..upstreams.len()).map(|_| UpstreamConns::default()).collect(),
+            upstreams,
+            timers,
             connections: Slab::new(),
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
             next_ticket: 0,
-            now: Instant::now(),
+            idle: 0,
+            queued: 0,
         }
     }
 
@@ -124,8 +93,31 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one. `place` is the request's
-    /// place in the queue; whoever gives up must [`Pool::leave_queue`].
+    /// Takes over limits; `connections_max` is the worker's share.
+    pub(crate) fn set_limits(&mut self, limits: &HttpLimits, connections_max: usize) {
+        self.connections_max = connections_max;
+        self.queued_max = limits.queue_max;
+        self.idle_timeout = limits.upstream_idle_timeout;
+        self.wake_queues();
+    }
+
+    /// Requests that wait for a connection.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Connections, idle ones included.
+    pub(crate) fn open(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Connections that no request uses.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle
+    }
+
+    /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one, which may not be connected
+    /// yet. `place` is the request's place in the queue; whoever gives up must [`Pool::leave_queue`].
     pub(crate) fn poll_acquire(
         &mut self,
         upstream: usize,
@@ -133,188 +125,210 @@ impl Pool {
         place: &mut Option<QueueTicket>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, AcquireError>> {
-        let is_first = self.upstreams[upstream].queue.front().map(|(ticket, _)| *ticket) == *place;
+        let is_first = self.of_upstream[upstream].queue.front().map(|(ticket, _)| *ticket) == *place;
         if is_first {
-            match self.try_acquire(upstream, must_be_new) {
-                Ok(Some(key)) => {
+            match self.try_acquire(upstream, must_be_new).transpose() {
+                None => {}
+                Some(acquired) => {
                     self.leave_queue(upstream, place);
-                    return Poll::Ready(Ok(key));
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    self.leave_queue(upstream, place);
-                    return Poll::Ready(Err(error.into()));
+                    return Poll::Ready(acquired.map_err(AcquireError::Connect));
                 }
             }
         }
-        let connections = &mut self.upstreams[upstream];
+        let queue = &mut self.of_upstream[upstream].queue;
         if let Some(ticket) = place {
-            if let Some((_, waker)) = connections.queue.iter_mut().find(|(other, _)| other == ticket) {
+            if let Some((_, waker)) = queue.iter_mut().find(|(other, _)| other == ticket) {
                 waker.clone_from(cx.waker());
             }
             return Poll::Pending;
         }
-        if connections.queue.len() >= self.limits.queued_max {
+        if self.queued >= self.queued_max {
             return Poll::Ready(Err(AcquireError::QueueFull));
         }
         self.next_ticket += 1;
         let ticket = QueueTicket(self.next_ticket);
-        connections.queue.push_back((ticket, cx.waker().clone()));
+        queue.push_back((ticket, cx.waker().clone()));
+        self.queued += 1;
         *place = Some(ticket);
         Poll::Pending
     }
 
     /// Leaves the queue, and lets the next request try.
     pub(crate) fn leave_queue(&mut self, upstream: usize, place: &mut Option<QueueTicket>) {
-        if let Some(ticket) = place.take() {
-            self.upstreams[upstream].queue.retain(|(other, _)| *other != ticket);
-        }
-        self.upstreams[upstream].wake_first();
+        let Some(ticket) = place.take() else { return };
+        self.of_upstream[upstream].queue.retain(|(other, _)| *other != ticket);
+        self.queued -= 1;
+        self.of_upstream[upstream].wake_first();
     }
 
     /// An idle connection, or a new one; `None` if there may be no more, or the backlog is full.
     fn try_acquire(&mut self, upstream: usize, must_be_new: bool) -> io::Result<Option<usize>> {
-        while !must_be_new && let Some((key, _)) = self.upstreams[upstream].idle.pop_back() {
-            if self.is_still_open(key) {
+        while !must_be_new && let Some((key, _)) = self.of_upstream[upstream].idle.pop_back() {
+            self.idle -= 1;
+            let connection = &mut self.connections[key];
+            connection.is_idle = false;
+            if connection.is_still_open(&mut self.scratch) {
                 return Ok(Some(key));
             }
             self.close(key);
         }
-        if self.upstreams[upstream].open >= self.limits.connections_max {
-            // One that nobody uses makes room for a new one.
-            let Some((key, _)) = self.upstreams[upstream].idle.pop_front() else { return Ok(None) };
-            self.close(key);
+        if self.connections.len() >= self.connections_max && !self.close_oldest_idle() {
+            return Ok(None);
         }
         self.connect(upstream)
+    }
+
+    /// Closes the connection that was idle longest, of whichever upstream.
+    fn close_oldest_idle(&mut self) -> bool {
+        let front = |of: &UpstreamConns| of.idle.front().map(|&(key, since)| (since, key));
+        let Some((_, key)) = self.of_upstream.iter().filter_map(front).min() else { return false };
+        self.close(key);
+        true
+    }
+
+    /// Closes all connections that no request uses.
+    pub(crate) fn close_idle(&mut self) {
+        while self.close_oldest_idle() {}
     }
 
     fn connect(&mut self, upstream: usize) -> io::Result<Option<usize>> {
         let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
         let entry = self.connections.vacant_entry();
         let (key, token) = (entry.key(), resources_token(entry.key()));
-        let connections = &mut self.upstreams[upstream];
-        let (connected, is_connecting) = match &connections.addr {
-            UpstreamAddr::Unix(addr) => (Socket::connect_unix(addr, registry, token), false),
-            UpstreamAddr::Tcp(addr) => (Socket::connect_tcp(*addr, registry, token), true),
-        };
-        let socket = match connected {
-            Ok(socket) => socket,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                connections.retry_at = Some(self.now + RETRY_INTERVAL);
-                return Ok(None);
+        let connected = match self.upstreams.target(upstream) {
+            UpstreamTarget::Unix(addr) => Socket::connect_unix(addr, registry, token),
+            UpstreamTarget::Tcp(addrs) => {
+                let first = addrs.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
+                Socket::connect_tcp(*first, registry, token)
             }
-            Err(error) => return Err(error),
         };
-        connections.open += 1;
-        entry.insert(PooledConn {
-            socket,
-            upstream,
-            is_connecting,
-            received: BytesMut::new(),
-            unsent: BytesMut::new(),
-            has_ended: false,
-            waker: None,
-            is_reused: false,
-        });
-        Ok(Some(key))
+        match connected {
+            Ok(socket) => {
+                let is_connecting = matches!(self.upstreams.target(upstream), UpstreamTarget::Tcp(_));
+                entry.insert(PooledConn::new(socket, upstream, is_connecting));
+                Ok(Some(key))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.of_upstream[upstream].retry_at = Some(self.timers.now() + RETRY_INTERVAL);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// Whether an idle connection can take a request: the upstream has neither closed it nor sent anything.
-    fn is_still_open(&mut self, key: usize) -> bool {
-        let connection = &mut self.connections[key];
-        if !connection.socket.is_readable() {
-            return true;
+    /// Waits until a new connection is connected.
+    pub(crate) fn poll_connected(&mut self, key: usize, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.connections[key].poll_connected(cx) {
+                Poll::Ready(Err(error)) => self.connect_next(key, error)?,
+                polled => return polled,
+            }
         }
-        matches!(connection.socket.read(&mut self.scratch), Ok(IoResult::Blocked))
+    }
+
+    /// Tries the next address of an upstream whose last one has failed.
+    ///
+    /// # Errors
+    /// With `error` if there is none.
+    pub(crate) fn connect_next(&mut self, key: usize, mut error: io::Error) -> io::Result<()> {
+        let (Some(registry), connection) = (&self.registry, &mut self.connections[key]) else {
+            return Err(error);
+        };
+        let UpstreamTarget::Tcp(addrs) = self.upstreams.target(connection.upstream) else {
+            return Err(error);
+        };
+        while let Some(addr) = addrs.get(connection.next_addr) {
+            connection.next_addr += 1;
+            match Socket::connect_tcp(*addr, registry, resources_token(key)) {
+                Ok(socket) => {
+                    connection.socket = socket;
+                    return Ok(());
+                }
+                Err(failed) => error = failed,
+            }
+        }
+        Err(error)
     }
 
     /// Takes back a connection whose exchange is complete.
     pub(crate) fn give_back(&mut self, key: usize) {
+        let is_too_many = self.connections.len() > self.connections_max;
         let connection = &mut self.connections[key];
-        if !connection.received.is_empty() || !connection.unsent.is_empty() || connection.has_ended {
+        if is_too_many || !connection.may_be_kept() {
             return self.close(key);
         }
-        connection.waker = None;
-        connection.is_reused = true;
-        // An idle connection holds no memory for bytes.
-        connection.received = BytesMut::new();
-        connection.unsent = BytesMut::new();
-        let connections = &mut self.upstreams[connection.upstream];
-        connections.idle.push_back((key, self.now));
-        connections.wake_first();
+        connection.rest();
+        let of = &mut self.of_upstream[connection.upstream];
+        of.idle.push_back((key, self.timers.now()));
+        self.idle += 1;
+        self.wake_queues();
     }
 
     /// Closes a connection.
     pub(crate) fn close(&mut self, key: usize) {
         let connection = self.connections.remove(key);
-        let connections = &mut self.upstreams[connection.upstream];
-        connections.open -= 1;
-        connections.wake_first();
+        if connection.is_idle {
+            let idle = &mut self.of_upstream[connection.upstream].idle;
+            // The oldest ones end first.
+            if let Some(at) = idle.iter().position(|(other, _)| *other == key) {
+                idle.remove(at);
+                self.idle -= 1;
+            }
+        }
+        self.wake_queues();
     }
 
     /// When [`Pool::expire`] is due.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let of = |connections: &UpstreamConns| {
-            let idle = connections.idle.front().map(|(_, since)| *since + self.limits.idle_timeout);
-            [connections.retry_at, idle].into_iter().flatten().min()
+        let of = |of: &UpstreamConns| {
+            let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
+            [of.retry_at, idle].into_iter().flatten().min()
         };
-        self.upstreams.iter().filter_map(of).min()
+        self.of_upstream.iter().filter_map(of).min()
     }
 
     /// Closes connections that were idle for too long, and tries full backlogs again.
     pub(crate) fn expire(&mut self, now: Instant) {
-        self.now = now;
-        for upstream in 0..self.upstreams.len() {
-            let connections = &mut self.upstreams[upstream];
-            if connections.retry_at.take_if(|at| *at <= now).is_some() {
-                connections.wake_first();
+        for upstream in 0..self.of_upstream.len() {
+            let of = &mut self.of_upstream[upstream];
+            if of.retry_at.take_if(|at| *at <= now).is_some() {
+                of.wake_first();
             }
-            let idle_timeout = self.limits.idle_timeout;
-            while let Some(&(key, since)) = self.upstreams[upstream].idle.front()
-                && since + idle_timeout <= now
+            while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
+                && since + self.idle_timeout <= now
             {
-                self.upstreams[upstream].idle.pop_front();
                 self.close(key);
             }
         }
     }
 
+    /// Notes an event of a connection. An idle one that the upstream has ended is closed.
     pub(crate) fn note(&mut self, key: usize, event: &Event) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.socket.note(event);
-        if let Some(waker) = connection.waker.take() {
-            waker.wake();
+        connection.note(event);
+        if connection.is_idle && !connection.is_still_open(&mut self.scratch) {
+            self.close(key);
         }
     }
 
+    /// The connection of an exchange.
     pub(crate) fn connection(&mut self, key: usize) -> &mut PooledConn {
         &mut self.connections[key]
     }
 
-    /// Writes what the upstream has yet to take.
-    pub(crate) fn flush(&mut self, key: usize, waker: &Waker) -> io::Result<()> {
+    /// Writes what the upstream has yet to take; returns how much it took.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(crate) fn flush(&mut self, key: usize, waker: &Waker) -> io::Result<usize> {
         let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
-        let connection = &mut self.connections[key];
-        if connection.is_connecting {
-            if !connection.socket.connected()? {
-                connection.waker = Some(waker.clone());
-                return Ok(());
-            }
-            connection.is_connecting = false;
-        }
-        while !connection.unsent.is_empty() && connection.socket.is_writable() {
-            match connection.socket.write(&connection.unsent, registry)? {
-                IoResult::Bytes(n) => drop(connection.unsent.split_to(n)),
-                IoResult::Blocked | IoResult::End => {}
-            }
-        }
-        if !connection.unsent.is_empty() {
-            connection.waker = Some(waker.clone());
-        }
-        Ok(())
+        self.connections[key].flush(registry, waker)
     }
 
     /// Reads once; true if anything has come, or the end.
+    ///
+    /// # Errors
+    /// When the connection is broken.
     pub(crate) fn read(&mut self, key: usize, waker: &Waker) -> io::Result<bool> {
         let connection = &mut self.connections[key];
         if connection.socket.is_readable() {
@@ -330,13 +344,19 @@ impl Pool {
                 IoResult::Blocked => {}
             }
         }
-        connection.waker = Some(waker.clone());
+        connection.set_waker(waker);
         Ok(false)
+    }
+
+    /// Lets the first request of each queue try: the bound on connections is one for all upstreams.
+    fn wake_queues(&self) {
+        if self.queued > 0 {
+            self.of_upstream.iter().for_each(UpstreamConns::wake_first);
+        }
     }
 }
 
 impl UpstreamConns {
-    /// Lets the first request in the queue try.
     fn wake_first(&self) {
         if self.retry_at.is_none()
             && let Some((_, waker)) = self.queue.front()

@@ -202,6 +202,41 @@ impl ClientSession {
         self.engine.session()
     }
 
+    /// Its number within the run.
+    pub fn id(&self) -> ConnId {
+        self.account.id
+    }
+
+    /// Whose connection it is.
+    pub fn client(&self) -> ClientId {
+        self.account.client
+    }
+
+    /// The version of TLS, such as `TLSv1.3`.
+    pub fn tls_version(&self) -> &'static str {
+        self.engine.session().version_name()
+    }
+
+    /// The IANA name of the cipher suite.
+    pub fn tls_cipher(&self) -> String {
+        self.engine.session().cipher_name()
+    }
+
+    /// The server name that the client asked for, as it was sent; empty without one.
+    pub fn tls_server_name(&self) -> &str {
+        self.engine.session().raw_server_name()
+    }
+
+    /// Whether the client has a certificate, which has been verified.
+    pub fn has_client_certificate(&self) -> bool {
+        self.engine.session().has_client_certificate()
+    }
+
+    /// The common name of the client's verified certificate; `None` without one, or where it cannot be passed on.
+    pub fn client_common_name(&self) -> Option<String> {
+        self.engine.session().common_name().ok().flatten()
+    }
+
     /// The application protocol that was negotiated, empty if there is none.
     pub fn alpn(&self) -> &[u8] {
         self.engine.session().raw_alpn()

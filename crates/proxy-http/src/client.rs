@@ -1,0 +1,250 @@
+//! What the requests of one client's connection share with the handler that owns the connection.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use hyper::header::{HeaderName, HeaderValue};
+use proxy_core::handler::ClientSession;
+use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
+
+use crate::request::RequestRecord;
+use crate::upstream::exchange::Exchange;
+use crate::worker::HttpWorker;
+
+/// One client's connection, as its requests see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) worker: Rc<HttpWorker>,
+    pub(crate) conn: ConnId,
+    pub(crate) client: ClientId,
+    pub(crate) is_http2: bool,
+    /// Whether its `X-Forwarded-*` fields are believed.
+    pub(crate) is_trusted: bool,
+    /// Its address, as a field's value.
+    pub(crate) address: HeaderValue,
+    /// What TLS knows of it, as fields for upstreams; none unless they shall be sent.
+    pub(crate) tls_fields: Vec<(HeaderName, HeaderValue)>,
+    /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
+    pub(crate) bound_host: Option<Box<str>>,
+    /// A tunnel to begin once hyper has ended.
+    pub(crate) tunnel: RefCell<Option<Exchange>>,
+    activity: Activity,
+    /// Requests whose responses were framed, and may not be flushed.
+    framed: RefCell<Vec<Rc<RequestRecord>>>,
+    /// Times that upstreams took, to be counted as the client's exchanges.
+    exchanges: RefCell<Vec<Duration>>,
+    shutdown: RefCell<Shutdown>,
+}
+
+#[derive(Debug)]
+struct Activity {
+    /// Requests under way.
+    requests: Cell<usize>,
+    /// Requests so far.
+    begun: Cell<usize>,
+    /// Since when none is under way.
+    idle_since: Cell<Instant>,
+    /// When the first byte of the next head was read.
+    head_began_at: Cell<Option<Instant>>,
+    /// Whether the connection ends with the next answer.
+    is_ending: Cell<bool>,
+}
+
+/// Whether hyper shall end the connection gracefully, and whom to wake for it.
+#[derive(Debug, Default)]
+struct Shutdown {
+    is_asked_for: bool,
+    waker: Option<Waker>,
+}
+
+impl Client {
+    pub(crate) fn new(worker: &Rc<HttpWorker>, session: &ClientSession, now: Instant) -> Rc<Self> {
+        let client = session.client();
+        let ip = match client {
+            ClientId::Addr(ip) => Some(ip),
+            ClientId::Other => None,
+        };
+        let is_http2 = session.alpn() == b"h2";
+        worker.count(|delta| delta.counters[HttpCounter::Connections2] += u64::from(is_http2));
+        let bound_host = session.has_client_certificate().then(|| session.tls_server_name().into());
+        Rc::new(Self {
+            worker: Rc::clone(worker),
+            conn: session.id(),
+            client,
+            is_http2,
+            is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
+            address: address_value(ip),
+            tls_fields: if worker.shared.sends_tls_fields { tls_fields(session) } else { Vec::new() },
+            bound_host,
+            tunnel: RefCell::default(),
+            activity: Activity {
+                requests: Cell::new(0),
+                begun: Cell::new(0),
+                idle_since: Cell::new(now),
+                head_began_at: Cell::new(None),
+                is_ending: Cell::new(false),
+            },
+            framed: RefCell::default(),
+            exchanges: RefCell::default(),
+            shutdown: RefCell::default(),
+        })
+    }
+
+    /// Counts a header of HTTP/2.
+    pub(crate) fn count_header2(&self, counter: HttpCounter, bytes: impl FnOnce() -> u64) {
+        if self.is_http2 {
+            self.worker.count(|delta| delta.counters[counter] += bytes());
+        }
+    }
+
+    /// Notes that bytes have come.
+    pub(crate) fn note_received(&self, now: Instant) {
+        let began_at = &self.activity.head_began_at;
+        began_at.set(began_at.get().or(Some(now)));
+    }
+
+    /// Notes that the content of a request is whole: what comes next begins another head.
+    pub(crate) fn end_content(&self) {
+        self.activity.head_began_at.set(None);
+    }
+
+    /// Counts a request whose head has come; returns when its first byte did.
+    pub(crate) fn begin_request(&self, now: Instant) -> Instant {
+        self.worker.count_begun();
+        let Activity { requests, begun, head_began_at, is_ending, .. } = &self.activity;
+        requests.set(requests.get() + 1);
+        begun.set(begun.get() + 1);
+        if self.worker.limits().requests_per_connection.is_some_and(|max| begun.get() >= max) {
+            is_ending.set(true);
+            if self.is_http2 {
+                self.shut_down();
+            }
+        }
+        let began_at = head_began_at.take();
+        if self.is_http2 { now } else { began_at.unwrap_or(now) }
+    }
+
+    /// Notes that the response of a request was framed, or dropped.
+    pub(crate) fn end_request(&self, request: Rc<RequestRecord>) {
+        self.framed.borrow_mut().push(request);
+    }
+
+    /// Counts the requests that were framed. `has_flushed`: the kernel has taken everything.
+    pub(crate) fn count_framed(&self, has_flushed: bool) {
+        let framed = std::mem::take(&mut *self.framed.borrow_mut());
+        if framed.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let Activity { requests, idle_since, .. } = &self.activity;
+        requests.set(requests.get() - framed.len());
+        idle_since.set(now);
+        framed.iter().for_each(|request| request.count(has_flushed, now));
+    }
+
+    /// Counts a request that hyper has refused itself.
+    pub(crate) fn count_refused(&self, failure: RequestFailure, status: Option<u16>, now: Instant) {
+        let began_at = self.activity.head_began_at.take().unwrap_or(now);
+        self.worker.count_refused(&FinishedRequest {
+            route: None,
+            conn: self.conn,
+            client: self.client,
+            is_http2: self.is_http2,
+            method: "",
+            path: "",
+            upstream: "",
+            status,
+            failure: Some(failure),
+            queue: None,
+            upstream_time: None,
+            first_byte: None,
+            duration: now.saturating_duration_since(began_at),
+            body_in: 0,
+            body_out: 0,
+            is_reused: false,
+            is_retried: false,
+        });
+    }
+
+    /// Keeps the time that an upstream took.
+    pub(crate) fn count_exchange(&self, took: Duration) {
+        self.exchanges.borrow_mut().push(took);
+    }
+
+    /// Takes the times that were kept.
+    pub(crate) fn take_exchanges(&self) -> Vec<Duration> {
+        std::mem::take(&mut *self.exchanges.borrow_mut())
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.activity.requests.get() == 0
+    }
+
+    /// Since when no request is under way.
+    pub(crate) fn idle_since(&self) -> Instant {
+        self.activity.idle_since.get()
+    }
+
+    /// When the first byte of a head was read that is not complete; of HTTP/1.1 only.
+    pub(crate) fn head_began_at(&self) -> Option<Instant> {
+        self.activity.head_began_at.get().filter(|_| !self.is_http2)
+    }
+
+    /// Whether the next answer says that the connection ends with it.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.activity.is_ending.get()
+    }
+
+    /// Ends the connection with the next answer.
+    pub(crate) fn set_ending(&self) {
+        self.activity.is_ending.set(true);
+    }
+
+    /// Asks hyper to end the connection once all requests are answered.
+    pub(crate) fn shut_down(&self) {
+        let mut shutdown = self.shutdown.borrow_mut();
+        shutdown.is_asked_for = true;
+        if let Some(waker) = shutdown.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether hyper shall end the connection, asked once; `waker` is woken when it shall.
+    pub(crate) fn take_shutdown(&self, waker: &Waker) -> bool {
+        let mut shutdown = self.shutdown.borrow_mut();
+        if !std::mem::take(&mut shutdown.is_asked_for) {
+            shutdown.waker = Some(waker.clone());
+            return false;
+        }
+        true
+    }
+
+    /// Whether it is exactly this address, for a trusted peer to look behind.
+    pub(crate) fn trusts(&self, ip: IpAddr) -> bool {
+        self.worker.shared.trusted_forwarders.contains(ip)
+    }
+}
+
+fn address_value(ip: Option<IpAddr>) -> HeaderValue {
+    let text = ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+}
+
+fn tls_fields(session: &ClientSession) -> Vec<(HeaderName, HeaderValue)> {
+    let name = session.client_common_name().unwrap_or_default();
+    let fields = [
+        (HeaderName::from_static("x-tls-version"), session.tls_version().to_owned()),
+        (HeaderName::from_static("x-tls-cipher"), session.tls_cipher()),
+        (HeaderName::from_static("x-tls-server-name"), session.tls_server_name().to_owned()),
+        (HeaderName::from_static("x-tls-client-name"), name),
+    ];
+    let of = |(name, text): (HeaderName, String)| {
+        let value = HeaderValue::from_bytes(text.as_bytes()).ok()?;
+        (!value.is_empty()).then_some((name, value))
+    };
+    fields.into_iter().filter_map(of).collect()
+}

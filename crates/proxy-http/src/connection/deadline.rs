@@ -1,0 +1,95 @@
+//! What happens to a connection when time passes.
+
+use std::time::{Duration, Instant};
+
+use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
+use telemetry::{Outcome, RequestFailure};
+
+use super::HttpConnection;
+
+/// How long a client may take to end an HTTP/2 connection that it was told to end.
+const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a client is told whose head was not complete in time.
+const HEAD_TIMEOUT_ANSWER: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// The deadline that a connection has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// The head of a request must be complete.
+    Head(Instant),
+    /// Another request must begin.
+    Request(Instant),
+    /// Something must move.
+    Movement(Instant),
+}
+
+impl Due {
+    fn at(self) -> Instant {
+        match self {
+            Self::Head(at) | Self::Request(at) | Self::Movement(at) => at,
+        }
+    }
+}
+
+impl HttpConnection {
+    fn due(&self, session: &ClientSession, context: &WorkerContext) -> Due {
+        let (client, limits) = (&self.client, self.client.worker.limits());
+        if let Some(began_at) = client.head_began_at().filter(|_| client.is_idle()) {
+            return Due::Head(began_at + limits.header_timeout);
+        }
+        if !client.is_idle() {
+            return Due::Movement(session.active_at() + context.limits.idle_timeout);
+        }
+        let idle_since = client.idle_since();
+        let keep_alive = idle_since + limits.keep_alive_timeout;
+        if !client.is_ending() {
+            return Due::Request(keep_alive);
+        }
+        let grace = if client.is_http2 { GOAWAY_TIMEOUT } else { context.limits.drain_quiet };
+        Due::Request(keep_alive.min(idle_since.max(session.active_at()) + grace))
+    }
+
+    /// Makes sure that the deadline is noticed. A deadline that comes too early is put off when it comes.
+    pub(super) fn arm_deadline(&self, session: &mut ClientSession, context: &mut WorkerContext) {
+        let due = self.due(session, context);
+        session.set_earlier_deadline(due.at(), context);
+    }
+
+    /// Acts on the deadline, unless it was put off.
+    pub(super) fn check_deadline(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        let due = self.due(session, context);
+        if due.at() > context.now {
+            session.set_deadline(due.at(), context);
+            return Ok(());
+        }
+        match due {
+            Due::Head(_) => {
+                self.client.count_refused(RequestFailure::HeadTimeout, Some(408), context.now);
+                session.send(HEAD_TIMEOUT_ANSWER, context)?;
+                session.close_notify(context);
+                Err(ConnEnd::after_sending(
+                    Outcome::IdleTimeout,
+                    "the head of a request was not complete in time",
+                ))
+            }
+            Due::Movement(_) => {
+                Err(ConnEnd::after_sending(Outcome::IdleTimeout, "nothing moved for the idle timeout"))
+            }
+            Due::Request(_) if self.client.is_http2 && !self.client.is_ending() => {
+                self.client.set_ending();
+                self.client.shut_down();
+                session.set_deadline(context.now + GOAWAY_TIMEOUT, context);
+                Ok(())
+            }
+            Due::Request(_) => {
+                session.close_notify(context);
+                Err(ConnEnd::after_sending(Outcome::Ended, ""))
+            }
+        }
+    }
+}

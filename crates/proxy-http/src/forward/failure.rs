@@ -1,0 +1,92 @@
+//! What a client is told of a request that has failed: a status and a short text that names no address.
+
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+use telemetry::RequestFailure;
+
+use crate::request::RequestHandle;
+use crate::request_check::AmbiguousRequest;
+use crate::route::SelectError;
+use crate::upstream::response_body::ResponseBody;
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) failure: RequestFailure,
+    pub(super) status: StatusCode,
+}
+
+impl From<RequestFailure> for Refusal {
+    fn from(failure: RequestFailure) -> Self {
+        Self { failure, status: status(failure) }
+    }
+}
+
+impl From<AmbiguousRequest> for Refusal {
+    fn from(_: AmbiguousRequest) -> Self {
+        RequestFailure::Malformed.into()
+    }
+}
+
+impl From<SelectError> for Refusal {
+    fn from(error: SelectError) -> Self {
+        match error {
+            SelectError::NotFound => RequestFailure::NoRoute.into(),
+            SelectError::Ambiguous => RequestFailure::Ambiguous.into(),
+        }
+    }
+}
+
+/// The status of a failure. After a status was sent, or to a client that is gone, it goes nowhere.
+pub(crate) fn status(failure: RequestFailure) -> StatusCode {
+    use RequestFailure as F;
+    match failure {
+        F::NoRoute => StatusCode::NOT_FOUND,
+        F::Ambiguous | F::Malformed | F::ClientGone => StatusCode::BAD_REQUEST,
+        F::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+        F::HeadTimeout | F::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+        F::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        F::UriTooLong => StatusCode::URI_TOO_LONG,
+        F::HeaderTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        F::QueueFull | F::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
+        F::Connect | F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut => StatusCode::BAD_GATEWAY,
+        F::ConnectTimeout | F::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+fn text(failure: RequestFailure) -> &'static str {
+    use RequestFailure as F;
+    match failure {
+        F::NoRoute => "no route serves this host and path\n",
+        F::Ambiguous => "the path is ambiguous\n",
+        F::Malformed => "the request is malformed\n",
+        F::ClientGone => "the request is not complete\n",
+        F::Misdirected => "this connection does not serve the requested host\n",
+        F::HeadTimeout | F::BodyTimeout => "the request did not arrive in time\n",
+        F::BodyTooLarge => "the request's body is too large\n",
+        F::UriTooLong => "the request's target is too long\n",
+        F::HeaderTooLarge => "the request's header is too large\n",
+        F::QueueFull | F::QueueTimeout => "too many requests wait for the upstream\n",
+        F::Connect => "the upstream cannot be reached\n",
+        F::ConnectTimeout => "the upstream cannot be reached in time\n",
+        F::UpstreamClosed => "the upstream closed the connection without a response\n",
+        F::UpstreamInvalid | F::UpstreamCut => "the upstream's response is malformed\n",
+        F::UpstreamTimeout => "the upstream did not respond in time\n",
+    }
+}
+
+/// The answer to a request that is refused.
+pub(super) fn response(refusal: Refusal, handle: &RequestHandle) -> Response<ResponseBody> {
+    let text = match refusal.status {
+        StatusCode::METHOD_NOT_ALLOWED => "the method is not allowed\n",
+        _ => text(refusal.failure),
+    };
+    let mut response = Response::new(ResponseBody::text(text, handle));
+    *response.status_mut() = refusal.status;
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+        fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    }
+    response
+}

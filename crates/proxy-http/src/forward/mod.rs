@@ -1,0 +1,128 @@
+//! Forwards a request: which route serves it, what is sent to the upstream, and what the client is answered.
+
+mod failure;
+mod fields;
+mod target;
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::time::Instant;
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::{Request, Response, StatusCode, Version};
+use telemetry::{HttpCounter, RequestFailure};
+
+use self::failure::Refusal;
+use crate::client::Client;
+use crate::frame_tap::{request_header_bytes, response_header_bytes};
+use crate::request::RequestHandle;
+use crate::request_check;
+use crate::upstream::acquire::acquire;
+use crate::upstream::content::{RequestContent, RequestFraming};
+use crate::upstream::exchange::{Exchange, ExchangeError};
+use crate::upstream::head;
+use crate::upstream::response_body::ResponseBody;
+
+/// Forwards a request, and answers with what the upstream says, or why it does not.
+pub(crate) async fn forward(
+    client: Rc<Client>,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Infallible> {
+    let handle = RequestHandle::begin(&client, &request);
+    client.count_header2(HttpCounter::PlainHeaderBytesIn, || request_header_bytes(&request));
+    let answered = answer(&client, &handle, request).await;
+    let mut response = answered.unwrap_or_else(|refusal| {
+        handle.fail(refusal.failure);
+        if refusal.failure == RequestFailure::Malformed && !client.is_http2 {
+            // What follows on the connection may be a part of the request.
+            client.set_ending();
+        }
+        failure::response(refusal, &handle)
+    });
+    handle.begin_response(response.status().as_u16(), Instant::now());
+    client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if client.is_ending() && !client.is_http2 && !switches {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
+}
+
+async fn answer(
+    client: &Rc<Client>,
+    handle: &RequestHandle,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let worker = &client.worker;
+    request_check::check(&request)?;
+    let target = target::select(client, &request)?;
+    handle.set_route(target.route);
+    let framing = RequestFraming::of(request.body());
+    let (mut parts, body) = request.into_parts();
+    let upgrade = fields::requested_upgrade(client, &parts);
+    if let Some(client) = fields::prepare_request(client, &mut parts.headers, &target.host) {
+        handle.set_client(client);
+    }
+    if let Some(protocol) = &upgrade {
+        fields::set_upgrade(&mut parts.headers, protocol.clone());
+    }
+    let mut content = RequestContent::new(body, framing, client, handle);
+    check_size(client, framing)?;
+    let head = head::encode(&parts.method, &target.path, &parts.headers, framing);
+    let among = worker.shared.routing.upstreams[target.route];
+    let mut is_retry = false;
+    let (response, exchange) = loop {
+        let lease = acquire(worker, among, is_retry).await?;
+        handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
+        let mut exchange = Exchange::begin(lease, handle, parts.method.clone(), &head, content);
+        match poll_fn(|cx| exchange.poll_head(cx)).await {
+            Ok(response) => break (response, exchange),
+            Err(ExchangeError::Failed(failure)) => return Err(failure.into()),
+            Err(ExchangeError::Closed) => match exchange.into_content_to_retry() {
+                Some(untouched) if !is_retry => {
+                    handle.set_retried();
+                    (is_retry, content) = (true, untouched);
+                }
+                _ => return Err(RequestFailure::UpstreamClosed.into()),
+            },
+        }
+    };
+    respond(client, handle, response, exchange, upgrade)
+}
+
+/// Refuses content whose announced length exceeds the bound.
+fn check_size(client: &Client, framing: RequestFraming) -> Result<(), RequestFailure> {
+    let max = client.worker.limits().body_bytes_max as u64;
+    match framing {
+        RequestFraming::Length(length) if length > max => Err(RequestFailure::BodyTooLarge),
+        RequestFraming::Length(_) | RequestFraming::Chunked | RequestFraming::None => Ok(()),
+    }
+}
+
+/// The upstream's response, as the client gets it.
+fn respond(
+    client: &Client,
+    handle: &RequestHandle,
+    mut response: Response<()>,
+    exchange: Exchange,
+    upgrade: Option<HeaderValue>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let protocol = response.headers().get(hyper::header::UPGRADE).cloned();
+    fields::remove_hop_by_hop(response.headers_mut());
+    *response.version_mut() = Version::HTTP_11;
+    match (switches, upgrade) {
+        (false, None) => {}
+        // What comes behind a refused upgrade may be meant for the other protocol.
+        (false, Some(_)) => client.set_ending(),
+        (true, None) => return Err(RequestFailure::UpstreamInvalid.into()),
+        (true, Some(requested)) => {
+            fields::set_upgrade(response.headers_mut(), protocol.unwrap_or(requested));
+            client.tunnel.replace(Some(exchange));
+            return Ok(response.map(|()| ResponseBody::empty(handle)));
+        }
+    }
+    Ok(response.map(|()| ResponseBody::of(exchange, handle)))
+}

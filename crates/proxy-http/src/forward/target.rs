@@ -1,0 +1,143 @@
+//! What a request asks for: its host, its path, and the route that serves them.
+
+use hyper::header::HOST;
+use hyper::http::uri::Authority;
+use hyper::{Method, Request, StatusCode, Version};
+use telemetry::RequestFailure;
+
+use super::failure::Refusal;
+use crate::client::Client;
+
+/// What is asked for, and of which route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The host, with its port if it has one; empty if a request of HTTP/1.0 names none.
+    pub(super) host: String,
+    /// The path with its query, as received; `*` for the server as a whole.
+    pub(super) path: String,
+    pub(super) route: usize,
+}
+
+/// Finds out what a request asks for.
+///
+/// # Errors
+/// If that is malformed or ambiguous, or no route serves it.
+pub(super) fn select<B>(client: &Client, request: &Request<B>) -> Result<Target, Refusal> {
+    if request.method() == Method::CONNECT {
+        let failure = RequestFailure::Malformed;
+        return Err(Refusal { failure, status: StatusCode::METHOD_NOT_ALLOWED });
+    }
+    if request.headers().len() > client.worker.limits().header_fields_max {
+        return Err(RequestFailure::HeaderTooLarge.into());
+    }
+    let host = host(request, client.is_http2)?;
+    check_connection(client, request, host)?;
+    let path = path(request)?;
+    let route = client.worker.shared.routing.table.select(host, without_query(path))?;
+    Ok(Target { host: host.to_owned(), path: path.to_owned(), route })
+}
+
+/// The one host that a request names (RFC 9112, section 3.2, and RFC 9113, section 8.3.1).
+fn host<B>(request: &Request<B>, is_http2: bool) -> Result<&str, RequestFailure> {
+    let mut fields = request.headers().get_all(HOST).iter();
+    let (field, other) = (fields.next(), fields.next());
+    if other.is_some() {
+        return Err(RequestFailure::Malformed);
+    }
+    let field = field.map(|value| value.to_str().map_err(|_| RequestFailure::Malformed)).transpose()?;
+    let authority = request.uri().authority().map(Authority::as_str);
+    let host = match (authority, field) {
+        (Some(authority), Some(field)) if is_http2 && !authority.eq_ignore_ascii_case(field) => {
+            return Err(RequestFailure::Malformed);
+        }
+        // In HTTP/1.1 a target in absolute form has precedence, but `Host` must be there.
+        (Some(authority), None) if is_http2 => authority,
+        (Some(authority), Some(_)) => authority,
+        (None, Some(field)) => field,
+        (authority, None) if request.version() == Version::HTTP_10 => authority.unwrap_or_default(),
+        (_, None) => return Err(RequestFailure::Malformed),
+    };
+    let is_valid = host.is_empty() || (host.parse::<Authority>().is_ok() && !host.contains('@'));
+    if is_valid { Ok(host) } else { Err(RequestFailure::Malformed) }
+}
+
+/// Whether the connection may serve what is asked for (RFC 9110, section 7.4): a client with a certificate has proved
+/// itself to one server name only.
+fn check_connection<B>(client: &Client, request: &Request<B>, host: &str) -> Result<(), RequestFailure> {
+    let is_other_scheme = request.uri().scheme_str().is_some_and(|scheme| scheme != "https");
+    let is_other_host = client.bound_host.as_deref().is_some_and(|bound| {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        !bound.is_empty() && !name.eq_ignore_ascii_case(bound)
+    });
+    if is_other_scheme || is_other_host { Err(RequestFailure::Misdirected) } else { Ok(()) }
+}
+
+fn path<B>(request: &Request<B>) -> Result<&str, RequestFailure> {
+    let is_options = request.method() == Method::OPTIONS;
+    match request.uri().path_and_query().map(hyper::http::uri::PathAndQuery::as_str) {
+        // In absolute form, a target without a path means the server.
+        None | Some("") if is_options => Ok("*"),
+        None | Some("") => Ok("/"),
+        Some("*") if is_options => Ok("*"),
+        Some(path) if path.starts_with('/') => Ok(path),
+        Some(_) => Err(RequestFailure::Malformed),
+    }
+}
+
+fn without_query(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(uri: &str, hosts: &[&str], version: Version) -> Request<()> {
+        let mut request = Request::builder().uri(uri).version(version);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        request.body(()).unwrap()
+    }
+
+    #[test]
+    fn exactly_one_host_is_named() {
+        let ok = |uri: &str, hosts: &[&str], is_http2| {
+            let version = if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
+            host(&request(uri, hosts, version), is_http2).map(str::to_owned)
+        };
+        assert_eq!(ok("/", &["a:1"], false), Ok("a:1".to_owned()));
+        assert_eq!(ok("https://b/", &["a"], false), Ok("b".to_owned()), "the target comes first");
+        assert_eq!(ok("https://b/", &[], true), Ok("b".to_owned()));
+        assert_eq!(ok("https://b/", &["B"], true), Ok("b".to_owned()));
+        let malformed = Err(RequestFailure::Malformed);
+        for (uri, hosts, is_http2) in [
+            ("/", &[][..], false),
+            ("/", &["a", "a"], false),
+            ("/", &["a b"], false),
+            ("/", &["user@a"], false),
+            ("https://user@b/", &[], true),
+            ("https://b/", &["a"], true),
+            ("https://b/", &["b", "b"], true),
+            ("https://b/", &[], false),
+            ("/", &[], true),
+        ] {
+            assert_eq!(ok(uri, hosts, is_http2), malformed, "{uri} {hosts:?} {is_http2}");
+        }
+        assert_eq!(host(&request("/", &[], Version::HTTP_10), false), Ok(""));
+    }
+
+    #[test]
+    fn a_target_keeps_its_path_and_query_as_received() {
+        for (method, uri, expected) in [
+            ("GET", "/a%20b//c?x=/..", Ok("/a%20b//c?x=/..")),
+            ("GET", "https://a", Ok("/")),
+            ("GET", "https://a/x?y", Ok("/x?y")),
+            ("OPTIONS", "*", Ok("*")),
+            ("GET", "*", Err(RequestFailure::Malformed)),
+        ] {
+            let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+            assert_eq!(path(&request), expected, "{method} {uri}");
+        }
+    }
+}

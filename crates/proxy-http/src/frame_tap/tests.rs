@@ -1,0 +1,153 @@
+use std::time::Duration;
+
+use super::*;
+use crate::floods::REFILL_TIME;
+
+const END_STREAM: u8 = 0x1;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_be_bytes();
+    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+fn preface() -> Vec<u8> {
+    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+struct Tapped {
+    tap: FrameTap,
+    counters: Counters<HttpCounter>,
+    now: Instant,
+}
+
+impl Tapped {
+    fn new() -> Self {
+        let now = Instant::now();
+        let limits = HttpLimits { resets_max: 100, control_frames_max: 200, ..HttpLimits::default() };
+        let mut tapped = Self { tap: FrameTap::new(&limits, now), counters: Counters::default(), now };
+        assert_eq!(tapped.receive(&preface()), None);
+        tapped
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Option<Flood> {
+        self.tap.note_received(bytes, self.now, &mut self.counters);
+        self.tap.flood.take()
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Option<Flood> {
+        self.tap.note_sent(bytes, self.now, &mut self.counters);
+        self.tap.flood.take()
+    }
+}
+
+#[test]
+fn frames_are_counted_the_same_in_pieces_of_any_length() {
+    let received = [
+        frame(HEADERS, PRIORITY, 1, &[0; 25]),
+        frame(CONTINUATION, 4, 1, &[0; 10]),
+        frame(DATA, 0, 1, &[RST_STREAM; 300]),
+        frame(HEADERS, END_STREAM, 1, &[0; 7]),
+        frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]),
+        frame(HEADERS, END_STREAM, 3, &[0; 3]),
+        frame(GOAWAY, 0, 0, &[0; 40]),
+    ]
+    .concat();
+    let sent =
+        [frame(HEADERS, 0, 1, &[0; 9]), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), frame(GOAWAY, 0, 0, &[0; 8])]
+            .concat();
+    for step in [1, 2, 3, 9, 10, 13, 1_000] {
+        let mut tapped = Tapped::new();
+        received.chunks(step).for_each(|piece| assert_eq!(tapped.receive(piece), None));
+        sent.chunks(step).for_each(|piece| assert_eq!(tapped.send(piece), None));
+        for (counter, expected) in [
+            (HttpCounter::Streams2, 2),
+            (HttpCounter::HeaderBytesIn, 20 + 10 + 7 + 3),
+            (HttpCounter::HeaderBytesOut, 9),
+            (HttpCounter::ResetsIn, 1),
+            (HttpCounter::ResetsOut, 1),
+            (HttpCounter::GoawaysIn, 1),
+            (HttpCounter::GoawaysOut, 1),
+        ] {
+            assert_eq!(tapped.counters[counter], expected, "{counter:?} in pieces of {step}");
+        }
+        assert!(tapped.tap.to_client.is_between_frames());
+    }
+}
+
+#[test]
+fn more_resets_than_the_budget_are_a_flood_and_time_fills_it() {
+    let mut tapped = Tapped::new();
+    let rapid: Vec<Vec<u8>> = (0..1_000)
+        .map(|nth| {
+            let stream = 2 * nth + 1;
+            [frame(HEADERS, 5, stream, &[0; 3]), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+        })
+        .collect();
+    let first = rapid.iter().position(|bytes| tapped.receive(bytes).is_some());
+    assert!(first.is_some_and(|first| (100..150).contains(&first)), "{first:?}");
+    tapped.now += REFILL_TIME;
+    assert_eq!(tapped.receive(&frame(RST_STREAM, 0, 1, &[0; 4])), None);
+}
+
+#[test]
+fn only_resets_that_the_client_provoked_count_against_it() {
+    let reset = |code: u8| frame(RST_STREAM, 0, 1, &[0, 0, 0, code]).repeat(1_000);
+    for code in [0, 2, 7, 8] {
+        assert_eq!(Tapped::new().send(&reset(code)), None, "{code}");
+    }
+    for code in [1, 3, 5, 6] {
+        assert_eq!(Tapped::new().send(&reset(code)), Some(Flood::Resets), "{code}");
+    }
+}
+
+#[test]
+fn control_frames_beyond_the_budget_are_a_flood() {
+    for kind in [2, SETTINGS, PING, WINDOW_UPDATE, 0x10, 0xff] {
+        let one = frame(kind, 0, 0, &[0; 8]);
+        let mut tapped = Tapped::new();
+        assert_eq!(tapped.receive(&one.repeat(150)), None, "{kind}");
+        assert_eq!(tapped.receive(&one.repeat(150)), Some(Flood::Control), "{kind}");
+    }
+}
+
+#[test]
+fn control_frames_that_content_explains_are_no_flood() {
+    let mut tapped = Tapped::new();
+    for stream in (1..20_000).step_by(2) {
+        let request = [
+            frame(HEADERS, 5, stream, &[0; 30]),
+            frame(WINDOW_UPDATE, 0, stream, &[0; 4]),
+            frame(0x10, 0, 0, &[0; 9]),
+        ];
+        assert_eq!(tapped.receive(&request.concat()), None);
+        assert_eq!(tapped.send(&frame(DATA, 0, stream, &[0; 100]).repeat(5)), None);
+        let taken = [frame(WINDOW_UPDATE, 0, 0, &[0; 4]), frame(WINDOW_UPDATE, 0, stream, &[0; 4])].concat();
+        assert_eq!(tapped.receive(&taken.repeat(5)), None);
+        // Every fifth request is given up.
+        if stream % 10 == 1 {
+            assert_eq!(tapped.receive(&frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])), None);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_pings_every_second_is_never_ended() {
+    let mut tapped = Tapped::new();
+    for _ in 0..10_000 {
+        assert_eq!(tapped.receive(&frame(PING, 0, 0, &[0; 8])), None);
+        tapped.now += Duration::from_secs(1);
+    }
+}
+
+#[test]
+fn a_goaway_names_the_last_stream_and_is_never_in_another_frame() {
+    let mut tapped = Tapped::new();
+    tapped.receive(&frame(HEADERS, 5, 7, &[]));
+    tapped.send(&frame(DATA, 0, 7, &[0; 100])[..50]);
+    assert_eq!(tapped.tap.goaway(), None);
+    tapped.send(&[0; 59]);
+    assert_eq!(tapped.tap.goaway(), Some(*b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x07\0\0\0\x0b"));
+}

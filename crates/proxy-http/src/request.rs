@@ -1,0 +1,182 @@
+//! A request's life: every request is counted exactly once, at its end, whatever ends it.
+//!
+//! The future that answers it, the response's body and the body's data on their way to the client each hold a
+//! [`RequestHandle`]. When the last of them is dropped, the response is framed, or nobody wants it any more. The
+//! connection counts the request once the kernel has taken everything that was framed.
+//!
+//! | time | from | to |
+//! |---|---|---|
+//! | queue | the first refusal by the pool | a connection to an upstream |
+//! | upstream | head handed to the upstream's socket | head of the response read |
+//! | first byte | head handed over by hyper | head of the response handed to hyper |
+//! | request | HTTP/1.1: the worker's turn that read its first byte, unless it was read with the end of the request before it; HTTP/2: its head handed over by hyper | first complete flush after the response was framed |
+//!
+//! Where a time begins with a turn of the worker, it is that turn's look at the clock.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use hyper::{Method, Request, Uri};
+use telemetry::{ClientId, FinishedRequest, RequestFailure};
+
+use crate::client::Client;
+
+/// What is known of a request.
+#[derive(Debug)]
+pub(crate) struct RequestRecord {
+    client: Rc<Client>,
+    method: Method,
+    uri: Uri,
+    began_at: Instant,
+    head_at: Instant,
+    /// Whose it is, if a trusted peer has forwarded it.
+    forwarded_for: Cell<Option<ClientId>>,
+    route: Cell<Option<usize>>,
+    upstream: Cell<Option<usize>>,
+    status: Cell<Option<u16>>,
+    failure: Cell<Option<RequestFailure>>,
+    queue: Cell<Option<Duration>>,
+    upstream_time: Cell<Option<Duration>>,
+    first_byte: Cell<Option<Duration>>,
+    body_in: Cell<u64>,
+    body_out: Cell<u64>,
+    is_reused: Cell<bool>,
+    is_retried: Cell<bool>,
+    /// Whether its response is whole, or cut for a known reason.
+    is_complete: Cell<bool>,
+}
+
+/// A part of a request that is under way.
+#[derive(Debug)]
+pub(crate) struct RequestHandle(Rc<RequestRecord>);
+
+impl RequestHandle {
+    /// Begins with the head of a request of this client.
+    pub(crate) fn begin<B>(client: &Rc<Client>, request: &Request<B>) -> Self {
+        let head_at = client.worker.now();
+        Self(Rc::new(RequestRecord {
+            began_at: client.begin_request(head_at),
+            client: Rc::clone(client),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            head_at,
+            forwarded_for: Cell::default(),
+            route: Cell::default(),
+            upstream: Cell::default(),
+            status: Cell::default(),
+            failure: Cell::default(),
+            queue: Cell::default(),
+            upstream_time: Cell::default(),
+            first_byte: Cell::default(),
+            body_in: Cell::default(),
+            body_out: Cell::default(),
+            is_reused: Cell::default(),
+            is_retried: Cell::default(),
+            is_complete: Cell::default(),
+        }))
+    }
+
+    /// Notes on whose behalf a trusted peer has forwarded it.
+    pub(crate) fn set_client(&self, client: ClientId) {
+        self.0.forwarded_for.set(Some(client));
+    }
+
+    /// Notes its route.
+    pub(crate) fn set_route(&self, route: usize) {
+        self.0.route.set(Some(route));
+    }
+
+    /// Notes the upstream that it is sent to, how long it waited for a connection, and whether that was a kept one.
+    pub(crate) fn set_upstream(&self, upstream: usize, waited: Option<Duration>, is_reused: bool) {
+        self.0.upstream.set(Some(upstream));
+        let before = self.0.queue.get();
+        self.0.queue.set(waited.map(|waited| waited + before.unwrap_or_default()).or(before));
+        self.0.is_reused.set(is_reused);
+    }
+
+    /// Notes that it is sent a second time.
+    pub(crate) fn set_retried(&self) {
+        self.0.is_retried.set(true);
+    }
+
+    /// Counts bytes of its body.
+    pub(crate) fn received(&self, bytes: u64) {
+        self.0.body_in.set(self.0.body_in.get() + bytes);
+    }
+
+    /// Counts bytes of the response's body that were framed for the client.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.0.body_out.set(self.0.body_out.get() + bytes);
+    }
+
+    /// Notes that the upstream has answered after this time.
+    pub(crate) fn set_upstream_time(&self, took: Duration) {
+        self.0.upstream_time.set(Some(took));
+        self.0.client.count_exchange(took);
+    }
+
+    /// Notes that the response begins now.
+    pub(crate) fn begin_response(&self, status: u16, now: Instant) {
+        self.0.status.set(Some(status));
+        self.0.first_byte.set(Some(now.saturating_duration_since(self.0.head_at)));
+    }
+
+    /// Notes why it has failed.
+    pub(crate) fn fail(&self, failure: RequestFailure) {
+        self.0.failure.set(Some(failure));
+        self.set_complete();
+    }
+
+    /// Notes that nothing more of its response comes.
+    pub(crate) fn set_complete(&self) {
+        self.0.is_complete.set(true);
+    }
+
+    /// Notes that the client will not get all of the response.
+    pub(crate) fn set_cut(&self) {
+        self.0.is_complete.set(false);
+    }
+}
+
+impl Clone for RequestHandle {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl Drop for RequestHandle {
+    fn drop(&mut self) {
+        if Rc::strong_count(&self.0) == 1 {
+            self.0.client.end_request(Rc::clone(&self.0));
+        }
+    }
+}
+
+impl RequestRecord {
+    /// Counts it. `has_flushed`: the kernel has taken everything that was framed.
+    pub(crate) fn count(&self, has_flushed: bool, now: Instant) {
+        let is_whole = self.is_complete.get() && has_flushed;
+        let gone = (!is_whole).then_some(RequestFailure::ClientGone);
+        let Client { worker, conn, client, is_http2, .. } = &*self.client;
+        worker.count_over(&FinishedRequest {
+            route: self.route.get(),
+            conn: *conn,
+            client: self.forwarded_for.get().unwrap_or(*client),
+            is_http2: *is_http2,
+            method: self.method.as_str(),
+            path: if worker.shared.records_paths { self.uri.path() } else { "" },
+            upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
+            status: self.status.get(),
+            failure: self.failure.get().or(gone),
+            queue: self.queue.get(),
+            upstream_time: self.upstream_time.get(),
+            first_byte: self.first_byte.get(),
+            duration: now.saturating_duration_since(self.began_at),
+            body_in: self.body_in.get(),
+            body_out: self.body_out.get(),
+            is_reused: self.is_reused.get(),
+            is_retried: self.is_retried.get(),
+        });
+    }
+}

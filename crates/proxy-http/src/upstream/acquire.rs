@@ -1,0 +1,223 @@
+//! Finding a connection for a request: which upstream, and the wait for it.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use proxy_core::UpstreamTarget;
+use telemetry::RequestFailure;
+
+use super::pool::{AcquireError, QueueTicket};
+use crate::timers::Sleep;
+use crate::worker::HttpWorker;
+
+/// How long a connection to an upstream that is known to be down may take: the client should learn soon.
+const DOWN_PATIENCE: Duration = Duration::from_millis(500);
+
+/// A connection that is one request's. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) worker: Rc<HttpWorker>,
+    pub(crate) key: usize,
+    pub(crate) upstream: usize,
+    /// How long the request waited for it; `None` if it did not.
+    pub(crate) waited: Option<Duration>,
+    may_be_kept: bool,
+}
+
+/// An upstream that was chosen, and counts one request more until this is dropped.
+struct Chosen<'a> {
+    worker: &'a HttpWorker,
+    index: usize,
+    is_up: bool,
+    is_leased: bool,
+}
+
+/// The wait for a connection to one upstream.
+struct Waiting<'a> {
+    worker: &'a HttpWorker,
+    upstream: usize,
+    must_be_new: bool,
+    place: Option<QueueTicket>,
+    /// A new connection that is not connected yet.
+    connecting: Option<usize>,
+    began_at: Instant,
+    connect_timeout: Duration,
+    timer: Option<Sleep>,
+    has_waited: bool,
+}
+
+/// Waits for a connection to one of the upstreams in the bits of `among`: the one with the fewest requests under way, and
+/// if it cannot be reached the others.
+///
+/// # Errors
+/// With the last upstream's failure.
+pub(crate) async fn acquire(
+    worker: &Rc<HttpWorker>,
+    among: u64,
+    must_be_new: bool,
+) -> Result<Lease, RequestFailure> {
+    let began_at = worker.now();
+    let mut tried = !among;
+    let mut has_waited = false;
+    let mut failure = RequestFailure::Connect;
+    while let Some(mut chosen) = Chosen::choose(worker, tried) {
+        tried |= 1 << chosen.index;
+        let mut waiting = Waiting::new(&chosen, must_be_new);
+        let acquired = poll_fn(|cx| waiting.poll(cx)).await;
+        has_waited |= waiting.has_waited;
+        match acquired {
+            Ok(key) => {
+                chosen.is_leased = true;
+                worker.upstreams.succeeded(chosen.index, worker.now());
+                return Ok(Lease {
+                    worker: Rc::clone(worker),
+                    key,
+                    upstream: chosen.index,
+                    waited: has_waited.then(|| worker.now().saturating_duration_since(began_at)),
+                    may_be_kept: false,
+                });
+            }
+            Err(WaitError::Acquire(AcquireError::QueueFull)) => return Err(RequestFailure::QueueFull),
+            Err(WaitError::QueueTimeout) => return Err(RequestFailure::QueueTimeout),
+            Err(WaitError::Acquire(AcquireError::Connect(error))) => {
+                worker.upstreams.failed(chosen.index, &error, worker.now());
+                let is_late = error.kind() == io::ErrorKind::TimedOut;
+                failure = if is_late { RequestFailure::ConnectTimeout } else { RequestFailure::Connect };
+            }
+        }
+    }
+    Err(failure)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum WaitError {
+    #[error(transparent)]
+    Acquire(#[from] AcquireError),
+    #[error("no connection to the upstream became free in time")]
+    QueueTimeout,
+}
+
+impl<'a> Chosen<'a> {
+    fn choose(worker: &'a HttpWorker, tried: u64) -> Option<Self> {
+        let choice = worker.upstreams.choose(tried, worker.turn.get(), worker.now())?;
+        worker.turn.set(worker.turn.get().wrapping_add(1));
+        Some(Self { worker, index: choice.index, is_up: choice.is_up, is_leased: false })
+    }
+}
+
+impl Drop for Chosen<'_> {
+    fn drop(&mut self) {
+        if !self.is_leased {
+            self.worker.upstreams.leave(self.index);
+        }
+    }
+}
+
+impl<'a> Waiting<'a> {
+    fn new(chosen: &Chosen<'a>, must_be_new: bool) -> Self {
+        let worker = chosen.worker;
+        let timeout = worker.connect_timeout.get();
+        Self {
+            worker,
+            upstream: chosen.index,
+            must_be_new,
+            place: None,
+            connecting: None,
+            began_at: worker.now(),
+            connect_timeout: if chosen.is_up { timeout } else { timeout.min(DOWN_PATIENCE) },
+            timer: None,
+            has_waited: false,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, WaitError>> {
+        let polled = self.poll_acquired(cx);
+        self.has_waited |= polled.is_pending();
+        polled
+    }
+
+    fn poll_acquired(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, WaitError>> {
+        let key = match self.connecting {
+            Some(key) => key,
+            None => {
+                let mut pool = self.worker.pool.borrow_mut();
+                let polled = pool.poll_acquire(self.upstream, self.must_be_new, &mut self.place, cx);
+                drop(pool);
+                match polled {
+                    Poll::Ready(acquired) => {
+                        self.timer = None;
+                        *self.connecting.insert(acquired?)
+                    }
+                    Poll::Pending => return self.poll_queue_timeout(cx).map(Err),
+                }
+            }
+        };
+        loop {
+            let connected = self.worker.pool.borrow_mut().poll_connected(key, cx);
+            if let Poll::Ready(connected) = connected {
+                connected.map_err(AcquireError::Connect)?;
+                self.connecting = None;
+                return Poll::Ready(Ok(key));
+            }
+            if self.poll_connect_timeout(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.timer = None;
+            let late = io::ErrorKind::TimedOut.into();
+            let next = self.worker.pool.borrow_mut().connect_next(key, late);
+            next.map_err(AcquireError::Connect)?;
+        }
+    }
+
+    fn poll_queue_timeout(&mut self, cx: &mut Context<'_>) -> Poll<WaitError> {
+        let timers = &self.worker.timers;
+        let until = self.began_at + self.worker.limits().queue_timeout;
+        let timer = self.timer.get_or_insert_with(|| timers.at(until));
+        Pin::new(timer).poll(cx).map(|()| WaitError::QueueTimeout)
+    }
+
+    /// An address that never answers must leave time for the others.
+    fn poll_connect_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let addrs = match self.worker.upstreams.target(self.upstream) {
+            UpstreamTarget::Tcp(addrs) => u32::try_from(addrs.len()).unwrap_or(u32::MAX).max(1),
+            UpstreamTarget::Unix(_) => 1,
+        };
+        let timers = &self.worker.timers;
+        let timer = self.timer.get_or_insert_with(|| timers.after(self.connect_timeout / addrs));
+        Pin::new(timer).poll(cx)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut pool = self.worker.pool.borrow_mut();
+        pool.leave_queue(self.upstream, &mut self.place);
+        if let Some(key) = self.connecting {
+            pool.close(key);
+        }
+    }
+}
+
+impl Lease {
+    /// Whether the connection has served a request before.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.worker.pool.borrow_mut().connection(self.key).is_reused()
+    }
+
+    /// Gives the connection back to the pool.
+    pub(crate) fn give_back(mut self) {
+        self.may_be_kept = true;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.worker.upstreams.leave(self.upstream);
+        let mut pool = self.worker.pool.borrow_mut();
+        if self.may_be_kept { pool.give_back(self.key) } else { pool.close(self.key) }
+    }
+}

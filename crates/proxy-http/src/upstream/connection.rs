@@ -1,0 +1,113 @@
+//! One connection to an upstream.
+
+use std::io;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf as _, BytesMut};
+use mio::Registry;
+use mio::event::Event;
+use proxy_core::{IoResult, Socket};
+
+/// A connection to an upstream.
+#[derive(Debug)]
+pub(crate) struct PooledConn {
+    pub(super) socket: Socket,
+    pub(super) upstream: usize,
+    /// The address to try after the one that is being tried.
+    pub(super) next_addr: usize,
+    is_connecting: bool,
+    /// What the upstream has sent and nobody has taken.
+    pub(super) received: BytesMut,
+    /// What the upstream has yet to take.
+    pub(super) unsent: BytesMut,
+    /// Whether the upstream sends nothing more.
+    pub(super) has_ended: bool,
+    pub(super) is_idle: bool,
+    /// Who waits for it.
+    waker: Option<Waker>,
+    /// Whether it has served an exchange: the upstream may have closed it since.
+    is_reused: bool,
+}
+
+impl PooledConn {
+    pub(super) fn new(socket: Socket, upstream: usize, is_connecting: bool) -> Self {
+        Self {
+            socket,
+            upstream,
+            next_addr: 1,
+            is_connecting,
+            received: BytesMut::new(),
+            unsent: BytesMut::new(),
+            has_ended: false,
+            is_idle: false,
+            waker: None,
+            is_reused: false,
+        }
+    }
+
+    /// Whether it has served a request before.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.is_reused
+    }
+
+    pub(super) fn note(&mut self, event: &Event) {
+        self.socket.note(event);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn set_waker(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|other| other.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+
+    /// Waits until the address that is being tried has answered.
+    pub(super) fn poll_connected(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_connecting {
+            if !self.socket.connected()? {
+                self.set_waker(cx.waker());
+                return Poll::Pending;
+            }
+            self.is_connecting = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether, while idle, it can take a request: the upstream has neither closed it nor sent anything.
+    pub(super) fn is_still_open(&mut self, scratch: &mut [u8]) -> bool {
+        !self.socket.is_readable() || matches!(self.socket.read(scratch), Ok(IoResult::Blocked))
+    }
+
+    /// Whether it can take another request after an exchange.
+    pub(super) fn may_be_kept(&self) -> bool {
+        self.received.is_empty() && self.unsent.is_empty() && !self.has_ended
+    }
+
+    /// Becomes idle. It holds no memory for bytes then.
+    pub(super) fn rest(&mut self) {
+        self.waker = None;
+        self.is_reused = true;
+        self.is_idle = true;
+        self.received = BytesMut::new();
+        self.unsent = BytesMut::new();
+    }
+
+    pub(super) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
+        let mut taken = 0;
+        while !self.unsent.is_empty() && self.socket.is_writable() {
+            match self.socket.write(&self.unsent, registry)? {
+                IoResult::Bytes(n) => {
+                    self.unsent.advance(n);
+                    taken += n;
+                }
+                IoResult::Blocked | IoResult::End => {}
+            }
+        }
+        if !self.unsent.is_empty() {
+            self.set_waker(waker);
+        }
+        Ok(taken)
+    }
+}

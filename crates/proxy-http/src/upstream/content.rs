@@ -1,0 +1,199 @@
+//! The content of a request on its way to the upstream.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use hyper::HeaderMap;
+use hyper::body::Incoming;
+use telemetry::RequestFailure;
+
+use super::framing::may_be_trailer;
+use crate::client::Client;
+use crate::request::RequestHandle;
+use crate::timers::Sleep;
+
+/// How a request's content is framed for the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestFraming {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks, since the length is not known.
+    Chunked,
+}
+
+/// What is left of a request's content.
+#[derive(Debug)]
+pub(crate) struct RequestContent {
+    /// `None` once it is whole.
+    body: Option<Incoming>,
+    framing: RequestFraming,
+    client: Rc<Client>,
+    request: RequestHandle,
+    received: u64,
+    /// When a byte of it last moved, from the client or to the upstream.
+    moved_at: Instant,
+    timer: Option<Sleep>,
+}
+
+/// A part of a request's content.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    End,
+}
+
+impl RequestFraming {
+    pub(crate) fn of(body: &Incoming) -> Self {
+        match body.size_hint().exact() {
+            Some(0) => Self::None,
+            Some(length) => Self::Length(length),
+            None => Self::Chunked,
+        }
+    }
+}
+
+impl RequestContent {
+    pub(crate) fn new(
+        body: Incoming,
+        framing: RequestFraming,
+        client: &Rc<Client>,
+        request: &RequestHandle,
+    ) -> Self {
+        let mut content = Self {
+            body: Some(body),
+            framing,
+            client: Rc::clone(client),
+            request: request.clone(),
+            received: 0,
+            moved_at: client.worker.now(),
+            timer: None,
+        };
+        if framing == RequestFraming::None {
+            content.stop();
+        }
+        content
+    }
+
+    /// Whether nothing of it is left to send.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.body.is_none()
+    }
+
+    /// Whether nothing of it was taken from the client, so that it can still be sent elsewhere.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.received == 0
+    }
+
+    /// Sends no more of it.
+    pub(super) fn stop(&mut self) {
+        if self.body.take().is_some() {
+            self.client.end_content();
+        }
+    }
+
+    /// Notes that the upstream has taken some of it.
+    pub(super) fn note_moved(&mut self) {
+        self.moved_at = self.client.worker.now();
+    }
+
+    /// Takes what the client has sent of it.
+    pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, RequestFailure>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(Piece::End)) };
+        let frame = match Pin::new(body).poll_frame(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => {
+                self.stop();
+                return Poll::Ready(Ok(Piece::End));
+            }
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(failure_of(&error))),
+            Poll::Ready(Some(Ok(frame))) => frame,
+        };
+        self.note_moved();
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                self.stop();
+                return Poll::Ready(Ok(Piece::Trailers(frame.into_trailers().unwrap_or_default())));
+            }
+        };
+        self.received += data.len() as u64;
+        self.request.received(data.len() as u64);
+        if self.received > self.client.worker.limits().body_bytes_max as u64 {
+            return Poll::Ready(Err(RequestFailure::BodyTooLarge));
+        }
+        Poll::Ready(Ok(Piece::Data(data)))
+    }
+
+    /// Frames a piece.
+    pub(super) fn encode(&self, piece: Piece, unsent: &mut BytesMut) {
+        let is_chunked = self.framing == RequestFraming::Chunked;
+        // Writing to memory does not fail.
+        match piece {
+            Piece::Data(data) if !is_chunked => unsent.extend_from_slice(&data),
+            Piece::Data(data) if data.is_empty() => {}
+            Piece::Data(data) => {
+                let _ = write!(unsent, "{:x}\r\n", data.len());
+                unsent.extend_from_slice(&data);
+                unsent.extend_from_slice(b"\r\n");
+            }
+            Piece::Trailers(trailers) if is_chunked => {
+                unsent.extend_from_slice(b"0\r\n");
+                for (name, value) in trailers.iter().filter(|(name, _)| may_be_trailer(name)) {
+                    let _ = write!(unsent, "{name}: ");
+                    unsent.extend_from_slice(value.as_bytes());
+                    unsent.extend_from_slice(b"\r\n");
+                }
+                unsent.extend_from_slice(b"\r\n");
+            }
+            Piece::End if is_chunked => unsent.extend_from_slice(b"0\r\n\r\n"),
+            Piece::Trailers(_) | Piece::End => {}
+        }
+    }
+
+    /// Waits until nothing has moved for the timeout.
+    pub(super) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let worker = &self.client.worker;
+        let until = self.moved_at + worker.limits().body_timeout;
+        loop {
+            let timer = self.timer.get_or_insert_with(|| worker.timers.at(until));
+            if Pin::new(timer).poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            // Bytes that move do not set the timer again: it is set when it ends.
+            if until <= worker.now() {
+                return Poll::Ready(());
+            }
+            self.timer = None;
+        }
+    }
+}
+
+/// Why the client's content has failed: HTTP/2 finds a wrong `content-length` itself.
+fn failure_of(error: &hyper::Error) -> RequestFailure {
+    let is_own_verdict = || {
+        error
+            .source()
+            .and_then(|source| source.downcast_ref::<h2::Error>())
+            .is_some_and(h2::Error::is_library)
+    };
+    let is_invalid = || {
+        let kind =
+            error.source().and_then(|source| source.downcast_ref::<std::io::Error>()).map(|it| it.kind());
+        matches!(kind, Some(std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData))
+    };
+    if error.is_parse() || is_own_verdict() || is_invalid() {
+        RequestFailure::Malformed
+    } else {
+        RequestFailure::ClientGone
+    }
+}

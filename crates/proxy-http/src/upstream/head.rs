@@ -1,0 +1,94 @@
+//! Heads of HTTP/1.1: the request's is written, the response's is read.
+
+use std::fmt::Write as _;
+use std::io;
+
+use bytes::{Buf as _, BytesMut};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use hyper::{HeaderMap, Method, Response, Version};
+
+use super::content::RequestFraming;
+
+/// Longest head of a response.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Most fields of a response's header.
+const FIELDS_MAX: usize = 128;
+
+/// Writes the head of a request.
+pub(crate) fn encode(method: &Method, target: &str, fields: &HeaderMap, framing: RequestFraming) -> BytesMut {
+    let mut head = BytesMut::with_capacity(512);
+    // Writing to memory does not fail.
+    let _ = write!(head, "{method} {target} HTTP/1.1\r\n");
+    for (name, value) in fields {
+        if *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING {
+            continue;
+        }
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    match framing {
+        // A server that expects content is told that there is none.
+        RequestFraming::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
+            head.extend_from_slice(b"content-length: 0\r\n");
+        }
+        RequestFraming::None => {}
+        RequestFraming::Length(length) => {
+            let _ = write!(head, "content-length: {length}\r\n");
+        }
+        RequestFraming::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+/// Takes the head of a response off the front of what was received; `None` if it is not whole.
+pub(super) fn take(mut received: BytesMut) -> io::Result<(BytesMut, Option<Response<()>>)> {
+    if received.is_empty() {
+        return Ok((received, None));
+    }
+    match parse(&received)? {
+        Some((used, head)) => {
+            received.advance(used);
+            Ok((received, Some(head)))
+        }
+        None if received.len() > HEAD_BYTES_MAX => Err(invalid("the head is too long")),
+        None => Ok((received, None)),
+    }
+}
+
+fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut parsed = httparse::Response::new(&mut fields);
+    let used = match parsed.parse(bytes) {
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Ok(httparse::Status::Complete(used)) => used,
+        Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+    };
+    let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut head = Response::builder().status(parsed.code.unwrap_or(0)).version(version);
+    if let Some(headers) = head.headers_mut() {
+        headers.reserve(parsed.headers.len());
+        for field in parsed.headers.iter() {
+            let name = HeaderName::from_bytes(field.name.as_bytes());
+            let name = name.map_err(|_| invalid("a field's name is malformed"))?;
+            let value = HeaderValue::from_bytes(field.value);
+            headers.append(name, value.map_err(|_| invalid("a field's value is malformed"))?);
+        }
+    }
+    head.body(()).map(|head| Some((used, head))).map_err(|_| invalid("the status is malformed"))
+}
+
+/// Whether the upstream keeps the connection after this response.
+pub(super) fn keeps_alive(head: &Response<()>) -> bool {
+    let ends = |value: &HeaderValue| {
+        let words = value.to_str().unwrap_or("close").split(',');
+        words.into_iter().any(|word| word.trim().eq_ignore_ascii_case("close"))
+    };
+    head.version() == Version::HTTP_11 && !head.headers().get_all(CONNECTION).iter().any(ends)
+}
+
+fn invalid(problem: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}

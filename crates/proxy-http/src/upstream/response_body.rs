@@ -1,0 +1,151 @@
+//! The content of a response on its way to the client.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use telemetry::RequestFailure;
+
+use super::exchange::Exchange;
+use crate::request::RequestHandle;
+
+/// The content of a response.
+#[derive(Debug)]
+pub(crate) struct ResponseBody {
+    source: Source,
+    request: RequestHandle,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// What the upstream sends.
+    Upstream(Box<Exchange>),
+    /// The upstream has broken.
+    Broken(io::Error),
+    /// A text of the proxy.
+    Text(Bytes),
+    /// Nothing more.
+    End,
+}
+
+/// Data that hyper has not framed. It keeps the request from being over.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    bytes: Bytes,
+    request: RequestHandle,
+}
+
+impl ResponseBody {
+    /// The content of this exchange, which ends at once if there is none.
+    pub(crate) fn of(exchange: Exchange, request: &RequestHandle) -> Self {
+        let source = if exchange.is_complete() && !exchange.has_trailers() {
+            exchange.finish();
+            Source::End
+        } else {
+            Source::Upstream(Box::new(exchange))
+        };
+        Self { source, request: request.clone() }
+    }
+
+    /// A text of the proxy itself.
+    pub(crate) fn text(text: &'static str, request: &RequestHandle) -> Self {
+        Self { source: Source::Text(Bytes::from_static(text.as_bytes())), request: request.clone() }
+    }
+
+    /// No content.
+    pub(crate) fn empty(request: &RequestHandle) -> Self {
+        Self { source: Source::End, request: request.clone() }
+    }
+
+    fn finish(&mut self) {
+        if let Source::Upstream(exchange) = std::mem::replace(&mut self.source, Source::End) {
+            exchange.finish();
+        }
+    }
+
+    fn data(&self, bytes: Bytes) -> Frame<Chunk> {
+        Frame::data(Chunk { bytes, request: self.request.clone() })
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Chunk;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Chunk>>>> {
+        let exchange = match &mut self.source {
+            Source::End => return Poll::Ready(None),
+            Source::Broken(error) => {
+                let kind = error.kind();
+                return Poll::Ready(Some(Err(std::mem::replace(error, kind.into()))));
+            }
+            Source::Text(text) => {
+                let text = std::mem::take(text);
+                self.source = Source::End;
+                return Poll::Ready(Some(Ok(self.data(text))));
+            }
+            Source::Upstream(exchange) => exchange,
+        };
+        match exchange.poll_data(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(Ok(bytes))) => {
+                if exchange.is_complete() && !exchange.has_trailers() {
+                    self.finish();
+                }
+                Poll::Ready(Some(Ok(self.data(bytes))))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.request.fail(RequestFailure::UpstreamCut);
+                // hyper drops what it has framed and not written when it learns of the error: that goes first.
+                self.source = Source::Broken(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(None) => {
+                let trailers = exchange.take_trailers();
+                self.finish();
+                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.source, Source::End)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::End => SizeHint::with_exact(0),
+            Source::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Source::Broken(_) => SizeHint::default(),
+            Source::Upstream(exchange) => {
+                exchange.content_left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+        }
+    }
+}
+
+impl Buf for Chunk {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, n: usize) {
+        self.bytes.advance(n);
+        self.request.sent(n as u64);
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if !self.bytes.is_empty() {
+            self.request.set_cut();
+        }
+    }
+}

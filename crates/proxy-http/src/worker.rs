@@ -1,0 +1,134 @@
+//! What the connections of a worker share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::Registry;
+use proxy_core::proxy_protocol::TrustedPeers;
+use proxy_core::{LiveOptions, Upstreams};
+use telemetry::{FinishedRequest, HttpDelta, HttpGauges, ProxyDelta};
+
+use crate::config::Routing;
+use crate::limits::HttpLimits;
+use crate::tasks::WokenConnections;
+use crate::timers::Timers;
+use crate::upstream::pool::Pool;
+
+/// What all workers are told at the start.
+#[derive(Debug)]
+pub(crate) struct HttpShared {
+    pub(crate) routing: Routing,
+    pub(crate) limits: Arc<LiveOptions<HttpLimits>>,
+    /// Peers whose `X-Forwarded-*` fields are believed.
+    pub(crate) trusted_forwarders: TrustedPeers,
+    pub(crate) sends_tls_fields: bool,
+    pub(crate) records_paths: bool,
+    pub(crate) workers: usize,
+}
+
+/// A worker's own: its pool, its timers, its counters. It never leaves the worker's thread.
+#[derive(Debug)]
+pub(crate) struct HttpWorker {
+    pub(crate) shared: Arc<HttpShared>,
+    pub(crate) upstreams: Arc<Upstreams>,
+    pub(crate) pool: RefCell<Pool>,
+    pub(crate) timers: Timers,
+    pub(crate) woken: WokenConnections,
+    /// For reaching an upstream, as proxy-core's limits have it.
+    pub(crate) connect_timeout: Cell<Duration>,
+    /// Where the choice between equally loaded upstreams begins next.
+    pub(crate) turn: Cell<usize>,
+    limits: RefCell<Arc<HttpLimits>>,
+    number: usize,
+    delta: RefCell<HttpDelta>,
+    /// Requests under way.
+    requests: Cell<i64>,
+    handed_over: Cell<HttpGauges>,
+}
+
+impl HttpWorker {
+    /// The worker of this number.
+    pub(crate) fn new(shared: Arc<HttpShared>, upstreams: Arc<Upstreams>, number: usize) -> Rc<Self> {
+        let timers = Timers::default();
+        let worker = Self {
+            pool: RefCell::new(Pool::new(Arc::clone(&upstreams), timers.clone())),
+            limits: RefCell::new(shared.limits.current()),
+            shared,
+            upstreams,
+            timers,
+            woken: WokenConnections::default(),
+            connect_timeout: Cell::new(Duration::ZERO),
+            turn: Cell::new(number),
+            number,
+            delta: RefCell::default(),
+            requests: Cell::new(0),
+            handed_over: Cell::default(),
+        };
+        worker.take_settings();
+        Rc::new(worker)
+    }
+
+    /// Notes what only a connection's context tells.
+    pub(crate) fn begin(&self, registry: &Registry, connect_timeout: Duration) {
+        // Without it every request fails, and says so.
+        let _ = self.pool.borrow_mut().set_registry(registry);
+        self.connect_timeout.set(connect_timeout);
+    }
+
+    /// The limits as they are now.
+    pub(crate) fn limits(&self) -> Arc<HttpLimits> {
+        Arc::clone(&self.limits.borrow())
+    }
+
+    /// Takes the limits over that have changed.
+    pub(crate) fn take_settings(&self) {
+        let limits = self.shared.limits.current();
+        let (all, workers) = (limits.upstream_connections_max, self.shared.workers);
+        let share = all / workers + usize::from(self.number < all % workers);
+        self.pool.borrow_mut().set_limits(&limits, share.max(1));
+        *self.limits.borrow_mut() = limits;
+    }
+
+    /// When the worker last looked at the clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.timers.now()
+    }
+
+    /// Counts the beginning of a request.
+    pub(crate) fn count_begun(&self) {
+        self.requests.set(self.requests.get() + 1);
+    }
+
+    /// Counts the end of a request whose beginning was counted.
+    pub(crate) fn count_over(&self, request: &FinishedRequest<'_>) {
+        self.requests.set(self.requests.get() - 1);
+        self.count_refused(request);
+    }
+
+    /// Counts a request that was over before its beginning could be counted.
+    pub(crate) fn count_refused(&self, request: &FinishedRequest<'_>) {
+        self.delta.borrow_mut().finish(request);
+    }
+
+    /// Counts something else.
+    pub(crate) fn count<T>(&self, add: impl FnOnce(&mut HttpDelta) -> T) -> T {
+        add(&mut self.delta.borrow_mut())
+    }
+
+    /// Hands over what was counted since the last time.
+    pub(crate) fn hand_over(&self, delta: &mut ProxyDelta) {
+        let http = delta.http.get_or_insert_default();
+        // What is handed over into is empty: swapping saves adding histograms up.
+        std::mem::swap(&mut **http, &mut *self.delta.borrow_mut());
+        let pool = self.pool.borrow();
+        let gauges = HttpGauges {
+            requests: self.requests.get(),
+            queued: pool.queued() as i64,
+            upstream_open: pool.open() as i64,
+            upstream_idle: pool.idle() as i64,
+        };
+        http.gauges.add(gauges.since(self.handed_over.replace(gauges)));
+    }
+}

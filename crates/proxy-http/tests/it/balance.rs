@@ -1,0 +1,52 @@
+//! Several upstreams of a route: the one with the fewest requests, and what happens when one is down.
+
+use telemetry::HttpCounter;
+
+use crate::support::{HELLO, Running, Scripted, nowhere};
+
+#[test]
+fn the_upstream_with_the_fewest_requests_is_chosen() {
+    // The first never answers, so that each request to it stays.
+    let deaf = Scripted::unix(|mut peer| peer.wait_for_end());
+    let quick = Scripted::answering(HELLO);
+    let proxy =
+        Running::start_with(&deaf.upstream, |config, _| config.upstreams.push(quick.upstream.clone()));
+    let mut waiting = proxy.connect();
+    waiting.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    crate::support::eventually("the deaf one has a request", || {
+        deaf.connections() + quick.connections() == 1
+    });
+    if deaf.connections() == 0 {
+        waiting.answer();
+        waiting.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        crate::support::eventually("the deaf one has a request", || deaf.connections() == 1);
+    }
+    for _ in 0..5 {
+        assert_eq!(proxy.get("/").text(), "hello");
+    }
+    assert_eq!(deaf.connections(), 1);
+    drop(waiting);
+    proxy.finish();
+}
+
+#[test]
+fn requests_go_to_another_upstream_where_one_cannot_be_reached() {
+    let good = Scripted::answering(HELLO);
+    let proxy = Running::start_with(&nowhere(), |config, _| config.upstreams.push(good.upstream.clone()));
+    for _ in 0..6 {
+        assert_eq!(proxy.get("/").status, 200);
+    }
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedConnect], 0);
+}
+
+#[test]
+fn a_route_without_a_reachable_upstream_answers_502() {
+    let proxy = Running::start(&nowhere());
+    let answer = proxy.get("/");
+    assert_eq!(answer.status, 502);
+    assert_eq!(answer.text(), "the upstream cannot be reached\n");
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedConnect], 1);
+    assert_eq!(http.counters[HttpCounter::Status5xx], 1);
+}

@@ -1,0 +1,132 @@
+//! What fails: each with its status, its counter, and a text that names no address.
+
+use telemetry::{HttpCounter, ProxyCounter};
+
+use crate::support::{HELLO, Running, Scripted};
+
+#[test]
+fn what_an_upstream_does_wrong_is_a_502_with_its_cause() {
+    let scripts: [(&str, &str, HttpCounter); 5] = [
+        ("/closes", "", HttpCounter::FailedUpstreamClosed),
+        ("/garbage", "SSH-2.0-x\r\n\r\n", HttpCounter::FailedUpstreamInvalid),
+        ("/half", "HTTP/1.1 200 OK\r\ncontent-le", HttpCounter::FailedUpstreamInvalid),
+        (
+            "/both",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+            HttpCounter::FailedUpstreamInvalid,
+        ),
+        (
+            "/101",
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n",
+            HttpCounter::FailedUpstreamInvalid,
+        ),
+    ];
+    let upstream = Scripted::unix(move |mut peer| {
+        let Some(head) = peer.head() else { return };
+        let script = scripts.iter().find(|(path, ..)| head.contains(path)).unwrap();
+        peer.send(script.1);
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    for (path, _, counter) in scripts {
+        let before = proxy.count(counter);
+        let answer = proxy.get(path);
+        assert_eq!(answer.status, 502, "{path}");
+        assert!(answer.text().starts_with("the upstream") && !answer.text().contains('/'), "{answer:?}");
+        proxy.expect(counter, before + 1);
+    }
+    proxy.expect(HttpCounter::Status5xx, 5);
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_that_breaks_in_mid_body_leaves_no_whole_answer() {
+    let upstream = Scripted::unix(|mut peer| {
+        let head = peer.head().unwrap_or_default();
+        let framing = if head.contains("/chunked") {
+            "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"
+        } else {
+            "content-length: 10\r\n\r\nhello"
+        };
+        peer.send(format!("HTTP/1.1 200 OK\r\n{framing}"));
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    for path in ["/chunked", "/length"] {
+        let mut client = proxy.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
+        assert!(client.head().starts_with("http/1.1 200"));
+        assert_eq!(client.read_until(|_| false), Err(true), "{path}: the end is not said by a close_notify");
+        assert!(!String::from_utf8_lossy(&client.received).contains("0\r\n"), "{path}: no last chunk");
+    }
+    proxy.expect(HttpCounter::FailedUpstreamCut, 2);
+    let total = proxy.finish();
+    assert_eq!(total.counters[ProxyCounter::UpstreamBroken], 2);
+    assert_eq!(total.http.unwrap().counters[HttpCounter::Status2xx], 2, "the status was sent");
+}
+
+#[test]
+fn heads_that_hyper_refuses_itself_are_counted() {
+    let upstream = Scripted::answering(HELLO);
+    let mut proxy = Running::start(&upstream.upstream);
+    let long_path = format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "x".repeat(40_000));
+    let large = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(70_000));
+    let many: String = (0..101).map(|n| format!("x{n}: y\r\n")).collect();
+    let many = format!("GET / HTTP/1.1\r\nhost: a\r\n{many}\r\n");
+    for (request, status, counter) in [
+        ("GET /\0 HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(), 400, HttpCounter::FailedMalformed),
+        (large, 431, HttpCounter::FailedHeaderTooLarge),
+        (many, 431, HttpCounter::FailedHeaderTooLarge),
+        (long_path, 200, HttpCounter::Status2xx),
+    ] {
+        let before = proxy.count(counter);
+        assert_eq!(proxy.ask(&request).status, status, "{counter:?}");
+        proxy.expect(counter, before + 1);
+    }
+    proxy.finish();
+}
+
+#[test]
+fn a_client_that_goes_away_cancels_its_request() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            if head.contains("/begun") {
+                peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello");
+            }
+            peer.wait_for_end();
+        }
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    for (n, path) in ["/waiting", "/begun"].into_iter().enumerate() {
+        let mut client = proxy.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
+        crate::support::eventually("the upstream has the request", || upstream.heads().len() == n + 1);
+        if path == "/begun" {
+            client.head();
+        }
+        client.reset();
+        proxy.expect(HttpCounter::FailedClientGone, n as u64 + 1);
+    }
+    let http = proxy.collect();
+    assert_eq!(http.counters[HttpCounter::Unanswered], 1);
+    assert_eq!(http.gauges.upstream_open, 0, "the upstream's connections are closed at once");
+    proxy.finish();
+}
+
+#[test]
+fn bodies_beyond_their_bound_are_refused() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.wait_for_end();
+        }
+    });
+    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.body_bytes_max = 1 << 20);
+    let announced = proxy.ask("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\r\n");
+    assert_eq!(announced.status, 413);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    let chunk = [b"100000\r\n".as_slice(), &vec![b'x'; 1 << 20], b"\r\n"].concat();
+    client.send(&chunk);
+    client.send("1\r\nx\r\n");
+    assert_eq!(client.answer().status, 413);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 2);
+}

@@ -1,0 +1,398 @@
+//! What the tests share: a proxy with its counts, a client of HTTP/1.1 over TLS, upstreams that follow a script.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
+use proxy_http::HttpConfig;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use telemetry::{
+    ClientCounter, Counters, HttpCounter, HttpDelta, HttpGauges, HttpLatency, ProxyCounter, ProxyDelta,
+};
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for `condition`, and fails with `what` if it does not come true.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A running proxy with everything it has counted so far.
+pub(crate) struct Running {
+    pub(crate) proxy: Proxy,
+    pub(crate) total: ProxyDelta,
+    certificate: Vec<u8>,
+}
+
+impl Running {
+    pub(crate) fn start(upstream: &Upstream) -> Self {
+        Self::start_with(upstream, |_, _| {})
+    }
+
+    pub(crate) fn start_with(
+        upstream: &Upstream,
+        change: impl FnOnce(&mut ProxyConfig, &mut HttpConfig),
+    ) -> Self {
+        let certificate = Certificate::generate(&["localhost".to_owned()]).unwrap();
+        let leaf = certificate.leaf_der().to_vec();
+        let mut tls = Tls::new(certificate);
+        tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
+        let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], upstream.clone(), tls);
+        config.workers = 1.try_into().unwrap();
+        config.limits.drain_quiet = Duration::from_millis(100);
+        let mut http = HttpConfig { records_paths: true, ..HttpConfig::default() };
+        change(&mut config, &mut http);
+        let proxy = proxy_http::bind(config, http, Vec::new()).unwrap().start().unwrap();
+        Self { proxy, total: ProxyDelta::default(), certificate: leaf }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.proxy.local_addrs()[0]
+    }
+
+    pub(crate) fn collect(&mut self) -> &HttpDelta {
+        self.proxy.collect(&mut self.total, PATIENCE);
+        self.total.http.get_or_insert_default()
+    }
+
+    pub(crate) fn count(&mut self, counter: HttpCounter) -> u64 {
+        self.collect().counters[counter]
+    }
+
+    /// Waits until `counter` is `n`.
+    pub(crate) fn expect(&mut self, counter: HttpCounter, n: u64) {
+        eventually(&format!("{counter:?} reaches {n}"), || self.count(counter) >= n);
+        assert_eq!(self.count(counter), n, "{counter:?}");
+    }
+
+    /// Drains, and checks what must hold of the totals of any proxy.
+    pub(crate) fn finish(mut self) -> ProxyDelta {
+        self.proxy.drain();
+        assert!(self.proxy.wait(PATIENCE), "the drain does not end");
+        self.collect();
+        let total = std::mem::take(&mut self.total);
+        let http = total.http.clone().unwrap();
+        let count = |counter| http.counters[counter];
+        let of_status = [
+            HttpCounter::Status1xx,
+            HttpCounter::Status2xx,
+            HttpCounter::Status3xx,
+            HttpCounter::Status4xx,
+            HttpCounter::Status5xx,
+            HttpCounter::Unanswered,
+        ];
+        assert_eq!(http.counters.sum(&of_status), count(HttpCounter::Requests), "each has one status");
+        let of_protocol = [HttpCounter::Requests11, HttpCounter::Requests2];
+        assert_eq!(http.counters.sum(&of_protocol), count(HttpCounter::Requests));
+        assert_eq!(http.latencies[HttpLatency::Request].count(), count(HttpCounter::Requests));
+        assert_eq!(http.gauges, HttpGauges::default(), "nothing is left open");
+        let mut of_clients = Counters::default();
+        total.clients.iter().for_each(|client| of_clients.add(&client.counters));
+        for (of_client, of_proxy) in [
+            (ClientCounter::Connections, ProxyCounter::Accepted),
+            (ClientCounter::BytesIn, ProxyCounter::BytesIn),
+            (ClientCounter::BytesOut, ProxyCounter::BytesOut),
+            (ClientCounter::Exchanges, ProxyCounter::Exchanges),
+        ] {
+            assert_eq!(of_clients[of_client], total.counters[of_proxy], "{of_client:?}");
+        }
+        assert_eq!(
+            http.latencies[HttpLatency::Upstream].count(),
+            total.counters[ProxyCounter::Exchanges],
+            "an exchange is a request that an upstream has answered"
+        );
+        total
+    }
+
+    /// How clients of this protocol speak TLS to it.
+    pub(crate) fn client_config(&self, alpn: &[&str]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(self.certificate.clone())).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Arc::new(config)
+    }
+
+    /// Connects a client of HTTP/1.1.
+    pub(crate) fn connect(&self) -> Http1 {
+        let socket = TcpStream::connect(self.addr()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let tls = ClientConnection::new(self.client_config(&["http/1.1"]), name).unwrap();
+        Http1 { tls: StreamOwned::new(tls, socket), received: Vec::new() }
+    }
+
+    /// Sends a request on a connection of its own, and returns the response.
+    pub(crate) fn ask(&self, request: &str) -> Answer {
+        let mut client = self.connect();
+        client.send(request);
+        client.answer()
+    }
+
+    /// Asks for a path by GET.
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+    }
+}
+
+/// A client of HTTP/1.1, which sends what it is told.
+pub(crate) struct Http1 {
+    pub(crate) tls: StreamOwned<ClientConnection, TcpStream>,
+    pub(crate) received: Vec<u8>,
+}
+
+/// A response of HTTP/1.1.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The header as it came, in lower case.
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a field; all of them, if there are several.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        field(&self.head, name)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+/// The values of a field in a head, with commas between them.
+pub(crate) fn field(head: &str, name: &str) -> Option<String> {
+    let values: Vec<&str> = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .filter(|(other, _)| other.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value)
+        .collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
+impl Http1 {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.tls.write_all(bytes.as_ref()).unwrap();
+        self.tls.flush().unwrap();
+    }
+
+    /// Reads until `is_enough`, or the end; true if the end came without a close_notify or with a reset.
+    pub(crate) fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> Result<(), bool> {
+        let mut bytes = [0; 16 << 10];
+        while !is_enough(&self.received) {
+            match self.tls.read(&mut bytes) {
+                Ok(0) => return Err(false),
+                Ok(n) => self.received.extend_from_slice(&bytes[..n]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer in time"),
+                Err(_) => return Err(true),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the head of a response.
+    pub(crate) fn head(&mut self) -> String {
+        let end = |bytes: &[u8]| bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let read = self.read_until(|bytes| end(bytes).is_some());
+        assert!(read.is_ok(), "no head: {:?}", String::from_utf8_lossy(&self.received));
+        let at = end(&self.received).unwrap() + 4;
+        let head = self.received.drain(..at).collect::<Vec<_>>();
+        String::from_utf8(head).unwrap().to_ascii_lowercase()
+    }
+
+    /// Reads a response, whose content has a length, or chunks.
+    pub(crate) fn answer(&mut self) -> Answer {
+        self.answer_to("GET")
+    }
+
+    pub(crate) fn answer_to(&mut self, method: &str) -> Answer {
+        let head = self.head();
+        let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let has_content = method != "HEAD" && status >= 200 && status != 204 && status != 304;
+        let body = if !has_content {
+            Vec::new()
+        } else if let Some(length) = field(&head, "content-length") {
+            let length: usize = length.parse().unwrap();
+            self.read_until(|bytes| bytes.len() >= length).unwrap();
+            self.received.drain(..length).collect()
+        } else if field(&head, "transfer-encoding").is_some() {
+            self.chunks()
+        } else {
+            let _ = self.read_until(|_| false);
+            std::mem::take(&mut self.received)
+        };
+        Answer { status, head, body }
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            self.read_until(|bytes| bytes.windows(2).any(|two| two == b"\r\n")).unwrap();
+            let at = self.received.windows(2).position(|two| two == b"\r\n").unwrap();
+            let line: Vec<u8> = self.received.drain(..at + 2).collect();
+            let n = usize::from_str_radix(std::str::from_utf8(&line[..at]).unwrap(), 16).unwrap();
+            self.read_until(|bytes| bytes.len() >= n + 2).unwrap();
+            if n == 0 {
+                // Trailers stay in `received`.
+                if self.received.starts_with(b"\r\n") {
+                    self.received.drain(..2);
+                }
+                return body;
+            }
+            body.extend(self.received.drain(..n));
+            self.received.drain(..2);
+        }
+    }
+
+    /// Closes with a reset.
+    pub(crate) fn reset(self) {
+        socket2::SockRef::from(&self.tls.sock).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+}
+
+/// A stream of either kind, as an upstream sees it.
+pub(crate) trait Duplex: Read + Write + Send {}
+impl<T: Read + Write + Send> Duplex for T {}
+
+/// One connection of an upstream that follows a script.
+pub(crate) struct Peer {
+    pub(crate) stream: Box<dyn Duplex>,
+    pub(crate) received: Vec<u8>,
+    /// Which connection it is, from 0.
+    pub(crate) number: usize,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Peer {
+    /// Reads until `is_enough`; false if the proxy ends before.
+    pub(crate) fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> bool {
+        let mut bytes = [0; 16 << 10];
+        while !is_enough(&self.received) {
+            match self.stream.read(&mut bytes) {
+                Ok(n) if n > 0 => self.received.extend_from_slice(&bytes[..n]),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Reads the head of a request; `None` if the proxy ends.
+    pub(crate) fn head(&mut self) -> Option<String> {
+        let end = |bytes: &[u8]| bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        if !self.read_until(|bytes| end(bytes).is_some()) {
+            return None;
+        }
+        let at = end(&self.received).unwrap() + 4;
+        let head = String::from_utf8(self.received.drain(..at).collect()).unwrap();
+        self.heads.lock().unwrap().push(head.clone());
+        Some(head)
+    }
+
+    /// Reads content of this length.
+    pub(crate) fn content(&mut self, length: usize) -> Option<Vec<u8>> {
+        self.read_until(|bytes| bytes.len() >= length).then(|| self.received.drain(..length).collect())
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Waits until the proxy ends the connection.
+    pub(crate) fn wait_for_end(&mut self) {
+        let _ = self.read_until(|_| false);
+    }
+}
+
+/// An upstream that runs its script on a thread of its own for each connection, until the test process ends.
+pub(crate) struct Scripted {
+    pub(crate) upstream: Upstream,
+    connections: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl Scripted {
+    pub(crate) fn unix(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path: PathBuf = dir.path().join("app.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn Duplex>;
+        Self::run(Upstream::Unix(path), Some(dir), accept, script)
+    }
+
+    pub(crate) fn tcp(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn Duplex>;
+        Self::run(upstream, None, accept, script)
+    }
+
+    fn run(
+        upstream: Upstream,
+        dir: Option<tempfile::TempDir>,
+        accept: impl Fn() -> Box<dyn Duplex> + Send + 'static,
+        script: impl Fn(Peer) + Send + Sync + 'static,
+    ) -> Self {
+        let (connections, heads) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let scripted =
+            Self { upstream, connections: Arc::clone(&connections), heads: Arc::clone(&heads), _dir: dir };
+        let script = Arc::new(script);
+        thread::spawn(move || {
+            loop {
+                let stream = accept();
+                let number = connections.fetch_add(1, Ordering::SeqCst);
+                let peer = Peer { stream, received: Vec::new(), number, heads: Arc::clone(&heads) };
+                let script = Arc::clone(&script);
+                thread::spawn(move || script(peer));
+            }
+        });
+        scripted
+    }
+
+    /// Answers every request with this response, on kept connections.
+    pub(crate) fn answering(response: &'static str) -> Self {
+        Self::unix(move |mut peer| {
+            while peer.head().is_some() {
+                peer.send(response);
+            }
+        })
+    }
+
+    /// Connections so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// Heads of requests so far.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+pub(crate) const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+
+/// A path at which nothing listens.
+pub(crate) fn nowhere() -> Upstream {
+    // Bound and dropped, so that nobody else has it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string().parse().unwrap()
+}
