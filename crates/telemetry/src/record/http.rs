@@ -131,7 +131,7 @@ impl RequestRecord {
     }
 
     /// The request in a sentence, without its client.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let Self { method, path, upstream, status, failure, duration_us, .. } = self;
         let status = if *status > 0 { status.to_string() } else { "no status".to_owned() };
         let failure = failure.map(|failure| format!(", {failure}")).unwrap_or_default();
