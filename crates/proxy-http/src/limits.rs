@@ -91,7 +91,7 @@ const OPTIONS: [OptionSpec<HttpLimits>; 15] = [
         |limits| &mut limits.queue_timeout,
         "Deadline of a request that waits for an upstream connection",
     ),
-    count(
+    live_count(
         ("queue-max", (0.0, 1_000_000.0)),
         |limits| &mut limits.queue_max,
         "Requests of a worker that wait for an upstream connection; more are refused",
@@ -101,7 +101,7 @@ const OPTIONS: [OptionSpec<HttpLimits>; 15] = [
         |limits| &mut limits.upstream_idle_timeout,
         "Close an unused upstream connection after this time",
     ),
-    count(
+    live_count(
         ("upstream-connections-max", (1.0, 1_000_000.0)),
         |limits| &mut limits.upstream_connections_max,
         "Upstream connections at once; further requests wait",
@@ -113,7 +113,7 @@ const OPTIONS: [OptionSpec<HttpLimits>; 15] = [
     ),
     OptionSpec::new(
         ("requests-per-connection", "N"),
-        Applies::NewConnections,
+        Applies::Live,
         OptionKind::Bound { max: 1e9, at: |limits: &mut HttpLimits| &mut limits.requests_per_connection },
         "Requests after which a client's connection is closed",
     )
@@ -156,6 +156,14 @@ const fn timeout(
     help: &'static str,
 ) -> OptionSpec<HttpLimits> {
     OptionSpec::new((name, "TIME"), Applies::Live, OptionKind::Time { range: TIMEOUT_RANGE, at }, help)
+}
+
+const fn live_count(
+    (name, range): (&'static str, (f64, f64)),
+    at: fn(&mut HttpLimits) -> &mut usize,
+    help: &'static str,
+) -> OptionSpec<HttpLimits> {
+    OptionSpec::new((name, "N"), Applies::Live, OptionKind::Count { range, at }, help)
 }
 
 const fn count(

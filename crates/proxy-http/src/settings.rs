@@ -96,16 +96,16 @@ mod tests {
     fn a_larger_pool_leaves_fewer_descriptors_to_clients() {
         let proxy = proxy(10);
         let number = |name| match value(&proxy, name) {
-            Some(Value::Number(number)) => number,
+            Some(Value::Number(number)) => number as usize,
             other => panic!("{name}: {other:?}"),
         };
         let before = number("proxy.connections-max");
-        let set = |name, n| proxy.set(name, &Value::Number(n));
-        set("proxy.upstream-connections-max", 60.0).unwrap();
-        assert_eq!(number("proxy.connections-max"), before - 50.0);
-        set("proxy.connections-max", before - 50.0).unwrap();
-        let refused = set("proxy.upstream-connections-max", 61.0).unwrap_err().to_string();
+        let set = |name, n: usize| proxy.set(name, &Value::Number(n as f64));
+        set("proxy.upstream-connections-max", 60).unwrap();
+        assert_eq!(number("proxy.connections-max"), before - 50);
+        set("proxy.connections-max", before - 50).unwrap();
+        let refused = set("proxy.upstream-connections-max", 61).unwrap_err().to_string();
         assert!(refused.contains(&raise_descriptor_limit().to_string()), "{refused}");
-        assert_eq!(number("proxy.upstream-connections-max"), 60.0);
+        assert_eq!(number("proxy.upstream-connections-max"), 60);
     }
 }

@@ -108,22 +108,6 @@ fn wrong_words_end_with_exit_code_2() {
         (&["demo", "--duration", "0s"], &["--duration 0s"]),
         (&["demo", "--load", "streams=4"], &["--load streams=4", "http2=on"]),
         (&["demo", "--load", "http2=on"], &["h2 in ALPN", "--mode http"]),
-        (&["--mode", "http"], &["--upstream and --route are missing"]),
-        (&["--mode", "http", "--route", "api=h:1"], &["--route api=h:1", "expected [HOST]/PATH=UPSTREAM"]),
-        (
-            &["--mode", "http", "--route", "/a=h:1", "--route", "/a=h:2"],
-            &["--route 1 and --route 2", "serve /a"],
-        ),
-        (
-            &["--mode", "http", "--upstream", "h:1", "--route", "/=h:2"],
-            &["--route 1 and --upstream", "serve /"],
-        ),
-        (
-            &["--mode", "http", "--upstream", "h:1", "--proxy-protocol", "v2"],
-            &["--mode tcp only", "--tls-headers"],
-        ),
-        (&["--upstream", "h:1", "--route", "/a=h:2"], &["--route goes with --mode http only"]),
-        (&["--upstream", "h:1", "--queue-max", "5"], &["--queue-max goes with --mode http only"]),
         (&["load", "nonsense"], &["nonsense"]),
         (&["load", "https://127.0.0.1:1/", "--rate", "0"], &["--rate 0"]),
         (&["load", "https://127.0.0.1:1/", "--resume", "120%"], &["--resume 120%"]),
@@ -151,6 +135,31 @@ fn wrong_words_end_with_exit_code_2() {
         refused(at, args, 2, parts);
     }
     assert_eq!(fs::read_dir(at).unwrap().count(), 0, "nothing is begun");
+}
+
+#[test]
+fn options_that_do_not_fit_the_mode_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (args, parts) in [
+        (&["--mode", "http"][..], &["--upstream and --route are missing"][..]),
+        (&["--mode", "http", "--route", "api=h:1"], &["--route api=h:1", "expected [HOST]/PATH=UPSTREAM"]),
+        (
+            &["--mode", "http", "--route", "/a=h:1", "--route", "/a=h:2"],
+            &["--route 1 and --route 2", "serve /a"],
+        ),
+        (
+            &["--mode", "http", "--upstream", "h:1", "--route", "/=h:2"],
+            &["--route 1 and --upstream", "serve /"],
+        ),
+        (
+            &["--mode", "http", "--upstream", "h:1", "--proxy-protocol", "v2"],
+            &["--mode tcp only", "--tls-headers"],
+        ),
+        (&["--upstream", "h:1", "--route", "/a=h:2"], &["--route goes with --mode http only"]),
+        (&["--upstream", "h:1", "--queue-max", "5"], &["--queue-max goes with --mode http only"]),
+    ] {
+        refused(folder.path(), args, 2, parts);
+    }
 }
 
 #[test]

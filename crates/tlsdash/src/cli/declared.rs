@@ -43,7 +43,7 @@ impl<T: DeclaredOptions> Declared<T> {
     }
 
     /// The names of all that have a flag.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> + use<T> {
         flags::<T>().map(|(option, _)| option.name)
     }
 

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use proxy_core::Upstream;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_http::{HttpConfig, ParseRouteError, Route};
+use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route};
 use serde::{Deserialize, Serialize};
 
+use super::declared::Declared;
 use super::value::{Parsed, one_or_many, values};
 use super::{ProxyOptions, usage};
 
@@ -185,7 +186,7 @@ impl ProxyOptions {
     fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
         let (word, instead) = TCP_ONLY;
         let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
-        let limits = self.http_limits.names();
+        let limits = Declared::<HttpLimits>::names();
         let of_http = HTTP_ONLY.into_iter().chain(limits);
         let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
         let is_tcp = self.mode == ProxyMode::Tcp;
@@ -202,9 +203,9 @@ impl ProxyOptions {
     /// Turns options of the other mode into comments of a configuration file.
     pub(crate) fn comment_foreign_words(&self, text: &str) -> String {
         let foreign: Vec<_> = self.foreign_words().map(|(word, _)| format!("{word} = ")).collect();
-        let line = |line: &str| match foreign.iter().any(|word| line.starts_with(word)) {
-            true => format!("# {line}\n"),
-            false => format!("{line}\n"),
+        let line = |line: &str| {
+            let is_foreign = foreign.iter().any(|word| line.starts_with(word));
+            format!("{}{line}\n", if is_foreign { "# " } else { "" })
         };
         text.lines().map(line).collect()
     }
