@@ -60,8 +60,10 @@ impl Exchange {
         request: &RequestHandle,
         method: Method,
         head: &[u8],
-        content: RequestContent,
+        mut content: RequestContent,
     ) -> Self {
+        // It may have waited for the connection.
+        content.note_moved();
         lease.worker.pool.borrow_mut().connection(lease.key).unsent.extend_from_slice(head);
         Self {
             lease,
