@@ -110,6 +110,11 @@ impl RequestHandle {
         self.0.body_out.set(self.0.body_out.get() + bytes);
     }
 
+    /// The client's connection.
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
     /// Notes that the upstream has answered after this time.
     pub(crate) fn set_upstream_time(&self, took: Duration) {
         self.0.upstream_time.set(Some(took));
@@ -158,11 +163,11 @@ impl RequestRecord {
     pub(crate) fn count(&self, has_flushed: bool, now: Instant) {
         let is_whole = self.is_complete.get() && has_flushed;
         let gone = (!is_whole).then_some(RequestFailure::ClientGone);
-        let Client { worker, conn, client, is_http2, .. } = &*self.client;
+        let Client { worker, conn, id, is_http2, .. } = &*self.client;
         worker.count_over(&FinishedRequest {
             route: self.route.get(),
             conn: *conn,
-            client: self.forwarded_for.get().unwrap_or(*client),
+            client: self.forwarded_for.get().unwrap_or(*id),
             is_http2: *is_http2,
             method: self.method.as_str(),
             path: if worker.shared.records_paths { self.uri.path() } else { "" },

@@ -195,15 +195,12 @@ fn decoded(path: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        match (byte, hex(at + 1), hex(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
+        if let (b'%', Some(high), Some(low)) = (byte, hex(at + 1), hex(at + 2)) {
+            decoded.push((high * 16 + low) as u8);
+            at += 3;
+        } else {
+            decoded.push(byte);
+            at += 1;
         }
     }
     String::from_utf8_lossy(&decoded).into_owned()

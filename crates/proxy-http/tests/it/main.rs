@@ -3,6 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod balance;
+mod drain;
 mod failures;
+mod http2;
+mod pooling;
 mod routing;
+mod semantics;
 mod support;
+mod timeouts;
+mod upgrade;

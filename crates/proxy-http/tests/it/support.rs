@@ -195,7 +195,7 @@ impl Http1 {
         self.tls.flush().unwrap();
     }
 
-    /// Reads until `is_enough`, or the end; true if the end came without a close_notify or with a reset.
+    /// Reads until `is_enough`, or the end; true if the end came without a `close_notify` or with a reset.
     pub(crate) fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> Result<(), bool> {
         let mut bytes = [0; 16 << 10];
         while !is_enough(&self.received) {

@@ -1,0 +1,391 @@
+//! HTTP/2 in front: streams, resets, trailers, the orderly end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use h2::client::SendRequest;
+use http::{HeaderMap, Method, Request};
+use rustls::pki_types::ServerName;
+use telemetry::{HttpCounter, ProxyCounter};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::support::{HELLO, PATIENCE, Running, Scripted, field};
+
+type Bytes = bytes::Bytes;
+
+/// Runs a client to its end.
+fn run<T>(client: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, client).await.expect("no end in time") })
+}
+
+async fn connect(proxy: &Running) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
+    let socket = TcpStream::connect(proxy.addr()).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::clone(&proxy.client_config(&["h2"])));
+    let tls = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+    let (client, connection) = h2::client::handshake(tls).await.unwrap();
+    (client, tokio::spawn(connection))
+}
+
+fn request(method: Method, path: &str) -> Request<()> {
+    Request::builder().method(method).uri(format!("https://localhost{path}")).body(()).unwrap()
+}
+
+async fn read(mut body: h2::RecvStream) -> Result<(Vec<u8>, Option<HeaderMap>), h2::Error> {
+    let mut bytes = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        body.flow_control().release_capacity(data.len()).unwrap();
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, body.trailers().await?))
+}
+
+async fn get(client: &SendRequest<Bytes>, path: &str) -> Result<(u16, Vec<u8>), h2::Error> {
+    let mut client = client.clone().ready().await?;
+    let (response, _) = client.send_request(request(Method::GET, path), true)?;
+    let response = response.await?;
+    let status = response.status().as_u16();
+    Ok((status, read(response.into_body()).await?.0))
+}
+
+fn echoing() -> Scripted {
+    Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            let path = head.split(' ').nth(1).unwrap().to_owned();
+            let n = if path == "/big" { 1_000_000 } else { path.len() };
+            peer.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {n}\r\n\r\n"));
+            peer.send(path.bytes().cycle().take(n).collect::<Vec<u8>>());
+        }
+    })
+}
+
+#[test]
+fn streams_of_a_connection_are_requests_of_their_own() {
+    let upstream = echoing();
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, _) = connect(&proxy).await;
+        let mut all = tokio::task::JoinSet::new();
+        for n in 0..100 {
+            let client = client.clone();
+            all.spawn(async move {
+                let path = if n % 10 == 0 { "/big".to_owned() } else { format!("/{n}") };
+                let (status, body) = get(&client, &path).await.unwrap();
+                assert_eq!(status, 200);
+                assert!(body.len() == 1_000_000 || body == path.as_bytes());
+            });
+        }
+        all.join_all().await;
+    });
+    proxy.expect(HttpCounter::Requests2, 100);
+    let total = proxy.finish();
+    let http = total.http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Connections2], 1);
+    assert_eq!(total.counters[ProxyCounter::Exchanges], 100);
+}
+
+#[test]
+fn a_stream_that_the_client_resets_cancels_its_request() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.wait_for_end();
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let (response, mut stream) = client.send_request(request(Method::GET, "/"), true).unwrap();
+        while upstream.heads().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stream.send_reset(h2::Reason::CANCEL);
+        drop(response);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    });
+    proxy.expect(HttpCounter::FailedClientGone, 1);
+    assert_eq!(proxy.collect().gauges.upstream_open, 0);
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_that_breaks_in_mid_body_resets_its_stream_only() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            if head.contains("/cut") {
+                peer.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello");
+                return;
+            }
+            peer.send(HELLO);
+        }
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let error = get(&client, "/cut").await.unwrap_err();
+        assert!(error.is_reset(), "{error}");
+        assert_eq!(get(&client, "/").await.unwrap(), (200, b"hello".to_vec()));
+    });
+    proxy.expect(HttpCounter::FailedUpstreamCut, 1);
+    proxy.finish();
+}
+
+#[test]
+fn trailers_become_trailers() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            assert_eq!(field(&head, "transfer-encoding").as_deref(), Some("chunked"));
+            assert!(peer.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")));
+            assert_eq!(std::mem::take(&mut peer.received), b"2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n");
+            peer.send(
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nx-check: 8\r\n\r\n",
+            );
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let (response, mut stream) = client.send_request(request(Method::POST, "/"), false).unwrap();
+        stream.send_data(Bytes::from_static(b"hi"), false).unwrap();
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-sum", "7".parse().unwrap());
+        stream.send_trailers(trailers).unwrap();
+        let (body, trailers) = read(response.await.unwrap().into_body()).await.unwrap();
+        assert_eq!((body, trailers.unwrap()["x-check"].as_bytes()), (b"x".to_vec(), b"8".as_slice()));
+    });
+    proxy.finish();
+}
+
+#[test]
+fn a_drain_answers_every_stream_under_way_and_says_goaway() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            std::thread::sleep(Duration::from_millis(200));
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, driver) = connect(&proxy).await;
+        let asked: Vec<_> = (0..20)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { get(&client, "/").await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        proxy.proxy.drain();
+        for answer in asked {
+            assert_eq!(answer.await.unwrap().unwrap(), (200, b"hello".to_vec()));
+        }
+        drop(client);
+        driver.await.unwrap().unwrap();
+    });
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Status2xx], 20);
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_back_the_upstream() {
+    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let upstream = Scripted::unix(move |mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n");
+        for _ in 0..1_000 {
+            peer.send(vec![b'x'; 100_000]);
+            count.fetch_add(100_000, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let (response, _) = client.send_request(request(Method::GET, "/"), true).unwrap();
+        let body = response.await.unwrap().into_body();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let held = sent.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(held < 2_000_000, "{held} bytes were taken from the upstream");
+        drop(body);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    });
+    proxy.expect(HttpCounter::FailedClientGone, 1);
+    proxy.finish();
+}
+
+#[test]
+fn a_connection_without_streams_is_told_to_go_away_after_the_keep_alive_timeout() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.limits.keep_alive_timeout = Duration::from_millis(200);
+    });
+    run(async {
+        let (client, driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap().0, 200);
+        driver.await.unwrap().unwrap();
+    });
+    proxy.finish();
+}
+
+#[test]
+fn a_body_that_does_not_have_its_length_is_malformed() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.wait_for_end();
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let mut request = request(Method::POST, "/");
+        request.headers_mut().insert("content-length", "5".parse().unwrap());
+        let (response, mut stream) = client.send_request(request, false).unwrap();
+        stream.send_data(Bytes::from_static(b"hi"), true).unwrap();
+        let error = response.await.unwrap_err();
+        assert_eq!(error.reason(), Some(h2::Reason::PROTOCOL_ERROR));
+    });
+    proxy.expect(HttpCounter::FailedMalformed, 1);
+    proxy.finish();
+}
+
+#[test]
+fn failures_are_answered_on_their_stream() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start_with(&upstream.upstream, |config, http| {
+        http.routes = vec![format!("/api={}", upstream.upstream).parse().unwrap()];
+        config.upstreams.clear();
+        http.limits.body_bytes_max = 10;
+    });
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap().0, 404);
+        let (response, mut stream) = client.send_request(request(Method::POST, "/api"), false).unwrap();
+        stream.send_data(Bytes::from_static(b"more than ten bytes"), false).unwrap();
+        assert_eq!(response.await.unwrap().status(), 413);
+        drop(stream);
+        assert_eq!(get(&client, "/api").await.unwrap().0, 200);
+    });
+    let total = proxy.finish();
+    assert_eq!(total.counters[ProxyCounter::ClientBroken], 0);
+    let http = total.http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 1);
+    assert_eq!(http.counters[HttpCounter::Status4xx], 2);
+}
+
+#[test]
+fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
+    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let upstream = Scripted::unix(move |mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n");
+        for _ in 0..10_000 {
+            peer.send(vec![b'x'; 10_000]);
+            count.fetch_add(10_000, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let mut bodies = Vec::new();
+        for _ in 0..100 {
+            let mut client = client.clone().ready().await.unwrap();
+            let (response, _) = client.send_request(request(Method::GET, "/"), true).unwrap();
+            bodies.push(response.await.unwrap().into_body());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let held = sent.load(std::sync::atomic::Ordering::Relaxed);
+        // Each Unix socket holds about 200 kB in the kernel.
+        assert!(held < 100 * 300_000, "{held} bytes were taken from the upstream");
+    });
+    proxy.expect(HttpCounter::FailedClientGone, 100);
+    proxy.finish();
+}
+
+#[test]
+fn no_stream_under_load_is_lost_in_a_drain() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            std::thread::sleep(Duration::from_millis(3));
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let answered = run(async {
+        let (client, driver) = connect(&proxy).await;
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..16 {
+            let client = client.clone();
+            all.spawn(async move {
+                let mut answered = 0;
+                // A client that has seen GOAWAY begins no further stream.
+                while let Ok(mut client) = client.clone().ready().await {
+                    let Ok((response, _)) = client.send_request(request(Method::GET, "/"), true) else {
+                        break;
+                    };
+                    match response.await {
+                        Ok(response) => {
+                            assert_eq!(read(response.into_body()).await.unwrap().0, b"hello");
+                            answered += 1;
+                        }
+                        Err(error) => assert!(error.is_go_away(), "{error}"),
+                    }
+                }
+                answered
+            });
+        }
+        drop(client);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        proxy.proxy.drain();
+        let answered: u64 = all.join_all().await.into_iter().sum();
+        driver.await.unwrap().unwrap();
+        answered
+    });
+    let http = proxy.finish().http.unwrap();
+    assert!(answered > 0);
+    assert_eq!(http.counters[HttpCounter::Status2xx], answered);
+    assert_eq!(http.counters[HttpCounter::Requests], answered, "nothing was begun and given up");
+}
+
+#[test]
+fn a_changed_setting_does_not_end_connections() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap().0, 200);
+        proxy.proxy.set("proxy.queue-timeout", &telemetry::Value::Number(1.0)).unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!driver.is_finished());
+        assert_eq!(get(&client, "/").await.unwrap().0, 200);
+    });
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_that_closes_now_and_then_fails_no_get() {
+    let upstream = Scripted::unix(|mut peer| {
+        for _ in 0..10 {
+            if peer.head().is_none() {
+                return;
+            }
+            peer.send(HELLO);
+        }
+        // It closes without a word, as the next request may be on its way.
+    });
+    let proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..16 {
+            let client = client.clone();
+            all.spawn(async move {
+                for _ in 0..50 {
+                    assert_eq!(get(&client, "/").await.unwrap(), (200, b"hello".to_vec()));
+                }
+            });
+        }
+        all.join_all().await;
+    });
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Status2xx], 800);
+}

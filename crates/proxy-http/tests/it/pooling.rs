@@ -1,0 +1,125 @@
+//! Kept upstream connections: reuse, the race with an upstream that closes, and what is never sent twice.
+
+use std::time::Duration;
+
+use telemetry::HttpCounter;
+
+use crate::support::{HELLO, Running, Scripted, eventually};
+
+/// Serves one request a connection, and closes when it gets the second.
+fn closing_on_the_second() -> Scripted {
+    Scripted::unix(|mut peer| {
+        if peer.head().is_some() {
+            peer.send(HELLO);
+            peer.read_until(|bytes| !bytes.is_empty());
+        }
+    })
+}
+
+#[test]
+fn a_kept_connection_serves_the_next_request() {
+    let upstream = Scripted::tcp(|mut peer| {
+        while peer.head().is_some() {
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    for _ in 0..3 {
+        assert_eq!(proxy.get("/").text(), "hello");
+    }
+    assert_eq!(upstream.connections(), 1);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Reused], 2);
+}
+
+#[test]
+fn a_request_that_meets_the_end_of_a_kept_connection_is_sent_once_more() {
+    let upstream = closing_on_the_second();
+    let proxy = Running::start(&upstream.upstream);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(upstream.connections(), 2);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Retried], 1);
+    assert_eq!(http.counters[HttpCounter::FailedUpstreamClosed], 0);
+}
+
+#[test]
+fn what_may_not_be_repeated_is_not_sent_twice() {
+    let upstream = closing_on_the_second();
+    let proxy = Running::start(&upstream.upstream);
+    for (request, expected) in [
+        ("GET / HTTP/1.1\r\nhost: a\r\n\r\n", 200),
+        ("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n", 502),
+        ("GET / HTTP/1.1\r\nhost: a\r\n\r\n", 200),
+        ("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\nx", 502),
+    ] {
+        assert_eq!(proxy.ask(request).status, expected, "{request:?}");
+    }
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Retried], 0);
+    assert_eq!(http.counters[HttpCounter::FailedUpstreamClosed], 2);
+}
+
+#[test]
+fn a_new_connection_that_the_upstream_closes_is_not_tried_again() {
+    let upstream = Scripted::unix(|mut peer| drop(peer.head()));
+    let proxy = Running::start(&upstream.upstream);
+    assert_eq!(proxy.get("/").status, 502);
+    assert_eq!(upstream.connections(), 1);
+    proxy.finish();
+}
+
+#[test]
+fn a_second_failure_is_not_tried_a_third_time() {
+    let upstream = Scripted::unix(|mut peer| {
+        if peer.number == 0 && peer.head().is_some() {
+            peer.send(HELLO);
+        }
+        peer.read_until(|bytes| !bytes.is_empty());
+    });
+    let proxy = Running::start(&upstream.upstream);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(proxy.get("/").status, 502);
+    assert_eq!(upstream.connections(), 2);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Retried], 1);
+}
+
+#[test]
+fn idle_connections_are_closed_by_age_and_when_the_upstream_ends_them() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            peer.send(HELLO);
+            if head.contains("/last") {
+                return;
+            }
+        }
+    });
+    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.limits.upstream_idle_timeout = Duration::from_millis(100);
+    });
+    for path in ["/", "/last"] {
+        assert_eq!(proxy.get(path).status, 200);
+        eventually("it is closed", || proxy.collect().gauges.upstream_open == 0);
+    }
+    proxy.finish();
+}
+
+#[test]
+fn a_response_that_says_close_ends_its_connection() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 200 OK\r\nconnection: Close\r\ncontent-length: 1\r\n\r\nx");
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for _ in 0..2 {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.field("connection")), (200, None));
+    }
+    assert_eq!(upstream.connections(), 2);
+    proxy.finish();
+}

@@ -1,0 +1,245 @@
+//! HTTP/1.1 on both sides: fields, framing, interim responses, trailers.
+
+use std::io::Write;
+
+use telemetry::{ClientId, HttpCounter};
+
+use crate::support::{HELLO, Running, Scripted, field};
+
+#[test]
+fn fields_of_one_connection_stop_at_the_proxy() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send(
+                "HTTP/1.1 200 OK\r\nconnection: keep-alive, x-hop\r\nx-hop: 1\r\nkeep-alive: timeout=5\r\n\
+                 server: app\r\ndate: yesterday\r\nx-end: 2\r\ncontent-length: 0\r\n\r\n",
+            );
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let answer = proxy.ask(
+        "GET / HTTP/1.1\r\nhost: a\r\nconnection: x-private, host\r\nx-private: 1\r\nkeep-alive: 1\r\n\
+         proxy-connection: x\r\nte: gzip\r\nexpect: 100-continue\r\nx-public: 2\r\nupgrade: h2c\r\n\r\n",
+    );
+    let head = &upstream.heads()[0];
+    for name in ["x-private", "keep-alive", "proxy-connection", "te", "upgrade", "connection", "expect"] {
+        assert_eq!(field(head, name), None, "{head}");
+    }
+    assert_eq!(field(head, "x-public").as_deref(), Some("2"));
+    assert_eq!(field(head, "host").as_deref(), Some("a"));
+    for name in ["x-hop", "keep-alive", "connection"] {
+        assert_eq!(answer.field(name), None, "{}", answer.head);
+    }
+    assert_eq!(answer.field("x-end").as_deref(), Some("2"));
+    assert_eq!(answer.field("server").as_deref(), Some("app"), "it stays as it is");
+    assert_eq!(answer.field("date").as_deref(), Some("yesterday"), "it stays as it is");
+    proxy.finish();
+}
+
+#[test]
+fn strangers_cannot_say_who_they_are() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start_with(&upstream.upstream, |_, http| http.sends_tls_fields = true);
+    proxy.ask(
+        "GET / HTTP/1.1\r\nhost: a:1\r\nx-forwarded-for: 9.9.9.9\r\nx-forwarded-proto: http\r\n\
+         x-forwarded-host: evil\r\nforwarded: for=9.9.9.9\r\nx-tls-client-name: root\r\n\
+         X-TLS-Version: SSLv2\r\n\r\n",
+    );
+    let head = &upstream.heads()[0];
+    let of = |name| field(head, name);
+    assert_eq!(of("x-forwarded-for").as_deref(), Some("127.0.0.1"));
+    assert_eq!(of("x-forwarded-proto").as_deref(), Some("https"));
+    assert_eq!(of("x-forwarded-host").as_deref(), Some("a:1"));
+    assert_eq!((of("forwarded"), of("x-tls-client-name")), (None, None));
+    assert_eq!(of("x-tls-version").as_deref(), Some("TLSv1.3"));
+    assert!(of("x-tls-cipher").unwrap().starts_with("TLS_"));
+    assert_eq!(of("x-tls-server-name").as_deref(), Some("localhost"));
+    proxy.finish();
+}
+
+#[test]
+fn a_trusted_peer_is_believed_and_appended_to() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.trusted_forwarders = "127.0.0.0/8,10.0.0.0/8".parse().unwrap();
+    });
+    proxy.ask(
+        "GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 6.6.6.6, 9.9.9.9, 10.0.0.1\r\n\
+         x-forwarded-proto: http\r\nx-forwarded-host: shop\r\n\r\n",
+    );
+    let head = &upstream.heads()[0];
+    assert_eq!(field(head, "x-forwarded-for").as_deref(), Some("6.6.6.6, 9.9.9.9, 10.0.0.1, 127.0.0.1"));
+    assert_eq!(field(head, "x-forwarded-proto").as_deref(), Some("http"));
+    assert_eq!(field(head, "x-forwarded-host").as_deref(), Some("shop"));
+    let total = proxy.finish();
+    assert!(matches!(total.clients[0].client, ClientId::Addr(_)));
+}
+
+#[test]
+fn content_is_streamed_both_ways_however_it_is_framed() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            let content = if let Some(length) = field(&head, "content-length") {
+                peer.content(length.parse().unwrap()).unwrap()
+            } else {
+                assert_eq!(field(&head, "transfer-encoding").as_deref(), Some("chunked"));
+                assert!(peer.read_until(|bytes| bytes.ends_with(b"0\r\n\r\n")));
+                std::mem::take(&mut peer.received)
+            };
+            let n = content.len();
+            peer.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+            for part in content.chunks(n.div_ceil(3).max(1)) {
+                peer.send(format!("{:x};x=y\r\n", part.len()));
+                peer.send(part);
+                peer.send("\r\n");
+            }
+            peer.send("0\r\n\r\n");
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    let large: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    for content in [&b"x"[..], &large] {
+        client.send(format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", content.len()));
+        client.send(content);
+        assert!(client.answer().body == content, "{} bytes", content.len());
+    }
+    client.send("PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    assert_eq!(client.answer().text(), "3\r\nabc\r\n0\r\n\r\n");
+    let http = proxy.finish().http.unwrap();
+    let bytes = large.len() as u64 + 1;
+    assert_eq!(http.counters[HttpCounter::BodyIn], bytes + 3);
+    assert_eq!(http.counters[HttpCounter::BodyOut], bytes + 13);
+}
+
+#[test]
+fn head_and_statuses_without_content_keep_their_fields() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            peer.send(if head.contains("/304") {
+                "HTTP/1.1 304 Not Modified\r\netag: x\r\n\r\n"
+            } else if head.contains("/204") {
+                "HTTP/1.1 204 No Content\r\n\r\n"
+            } else {
+                "HTTP/1.1 200 OK\r\ncontent-length: 1234\r\n\r\n"
+            });
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for (method, path, status) in [("HEAD", "/", 200), ("GET", "/304", 304), ("GET", "/204", 204)] {
+        client.send(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n"));
+        let answer = client.answer_to(method);
+        assert_eq!(answer.status, status);
+        if method == "HEAD" {
+            assert_eq!(answer.field("content-length").as_deref(), Some("1234"));
+        }
+    }
+    assert_eq!(upstream.connections(), 1);
+    proxy.finish();
+}
+
+#[test]
+fn interim_responses_are_dropped_and_the_final_one_comes_through() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n");
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let answer = proxy.get("/");
+    assert_eq!((answer.status, answer.text()), (200, "hello"));
+    proxy.finish();
+}
+
+#[test]
+fn a_client_that_waits_for_100_is_told_to_continue() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() && peer.content(4).is_some() {
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n");
+    assert!(client.head().starts_with("http/1.1 100"));
+    client.send("body");
+    assert_eq!(client.answer().text(), "hello");
+    proxy.finish();
+}
+
+#[test]
+fn clients_of_http_1_0_get_an_answer_that_ends_with_the_connection() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    let answer = client.answer();
+    assert!(answer.head.starts_with("http/1.0 200"), "{}", answer.head);
+    assert_eq!((answer.text(), answer.field("transfer-encoding")), ("hello", None));
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_of_http_1_0_ends_its_answer_with_the_connection() {
+    let upstream = Scripted::unix(|mut peer| {
+        if peer.head().is_some() {
+            peer.send("HTTP/1.0 200 OK\r\n\r\nhello");
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for _ in 0..2 {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert_eq!(client.answer().text(), "hello");
+    }
+    proxy.finish();
+}
+
+#[test]
+fn trailers_go_both_ways() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            assert!(peer.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")));
+            assert_eq!(std::mem::take(&mut peer.received), b"1\r\nx\r\n0\r\nx-sum: 7\r\n\r\n");
+            peer.send(
+                "HTTP/1.1 200 OK\r\ntrailer: x-check\r\ntransfer-encoding: chunked\r\n\r\n\
+                 5\r\nhello\r\n0\r\nx-check: 8\r\ncontent-length: 1\r\n\r\n",
+            );
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\nte: trailers\r\ntransfer-encoding: chunked\r\n\r\n");
+    client.send("1\r\nx\r\n0\r\nx-sum: 7\r\ncontent-length: 9\r\n\r\n");
+    assert_eq!(client.answer().text(), "hello");
+    client.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")).unwrap();
+    assert_eq!(client.received.to_ascii_lowercase(), b"x-check: 8\r\n\r\n");
+    proxy.finish();
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let upstream = Scripted::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            let path = head.split(' ').nth(1).unwrap().to_owned();
+            peer.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len()));
+        }
+    });
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for n in 0..50 {
+        write!(client.tls, "GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    }
+    client.send("");
+    for n in 0..50 {
+        assert_eq!(client.answer().text(), format!("/{n}"));
+    }
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Requests], 50);
+}

@@ -1,0 +1,149 @@
+//! Everything that may take too long has a deadline, a status and a counter.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use telemetry::{HttpCounter, Value};
+
+use crate::support::{HELLO, Running, Scripted, eventually};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+fn deaf() -> Scripted {
+    Scripted::unix(|mut peer| peer.wait_for_end())
+}
+
+#[test]
+fn a_head_that_never_ends_is_a_408() {
+    let upstream = deaf();
+    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.header_timeout = SHORT);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: ");
+    let began_at = Instant::now();
+    while began_at.elapsed() < 2 * SHORT && client.tls.write_all(b"x").is_ok() {
+        std::thread::sleep(SHORT / 10);
+    }
+    assert_eq!(client.answer().status, 408);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedHeadTimeout], 1);
+    assert_eq!(http.counters[HttpCounter::Status4xx], 1);
+}
+
+#[test]
+fn a_body_without_progress_is_a_408_and_a_slow_one_is_none() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() && peer.content(8).is_some() {
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.body_timeout = 2 * SHORT);
+    let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\n";
+    let mut client = proxy.connect();
+    client.send(head);
+    for _ in 0..8 {
+        std::thread::sleep(SHORT / 2);
+        client.send("x");
+    }
+    assert_eq!(client.answer().status, 200, "each byte is progress");
+    assert_eq!(proxy.ask(&format!("{head}xxxx")).status, 408);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedBodyTimeout], 1);
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_is_a_504_and_not_tried_again() {
+    let upstream = Scripted::unix(|mut peer| {
+        if peer.head().is_some() {
+            peer.send(HELLO);
+        }
+        peer.wait_for_end();
+    });
+    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.response_timeout = SHORT);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(proxy.get("/").status, 504, "on the kept connection");
+    assert_eq!(upstream.connections(), 1);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedUpstreamTimeout], 1);
+    assert_eq!(http.counters[HttpCounter::Retried], 0);
+}
+
+#[test]
+fn requests_queue_for_a_bounded_time_and_in_a_bounded_number() {
+    let upstream = deaf();
+    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.limits.upstream_connections_max = 1;
+        http.limits.queue_max = 1;
+        http.limits.queue_timeout = 2 * SHORT;
+    });
+    let request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    let (mut first, mut second) = (proxy.connect(), proxy.connect());
+    first.send(request);
+    eventually("the only connection is in use", || upstream.connections() == 1);
+    second.send(request);
+    eventually("a request waits", || proxy.collect().gauges.queued == 1);
+    let began_at = Instant::now();
+    assert_eq!(proxy.ask(request).status, 503, "the queue is full");
+    assert!(began_at.elapsed() < SHORT);
+    assert_eq!(second.answer().status, 503, "it has waited for too long");
+    drop((first, second));
+    proxy.expect(HttpCounter::FailedQueueFull, 1);
+    proxy.expect(HttpCounter::FailedQueueTimeout, 1);
+    proxy.finish();
+}
+
+#[test]
+fn a_request_gets_the_connection_that_another_one_leaves() {
+    let upstream = Scripted::unix(|mut peer| {
+        while peer.head().is_some() {
+            std::thread::sleep(SHORT / 4);
+            peer.send(HELLO);
+        }
+    });
+    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
+    let mut clients: Vec<_> = (0..5).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().status, 200);
+    }
+    assert_eq!(upstream.connections(), 1);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Queued], 4);
+    assert_eq!(http.counters[HttpCounter::Reused], 4);
+}
+
+#[test]
+fn idle_clients_are_closed_after_the_keep_alive_timeout_which_is_live() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    proxy.proxy.set("proxy.keep-alive-timeout", &Value::Number(SHORT.as_secs_f64())).unwrap();
+    assert_eq!(client.read_until(|_| false), Err(false), "closed with a close_notify");
+    proxy.finish();
+}
+
+#[test]
+fn an_address_that_never_answers_is_a_504() {
+    // A listener whose backlog is full drops what comes.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    socket2::SockRef::from(&listener).listen(0).unwrap();
+    let fillers: Vec<_> = (0..4)
+        .map(|_| {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&addr.into());
+            socket
+        })
+        .collect();
+    std::thread::sleep(SHORT);
+    let upstream = addr.to_string().parse().unwrap();
+    let proxy = Running::start_with(&upstream, |config, _| config.limits.connect_timeout = SHORT);
+    assert_eq!(proxy.get("/").status, 504);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedConnectTimeout], 1);
+    drop(fillers);
+}
