@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use proxy_core::UpstreamTarget;
 use telemetry::RequestFailure;
 
-use super::pool::{AcquireError, QueueTicket};
+use super::pool::AcquireError;
+use super::queue::QueueTicket;
 use crate::timers::Sleep;
 use crate::worker::HttpWorker;
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use telemetry::HttpCounter;
 
-use crate::support::{HELLO, Running, Scripted, eventually};
+use crate::support::{Running, eventually};
+use crate::upstream::{HELLO, Scripted};
 
 #[test]
 fn a_drain_ends_a_kept_connection_with_its_next_answer() {
@@ -58,39 +59,6 @@ fn a_connection_ends_after_its_number_of_requests() {
     }
     assert_eq!(client.read_until(|_| false), Err(false));
     proxy.finish();
-}
-
-#[test]
-fn no_request_under_load_is_lost_in_a_drain() {
-    let upstream = Scripted::unix(|mut peer| {
-        while peer.head().is_some() {
-            std::thread::sleep(Duration::from_millis(3));
-            peer.send(HELLO);
-        }
-    });
-    let proxy = Running::start(&upstream.upstream);
-    let clients: Vec<_> = (0..8)
-        .map(|_| {
-            let mut client = proxy.connect();
-            std::thread::spawn(move || {
-                for n in 1.. {
-                    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-                    let answer = client.answer();
-                    assert_eq!(answer.text(), "hello");
-                    if answer.field("connection").is_some() {
-                        return n;
-                    }
-                }
-                unreachable!("it says close at last")
-            })
-        })
-        .collect();
-    std::thread::sleep(Duration::from_millis(300));
-    proxy.proxy.drain();
-    let answered: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
-    let http = proxy.finish().http.unwrap();
-    assert_eq!(http.counters[HttpCounter::Status2xx], answered);
-    assert_eq!(http.counters[HttpCounter::Requests], answered);
 }
 
 /// A frame of HTTP/2: its type, its flags, its stream and its payload.

@@ -2,7 +2,8 @@
 
 use telemetry::{HttpCounter, ProxyCounter};
 
-use crate::support::{HELLO, Running, Scripted};
+use crate::support::Running;
+use crate::upstream::{HELLO, Scripted};
 
 #[test]
 fn what_an_upstream_does_wrong_is_a_502_with_its_cause() {

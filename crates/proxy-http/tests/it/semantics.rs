@@ -4,7 +4,8 @@ use std::io::Write;
 
 use telemetry::{ClientId, HttpCounter};
 
-use crate::support::{HELLO, Running, Scripted, field};
+use crate::support::{Running, field};
+use crate::upstream::{HELLO, Scripted};
 
 #[test]
 fn fields_of_one_connection_stop_at_the_proxy() {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use telemetry::{HttpCounter, Value};
 
-use crate::support::{HELLO, Running, Scripted, eventually};
+use crate::support::{Running, eventually};
+use crate::upstream::{HELLO, Scripted};
 
 const SHORT: Duration = Duration::from_millis(200);
 

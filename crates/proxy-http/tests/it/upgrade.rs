@@ -2,7 +2,8 @@
 
 use telemetry::HttpCounter;
 
-use crate::support::{Http1, Peer, Running, Scripted, field};
+use crate::support::{Http1, Running, field};
+use crate::upstream::{Peer, Scripted};
 
 const UPGRADE: &str = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\
                        sec-websocket-key: x\r\n\r\n";
