@@ -1,5 +1,7 @@
 //! Serves HTTP on a port, forwarding to a Unix socket: `serve 127.0.0.1:8443 /tmp/app.sock`.
 
+use std::io::Write as _;
+
 use proxy_core::{Certificate, ProxyConfig, Tls};
 use proxy_http::HttpConfig;
 
@@ -13,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = ProxyConfig::new(vec![listen.parse()?], format!("unix:{path}").parse()?, tls);
     config.workers = std::num::NonZeroUsize::MIN;
     let bound = proxy_http::bind(config, HttpConfig::default(), Vec::new())?;
-    println!("{:?}", bound.local_addrs());
+    let _ = writeln!(std::io::stdout(), "{:?}", bound.local_addrs());
     let _proxy = bound.start()?;
     loop {
         std::thread::park();

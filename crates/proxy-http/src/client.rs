@@ -26,7 +26,7 @@ const HELD_BYTES_MAX: usize = 512 << 10;
 pub(crate) struct Client {
     pub(crate) worker: Rc<HttpWorker>,
     pub(crate) conn: ConnId,
-    pub(crate) client: ClientId,
+    pub(crate) id: ClientId,
     pub(crate) is_http2: bool,
     /// Whether its `X-Forwarded-*` fields are believed.
     pub(crate) is_trusted: bool,
@@ -82,7 +82,7 @@ impl Client {
         Rc::new(Self {
             worker: Rc::clone(worker),
             conn: session.id(),
-            client,
+            id: client,
             is_http2,
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
             address: address_value(ip),
@@ -152,7 +152,9 @@ impl Client {
         let Activity { requests, idle_since, .. } = &self.activity;
         requests.set(requests.get() - framed.len());
         idle_since.set(now);
-        framed.iter().for_each(|request| request.count(has_flushed, now));
+        for request in framed {
+            request.count(has_flushed, now);
+        }
     }
 
     /// Counts a request that hyper has refused itself.
@@ -161,7 +163,7 @@ impl Client {
         self.worker.count_refused(&FinishedRequest {
             route: None,
             conn: self.conn,
-            client: self.client,
+            client: self.id,
             is_http2: self.is_http2,
             method: "",
             path: "",

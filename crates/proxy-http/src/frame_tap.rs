@@ -138,6 +138,11 @@ impl FrameTap {
         }
     }
 
+    /// Whether what has passed is a flood.
+    pub(crate) fn is_flood(&self) -> bool {
+        self.flood.is_some()
+    }
+
     /// # Errors
     /// How the connection ends, if its frames are a flood. The client is told.
     #[inline]

@@ -109,7 +109,9 @@ impl Write for WireIo {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.write(cx, |written| {
-            bufs.iter().for_each(|buf| written.extend_from_slice(buf));
+            for buf in bufs {
+                written.extend_from_slice(buf);
+            }
             bufs.iter().map(|buf| buf.len()).sum()
         })
     }

@@ -12,6 +12,7 @@ mod connection;
 mod floods;
 mod forward;
 mod frame_tap;
+pub mod harness;
 mod io;
 mod limits;
 mod request;

@@ -133,6 +133,11 @@ impl RequestHandle {
         self.set_complete();
     }
 
+    /// Whether the client is known to have given it up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.0.failure.get() == Some(RequestFailure::ClientGone)
+    }
+
     /// Notes that nothing more of its response comes.
     pub(crate) fn set_complete(&self) {
         self.0.is_complete.set(true);
@@ -163,11 +168,11 @@ impl RequestRecord {
     pub(crate) fn count(&self, has_flushed: bool, now: Instant) {
         let is_whole = self.is_complete.get() && has_flushed;
         let gone = (!is_whole).then_some(RequestFailure::ClientGone);
-        let Client { worker, conn, client, is_http2, .. } = &*self.client;
+        let Client { worker, conn, id, is_http2, .. } = &*self.client;
         worker.count_over(&FinishedRequest {
             route: self.route.get(),
             conn: *conn,
-            client: self.forwarded_for.get().unwrap_or(*client),
+            client: self.forwarded_for.get().unwrap_or(*id),
             is_http2: *is_http2,
             method: self.method.as_str(),
             path: if worker.shared.records_paths { self.uri.path() } else { "" },

@@ -113,7 +113,9 @@ impl Tasks {
             if woken.is_empty() {
                 return false;
             }
-            woken.into_iter().for_each(|task| self.poll(task));
+            for task in woken {
+                self.poll(task);
+            }
         }
         !self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }

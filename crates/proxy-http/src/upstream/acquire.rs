@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use proxy_core::UpstreamTarget;
 use telemetry::RequestFailure;
 
-use super::pool::{AcquireError, QueueTicket};
+use super::pool::AcquireError;
+use super::queue::QueueTicket;
 use crate::timers::Sleep;
 use crate::worker::HttpWorker;
 
@@ -141,20 +142,15 @@ impl<'a> Waiting<'a> {
     }
 
     fn poll_acquired(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, WaitError>> {
-        let key = match self.connecting {
-            Some(key) => key,
-            None => {
-                let mut pool = self.worker.pool.borrow_mut();
-                let polled = pool.poll_acquire(self.upstream, self.must_be_new, &mut self.place, cx);
-                drop(pool);
-                match polled {
-                    Poll::Ready(acquired) => {
-                        self.timer = None;
-                        *self.connecting.insert(acquired?)
-                    }
-                    Poll::Pending => return self.poll_queue_timeout(cx).map(Err),
-                }
-            }
+        let key = if let Some(key) = self.connecting {
+            key
+        } else {
+            let mut pool = self.worker.pool.borrow_mut();
+            let polled = pool.poll_acquire(self.upstream, self.must_be_new, &mut self.place, cx);
+            drop(pool);
+            let Poll::Ready(acquired) = polled else { return self.poll_queue_timeout(cx).map(Err) };
+            self.timer = None;
+            *self.connecting.insert(acquired?)
         };
         loop {
             let connected = self.worker.pool.borrow_mut().poll_connected(key, cx);

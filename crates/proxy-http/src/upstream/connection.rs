@@ -10,6 +10,7 @@ use proxy_core::{IoResult, Socket};
 
 /// A connection to an upstream.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct PooledConn {
     pub(super) socket: Socket,
     pub(super) upstream: usize,

@@ -187,8 +187,10 @@ fn failure_of(error: &hyper::Error) -> RequestFailure {
             .is_some_and(h2::Error::is_library)
     };
     let is_invalid = || {
-        let kind =
-            error.source().and_then(|source| source.downcast_ref::<std::io::Error>()).map(|it| it.kind());
+        let kind = error
+            .source()
+            .and_then(|source| source.downcast_ref::<std::io::Error>())
+            .map(std::io::Error::kind);
         matches!(kind, Some(std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData))
     };
     if error.is_parse() || is_own_verdict() || is_invalid() {

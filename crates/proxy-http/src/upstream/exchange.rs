@@ -60,8 +60,10 @@ impl Exchange {
         request: &RequestHandle,
         method: Method,
         head: &[u8],
-        content: RequestContent,
+        mut content: RequestContent,
     ) -> Self {
+        // It may have waited for the connection.
+        content.note_moved();
         lease.worker.pool.borrow_mut().connection(lease.key).unsent.extend_from_slice(head);
         Self {
             lease,
@@ -296,8 +298,8 @@ impl Exchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends a tunnel well.
-    pub(super) fn end_tunnel(self) {
-        self.request.set_complete();
+    /// Ends a tunnel.
+    pub(super) fn end_tunnel(self, is_whole: bool) {
+        if is_whole { self.request.set_complete() } else { self.request.fail(RequestFailure::UpstreamCut) }
     }
 }

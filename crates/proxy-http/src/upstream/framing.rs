@@ -159,12 +159,14 @@ impl ChunkState {
                 Ok(Some(Framing::Chunked(Self::Size)))
             }
             Self::Size => match httparse::parse_chunk_size(received) {
-                Ok(httparse::Status::Complete((used, size))) => {
+                Ok(httparse::Status::Complete((used, size))) if used <= CHUNK_LINE_MAX => {
                     received.advance(used);
                     Ok(Some(Framing::Chunked(if size == 0 { Self::Trailers } else { Self::Data(size) })))
                 }
                 Ok(httparse::Status::Partial) if received.len() < CHUNK_LINE_MAX => Ok(None),
-                Ok(httparse::Status::Partial) | Err(_) => Err(FramingError::Chunk),
+                Ok(httparse::Status::Complete(_) | httparse::Status::Partial) | Err(_) => {
+                    Err(FramingError::Chunk)
+                }
             },
             Self::Trailers => {
                 let mut fields = [httparse::EMPTY_HEADER; TRAILERS_MAX];

@@ -44,7 +44,7 @@ pub(crate) fn encode(method: &Method, target: &str, fields: &HeaderMap, framing:
 }
 
 /// Takes the head of a response off the front of what was received; `None` if it is not whole.
-pub(super) fn take(mut received: BytesMut) -> io::Result<(BytesMut, Option<Response<()>>)> {
+pub(crate) fn take(mut received: BytesMut) -> io::Result<(BytesMut, Option<Response<()>>)> {
     if received.is_empty() {
         return Ok((received, None));
     }

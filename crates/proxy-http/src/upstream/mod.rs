@@ -7,5 +7,6 @@ pub(crate) mod exchange;
 pub(crate) mod framing;
 pub(crate) mod head;
 pub(crate) mod pool;
+mod queue;
 pub(crate) mod response_body;
 pub(crate) mod tunnel;

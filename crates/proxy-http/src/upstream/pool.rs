@@ -13,6 +13,7 @@ use proxy_core::{IoResult, Socket, UpstreamTarget, Upstreams};
 use slab::Slab;
 
 use super::connection::PooledConn;
+use super::queue::{QueueTicket, RequestQueue};
 use crate::client::READ_BYTES_MAX;
 use crate::limits::HttpLimits;
 use crate::timers::Timers;
@@ -36,7 +37,6 @@ pub(crate) struct Pool {
     of_upstream: Vec<UpstreamConns>,
     connections: Slab<PooledConn>,
     scratch: Box<[u8]>,
-    next_ticket: u64,
     /// Over all upstreams.
     idle: usize,
     queued: usize,
@@ -47,15 +47,8 @@ pub(crate) struct Pool {
 struct UpstreamConns {
     /// Idle connections, and since when; the one used last is at the end.
     idle: VecDeque<(usize, Instant)>,
-    /// Requests that wait, first come, first served.
-    queue: VecDeque<(QueueTicket, Waker)>,
-    /// When a full backlog is tried again.
-    retry_at: Option<Instant>,
+    queue: RequestQueue,
 }
-
-/// A place in the queue for a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueTicket(u64);
 
 /// Why there is no connection to an upstream.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +71,6 @@ impl Pool {
             timers,
             connections: Slab::new(),
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
-            next_ticket: 0,
             idle: 0,
             queued: 0,
         }
@@ -124,8 +116,7 @@ impl Pool {
         place: &mut Option<QueueTicket>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, AcquireError>> {
-        let is_first = self.of_upstream[upstream].queue.front().map(|(ticket, _)| *ticket) == *place;
-        if is_first {
+        if self.of_upstream[upstream].queue.is_next(*place) {
             match self.try_acquire(upstream, must_be_new).transpose() {
                 None => {}
                 Some(acquired) => {
@@ -136,28 +127,23 @@ impl Pool {
         }
         let queue = &mut self.of_upstream[upstream].queue;
         if let Some(ticket) = place {
-            if let Some((_, waker)) = queue.iter_mut().find(|(other, _)| other == ticket) {
-                waker.clone_from(cx.waker());
-            }
+            queue.set_waker(*ticket, cx.waker());
             return Poll::Pending;
         }
         if self.queued >= self.queued_max {
             return Poll::Ready(Err(AcquireError::QueueFull));
         }
-        self.next_ticket += 1;
-        let ticket = QueueTicket(self.next_ticket);
-        queue.push_back((ticket, cx.waker().clone()));
         self.queued += 1;
-        *place = Some(ticket);
+        *place = Some(queue.join(cx.waker()));
         Poll::Pending
     }
 
     /// Leaves the queue, and lets the next request try.
     pub(crate) fn leave_queue(&mut self, upstream: usize, place: &mut Option<QueueTicket>) {
-        let Some(ticket) = place.take() else { return };
-        self.of_upstream[upstream].queue.retain(|(other, _)| *other != ticket);
-        self.queued -= 1;
-        self.of_upstream[upstream].wake_first();
+        if let Some(ticket) = place.take() {
+            self.queued -= 1;
+            self.of_upstream[upstream].queue.leave(ticket);
+        }
     }
 
     /// An idle connection, or a new one; `None` if there may be no more, or the backlog is full.
@@ -208,7 +194,7 @@ impl Pool {
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.of_upstream[upstream].retry_at = Some(self.timers.now() + RETRY_INTERVAL);
+                self.of_upstream[upstream].queue.retry_at = Some(self.timers.now() + RETRY_INTERVAL);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -259,6 +245,8 @@ impl Pool {
         connection.rest();
         let of = &mut self.of_upstream[connection.upstream];
         of.idle.push_back((key, self.timers.now()));
+        // It serves the first request that waits, whatever the backlog is like.
+        of.queue.retry_at = None;
         self.idle += 1;
         self.wake_queues();
     }
@@ -281,7 +269,7 @@ impl Pool {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let of = |of: &UpstreamConns| {
             let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
-            [of.retry_at, idle].into_iter().flatten().min()
+            [of.queue.retry_at, idle].into_iter().flatten().min()
         };
         self.of_upstream.iter().filter_map(of).min()
     }
@@ -289,10 +277,7 @@ impl Pool {
     /// Closes connections that were idle for too long, and tries full backlogs again.
     pub(crate) fn expire(&mut self, now: Instant) {
         for upstream in 0..self.of_upstream.len() {
-            let of = &mut self.of_upstream[upstream];
-            if of.retry_at.take_if(|at| *at <= now).is_some() {
-                of.wake_first();
-            }
+            self.of_upstream[upstream].queue.expire(now);
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
                 && since + self.idle_timeout <= now
             {
@@ -351,17 +336,9 @@ impl Pool {
     /// Lets the first request of each queue try: the bound on connections is one for all upstreams.
     fn wake_queues(&self) {
         if self.queued > 0 {
-            self.of_upstream.iter().for_each(UpstreamConns::wake_first);
-        }
-    }
-}
-
-impl UpstreamConns {
-    fn wake_first(&self) {
-        if self.retry_at.is_none()
-            && let Some((_, waker)) = self.queue.front()
-        {
-            waker.wake_by_ref();
+            for of in &self.of_upstream {
+                of.queue.wake_first();
+            }
         }
     }
 }

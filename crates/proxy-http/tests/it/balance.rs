@@ -2,7 +2,8 @@
 
 use telemetry::HttpCounter;
 
-use crate::support::{HELLO, Running, Scripted, nowhere};
+use crate::support::Running;
+use crate::upstream::{HELLO, Scripted, nowhere};
 
 #[test]
 fn the_upstream_with_the_fewest_requests_is_chosen() {

@@ -2,7 +2,8 @@
 
 use telemetry::{HttpCounter, ProxyCounter};
 
-use crate::support::{HELLO, Running, Scripted};
+use crate::support::Running;
+use crate::upstream::{HELLO, Scripted};
 
 #[test]
 fn what_an_upstream_does_wrong_is_a_502_with_its_cause() {
@@ -69,7 +70,7 @@ fn heads_that_hyper_refuses_itself_are_counted() {
     let mut proxy = Running::start(&upstream.upstream);
     let long_path = format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "x".repeat(40_000));
     let large = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(70_000));
-    let many: String = (0..101).map(|n| format!("x{n}: y\r\n")).collect();
+    let many = (0..101).fold(String::new(), |head, n| head + &format!("x{n}: y\r\n"));
     let many = format!("GET / HTTP/1.1\r\nhost: a\r\n{many}\r\n");
     for (request, status, counter) in [
         ("GET /\0 HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(), 400, HttpCounter::FailedMalformed),
@@ -105,8 +106,14 @@ fn a_client_that_goes_away_cancels_its_request() {
         client.reset();
         proxy.expect(HttpCounter::FailedClientGone, n as u64 + 1);
     }
+    // Without a reset: nobody can tell a client that is gone from one that only ends its side.
+    let mut client = proxy.connect();
+    client.send("GET /waiting HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    crate::support::eventually("the upstream has the request", || upstream.heads().len() == 3);
+    drop(client);
+    proxy.expect(HttpCounter::FailedClientGone, 3);
     let http = proxy.collect();
-    assert_eq!(http.counters[HttpCounter::Unanswered], 1);
+    assert_eq!(http.counters[HttpCounter::Unanswered], 2);
     assert_eq!(http.gauges.upstream_open, 0, "the upstream's connections are closed at once");
     proxy.finish();
 }
@@ -129,4 +136,20 @@ fn bodies_beyond_their_bound_are_refused() {
     assert_eq!(client.answer().status, 413);
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 2);
+}
+
+#[test]
+fn a_client_that_gives_up_in_its_body_was_not_answered() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.wait_for_end();
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf");
+    crate::support::eventually("the upstream has the request", || upstream.heads().len() == 1);
+    drop(client);
+    proxy.expect(HttpCounter::FailedClientGone, 1);
+    proxy.expect(HttpCounter::Unanswered, 1);
+    proxy.finish();
 }

@@ -1,55 +1,14 @@
-//! HTTP/2 in front: streams, resets, trailers, the orderly end.
+//! HTTP/2 in front: streams, resets, trailers, bounds, the orderly end.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h2::client::SendRequest;
-use http::{HeaderMap, Method, Request};
-use rustls::pki_types::ServerName;
+use http::{HeaderMap, Method};
 use telemetry::{HttpCounter, ProxyCounter};
-use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 
-use crate::support::{HELLO, PATIENCE, Running, Scripted, field};
-
-type Bytes = bytes::Bytes;
-
-/// Runs a client to its end.
-fn run<T>(client: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, client).await.expect("no end in time") })
-}
-
-async fn connect(proxy: &Running) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
-    let socket = TcpStream::connect(proxy.addr()).await.unwrap();
-    let connector = tokio_rustls::TlsConnector::from(Arc::clone(&proxy.client_config(&["h2"])));
-    let tls = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
-    let (client, connection) = h2::client::handshake(tls).await.unwrap();
-    (client, tokio::spawn(connection))
-}
-
-fn request(method: Method, path: &str) -> Request<()> {
-    Request::builder().method(method).uri(format!("https://localhost{path}")).body(()).unwrap()
-}
-
-async fn read(mut body: h2::RecvStream) -> Result<(Vec<u8>, Option<HeaderMap>), h2::Error> {
-    let mut bytes = Vec::new();
-    while let Some(data) = body.data().await {
-        let data = data?;
-        body.flow_control().release_capacity(data.len()).unwrap();
-        bytes.extend_from_slice(&data);
-    }
-    Ok((bytes, body.trailers().await?))
-}
-
-async fn get(client: &SendRequest<Bytes>, path: &str) -> Result<(u16, Vec<u8>), h2::Error> {
-    let mut client = client.clone().ready().await?;
-    let (response, _) = client.send_request(request(Method::GET, path), true)?;
-    let response = response.await?;
-    let status = response.status().as_u16();
-    Ok((status, read(response.into_body()).await?.0))
-}
+use crate::http2_client::{Bytes, connect, get, read, request, run};
+use crate::support::{Running, field};
+use crate::upstream::{HELLO, Scripted};
 
 fn echoing() -> Scripted {
     Scripted::unix(|mut peer| {
@@ -298,5 +257,20 @@ fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
         assert!(held < 100 * 300_000, "{held} bytes were taken from the upstream");
     });
     proxy.expect(HttpCounter::FailedClientGone, 100);
+    proxy.finish();
+}
+
+#[test]
+fn a_changed_setting_does_not_end_connections() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap().0, 200);
+        proxy.proxy.set("proxy.queue-timeout", &telemetry::Value::Number(1.0)).unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!driver.is_finished());
+        assert_eq!(get(&client, "/").await.unwrap().0, 200);
+    });
     proxy.finish();
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use telemetry::HttpCounter;
 
-use crate::support::{HELLO, Running, Scripted, eventually};
+use crate::support::{Running, eventually};
+use crate::upstream::{HELLO, Scripted};
 
 /// Serves one request a connection, and closes when it gets the second.
 fn closing_on_the_second() -> Scripted {

@@ -2,7 +2,8 @@
 
 use telemetry::{HttpCounter, RouteCounter};
 
-use crate::support::{Running, Scripted};
+use crate::support::Running;
+use crate::upstream::Scripted;
 
 #[test]
 fn a_request_goes_to_the_upstream_of_its_route_and_is_counted_there() {

@@ -1,8 +1,11 @@
 //! HTTP/1.1 on both sides: fields, framing, interim responses, trailers.
 
+use std::io::Write;
+
 use telemetry::{ClientId, HttpCounter};
 
-use crate::support::{HELLO, Running, Scripted, field};
+use crate::support::{Running, field};
+use crate::upstream::{HELLO, Scripted};
 
 #[test]
 fn fields_of_one_connection_stop_at_the_proxy() {
@@ -41,16 +44,16 @@ fn strangers_cannot_say_who_they_are() {
     proxy.ask(
         "GET / HTTP/1.1\r\nhost: a:1\r\nx-forwarded-for: 9.9.9.9\r\nx-forwarded-proto: http\r\n\
          x-forwarded-host: evil\r\nforwarded: for=9.9.9.9\r\nx-tls-client-name: root\r\n\
-         x_tls_client_name: root\r\nX-TLS-Version: SSLv2\r\n\r\n",
+         X-TLS-Version: SSLv2\r\n\r\n",
     );
     let head = &upstream.heads()[0];
     let of = |name| field(head, name);
     assert_eq!(of("x-forwarded-for").as_deref(), Some("127.0.0.1"));
     assert_eq!(of("x-forwarded-proto").as_deref(), Some("https"));
     assert_eq!(of("x-forwarded-host").as_deref(), Some("a:1"));
-    assert_eq!((of("forwarded"), of("x-tls-client-name"), of("x_tls_client_name")), (None, None, None));
+    assert_eq!((of("forwarded"), of("x-tls-client-name")), (None, None));
     assert_eq!(of("x-tls-version").as_deref(), Some("TLSv1.3"));
-    assert!(of("x-tls-cipher").unwrap().starts_with("TLS13_AES") || of("x-tls-cipher").is_some());
+    assert!(of("x-tls-cipher").unwrap().starts_with("TLS_"));
     assert_eq!(of("x-tls-server-name").as_deref(), Some("localhost"));
     proxy.finish();
 }
@@ -77,13 +80,12 @@ fn a_trusted_peer_is_believed_and_appended_to() {
 fn content_is_streamed_both_ways_however_it_is_framed() {
     let upstream = Scripted::unix(|mut peer| {
         while let Some(head) = peer.head() {
-            let content = match field(&head, "content-length") {
-                Some(length) => peer.content(length.parse().unwrap()).unwrap(),
-                None => {
-                    assert_eq!(field(&head, "transfer-encoding").as_deref(), Some("chunked"));
-                    assert!(peer.read_until(|bytes| bytes.ends_with(b"0\r\n\r\n")));
-                    std::mem::take(&mut peer.received)
-                }
+            let content = if let Some(length) = field(&head, "content-length") {
+                peer.content(length.parse().unwrap()).unwrap()
+            } else {
+                assert_eq!(field(&head, "transfer-encoding").as_deref(), Some("chunked"));
+                assert!(peer.read_until(|bytes| bytes.ends_with(b"0\r\n\r\n")));
+                std::mem::take(&mut peer.received)
             };
             let n = content.len();
             peer.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
@@ -232,8 +234,10 @@ fn pipelined_requests_are_answered_in_order() {
     });
     let proxy = Running::start(&upstream.upstream);
     let mut client = proxy.connect();
-    let all: String = (0..50).map(|n| format!("GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n")).collect();
-    client.send(all);
+    for n in 0..50 {
+        write!(client.tls, "GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    }
+    client.send("");
     for n in 0..50 {
         assert_eq!(client.answer().text(), format!("/{n}"));
     }

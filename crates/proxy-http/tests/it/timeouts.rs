@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use telemetry::{HttpCounter, Value};
 
-use crate::support::{HELLO, Running, Scripted, eventually};
+use crate::support::{Running, eventually};
+use crate::upstream::{HELLO, Scripted};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -101,7 +102,9 @@ fn a_request_gets_the_connection_that_another_one_leaves() {
     });
     let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
     let mut clients: Vec<_> = (0..5).map(|_| proxy.connect()).collect();
-    clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n"));
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    }
     for client in &mut clients {
         assert_eq!(client.answer().status, 200);
     }

@@ -2,7 +2,8 @@
 
 use telemetry::HttpCounter;
 
-use crate::support::{Http1, Peer, Running, Scripted, field};
+use crate::support::{Http1, Running, field};
+use crate::upstream::{Peer, Scripted};
 
 const UPGRADE: &str = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\
                        sec-websocket-key: x\r\n\r\n";
@@ -108,4 +109,23 @@ fn an_upstream_that_ends_a_tunnel_ends_the_client() {
     assert_eq!(client.received, b"bye");
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedClientGone], 0);
+}
+
+#[test]
+fn an_upstream_that_breaks_a_tunnel_is_counted() {
+    let upstream = Scripted::tcp(|mut peer| {
+        peer.head().unwrap();
+        peer.send(AGREED);
+        // Unread bytes make the close a reset.
+        let mut byte = [0];
+        let _ = peer.stream.read(&mut byte);
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send(UPGRADE);
+    client.head();
+    client.send("more than a byte");
+    assert_eq!(client.read_until(|_| false), Err(true), "without a close_notify");
+    proxy.expect(HttpCounter::FailedUpstreamCut, 1);
+    proxy.finish();
 }

@@ -1,0 +1,64 @@
+//! Requests that wait for a connection to an upstream, first come, first served.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::Instant;
+
+/// A place in the queue of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueTicket(u64);
+
+/// The requests that wait for one upstream.
+#[derive(Debug, Default)]
+pub(super) struct RequestQueue {
+    waiting: VecDeque<(QueueTicket, Waker)>,
+    next: u64,
+    /// When a full backlog is tried again.
+    pub(super) retry_at: Option<Instant>,
+}
+
+impl RequestQueue {
+    /// Whether a request with this place may try: it is the first, or nobody waits.
+    pub(super) fn is_next(&self, place: Option<QueueTicket>) -> bool {
+        self.waiting.front().map(|(ticket, _)| *ticket) == place
+    }
+
+    pub(super) fn join(&mut self, waker: &Waker) -> QueueTicket {
+        self.next += 1;
+        let ticket = QueueTicket(self.next);
+        self.waiting.push_back((ticket, waker.clone()));
+        ticket
+    }
+
+    /// Changes whom to wake.
+    pub(super) fn set_waker(&mut self, ticket: QueueTicket, waker: &Waker) {
+        if let Some((_, other)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket) {
+            other.clone_from(waker);
+        }
+    }
+
+    /// Gives up a place, and lets the next request try.
+    pub(super) fn leave(&mut self, ticket: QueueTicket) {
+        // Most leave from the front.
+        if let Some(at) = self.waiting.iter().position(|(other, _)| *other == ticket) {
+            self.waiting.remove(at);
+        }
+        self.wake_first();
+    }
+
+    /// Lets the first request try, unless the backlog is known to be full.
+    pub(super) fn wake_first(&self) {
+        if self.retry_at.is_none()
+            && let Some((_, waker)) = self.waiting.front()
+        {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Tries a full backlog again, if it is time.
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.retry_at.take_if(|at| *at <= now).is_some() {
+            self.wake_first();
+        }
+    }
+}

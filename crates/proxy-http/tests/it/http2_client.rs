@@ -1,0 +1,50 @@
+//! A client of HTTP/2: the h2 crate over TLS.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use h2::client::SendRequest;
+use http::{HeaderMap, Method, Request};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::support::{PATIENCE, Running};
+
+pub(crate) type Bytes = bytes::Bytes;
+
+/// Runs a client to its end.
+pub(crate) fn run<T>(client: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, client).await.expect("no end in time") })
+}
+
+pub(crate) async fn connect(proxy: &Running) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
+    let socket = TcpStream::connect(proxy.addr()).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::clone(&proxy.client_config(&["h2"])));
+    let tls = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+    let (client, connection) = h2::client::handshake(tls).await.unwrap();
+    (client, tokio::spawn(connection))
+}
+
+pub(crate) fn request(method: Method, path: &str) -> Request<()> {
+    Request::builder().method(method).uri(format!("https://localhost{path}")).body(()).unwrap()
+}
+
+pub(crate) async fn read(mut body: h2::RecvStream) -> Result<(Vec<u8>, Option<HeaderMap>), h2::Error> {
+    let mut bytes = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        body.flow_control().release_capacity(data.len()).unwrap();
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, body.trailers().await?))
+}
+
+pub(crate) async fn get(client: &SendRequest<Bytes>, path: &str) -> Result<(u16, Vec<u8>), h2::Error> {
+    let mut client = client.clone().ready().await?;
+    let (response, _) = client.send_request(request(Method::GET, path), true)?;
+    let response = response.await?;
+    let status = response.status().as_u16();
+    Ok((status, read(response.into_body()).await?.0))
+}

@@ -1,0 +1,139 @@
+//! Upstreams that follow a script.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use proxy_core::Upstream;
+
+/// A stream of either kind, as an upstream sees it.
+pub(crate) trait Duplex: Read + Write + Send {}
+impl<T: Read + Write + Send> Duplex for T {}
+
+/// One connection of an upstream that follows a script.
+pub(crate) struct Peer {
+    pub(crate) stream: Box<dyn Duplex>,
+    pub(crate) received: Vec<u8>,
+    /// Which connection it is, from 0.
+    pub(crate) number: usize,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Peer {
+    /// Reads until `is_enough`; false if the proxy ends before.
+    pub(crate) fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> bool {
+        let mut bytes = [0; 16 << 10];
+        while !is_enough(&self.received) {
+            match self.stream.read(&mut bytes) {
+                Ok(n) if n > 0 => self.received.extend_from_slice(&bytes[..n]),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Reads the head of a request; `None` if the proxy ends.
+    pub(crate) fn head(&mut self) -> Option<String> {
+        let end = |bytes: &[u8]| bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        if !self.read_until(|bytes| end(bytes).is_some()) {
+            return None;
+        }
+        let at = end(&self.received).unwrap() + 4;
+        let head = String::from_utf8(self.received.drain(..at).collect()).unwrap();
+        self.heads.lock().unwrap().push(head.clone());
+        Some(head)
+    }
+
+    /// Reads content of this length.
+    pub(crate) fn content(&mut self, length: usize) -> Option<Vec<u8>> {
+        self.read_until(|bytes| bytes.len() >= length).then(|| self.received.drain(..length).collect())
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Waits until the proxy ends the connection.
+    pub(crate) fn wait_for_end(&mut self) {
+        let _ = self.read_until(|_| false);
+    }
+}
+
+/// An upstream that runs its script on a thread of its own for each connection, until the test process ends.
+pub(crate) struct Scripted {
+    pub(crate) upstream: Upstream,
+    connections: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl Scripted {
+    pub(crate) fn unix(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path: PathBuf = dir.path().join("app.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn Duplex>;
+        Self::run(Upstream::Unix(path), Some(dir), accept, script)
+    }
+
+    pub(crate) fn tcp(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn Duplex>;
+        Self::run(upstream, None, accept, script)
+    }
+
+    fn run(
+        upstream: Upstream,
+        dir: Option<tempfile::TempDir>,
+        accept: impl Fn() -> Box<dyn Duplex> + Send + 'static,
+        script: impl Fn(Peer) + Send + Sync + 'static,
+    ) -> Self {
+        let (connections, heads) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let scripted =
+            Self { upstream, connections: Arc::clone(&connections), heads: Arc::clone(&heads), _dir: dir };
+        let script = Arc::new(script);
+        thread::spawn(move || {
+            loop {
+                let stream = accept();
+                let number = connections.fetch_add(1, Ordering::SeqCst);
+                let peer = Peer { stream, received: Vec::new(), number, heads: Arc::clone(&heads) };
+                let script = Arc::clone(&script);
+                thread::spawn(move || script(peer));
+            }
+        });
+        scripted
+    }
+
+    /// Answers every request with this response, on kept connections.
+    pub(crate) fn answering(response: &'static str) -> Self {
+        Self::unix(move |mut peer| {
+            while peer.head().is_some() {
+                peer.send(response);
+            }
+        })
+    }
+
+    /// Connections so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// Heads of requests so far.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+pub(crate) const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+
+/// A path at which nothing listens.
+pub(crate) fn nowhere() -> Upstream {
+    // Bound and dropped, so that nobody else has it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string().parse().unwrap()
+}
