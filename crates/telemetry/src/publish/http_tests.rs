@@ -81,7 +81,10 @@ fn assert_counted(run: &Run, all: &HttpDelta) {
         let route = run.routes().get(&name(index)).unwrap();
         assert_eq!(*route.totals(), expected.counters, "{index}");
         for &class in RouteLatency::ALL {
-            assert_eq!(route.series().whole()[class].to_sparse(), expected.latencies[class].to_sparse());
+            assert_eq!(
+                route.series().whole()[class].to_sparse(),
+                expected.latencies[class.index()].to_sparse()
+            );
         }
     }
 }
