@@ -14,6 +14,13 @@ use crate::request::RequestRecord;
 use crate::upstream::exchange::Exchange;
 use crate::worker::HttpWorker;
 
+/// Most that is read of a response at once.
+pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
+/// The same for a client that reads none of many responses.
+const READ_BYTES_MIN: usize = 4 << 10;
+/// Bytes of responses on a connection, taken from upstreams and not framed, beyond which each is read in small pieces.
+const HELD_BYTES_MAX: usize = 512 << 10;
+
 /// One client's connection, as its requests see it.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -34,6 +41,8 @@ pub(crate) struct Client {
     activity: Activity,
     /// Requests whose responses were framed, and may not be flushed.
     framed: RefCell<Vec<Rc<RequestRecord>>>,
+    /// Bytes of responses that hyper has not framed, over all streams.
+    held_bytes: Cell<usize>,
     /// Times that upstreams took, to be counted as the client's exchanges.
     exchanges: RefCell<Vec<Duration>>,
     shutdown: RefCell<Shutdown>,
@@ -88,6 +97,7 @@ impl Client {
                 is_ending: Cell::new(false),
             },
             framed: RefCell::default(),
+            held_bytes: Cell::new(0),
             exchanges: RefCell::default(),
             shutdown: RefCell::default(),
         })
@@ -167,6 +177,21 @@ impl Client {
             is_reused: false,
             is_retried: false,
         });
+    }
+
+    /// Counts bytes of a response that hyper has and has not framed.
+    pub(crate) fn hold(&self, bytes: usize) {
+        self.held_bytes.set(self.held_bytes.get() + bytes);
+    }
+
+    /// Counts bytes of a response that hyper has framed, or dropped.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.held_bytes.set(self.held_bytes.get().saturating_sub(bytes));
+    }
+
+    /// How much of a response may be read at once: little where streams that the client does not read hold much.
+    pub(crate) fn read_bytes_max(&self) -> usize {
+        if self.held_bytes.get() < HELD_BYTES_MAX { READ_BYTES_MAX } else { READ_BYTES_MIN }
     }
 
     /// Keeps the time that an upstream took.

@@ -110,6 +110,11 @@ impl RequestHandle {
         self.0.body_out.set(self.0.body_out.get() + bytes);
     }
 
+    /// The client's connection.
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
     /// Notes that the upstream has answered after this time.
     pub(crate) fn set_upstream_time(&self, took: Duration) {
         self.0.upstream_time.set(Some(took));

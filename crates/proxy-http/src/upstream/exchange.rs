@@ -16,6 +16,7 @@ use super::content::RequestContent;
 use super::framing::Framing;
 use super::head;
 use super::pool::Pool;
+use crate::client::READ_BYTES_MAX;
 use crate::request::RequestHandle;
 use crate::timers::Sleep;
 
@@ -125,7 +126,7 @@ impl Exchange {
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
         self.pump(cx).map_err(ExchangeError::Failed)?;
         loop {
-            match self.with_pool(|pool, key| pool.read(key, cx.waker())) {
+            match self.with_pool(|pool, key| pool.read(key, READ_BYTES_MAX, cx.waker())) {
                 Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
                 Ok(true) => {}
                 Err(_) => self.with_pool(|pool, key| pool.connection(key).has_ended = true),
@@ -194,6 +195,7 @@ impl Exchange {
             self.may_be_kept = false;
             self.content.stop();
         }
+        let bytes_max = self.request.client().read_bytes_max();
         let Some(framing) = &mut self.framing else { return Poll::Ready(None) };
         loop {
             let mut pool = self.lease.worker.pool.borrow_mut();
@@ -201,7 +203,7 @@ impl Exchange {
             match framing.take(&mut connection.received, connection.has_ended, &mut self.trailers) {
                 Ok(Some(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                 Ok(None) if *framing == Framing::Complete => return Poll::Ready(None),
-                Ok(None) => match pool.read(self.lease.key, cx.waker()) {
+                Ok(None) => match pool.read(self.lease.key, bytes_max, cx.waker()) {
                     Ok(true) => {}
                     Ok(false) => return Poll::Pending,
                     Err(error) => return Poll::Ready(Some(Err(error))),
@@ -252,7 +254,7 @@ impl Exchange {
             if pool.connection(self.lease.key).has_ended {
                 return Poll::Ready(Ok(BytesMut::new()));
             }
-            if !pool.read(self.lease.key, cx.waker())? {
+            if !pool.read(self.lease.key, READ_BYTES_MAX, cx.waker())? {
                 return Poll::Pending;
             }
         }

@@ -13,11 +13,10 @@ use proxy_core::{IoResult, Socket, UpstreamTarget, Upstreams};
 use slab::Slab;
 
 use super::connection::PooledConn;
+use crate::client::READ_BYTES_MAX;
 use crate::limits::HttpLimits;
 use crate::timers::Timers;
 
-/// Most that is read at once.
-const READ_BYTES_MAX: usize = 64 << 10;
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue
 /// tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -325,14 +324,15 @@ impl Pool {
         self.connections[key].flush(registry, waker)
     }
 
-    /// Reads once; true if anything has come, or the end.
+    /// Reads once, at most `bytes_max`; true if anything has come, or the end.
     ///
     /// # Errors
     /// When the connection is broken.
-    pub(crate) fn read(&mut self, key: usize, waker: &Waker) -> io::Result<bool> {
+    pub(crate) fn read(&mut self, key: usize, bytes_max: usize, waker: &Waker) -> io::Result<bool> {
         let connection = &mut self.connections[key];
         if connection.socket.is_readable() {
-            match connection.socket.read(&mut self.scratch)? {
+            let buffer = &mut self.scratch[..bytes_max.min(READ_BYTES_MAX)];
+            match connection.socket.read(buffer)? {
                 IoResult::Bytes(n) => {
                     connection.received.extend_from_slice(&self.scratch[..n]);
                     return Ok(true);

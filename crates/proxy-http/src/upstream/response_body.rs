@@ -66,6 +66,7 @@ impl ResponseBody {
     }
 
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
+        self.request.client().hold(bytes.len());
         Frame::data(Chunk { bytes, request: self.request.clone() })
     }
 }
@@ -138,6 +139,7 @@ impl Buf for Chunk {
 
     fn advance(&mut self, n: usize) {
         self.bytes.advance(n);
+        self.request.client().release(n);
         self.request.sent(n as u64);
     }
 }
@@ -145,6 +147,7 @@ impl Buf for Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         if !self.bytes.is_empty() {
+            self.request.client().release(self.bytes.len());
             self.request.set_cut();
         }
     }

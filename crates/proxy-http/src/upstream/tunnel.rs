@@ -46,13 +46,9 @@ pub(crate) async fn run(client: WireIo, received: Bytes, upstream: Exchange) -> 
 
 impl Tunnel {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let is_client_done = self.poll_to_upstream(cx)?.is_ready();
-        let is_upstream_done = self.poll_to_client(cx)?.is_ready();
+        let _ = self.poll_to_upstream(cx)?;
         // After the upstream has ended, nobody reads what the client sends.
-        if is_upstream_done || (is_client_done && self.has_upstream_ended) {
-            return Pin::new(&mut self.client).poll_shutdown(cx);
-        }
-        Poll::Pending
+        self.poll_to_client(cx)
     }
 
     fn poll_to_upstream(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

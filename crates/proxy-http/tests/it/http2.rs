@@ -138,7 +138,9 @@ fn trailers_become_trailers() {
             assert_eq!(field(&head, "transfer-encoding").as_deref(), Some("chunked"));
             assert!(peer.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")));
             assert_eq!(std::mem::take(&mut peer.received), b"2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n");
-            peer.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nx-check: 8\r\n\r\n");
+            peer.send(
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nx-check: 8\r\n\r\n",
+            );
         }
     });
     let proxy = Running::start(&upstream.upstream);
@@ -222,5 +224,79 @@ fn a_connection_without_streams_is_told_to_go_away_after_the_keep_alive_timeout(
         assert_eq!(get(&client, "/").await.unwrap().0, 200);
         driver.await.unwrap().unwrap();
     });
+    proxy.finish();
+}
+
+#[test]
+fn a_body_that_does_not_have_its_length_is_malformed() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.wait_for_end();
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let mut request = request(Method::POST, "/");
+        request.headers_mut().insert("content-length", "5".parse().unwrap());
+        let (response, mut stream) = client.send_request(request, false).unwrap();
+        stream.send_data(Bytes::from_static(b"hi"), true).unwrap();
+        let error = response.await.unwrap_err();
+        assert_eq!(error.reason(), Some(h2::Reason::PROTOCOL_ERROR));
+    });
+    proxy.expect(HttpCounter::FailedMalformed, 1);
+    proxy.finish();
+}
+
+#[test]
+fn failures_are_answered_on_their_stream() {
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start_with(&upstream.upstream, |config, http| {
+        http.routes = vec![format!("/api={}", upstream.upstream).parse().unwrap()];
+        config.upstreams.clear();
+        http.limits.body_bytes_max = 10;
+    });
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap().0, 404);
+        let (response, mut stream) = client.send_request(request(Method::POST, "/api"), false).unwrap();
+        stream.send_data(Bytes::from_static(b"more than ten bytes"), false).unwrap();
+        assert_eq!(response.await.unwrap().status(), 413);
+        drop(stream);
+        assert_eq!(get(&client, "/api").await.unwrap().0, 200);
+    });
+    let total = proxy.finish();
+    assert_eq!(total.counters[ProxyCounter::ClientBroken], 0);
+    let http = total.http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 1);
+    assert_eq!(http.counters[HttpCounter::Status4xx], 2);
+}
+
+#[test]
+fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
+    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let upstream = Scripted::unix(move |mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n");
+        for _ in 0..10_000 {
+            peer.send(vec![b'x'; 10_000]);
+            count.fetch_add(10_000, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let mut bodies = Vec::new();
+        for _ in 0..100 {
+            let mut client = client.clone().ready().await.unwrap();
+            let (response, _) = client.send_request(request(Method::GET, "/"), true).unwrap();
+            bodies.push(response.await.unwrap().into_body());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let held = sent.load(std::sync::atomic::Ordering::Relaxed);
+        // Each Unix socket holds about 200 kB in the kernel.
+        assert!(held < 100 * 300_000, "{held} bytes were taken from the upstream");
+    });
+    proxy.expect(HttpCounter::FailedClientGone, 100);
     proxy.finish();
 }

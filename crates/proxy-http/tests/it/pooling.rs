@@ -96,10 +96,9 @@ fn idle_connections_are_closed_by_age_and_when_the_upstream_ends_them() {
             }
         }
     });
-    let mut proxy =
-        Running::start_with(&upstream.upstream, |_, http| {
-            http.limits.upstream_idle_timeout = Duration::from_millis(100);
-        });
+    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.limits.upstream_idle_timeout = Duration::from_millis(100);
+    });
     for path in ["/", "/last"] {
         assert_eq!(proxy.get(path).status, 200);
         eventually("it is closed", || proxy.collect().gauges.upstream_open == 0);
