@@ -30,7 +30,8 @@ pub use collect::observe::ProcessTree;
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
-    HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram, quantile_is_thin,
+    CompactHistogram, HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram,
+    quantile_is_thin,
 };
 pub use history::downsample::Downsampler;
 pub use history::follow::{FollowError, Follower};

@@ -4,10 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
+use crate::collect::http::{FinishedRequest, HttpDelta};
 use crate::metrics::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::publish::LoadState;
 use crate::record::event_counts::LoadEvent;
 use crate::record::{AlertState, HostRecord};
+use crate::testing::finished;
 
 fn alert(text: &str) -> Alert {
     text.parse().unwrap()
@@ -73,8 +75,14 @@ proptest! {
     }
 }
 
-const ALL: [FigureSide; 5] =
-    [FigureSide::Run, FigureSide::Process, FigureSide::Observed, FigureSide::Proxy, FigureSide::Load];
+const ALL: [FigureSide; 6] = [
+    FigureSide::Run,
+    FigureSide::Process,
+    FigureSide::Observed,
+    FigureSide::Proxy,
+    FigureSide::Http,
+    FigureSide::Load,
+];
 
 /// A run that is simulated second by second.
 struct Simulation {
@@ -110,6 +118,12 @@ impl Simulation {
         proxy.counters[ProxyCounter::BytesOut] = exchanges * 1_000;
         proxy.counters[ProxyCounter::Accepted] = 2;
         proxy.counters[ProxyCounter::Closed] = 1;
+        let mut http = HttpDelta::default();
+        let upstream_time = Some(Duration::from_micros(latency_us));
+        let request = FinishedRequest { route: None, status: Some(503), upstream_time, ..finished() };
+        (0..exchanges).for_each(|_| http.finish(&request));
+        http.gauges.requests = 1;
+        proxy.http = Some(Box::new(http));
         load.counters[LoadCounter::Ok] = exchanges;
         load.counters[LoadCounter::Scheduled] = exchanges;
         for _ in 0..exchanges {
@@ -235,6 +249,14 @@ fn every_kind_of_figure_has_its_value_over_the_window() {
         ("exchanges.rate > 0 over 4s", 200.0),
         ("proxy.bytes.out > 0 over 4s", 800_000.0),
         ("bytes.rate > 0 over 4s", 200_000.0),
+        ("http.requests > 0 over 4s", 800.0),
+        ("http.requests.rate > 0 over 4s", 200.0),
+        ("http.status.5xx > 0 over 4s", 800.0),
+        ("http.upstream.n > 0 over 4s", 800.0),
+        ("proxy.http.upstream.max > 0s over 4s", 1_000.0),
+        ("http.cpu.per_request > 0s over 4s", 1_250.0),
+        // One more each second.
+        ("http.open > 0 over 4s", 5.0),
         ("rate.achieved > 0 over 4s", 200.0),
         ("status.5xx > 0 over 4s", 800.0),
         ("cpu.per_exchange > 0s over 4s", 1_250.0),

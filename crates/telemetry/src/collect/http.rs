@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::collect::request_samples::RequestSamples;
-use crate::histogram::Histograms;
-use crate::metrics::{Counters, HttpCounter, HttpLatency, RouteCounter, RouteLatency};
+use crate::histogram::{CompactHistogram, Histograms};
+use crate::metrics::{Counters, HttpCounter, HttpLatency, Metric as _, RouteCounter, RouteLatency};
 use crate::record::ids::{ClientId, ConnId, ParseIdError};
 use crate::record::status_counts::StatusCounts;
 
@@ -174,8 +174,8 @@ pub struct HttpGauges {
 pub struct RouteDelta {
     /// Counts since the last hand-over.
     pub counters: Counters<RouteCounter>,
-    /// Latencies since the last hand-over.
-    pub latencies: Histograms<RouteLatency>,
+    /// Latencies since the last hand-over, by class.
+    pub latencies: [CompactHistogram; RouteLatency::ALL.len()],
 }
 
 impl HttpDelta {
@@ -227,7 +227,7 @@ impl HttpDelta {
         for (index, route) in other.routes.iter().enumerate() {
             let own = self.route(index);
             own.counters.add(&route.counters);
-            own.latencies.add(&route.latencies);
+            own.latencies.iter_mut().zip(&route.latencies).for_each(|(own, more)| own.add(more));
         }
         self.statuses.add(&other.statuses);
         self.requests.add(&other.requests);
@@ -240,7 +240,7 @@ impl HttpDelta {
         self.latencies.clear();
         for route in &mut self.routes {
             route.counters = Counters::default();
-            route.latencies.clear();
+            route.latencies.iter_mut().for_each(CompactHistogram::clear);
         }
         self.statuses.clear();
         self.requests.clear();
@@ -291,7 +291,7 @@ impl RouteDelta {
             (RouteLatency::Request, Some(request.duration)),
         ];
         for (class, took) in times {
-            took.into_iter().for_each(|took| self.latencies[class].record(took));
+            took.into_iter().for_each(|took| self.latencies[class.index()].record(took));
         }
     }
 }
@@ -368,6 +368,6 @@ mod tests {
         let of = |route: usize| sum.routes[route].counters[RouteCounter::Requests];
         assert_eq!((of(0), of(1), of(ROUTES_MAX)), (2, 2, 4));
         assert_eq!(sum.routes.len(), ROUTES_MAX + 1);
-        assert_eq!(sum.routes[0].latencies[RouteLatency::Request].count(), 2);
+        assert_eq!(sum.routes[0].latencies[RouteLatency::Request.index()].count(), 2);
     }
 }

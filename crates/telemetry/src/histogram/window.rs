@@ -100,7 +100,7 @@ impl WindowHistogram {
 }
 
 /// The bucket of a latency in units.
-fn index(units: u32) -> usize {
+pub(crate) fn index(units: u32) -> usize {
     let power = (units | (2 * HALF as u32 - 1)).ilog2() as usize - HALF.ilog2() as usize;
     power * HALF + (units >> power) as usize
 }

@@ -67,7 +67,7 @@ metrics! {
         Queue = "HTTP_QUEUE", Histogram, "HISTFAAA…", "Waiting for an upstream connection, of requests that waited.";
         Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
         FirstByte = "HTTP_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client.";
-        Request = "HTTP_REQUEST", Histogram, "HISTFAAA…", "First byte of the request to the last byte of the response taken by the kernel: slow clients are in it.";
+        Request = "HTTP_REQUEST", Histogram, "HISTFAAA…", "First byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel: slow clients are in it.";
     }
 }
 
@@ -91,6 +91,6 @@ metrics! {
     RouteLatency {
         Upstream = "ROUTE_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
         FirstByte = "ROUTE_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client.";
-        Request = "ROUTE_REQUEST", Histogram, "HISTFAAA…", "First byte of the request to the last byte of the response taken by the kernel.";
+        Request = "ROUTE_REQUEST", Histogram, "HISTFAAA…", "First byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel.";
     }
 }

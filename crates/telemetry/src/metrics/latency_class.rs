@@ -167,7 +167,7 @@ fn of_http(class: HttpLatency) -> ClassInfo {
             ..timed(
                 "http.request",
                 "HTTP request",
-                "first byte of the request",
+                "first byte of the request (HTTP/2: its complete header)",
                 "last byte of the response taken by the kernel",
             )
         },

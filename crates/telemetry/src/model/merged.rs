@@ -40,12 +40,17 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{ClientCounter, LoadCounter, ProxyCounter, ProxyLatency};
+    use crate::metrics::{
+        ClientCounter, HttpCounter, LoadCounter, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency,
+    };
     use crate::publish::{LoadState, Publisher};
     use crate::record::RunRecord;
     use crate::record::ids::RunId;
     use crate::record::setting::{Applies, Setting, Value};
-    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, ProxyDelta, Sketch, Timestamps};
+    use crate::testing::finished;
+    use crate::{
+        ClientDelta, Counters, CpuGroup, HostRecord, HttpDelta, LoadDelta, ProxyDelta, Sketch, Timestamps,
+    };
 
     /// Ten seconds of a host that began `late_us` after the first, booted at another time, with so many exchanges a
     /// second.
@@ -68,6 +73,7 @@ mod tests {
             ..RunRecord::default()
         };
         let mut publisher = Publisher::new(RunId::from_bits(u128::from(number)), Vec::new(), 60, at(0));
+        publisher.name_routes(vec!["/".to_owned()]);
         publisher.start(run, at(0));
         publisher.mark("here", at(1));
         for second in 1..=10 {
@@ -76,6 +82,10 @@ mod tests {
                 proxy.latencies[ProxyLatency::Exchange].record_ns(number * 1_000_000);
             }
             proxy.counters[ProxyCounter::Exchanges] = exchanges;
+            let mut http = HttpDelta::default();
+            (0..exchanges).for_each(|_| http.finish(&finished()));
+            http.gauges.upstream_open = i64::from(second == 1);
+            proxy.http = Some(Box::new(http));
             let mut counters = Counters::default();
             counters[ClientCounter::Exchanges] = exchanges;
             let client = std::net::IpAddr::from([127, 0, 0, 1]).into();
@@ -106,6 +116,19 @@ mod tests {
             (1_500, 2_000_000, 2_000_000_000)
         );
         assert_eq!(exchange.quantile_ns(0.66).unwrap() / 1_000_000, 1);
+        let (http, route) = (run.http().unwrap(), run.routes().get("/").unwrap());
+        assert_eq!(
+            (http.totals()[HttpCounter::Requests], route.totals()[RouteCounter::Requests]),
+            (1_500, 1_500)
+        );
+        assert_eq!(route.series().whole()[RouteLatency::Upstream].count(), 1_500);
+        assert_eq!(
+            (run.http_record().unwrap().statuses.of(200), run.http_record().unwrap().upstream_open),
+            (1_500, 2)
+        );
+        let window = run.route_window(route, run.last_us(), 2_000_000);
+        assert_eq!((window.rate(RouteCounter::Requests), run.requests().errors().len()), (Some(50.0), 0));
+        assert!(!run.requests().slowest(0, u64::MAX).is_empty());
         let client = run.clients().iter().next().unwrap();
         assert_eq!(client.totals()[ClientCounter::Exchanges], 1_500);
         assert_eq!((client.exchange().count(), client.exchange().max_ns()), (20, 2_000_000));

@@ -81,7 +81,10 @@ fn assert_counted(run: &Run, all: &HttpDelta) {
         let route = run.routes().get(&name(index)).unwrap();
         assert_eq!(*route.totals(), expected.counters, "{index}");
         for &class in RouteLatency::ALL {
-            assert_eq!(route.series().whole()[class].to_sparse(), expected.latencies[class].to_sparse());
+            assert_eq!(
+                route.series().whole()[class].to_sparse(),
+                expected.latencies[class.index()].to_sparse()
+            );
         }
     }
 }
@@ -228,4 +231,49 @@ fn a_run_in_tcp_mode_has_no_record_of_http() {
     let model = read(&publisher.into_sink().entries, |_| false);
     let run = model.current().unwrap();
     assert!(run.http().is_none() && run.routes().is_empty());
+}
+
+#[test]
+fn a_journal_that_takes_nothing_for_a_while_costs_resolution_only() {
+    let mut publisher = begun(60);
+    let mut all = HttpDelta::default();
+    for second in 1..=10 {
+        publisher.sink.room = if (3..7).contains(&second) { 2 } else { usize::MAX };
+        let http = counted(&[(0, 200, second * 1_000), (1, 503, second), (55, 404, second)]);
+        all.add(&http);
+        publisher.interval(Some(&of_http(http)), None, None, at(second));
+    }
+    publisher.stop(RunRecord::default(), None, None, None, at(11));
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let run = model.current().unwrap();
+    assert_counted(run, &all);
+    assert_eq!((run.reading().lost(), run.requests().errors().len()), (0, 10));
+    let route = run.routes().get("host/0").unwrap();
+    let spans: Vec<_> = route.series().intervals().map(|it| (it.seconds(), it.after_loss)).collect();
+    assert_eq!(spans.iter().map(|(seconds, _)| seconds).sum::<f64>(), 10.0);
+    assert!(spans.len() < 10 && spans.iter().all(|(_, after_loss)| !after_loss), "{spans:?}");
+}
+
+#[test]
+fn a_run_that_is_read_again_from_its_middle_keeps_the_totals_of_idle_routes() {
+    let mut publisher = begun(60);
+    for second in 1..=20 {
+        let idle = [(1, 200, 1_000)];
+        let requests: Vec<_> = idle.into_iter().filter(|_| second < 5).chain([(0, 200, 1_000)]).collect();
+        publisher.interval(Some(&of_http(counted(&requests))), None, None, at(second));
+    }
+    let records = publisher.records();
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let mut joined = Model::joining(model.current().unwrap(), at(10).monotonic_us);
+    let later = records.into_iter().filter(|record| record.stamp.mono_us > at(10).monotonic_us);
+    later.for_each(|record| joined.apply(record, None));
+    let run = joined.current().unwrap();
+    let requests = |name: &str| run.routes().get(name).unwrap().totals()[RouteCounter::Requests];
+    assert_eq!((requests("host/0"), requests("host/1")), (20, 4));
+    assert_eq!(run.http().unwrap().totals()[HttpCounter::Requests], 24);
+    let rate = |name: &str| {
+        let route = run.routes().get(name).unwrap();
+        run.route_window(route, run.last_us(), 5_000_000).rate(RouteCounter::Requests)
+    };
+    assert_eq!((rate("host/0"), rate("host/1")), (Some(1.0), Some(0.0)));
 }

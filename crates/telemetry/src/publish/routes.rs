@@ -50,7 +50,8 @@ impl RouteTable {
         for (row, delta) in changed {
             row.counters.add(&delta.counters);
             row.unsent_since_us.get_or_insert(start_us);
-            for (class, histogram) in delta.latencies.iter().filter(|(_, histogram)| !histogram.is_empty()) {
+            let timed = RouteLatency::ALL.iter().zip(&delta.latencies);
+            for (&class, histogram) in timed.filter(|(_, histogram)| !histogram.is_empty()) {
                 let interval = histogram.to_sparse();
                 for latency in [&mut row.unsent[class], &mut row.whole[class]] {
                     latency.samples_total += interval.count();

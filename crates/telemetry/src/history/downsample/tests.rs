@@ -39,6 +39,8 @@ fn figures(model: &Model) -> serde_json::Value {
 fn a_tenth_of_the_records_says_the_same() {
     let records = simulated(100);
     let thin = thinned(records.clone());
+    let requests = thin.iter().filter(|record| matches!(record.body, Body::Request(_))).count();
+    assert!((1..=11 * REQUESTS_MAX).contains(&requests), "the slowest of each period: {requests}");
     assert!(thin.len() * 5 < records.len(), "{} of {}", thin.len(), records.len());
     let (before, after) = (model(records), model(thin));
     assert_eq!(figures(&before), figures(&after));

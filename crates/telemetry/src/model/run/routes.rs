@@ -133,7 +133,9 @@ impl super::Run {
     /// been put off or lost, the window ends with the route's last record, for up to 10 s.
     pub fn slide_route(&self, route: &Route, window: &mut RouteWindow, end_us: u64, span_us: u64) {
         let last_us = route.series.last_us();
-        let now_us = self.http().map_or(last_us, MetricSeries::last_us);
+        // Intervals of several runs lie on a grid, which ends a little earlier.
+        let newest = self.http().and_then(|series| series.timeline().next_back());
+        let now_us = newest.map_or(last_us, |interval| interval.end_us);
         let may_be_missing =
             self.http.routes_deferred() > 0 || self.clients.lost_some_now(self.reading.lost());
         let is_recent = now_us.saturating_sub(last_us) <= super::DEFERRED_US_MAX;
