@@ -3,8 +3,8 @@
 use telemetry::figures::Totals;
 use telemetry::model::Interval;
 use telemetry::{
-    Counters, CpuGroup, Histogram, Histograms, LatencyClass, LoadCounter, LoadLatency, ProxyCounter,
-    ProxyLatency, SparseHistogram,
+    Counters, CpuGroup, Histogram, Histograms, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
+    LoadLatency, ProxyCounter, ProxyLatency, SparseHistogram,
 };
 
 use crate::comparable_figure::{ComparableFigure, FigureKind};
@@ -53,6 +53,8 @@ pub struct Observation<'a> {
     pub is_whole: bool,
     /// The proxy's side; `None` in a run without one.
     pub proxy: Option<SideInterval<'a, ProxyCounter, ProxyLatency>>,
+    /// What the proxy counted of HTTP; `None` in a run that is not in HTTP mode.
+    pub http: Option<SideInterval<'a, HttpCounter, HttpLatency>>,
     /// The load's side; `None` in a run without one.
     pub load: Option<SideInterval<'a, LoadCounter, LoadLatency>>,
     /// CPU time that was used in it, in microseconds.
@@ -119,6 +121,9 @@ impl Block {
         if let Some(proxy) = &observation.proxy {
             self.totals.proxy.add(proxy.counters);
         }
+        if let Some(http) = &observation.http {
+            self.totals.http.add(http.counters);
+        }
         if let Some(load) = &observation.load {
             self.totals.load.add(load.counters);
         }
@@ -127,6 +132,9 @@ impl Block {
             match metric.class() {
                 Some(LatencyClass::Proxy(class)) => {
                     observation.proxy.iter().for_each(|proxy| proxy.latencies.add_to(class, histogram));
+                }
+                Some(LatencyClass::Http(class)) => {
+                    observation.http.iter().for_each(|http| http.latencies.add_to(class, histogram));
                 }
                 Some(LatencyClass::Load(class)) => {
                     observation.load.iter().for_each(|load| load.latencies.add_to(class, histogram));

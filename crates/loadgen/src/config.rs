@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::plan::{Plan, PlanError};
-use crate::protocol::{Protocol, RequestError};
+use crate::protocol::RequestError;
 use crate::target::{Target, Template};
 use crate::tls::{TlsOptions, TlsSetupError, Trust};
 
@@ -13,8 +13,6 @@ use crate::tls::{TlsOptions, TlsSetupError, Trust};
 pub struct LoadConfig {
     /// The server.
     pub target: Target,
-    /// The version of HTTP.
-    pub protocol: Protocol,
     /// A Unix socket to connect to instead of the target's host and port.
     pub unix_socket: Option<PathBuf>,
     /// The requests, spread by weight; if empty, a `GET` of the target's path, or a small echo.
@@ -37,7 +35,6 @@ impl LoadConfig {
     pub fn new(target: Target, plan: Plan, trust: Trust) -> Self {
         Self {
             target,
-            protocol: Protocol::Http1,
             unix_socket: None,
             requests: Vec::new(),
             plan,
@@ -55,9 +52,9 @@ pub enum StartError {
     /// The plan is not valid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The number of streams is out of range.
-    #[error("{0} streams: HTTP/2 needs from 1 to 10000 on each connection, and a URL with https or http")]
-    Streams(u32),
+    /// An echo has no streams.
+    #[error("HTTP/2 needs a URL with https or http")]
+    Http2Echo,
     /// The server did not negotiate HTTP/2.
     #[error("{0} does not speak HTTP/2: it did not agree to h2 in TLS; leave HTTP/2 out")]
     NotHttp2(String),

@@ -62,13 +62,13 @@ mod tls;
 mod upstream;
 mod worker;
 
-pub use accept::descriptors::DescriptorsError;
+pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
 pub use accept::listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use accept::proxy_protocol;
 pub use config::cpus::{Cpus, CpusError, ParseCpusError};
 pub use config::options::{
     Absent, DeclaredOptions, HandlerSettings, KnownWords, LiveOptions, OptionError, OptionKind, OptionSpec,
-    option_names,
+    fixed_setting, option_names,
 };
 pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};

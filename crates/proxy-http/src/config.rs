@@ -9,6 +9,7 @@ use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstre
 use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
 use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
+use crate::settings::HttpSettings;
 use crate::worker::{HttpShared, HttpWorker};
 
 /// Everything that HTTP mode needs to know besides the [`ProxyConfig`].
@@ -25,6 +26,15 @@ pub struct HttpConfig {
     pub sends_tls_fields: bool,
     /// Whether records of requests name their path.
     pub records_paths: bool,
+}
+
+impl HttpConfig {
+    /// The routes, and last the default route to `upstreams`, if there are any. Figures of a route have its index.
+    pub fn all_routes(&self, upstreams: &[Upstream]) -> Vec<Route> {
+        let default = Route { host: HostPattern::Any, prefix: "/".to_owned(), upstreams: upstreams.to_vec() };
+        let default = (!upstreams.is_empty()).then_some(default);
+        self.routes.iter().cloned().chain(default).collect()
+    }
 }
 
 /// Why a proxy in HTTP mode did not start.
@@ -55,29 +65,26 @@ pub fn bind(
     http: HttpConfig,
     listeners: Vec<TcpListener>,
 ) -> Result<BoundProxy, HttpStartError> {
-    let routing = routing(&mut config.upstreams, http.routes)?;
-    let limits = Arc::new(LiveOptions::new(http.limits));
+    let routes = http.all_routes(&config.upstreams);
+    let limits = Arc::new(LiveOptions::new(http.limits.clone()));
+    let settings = Arc::new(HttpSettings::new(&http, &routes, Arc::clone(&limits)));
     let shared = Arc::new(HttpShared {
-        routing,
-        limits: Arc::clone(&limits),
+        routing: routing(&mut config.upstreams, &routes)?,
+        limits,
         trusted_forwarders: http.trusted_forwarders,
         sends_tls_fields: http.sends_tls_fields,
         records_paths: http.records_paths,
         workers: config.workers.get(),
     });
-    let bound = Proxy::bind_with::<HttpConnection>(config, listeners, limits, move |upstreams, worker| {
+    let bound = Proxy::bind_with::<HttpConnection>(config, listeners, settings, move |upstreams, worker| {
         HttpWorker::new(Arc::clone(&shared), Arc::clone(upstreams), worker)
     })?;
     Ok(bound)
 }
 
-/// Adds the upstreams of the routes to those of the proxy, and a route to those that were there.
-fn routing(upstreams: &mut Vec<Upstream>, mut routes: Vec<Route>) -> Result<Routing, DuplicateRoute> {
-    if !upstreams.is_empty() {
-        let defaults = upstreams.clone();
-        routes.push(Route { host: HostPattern::Any, prefix: "/".to_owned(), upstreams: defaults });
-    }
-    let table = RouteTable::new(&routes)?;
+/// Adds the upstreams of the routes to those of the proxy.
+fn routing(upstreams: &mut Vec<Upstream>, routes: &[Route]) -> Result<Routing, DuplicateRoute> {
+    let table = RouteTable::new(routes)?;
     let mut place = |upstream: &Upstream| {
         upstreams.iter().position(|other| other == upstream).unwrap_or_else(|| {
             upstreams.push(upstream.clone());

@@ -18,6 +18,7 @@ mod limits;
 mod request;
 mod request_check;
 mod route;
+mod settings;
 mod tasks;
 mod timers;
 mod upstream;

@@ -133,6 +133,11 @@ impl RequestHandle {
         self.set_complete();
     }
 
+    /// Whether the client is known to have given it up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.0.failure.get() == Some(RequestFailure::ClientGone)
+    }
+
     /// Notes that nothing more of its response comes.
     pub(crate) fn set_complete(&self) {
         self.0.is_complete.set(true);

@@ -32,7 +32,9 @@ pub enum HostPattern {
 
 /// The text is not a route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a route: {problem}; expected [HOST]/PATH=UPSTREAM, such as /api=unix:/run/api.sock")]
+#[error(
+    "{text:?} is not a route: {problem}; expected [HOST]/PATH=UPSTREAM[,UPSTREAM...], such as /api=unix:/run/api.sock"
+)]
 pub struct ParseRouteError {
     text: String,
     problem: RouteProblem,
@@ -50,6 +52,8 @@ enum RouteProblem {
     Host,
     #[error(transparent)]
     Upstream(#[from] ParseUpstreamError),
+    #[error("the upstream {0} stands there twice")]
+    UpstreamTwice(Upstream),
 }
 
 /// Two routes have the same host and path.
@@ -215,17 +219,50 @@ impl FromStr for Route {
 }
 
 fn parse(text: &str) -> Result<Route, RouteProblem> {
-    let (from, upstream) = text.split_once('=').ok_or(RouteProblem::NoUpstream)?;
+    let (from, upstreams) = text.split_once('=').ok_or(RouteProblem::NoUpstream)?;
     let (host, path) = from.split_at(from.find('/').ok_or(RouteProblem::NoPath)?);
+    let upstreams = upstreams.split(',').map(|upstream| Ok(upstream.trim().parse()?));
+    route(host, path, upstreams.collect::<Result<_, RouteProblem>>()?)
+}
+
+fn route(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Route, RouteProblem> {
+    if upstreams.is_empty() {
+        return Err(RouteProblem::NoUpstream);
+    }
+    if let Some((_, twice)) = upstreams.iter().enumerate().find(|(i, one)| upstreams[..*i].contains(one)) {
+        return Err(RouteProblem::UpstreamTwice(twice.clone()));
+    }
+    if !path.starts_with('/') {
+        return Err(RouteProblem::NoPath);
+    }
     let prefix = normal(path);
     if path != prefix && path.strip_suffix('/') != Some(prefix.as_str()) {
         return Err(RouteProblem::NotNormal(prefix));
     }
-    Ok(Route {
-        host: host.parse().map_err(|()| RouteProblem::Host)?,
-        prefix,
-        upstreams: vec![upstream.parse()?],
-    })
+    Ok(Route { host: host.parse().map_err(|()| RouteProblem::Host)?, prefix, upstreams })
+}
+
+impl Route {
+    /// A route of a host (empty for every host) and a path.
+    ///
+    /// # Errors
+    /// As for its text.
+    pub fn new(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Self, ParseRouteError> {
+        route(host, path, upstreams)
+            .map_err(|problem| ParseRouteError { text: format!("{host}{path}"), problem })
+    }
+
+    /// Its name in figures: host and path, such as `shop.example/static`.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.host, self.prefix)
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upstreams: Vec<_> = self.upstreams.iter().map(ToString::to_string).collect();
+        write!(f, "{}={}", self.name(), upstreams.join(","))
+    }
 }
 
 impl FromStr for HostPattern {
@@ -329,6 +366,16 @@ mod tests {
     }
 
     #[test]
+    fn a_route_reads_back_as_it_is_written() {
+        for text in ["/=h:1", "/api=unix:/run/a.sock,h:2", "*.example/x/y=h:1", "[::1]/=h:1"] {
+            assert_eq!(text.parse::<Route>().unwrap().to_string(), text);
+        }
+        let route = Route::new("", "/api/", vec!["h:1".parse().unwrap()]).unwrap();
+        assert_eq!(route.name(), "/api");
+        assert!(Route::new("", "/api", Vec::new()).is_err());
+    }
+
+    #[test]
     fn a_malformed_route_says_what_was_expected() {
         for (text, problem) in [
             ("/api", "the upstream is missing"),
@@ -337,6 +384,8 @@ mod tests {
             ("a b/=h:1", "the host is malformed"),
             ("*./=h:1", "the host is malformed"),
             ("/api=h", "the port is missing"),
+            ("/api=h:1,", "the port is missing"),
+            ("/api=h:1,h:1", "the upstream h:1 stands there twice"),
         ] {
             let error = text.parse::<Route>().unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains("expected [HOST]/PATH=UPSTREAM"), "{error}");

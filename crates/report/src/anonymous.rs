@@ -2,7 +2,7 @@
 //! says what becomes of it, and a new setting with a text is left out until it is listed here.
 
 use telemetry::model::{
-    AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, Summary,
+    AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
 use telemetry::{Setting, Value};
 
@@ -65,7 +65,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         unit: String::new(),
         duration_s,
         ended,
-        proxy,
+        proxy: proxy.map(without_routes),
         load: load.map(without_examples),
         clients: numbered.collect(),
         experiments: experiments.into_iter().map(|experiment| self::experiment(experiment, &shows)).collect(),
@@ -79,6 +79,13 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         process,
         observed,
     }
+}
+
+/// Routes name hosts.
+fn without_routes(mut proxy: ProxySummary) -> ProxySummary {
+    let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
+    (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));
+    proxy
 }
 
 /// Examples of requests and failures hold addresses.

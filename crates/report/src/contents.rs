@@ -1,6 +1,6 @@
 //! The tables of a report, for the page and for Markdown.
 
-use telemetry::model::{ClientSummary, Level};
+use telemetry::model::{ClientSummary, Level, RecordedRequest};
 use telemetry::{LoadCounter, ProxyCounter, labels};
 
 use crate::assert::AssertionOutcome;
@@ -115,7 +115,15 @@ impl Report<'_> {
                 example: self.detail_of(cause),
             })
         });
-        let mut all: Vec<ErrorCount> = of_load.chain(of_proxy).filter(|error| error.count > 0).collect();
+        let failures = self.http().map(|http| &http.failures).into_iter().flatten();
+        let of_http = failures.map(|(cause, count)| ErrorCount {
+            of: "HTTP request",
+            cause: (*cause).to_owned(),
+            count: *count,
+            example: self.request_of(cause),
+        });
+        let mut all: Vec<ErrorCount> =
+            of_load.chain(of_http).chain(of_proxy).filter(|error| error.count > 0).collect();
         all.sort_by_key(|error| std::cmp::Reverse(error.count));
         all
     }
@@ -133,6 +141,15 @@ impl Report<'_> {
         let reasons = self.run.failures().by_frequency();
         let found = reasons.into_iter().find(|(kind, ..)| *kind == cause).filter(|_| !self.is_anonymous());
         found.map(|(_, detail, count)| format!("{detail} ({})", grouped(count))).unwrap_or_default()
+    }
+
+    /// The latest request that failed by a cause; empty in an anonymous report.
+    fn request_of(&self, cause: &str) -> String {
+        let is_of = |request: &&RecordedRequest| {
+            request.request.failure.is_some_and(|failure| failure.to_string() == cause)
+        };
+        let found = self.run.requests().errors().rev().find(is_of).filter(|_| !self.is_anonymous());
+        found.map(|found| found.request.sentence()).unwrap_or_default()
     }
 
     /// Statuses, and what TLS agreed on.

@@ -95,6 +95,14 @@ impl Report<'_> {
             let names = ["load.rate.achieved", "load.requests.rate"];
             return Some(self.tile(&names, "Achieved rate".to_owned(), value, sentence));
         }
+        if let Some(http) = self.http() {
+            let seconds = self.summary.duration_s;
+            let rate = http.requests.total as f64 / seconds.max(f64::MIN_POSITIVE);
+            let (requests, seconds) = (grouped(http.requests.total), fixed(seconds, 1));
+            let sentence = format!("{requests} requests were over in {seconds} s.");
+            let (names, title) = (["proxy.http.requests.rate"], "Requests".to_owned());
+            return Some(self.tile(&names, title, format!("{} /s", short(rate)), sentence));
+        }
         let proxy = self.summary.proxy.as_ref()?;
         let exchanges = self.run.proxy()?.totals()[ProxyCounter::Exchanges];
         let rate = exchanges as f64 / self.summary.duration_s.max(f64::MIN_POSITIVE);
@@ -140,6 +148,12 @@ impl Report<'_> {
             let names = ["load.requests.failed", "load.failed.ratio", "load.errors"];
             return Some(self.tile(&names, "Failed requests".to_owned(), grouped(failed), sentence));
         }
+        if let Some(http) = self.http() {
+            let failed = http.requests.failed;
+            let sentence = failure_sentence("requests", failed, http.requests.total);
+            let names = ["proxy.http.failed", "proxy.http.failed.ratio"];
+            return Some(self.tile(&names, "Failed requests".to_owned(), grouped(failed), sentence));
+        }
         let handshakes = &self.summary.proxy.as_ref()?.handshakes;
         let whole = handshakes.full + handshakes.resumed + handshakes.failed;
         let sentence = match whole {
@@ -173,7 +187,10 @@ impl Report<'_> {
 
     /// CPU time of the proxy's threads for each exchange.
     fn cpu_tile(&self) -> Option<Tile> {
-        let exchanges = self.run.proxy()?.totals()[ProxyCounter::Exchanges];
+        let (figure, exchanges) = match self.http() {
+            Some(http) => ("proxy.http.cpu.per_request", http.requests.total),
+            None => ("proxy.cpu.per_exchange", self.run.proxy()?.totals()[ProxyCounter::Exchanges]),
+        };
         let cpu_us = self.run.host()?.cpu[CpuGroup::Proxy];
         if exchanges == 0 || cpu_us == 0 {
             return None;
@@ -185,7 +202,7 @@ impl Report<'_> {
             grouped(exchanges)
         );
         let value = format!("{} µs", short(each_us));
-        Some(self.tile(&["proxy.cpu.per_exchange"], "CPU per request".to_owned(), value, sentence))
+        Some(self.tile(&[figure], "CPU per request".to_owned(), value, sentence))
     }
 
     fn apdex_tile(&self) -> Option<Tile> {
@@ -215,7 +232,7 @@ impl Report<'_> {
             (LatencyClass::Load(_), Some(requests)) => {
                 (requests.ok + requests.failed + requests.unfinished + requests.never_sent) as f64
             }
-            (LatencyClass::Load(_) | LatencyClass::Proxy(_), _) => samples,
+            (LatencyClass::Load(_) | LatencyClass::Proxy(_) | LatencyClass::Http(_), _) => samples,
         };
         let share = |part: f64| part / all.max(samples);
         let (satisfied, tolerating) = (share(satisfied), share(tolerating));

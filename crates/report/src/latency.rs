@@ -1,7 +1,8 @@
 //! The latencies of a run by class, with percentiles and their intervals.
 
 use telemetry::{
-    Histogram, LatencyClass, LoadLatency, Percentile, ProxyLatency, percentile_interval_ns, quantile_is_thin,
+    Histogram, HttpLatency, LatencyClass, LoadLatency, Percentile, ProxyLatency, percentile_interval_ns,
+    quantile_is_thin,
 };
 
 /// The percentiles of a report's tables.
@@ -15,9 +16,11 @@ pub(crate) const PERCENTILES: [Percentile; 6] = [
 ];
 
 /// The classes that matter most, the first of them first: what users wait for, then its parts.
-const BY_WEIGHT: [LatencyClass; 9] = [
+const BY_WEIGHT: [LatencyClass; 11] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Http(HttpLatency::Upstream),
+    LatencyClass::Http(HttpLatency::FirstByte),
     LatencyClass::Proxy(ProxyLatency::Exchange),
     LatencyClass::Proxy(ProxyLatency::HandshakeFull),
     LatencyClass::Proxy(ProxyLatency::HandshakeResumed),
@@ -48,7 +51,7 @@ pub(crate) struct ClassLatency<'a> {
 
 impl ClassLatency<'_> {
     pub(crate) fn name(&self) -> String {
-        format!("{} {}", self.class.side(), self.class.key().replace('_', " "))
+        format!("{} {}", self.class.side(), self.class.key().replace(['_', '.'], " "))
     }
 
     /// A percentile.

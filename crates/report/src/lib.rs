@@ -13,6 +13,7 @@ mod contents;
 mod figures;
 mod headline;
 mod html;
+mod http;
 mod latency;
 mod numbers;
 mod quality;

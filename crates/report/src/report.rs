@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use telemetry::model::{ClientSummary, LogLine, Marker, Run, Summary, TimelineEvent};
-use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, TimeRange, labels};
+use telemetry::{
+    HttpLatency, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, TimeRange, labels,
+};
 
 use crate::anonymous::{self, LEFT_OUT};
 use crate::assert::AssertionResult;
@@ -269,7 +271,12 @@ impl<'a> Report<'a> {
                 .iter()
                 .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
         });
-        proxy.chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
+        let http = self.run.http().into_iter().flat_map(|track| {
+            HttpLatency::ALL
+                .iter()
+                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+        });
+        proxy.chain(http).chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }
 
     /// Handshakes by version, group and cipher, and failures by cause; counts of 0 are left out.

@@ -25,10 +25,9 @@ pub use alerts::{
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use collect::delta_channel::{Collector, HandOver, Reporter};
 pub use collect::host::HostSampler;
-pub use collect::http::{
-    FinishedRequest, HttpDelta, HttpGauges, REQUEST_RECORDS_MAX, ROUTES_MAX, RequestFailure, RouteDelta,
-};
+pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, RequestFailure, RouteDelta};
 pub use collect::observe::ProcessTree;
+pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
     HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram, quantile_is_thin,
@@ -59,9 +58,10 @@ pub use record::ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use record::origin::{Origin, Suppressed, Writer};
 pub use record::setting::{Applies, Command, Setting, SettingError, Value};
 pub use record::setting_info::{SettingInfo, SettingKind};
+pub use record::status_counts::StatusCounts;
 pub use record::wire::DecodeError;
 pub use record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
-    Kind, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record,
-    RunRecord, SCHEMA, SettingRecord, Stamp,
+    HttpRecord, HttpVersion, Kind, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
+    ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp,
 };

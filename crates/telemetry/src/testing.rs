@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use crate::collect::http::{FinishedRequest, RequestFailure};
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
@@ -11,9 +12,11 @@ use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{Applies, Setting, Value};
+use crate::record::status_counts::StatusCounts;
 use crate::record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
-    Latencies, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
+    HttpRecord, HttpVersion, Latencies, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord,
+    RequestRecord, RouteRecord, RunRecord, SettingRecord,
 };
 
 pub(crate) fn client(n: u8) -> ClientId {
@@ -36,6 +39,68 @@ pub(crate) fn connection(n: u64) -> ConnectionRecord {
         bytes_in: 0,
         bytes_out: 0,
         lifetime_us: 1_200,
+    }
+}
+
+/// A request that was answered well.
+pub(crate) fn finished() -> FinishedRequest<'static> {
+    FinishedRequest {
+        route: Some(0),
+        conn: ConnId(1),
+        client: client(1),
+        is_http2: true,
+        method: "GET",
+        path: "/",
+        upstream: "127.0.0.1:80",
+        status: Some(200),
+        failure: None,
+        queue: None,
+        upstream_time: Some(Duration::from_millis(2)),
+        first_byte: Some(Duration::from_millis(3)),
+        duration: Duration::from_millis(4),
+        body_in: 0,
+        body_out: 13,
+        is_reused: true,
+        is_retried: false,
+    }
+}
+
+fn http(numbers: &[u64]) -> HttpRecord {
+    let number = |at: usize| numbers[at % numbers.len()];
+    let mut statuses = StatusCounts::default();
+    numbers.iter().for_each(|&number| statuses.count((number % 80) as u16 + 200, number / 1_000));
+    HttpRecord {
+        requests: number(16),
+        queued: number(17),
+        upstream_open: number(18),
+        upstream_idle: number(19),
+        routes_deferred: number(20),
+        statuses,
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    }
+}
+
+fn request(numbers: &[u64], text: &str, flag: bool) -> RequestRecord {
+    let number = |at: usize| numbers[at % numbers.len()];
+    RequestRecord {
+        route: text.into(),
+        conn: ConnId(number(21)),
+        client: client(3),
+        version: if flag { HttpVersion::Http2 } else { HttpVersion::Http1 },
+        method: "GET".into(),
+        path: text.into(),
+        upstream: "unix:/a".into(),
+        status: number(22),
+        failure: flag.then_some(RequestFailure::UpstreamCut),
+        queue_us: number(23),
+        upstream_us: number(24),
+        first_byte_us: number(25),
+        duration_us: number(26),
+        body_in: number(27),
+        body_out: number(28),
+        reused: flag,
+        retried: !flag,
     }
 }
 
@@ -146,12 +211,21 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         host: text.into(),
         settings: vec![setting.clone()],
         proxy: Some(proxy.clone()),
+        http: flag.then(|| http(numbers)),
         load: flag.then(|| load.clone()),
         ..RunRecord::default()
     };
     vec![
         Body::Run(Box::new(run)),
         Body::Proxy(Box::new(proxy)),
+        Body::Http(Box::new(http(numbers))),
+        Body::Route(Box::new(RouteRecord {
+            route: text.into(),
+            last: flag,
+            counters: fill(numbers),
+            latencies: latencies(numbers),
+        })),
+        Body::Request(Box::new(request(numbers, text, flag))),
         Body::Load(Box::new(load)),
         Body::Client(ClientRecord {
             client: if flag { ClientId::Other } else { client(9) },

@@ -11,11 +11,12 @@ use telemetry::figures::{Figure, FigureSide, FigureUnit};
 const BEGIN: &str = "<!-- figures: made by `just schema`, checked by the tests -->\n";
 const END: &str = "<!-- end of figures -->\n";
 
-const SIDES: [(FigureSide, &str); 6] = [
+const SIDES: [(FigureSide, &str); 7] = [
     (
         FigureSide::Proxy,
         "Numbers of the proxy\n\nFrom the run's first record to its last. Names may begin with `proxy.`.",
     ),
+    (FigureSide::Http, "Numbers of HTTP mode\n\nOnly with `--mode http`. Names may begin with `proxy.`."),
     (FigureSide::Load, "Numbers of the load\n\nWithout the warm-up. Names may begin with `load.`."),
     (FigureSide::Run, "Numbers of the run"),
     (FigureSide::Process, "CPU time of the process\n\nThreads are grouped by name."),

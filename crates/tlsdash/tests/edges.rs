@@ -9,6 +9,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-journal", &[]),
     ("tlsdash-telemetry", &["tlsdash-journal"]),
     ("tlsdash-proxy-core", &["tlsdash-telemetry"]),
+    ("tlsdash-proxy-http", &["tlsdash-proxy-core", "tlsdash-telemetry"]),
     ("tlsdash-loadgen", &["tlsdash-telemetry"]),
     ("tlsdash-tui", &["tlsdash-telemetry"]),
     ("tlsdash-experiment", &["tlsdash-telemetry"]),
@@ -20,6 +21,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tlsdash-journal",
             "tlsdash-telemetry",
             "tlsdash-proxy-core",
+            "tlsdash-proxy-http",
             "tlsdash-loadgen",
             "tlsdash-tui",
             "tlsdash-experiment",
@@ -41,7 +43,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("hdrhistogram", &["tlsdash-telemetry"]),
     ("statrs", &["tlsdash-experiment"]),
     ("maud", &["tlsdash-report"]),
-    ("hyper", &["tlsdash-loadgen"]),
+    ("hyper", &["tlsdash-proxy-http", "tlsdash-loadgen"]),
     ("tokio", &["tlsdash-loadgen"]),
 ];
 

@@ -13,8 +13,6 @@ use crate::target::{Body, Template};
 use crate::tls::{Alpn, ProbeStream, TlsSetup, TlsVersion, Trust};
 use crate::worker::socket::Address;
 
-/// Most streams on a connection.
-const STREAMS_MAX: u32 = 10_000;
 /// Default size of an echo, in bytes.
 const ECHO_BYTES: usize = 64;
 
@@ -41,21 +39,19 @@ impl ResolvedLoad {
             let bytes = if target.scheme().is_raw() { ECHO_BYTES } else { 0 };
             templates.push(Template { body: Body::Bytes(bytes), ..Template::get(target.path()) });
         }
-        if let Protocol::Http2 { streams } = config.protocol
-            && (!(1..=STREAMS_MAX).contains(&streams) || target.scheme().is_raw())
-        {
-            return Err(StartError::Streams(streams));
+        if plan.protocol != Protocol::Http1 && target.scheme().is_raw() {
+            return Err(StartError::Http2Echo);
         }
         if plan.early_data {
             early_data_is_possible(config)?;
         }
         let trust = target.is_tls().then(|| config.trust.to_string());
-        let original = RequestSource { target: target.clone(), templates, protocol: config.protocol, trust };
+        let original = RequestSource { target: target.clone(), templates, protocol: plan.protocol, trust };
         let requests = original.prepare()?;
         let sequence = sequence(&original.templates)?;
         let mut options = config.tls.clone();
         if options.alpn.is_empty() && !target.scheme().is_raw() {
-            options.alpn.push(match config.protocol {
+            options.alpn.push(match plan.protocol {
                 Protocol::Http1 => Alpn::Http1,
                 Protocol::Http2 { .. } => Alpn::Http2,
             });
@@ -72,7 +68,7 @@ fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
     if !config.target.is_tls() {
         return Err(StartError::EarlyData("it goes with https:// or tls:// only"));
     }
-    if config.protocol != Protocol::Http1 {
+    if config.plan.protocol != Protocol::Http1 {
         return Err(StartError::EarlyData("it goes with HTTP/1.1 only"));
     }
     if config.tls.version == Some(TlsVersion::V12) {
@@ -103,7 +99,7 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
         };
         StartError::Handshake { server: server.clone(), reason, advice }
     })?;
-    match config.protocol {
+    match config.plan.protocol {
         Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => Err(StartError::NotHttp2(server)),
         Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
     }

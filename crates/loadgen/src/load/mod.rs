@@ -91,7 +91,7 @@ impl Load {
             };
             let name = format!("load-{thread}");
             let spawned =
-                std::thread::Builder::new().name(name).spawn(move || event_loop.run(start, config.protocol));
+                std::thread::Builder::new().name(name).spawn(move || event_loop.run(start, plan.protocol));
             load.threads.push(spawned.map_err(system("start a thread"))?);
         }
         Ok(load)

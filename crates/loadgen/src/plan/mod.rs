@@ -12,10 +12,14 @@ pub use rate::{Profile, ProfileError, Rate};
 use words::whole;
 pub use words::{PlanError, ValueError};
 
+use crate::protocol::Protocol;
+
 /// Most connections of a plan.
 pub(crate) const CONNECTIONS_MAX: u32 = 100_000;
 /// Most source addresses: 127.0.0.2 to 127.0.255.254.
 const SOURCES_MAX: u32 = 65_533;
+/// Most streams on a connection.
+const STREAMS_MAX: u32 = 10_000;
 /// Most threads.
 const THREADS_MAX: u32 = 256;
 
@@ -27,6 +31,8 @@ pub struct Plan {
     pub rate: Option<Profile>,
     /// How the requests of an open loop are spread.
     pub arrivals: Arrivals,
+    /// The version of HTTP.
+    pub protocol: Protocol,
     /// Connections kept in use, over all threads.
     pub connections: u32,
     /// Share of the new connections that resume an earlier session.
@@ -50,11 +56,12 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// A closed loop of 64 connections on one thread that are kept alive, without resumption, without an end.
+    /// A closed loop of HTTP/1.1 over 64 connections on one thread that are kept alive, without resumption, without an end.
     fn default() -> Self {
         Self {
             rate: None,
             arrivals: Arrivals::Even,
+            protocol: Protocol::Http1,
             connections: 64,
             resume: Share::ZERO,
             early_data: false,

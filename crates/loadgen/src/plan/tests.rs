@@ -12,10 +12,11 @@ fn rate(per_second: f64) -> Option<Profile> {
 
 #[test]
 fn all_words_are_understood() {
-    let all = "rate=500,arrivals=poisson,connections=64,resume=80%,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10s,warmup=1s,requests=1000,threads=2";
+    let all = "rate=500,arrivals=poisson,connections=64,http2=on,streams=32,resume=80%,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10s,warmup=1s,requests=1000,threads=2";
     let expected = Plan {
         rate: rate(500.0),
         arrivals: Arrivals::Poisson,
+        protocol: Protocol::Http2 { streams: 32 },
         connections: 64,
         resume: Share::percent(80.0).unwrap(),
         early_data: true,
@@ -30,7 +31,7 @@ fn all_words_are_understood() {
     assert_eq!(plan(all), expected);
     assert_eq!(
         plan(
-            " rate = 500 ,arrivals=poisson, connections=64,resume=80,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10000ms,warmup=1000ms,requests=1000,threads=2,"
+            " rate = 500 ,arrivals=poisson, connections=64,streams=32,http2=on,resume=80,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10000ms,warmup=1000ms,requests=1000,threads=2,"
         ),
         expected
     );
@@ -76,6 +77,9 @@ fn bad_words_are_named_with_what_they_may_be() {
         ("early-data=yes", "early-data"),
         ("keepalive=0", "keepalive"),
         ("keepalive=maybe", "keepalive"),
+        ("http2=yes", "http2"),
+        ("streams=0", "streams"),
+        ("streams=10001", "streams"),
         ("sources=0", "sources"),
         ("sources=65534", "sources"),
         ("duration=0", "duration"),
@@ -107,6 +111,11 @@ fn words_that_do_not_belong_are_refused() {
         "threads=4,connections=3".parse::<Plan>(),
         Err(PlanError::IdleThreads { threads: 4, connections: 3 })
     );
+    for text in ["streams=2", "http2=off,streams=2", "streams=2,http2=off"] {
+        assert_eq!(text.parse::<Plan>(), Err(PlanError::StreamsWithoutHttp2("2".into())), "{text}");
+    }
+    assert_eq!(plan("http2=on").protocol, Protocol::Http2 { streams: 1 });
+    assert_eq!(plan("http2=off").protocol, Protocol::Http1);
     assert_eq!("early-data=on".parse::<Plan>(), Err(PlanError::EarlyDataWithoutResumption));
     assert_eq!("arrivals=poisson".parse::<Plan>(), Err(PlanError::ArrivalsWithoutRate));
     let only = "duration=5s,warmup=5s".parse::<Plan>().unwrap_err().to_string();
@@ -126,7 +135,7 @@ fn plans() -> impl Strategy<Value = Plan> {
             let rate = Rate::per_second(milli as f64 / 1e3).unwrap();
             (Profile::constant(rate), if poisson { Arrivals::Poisson } else { Arrivals::Even })
         })),
-        1..=CONNECTIONS_MAX,
+        (1..=CONNECTIONS_MAX, proptest::option::of(1..=STREAMS_MAX)),
         (0..=Share::WHOLE).prop_map(|parts| Share { parts }),
         prop_oneof![Just(KeepAlive::Unlimited), (1..=u32::MAX).prop_map(KeepAlive::Requests)],
         proptest::option::of(1..=SOURCES_MAX),
@@ -134,22 +143,25 @@ fn plans() -> impl Strategy<Value = Plan> {
         proptest::option::of(1_u64..),
         1..=THREADS_MAX,
     )
-        .prop_map(|(rate, connections, resume, keepalive, sources, duration, requests, threads)| Plan {
-            arrivals: rate.as_ref().map_or(Arrivals::Even, |(_, arrivals)| *arrivals),
-            rate: rate.map(|(rate, _)| rate),
-            connections,
-            early_data: resume > Share::percent(50.0).unwrap(),
-            resume,
-            keepalive,
-            lifetime: duration.map(|(duration, _)| duration),
-            sources,
-            warmup: duration
-                .and_then(|(duration, warm)| warm.then_some(duration / 2))
-                .filter(|w| !w.is_zero()),
-            duration: duration.map(|(duration, _)| duration),
-            requests,
-            threads: threads.min(connections),
-        })
+        .prop_map(
+            |(rate, (connections, streams), resume, keepalive, sources, duration, requests, threads)| Plan {
+                arrivals: rate.as_ref().map_or(Arrivals::Even, |(_, arrivals)| *arrivals),
+                rate: rate.map(|(rate, _)| rate),
+                protocol: streams.map_or(Protocol::Http1, |streams| Protocol::Http2 { streams }),
+                connections,
+                early_data: resume > Share::percent(50.0).unwrap(),
+                resume,
+                keepalive,
+                lifetime: duration.map(|(duration, _)| duration),
+                sources,
+                warmup: duration
+                    .and_then(|(duration, warm)| warm.then_some(duration / 2))
+                    .filter(|w| !w.is_zero()),
+                duration: duration.map(|(duration, _)| duration),
+                requests,
+                threads: threads.min(connections),
+            },
+        )
 }
 
 proptest! {

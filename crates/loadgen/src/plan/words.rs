@@ -5,9 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{
-    Arrivals, CONNECTIONS_MAX, KeepAliveError, Plan, Profile, ProfileError, SOURCES_MAX, Share, THREADS_MAX,
-    rate,
+    Arrivals, CONNECTIONS_MAX, KeepAliveError, Plan, Profile, ProfileError, SOURCES_MAX, STREAMS_MAX, Share,
+    THREADS_MAX, rate,
 };
+use crate::protocol::Protocol;
 
 /// Longest duration: a year.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -21,6 +22,9 @@ impl fmt::Display for Plan {
             }
         }
         write!(f, "connections={},resume={},keepalive={}", self.connections, self.resume, self.keepalive)?;
+        if let Protocol::Http2 { streams } = self.protocol {
+            write!(f, ",http2=on,streams={streams}")?;
+        }
         if self.early_data {
             f.write_str(",early-data=on")?;
         }
@@ -93,6 +97,9 @@ pub enum PlanError {
         "arrivals=poisson in the load plan needs a rate: the requests of a closed loop come as their answers do"
     )]
     ArrivalsWithoutRate,
+    /// HTTP/1.1 has no streams.
+    #[error("streams={0} in the load plan needs http2=on")]
+    StreamsWithoutHttp2(String),
     /// Only a session that is resumed allows early data.
     #[error(
         "early-data=on in the load plan needs resume above 0%: only a connection that resumes can send early data"
@@ -108,7 +115,7 @@ pub enum PlanError {
     },
 }
 
-const NAMES: &str = "rate, arrivals, connections, resume, early-data, keepalive, lifetime, sources, duration, warmup, requests, threads";
+const NAMES: &str = "rate, arrivals, connections, http2, streams, resume, early-data, keepalive, lifetime, sources, duration, warmup, requests, threads";
 const KEEP_ALIVE: &str = "requests a connection from 1, or off (a connection a request), or on";
 const TIME: &str = "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h";
 
@@ -118,16 +125,21 @@ impl FromStr for Plan {
     /// Reads words separated by commas; what is not named keeps its default.
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let mut plan = Self::default();
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: Vec<(&str, &str)> = Vec::new();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let (name, value) =
                 word.split_once('=').ok_or_else(|| PlanError::NotAPair(telemetry::clean::text(word)))?;
             let (name, value) = (name.trim(), value.trim());
-            if seen.contains(&name) {
+            if seen.iter().any(|(other, _)| *other == name) {
                 return Err(PlanError::Twice(telemetry::clean::text(name)));
             }
             plan.set(name, value)?;
-            seen.push(name);
+            seen.push((name, value));
+        }
+        if let Some((_, streams)) = seen.iter().find(|(name, _)| *name == "streams")
+            && !seen.contains(&("http2", "on"))
+        {
+            return Err(PlanError::StreamsWithoutHttp2(telemetry::clean::text(streams)));
         }
         plan.check()?;
         Ok(plan)
@@ -135,8 +147,9 @@ impl FromStr for Plan {
 }
 
 /// The numbers of a plan, each with its largest value.
-const NUMBERS: [(&str, u64, &str); 4] = [
+const NUMBERS: [(&str, u64, &str); 5] = [
     ("connections", CONNECTIONS_MAX as u64, "a number from 1 to 100000"),
+    ("streams", STREAMS_MAX as u64, "a number from 1 to 10000"),
     ("sources", SOURCES_MAX as u64, "a number from 1 to 65533"),
     ("requests", u64::MAX, "a number of requests from 1"),
     ("threads", THREADS_MAX as u64, "a number from 1 to 256"),
@@ -156,6 +169,14 @@ fn is_time(time: &Duration) -> bool {
 /// Reads a time of a plan.
 fn time_of(name: &'static str, text: &str) -> Result<Option<Duration>, PlanError> {
     duration(text).map(Some).ok_or_else(|| refuse(name, text, TIME))
+}
+
+fn on_or_off(name: &'static str, value: &str) -> Result<bool, PlanError> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(refuse(name, value, "on or off")),
+    }
 }
 
 fn refuse(name: &'static str, value: &str, expected: &'static str) -> PlanError {
@@ -212,13 +233,12 @@ impl Plan {
             "lifetime" => self.lifetime = time_of("lifetime", value)?,
             "duration" => self.duration = time_of("duration", value)?,
             "warmup" => self.warmup = time_of("warmup", value)?,
-            "early-data" => {
-                self.early_data = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(refuse("early-data", value, "on or off")),
-                };
+            "early-data" => self.early_data = on_or_off("early-data", value)?,
+            "streams" => self.protocol = Protocol::Http2 { streams: number()? as u32 },
+            "http2" if on_or_off("http2", value)? => {
+                self.protocol = Protocol::Http2 { streams: self.protocol.streams() };
             }
+            "http2" => {}
             "keepalive" => {
                 self.keepalive =
                     value.parse().map_err(|KeepAliveError| refuse("keepalive", value, KEEP_ALIVE))?;
@@ -241,6 +261,7 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         let numbers = [
             ("connections", Some(u64::from(self.connections))),
+            ("streams", Some(self.protocol.streams().into())),
             ("sources", self.sources.map(u64::from)),
             ("requests", self.requests),
             ("threads", Some(self.threads.into())),

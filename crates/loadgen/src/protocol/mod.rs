@@ -30,6 +30,16 @@ pub enum Protocol {
     },
 }
 
+impl Protocol {
+    /// Requests at a time on each connection.
+    pub fn streams(self) -> u32 {
+        match self {
+            Self::Http1 => 1,
+            Self::Http2 { streams } => streams,
+        }
+    }
+}
+
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

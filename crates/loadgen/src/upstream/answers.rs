@@ -34,6 +34,8 @@ pub(super) async fn answer(request: Request<Incoming>) -> Result<Response<Answer
 
 fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
     let path = request.uri().path();
+    // The demo's routes.
+    let path = ["/api", "/files"].iter().find_map(|prefix| path.strip_prefix(prefix)).unwrap_or(path);
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
     match path.strip_prefix("/bytes/").map(str::parse::<u64>) {
         Some(Ok(bytes)) if is_get && bytes <= BYTES_MAX => return (StatusCode::OK, Answer::Bytes(bytes)),
@@ -44,9 +46,14 @@ fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
     }
     match path {
         "/" if is_get => (StatusCode::OK, Answer::Text("hello from the demo upstream\n")),
-        "/echo" if request.method() == Method::POST => (StatusCode::OK, Answer::Echo(request.into_body())),
-        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET / or POST /echo\n")),
-        _ => (StatusCode::NOT_FOUND, Answer::Text("there are /, /bytes/N and /echo\n")),
+        "/echo" if matches!(*request.method(), Method::POST | Method::PUT) => {
+            (StatusCode::OK, Answer::Echo(request.into_body()))
+        }
+        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET /, or POST or PUT /echo\n")),
+        _ => (
+            StatusCode::NOT_FOUND,
+            Answer::Text("there are /, /bytes/N and /echo, also below /api and /files\n"),
+        ),
     }
 }
 

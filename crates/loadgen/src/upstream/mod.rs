@@ -51,7 +51,8 @@ pub struct UpstreamError {
 
 /// A server on a thread of its own, `upstream`, that ends when it is dropped.
 ///
-/// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` gives its body back; `GET /` says hello.
+/// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` and `PUT /echo` give their body back; `GET /` says hello. `/api` and `/files` in
+/// front of a path change nothing.
 #[derive(Debug)]
 pub struct DemoUpstream {
     addr: UpstreamAddr,

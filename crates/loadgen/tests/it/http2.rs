@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use loadgen::{Body, Expect, LoadConfig, Protocol, Target, Template, Trust, probe};
+use loadgen::{Body, Expect, LoadConfig, Target, Template, Trust, probe};
 use telemetry::{Applies, LoadCounter as C, LoadEvent as E, LoadLatency as L, Value};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Act, Server, TlsVersion, collect_until, plan, run};
+use crate::support::{Act, Server, TlsVersion, collect_until, http2_plan, run};
 
 /// What the server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,10 +104,7 @@ impl Http2 {
     fn config(&self, streams: u32, plan_text: &str) -> LoadConfig {
         let target: Target = self.url.parse().unwrap();
         let trust = self.certificate.clone().map_or(Trust::Roots, Trust::Certificate);
-        LoadConfig {
-            protocol: Protocol::Http2 { streams },
-            ..LoadConfig::new(target, plan(plan_text), trust)
-        }
+        LoadConfig::new(target, http2_plan(streams, plan_text), trust)
     }
 
     fn requests(&self) -> u64 {
@@ -354,10 +351,7 @@ fn a_connection_lives_no_longer_than_it_should() {
 fn a_server_that_does_not_speak_it_is_found_out() {
     let server = Server::tls(TlsVersion::V13, |_| Act::ok(1));
     let target = server.url("/").parse().unwrap();
-    let config = LoadConfig {
-        protocol: Protocol::Http2 { streams: 1 },
-        ..LoadConfig::new(target, plan("connections=1,requests=2"), Trust::Insecure)
-    };
+    let config = LoadConfig::new(target, http2_plan(1, "connections=1,requests=2"), Trust::Insecure);
     let error = probe(&config, Duration::from_secs(1)).unwrap_err().to_string();
     assert!(error.contains("does not speak HTTP/2"), "{error}");
     let (all, _) = run(config);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use loadgen::{LoadConfig, Protocol, Template, Trust};
+use loadgen::{LoadConfig, Template, Trust};
 use telemetry::{LoadCounter as C, LoadDelta, LoadEvent as E};
 
 use crate::frames::*;
-use crate::support::{eventually, plan, run};
+use crate::support::{eventually, http2_plan, run};
 
 const PREFACE_BYTES: usize = 24;
 
@@ -78,10 +78,7 @@ impl Scripted {
     }
 
     fn config(&self, streams: u32, plan_text: &str) -> LoadConfig {
-        LoadConfig {
-            protocol: Protocol::Http2 { streams },
-            ..LoadConfig::new(self.url.parse().unwrap(), plan(plan_text), Trust::Roots)
-        }
+        LoadConfig::new(self.url.parse().unwrap(), http2_plan(streams, plan_text), Trust::Roots)
     }
 
     fn requests(&self) -> u64 {
@@ -254,10 +251,9 @@ fn settings_that_never_come_run_into_the_request_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let config = LoadConfig {
-        protocol: Protocol::Http2 { streams: 3 },
         request_timeout: Duration::from_millis(200),
         requests: vec![Template::post("/", 1_000_000)],
-        ..LoadConfig::new(url.parse().unwrap(), plan("connections=1,requests=6"), Trust::Roots)
+        ..LoadConfig::new(url.parse().unwrap(), http2_plan(3, "connections=1,requests=6"), Trust::Roots)
     };
     let (all, _) = run(config);
     assert_eq!((all.counters[C::FailedTimeout], all.tally.of(E::AnswerTimeout)), (6, 6), "{:?}", all.tally);

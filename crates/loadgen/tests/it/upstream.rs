@@ -38,6 +38,9 @@ fn bytes_and_echo_are_what_was_asked_for() {
     let (head, body) = ask(&mut connect(), b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(!body.is_empty());
+    let (_, body) =
+        ask(&mut connect(), b"GET /files/bytes/7 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_eq!(body.len(), 7);
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that one connection takes: its client's and its upstream's.
-const PER_CONNECTION: u64 = 2;
 /// Descriptors left to the rest of the process: journal, terminal, libraries.
 const HEADROOM: u64 = 128;
 /// Descriptors of a worker's event loop: itself, two handles on it, and what wakes it.
@@ -14,10 +12,12 @@ const PER_LISTENER: u64 = 2;
 /// More connections were asked for than there are descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{asked} connections need more descriptors than the limit of {limit} allows, which is enough for {possible}; \
+    "{asked} {kind} need more descriptors than the limit of {limit} allows, which is enough for {possible}; \
      raise the hard limit (ulimit -Hn, LimitNOFILE=) or ask for fewer"
 )]
 pub struct DescriptorsError {
+    /// `connections` or `upstream connections`.
+    pub kind: &'static str,
     /// Connections asked for.
     pub asked: usize,
     /// Connections possible.
@@ -26,8 +26,24 @@ pub struct DescriptorsError {
     pub limit: u64,
 }
 
-/// Raises the limit on descriptors as far as it goes and returns it.
-pub(crate) fn raise_limit() -> u64 {
+/// Descriptors that connections to upstreams take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamSockets {
+    /// One for each connection of a client.
+    PerClient,
+    /// So many for all clients together, set aside before clients get theirs.
+    Pooled(usize),
+}
+
+/// The descriptors that are left for connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptors {
+    limit: u64,
+    free: u64,
+}
+
+/// Raises the process's limit on descriptors as far as it goes, and returns it.
+pub fn raise_limit() -> u64 {
     let now = getrlimit(Resource::Nofile);
     if now.current != now.maximum {
         // After a refusal the lower limit stays, and is read back below.
@@ -36,42 +52,85 @@ pub(crate) fn raise_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Connections that are possible under a limit on descriptors, beside `workers` with `addrs` each.
-pub(crate) fn possible(limit: u64, workers: usize, addrs: usize) -> usize {
-    let others = HEADROOM + workers as u64 * (PER_WORKER + PER_LISTENER * addrs as u64);
-    usize::try_from((limit.saturating_sub(others) / PER_CONNECTION).max(1)).unwrap_or(usize::MAX)
-}
+impl Descriptors {
+    /// Under a limit, beside `workers` with `addrs` each.
+    pub(crate) fn new(limit: u64, workers: usize, addrs: usize) -> Self {
+        let others = HEADROOM + workers as u64 * (PER_WORKER + PER_LISTENER * addrs as u64);
+        Self { limit, free: limit.saturating_sub(others) }
+    }
 
-/// The bound on connections: the number asked for, or as many as the limit on descriptors allows.
-pub(crate) fn connections_max(
-    asked: Option<usize>,
-    possible: usize,
-    limit: u64,
-) -> Result<usize, DescriptorsError> {
-    match asked {
-        Some(asked) if asked > possible => Err(DescriptorsError { asked, possible, limit }),
-        Some(asked) => Ok(asked.max(1)),
-        None => Ok(possible),
+    /// Connections of clients that are possible; at least one.
+    pub(crate) fn possible(self, upstreams: UpstreamSockets) -> usize {
+        let possible = match upstreams {
+            UpstreamSockets::PerClient => self.free / 2,
+            UpstreamSockets::Pooled(sockets) => self.free.saturating_sub(sockets as u64),
+        };
+        usize::try_from(possible.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// The bound on connections of clients: the number asked for, or as many as the limit on descriptors allows.
+    ///
+    /// # Errors
+    /// When the number asked for, or the pool, is too large.
+    pub(crate) fn connections_max(
+        self,
+        asked: Option<usize>,
+        upstreams: UpstreamSockets,
+    ) -> Result<usize, DescriptorsError> {
+        let limit = self.limit;
+        if let UpstreamSockets::Pooled(asked) = upstreams
+            && asked as u64 >= self.free
+        {
+            let possible = usize::try_from(self.free.saturating_sub(1)).unwrap_or(usize::MAX);
+            return Err(DescriptorsError { kind: "upstream connections", asked, possible, limit });
+        }
+        let possible = self.possible(upstreams);
+        match asked {
+            Some(asked) if asked > possible => {
+                Err(DescriptorsError { kind: "connections", asked, possible, limit })
+            }
+            Some(asked) => Ok(asked.max(1)),
+            None => Ok(possible),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::UpstreamSockets::{PerClient, Pooled};
     use super::*;
 
     #[test]
     fn two_descriptors_a_connection_and_some_headroom() {
-        assert_eq!(possible(1024, 0, 0), 448);
-        assert_eq!(possible(1024, 8, 2), 416, "workers need some too");
-        assert_eq!(connections_max(None, 448, 1024), Ok(448));
-        assert_eq!(connections_max(Some(100), 448, 1024), Ok(100));
-        assert_eq!(possible(16, 1, 1), 1, "a proxy that can serve nobody would be no use");
+        let descriptors = Descriptors::new(1024, 0, 0);
+        assert_eq!(descriptors.possible(PerClient), 448);
+        assert_eq!(Descriptors::new(1024, 8, 2).possible(PerClient), 416, "workers need some too");
+        assert_eq!(descriptors.connections_max(None, PerClient), Ok(448));
+        assert_eq!(descriptors.connections_max(Some(100), PerClient), Ok(100));
+        let none = Descriptors::new(16, 1, 1).possible(PerClient);
+        assert_eq!(none, 1, "a proxy that can serve nobody would be no use");
+    }
+
+    #[test]
+    fn a_pool_is_set_aside_before_clients_get_theirs() {
+        let descriptors = Descriptors::new(1024, 0, 0);
+        assert_eq!(
+            descriptors.possible(Pooled(96)),
+            800,
+            "one descriptor a client, since upstreams share theirs"
+        );
+        assert_eq!(descriptors.connections_max(Some(800), Pooled(96)), Ok(800));
+        let error = descriptors.connections_max(Some(801), Pooled(96)).unwrap_err();
+        assert_eq!((error.kind, error.possible), ("connections", 800));
+        let error = descriptors.connections_max(None, Pooled(896)).unwrap_err();
+        assert_eq!((error.kind, error.possible), ("upstream connections", 895));
     }
 
     #[test]
     fn more_than_the_descriptors_allow_is_refused() {
-        let error = connections_max(Some(449), 448, 1024).unwrap_err();
-        assert_eq!(error, DescriptorsError { asked: 449, possible: 448, limit: 1024 });
+        let error = Descriptors::new(1024, 0, 0).connections_max(Some(449), PerClient).unwrap_err();
+        let expected = DescriptorsError { kind: "connections", asked: 449, possible: 448, limit: 1024 };
+        assert_eq!(error, expected);
         assert!(error.to_string().contains("1024"), "{error}");
     }
 }

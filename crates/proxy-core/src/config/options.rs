@@ -7,6 +7,7 @@ use std::time::Duration;
 use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value, clean};
 
 use super::settings::{PREFIX, refused};
+use crate::accept::descriptors::UpstreamSockets;
 
 const MIB: usize = 1 << 20;
 
@@ -289,13 +290,32 @@ pub(crate) fn whole_number(value: &Value, (low, high): (f64, f64)) -> Result<usi
 #[derive(Debug, Default)]
 pub struct LiveOptions<T>(Mutex<Arc<T>>);
 
-/// Settings of a [`Handler`](crate::handler::Handler) that change while the proxy runs.
+/// Settings of a [`Handler`](crate::handler::Handler).
 pub trait HandlerSettings: fmt::Debug + Send + Sync {
     /// Each as it stands.
     fn list(&self) -> Vec<Setting>;
 
     /// Changes one and returns its former state; `None` if it is not among them.
     fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>>;
+
+    /// Descriptors that its connections to upstreams take.
+    fn upstream_sockets(&self) -> UpstreamSockets;
+
+    /// Names of the settings of the proxy that mean nothing to it, without the `proxy.` in front.
+    fn unused_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// A setting of the proxy that stands for the whole run.
+pub fn fixed_setting(name: &str, value: String) -> Setting {
+    Setting {
+        name: name.into(),
+        value: Value::Text(value),
+        unit: String::new(),
+        applies: Applies::Restart,
+        range: None,
+    }
 }
 
 impl<T: DeclaredOptions> LiveOptions<T> {
@@ -320,8 +340,9 @@ impl<T: DeclaredOptions> LiveOptions<T> {
     }
 }
 
-impl<T: DeclaredOptions + fmt::Debug> HandlerSettings for LiveOptions<T> {
-    fn list(&self) -> Vec<Setting> {
+impl<T: DeclaredOptions> LiveOptions<T> {
+    /// Each as it stands.
+    pub fn list(&self) -> Vec<Setting> {
         let current = self.current();
         let of = |option: &OptionSpec<T>| {
             let setting = option.setting(&current);
@@ -330,7 +351,8 @@ impl<T: DeclaredOptions + fmt::Debug> HandlerSettings for LiveOptions<T> {
         T::OPTIONS.iter().map(of).collect()
     }
 
-    fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>> {
+    /// Changes one and returns its former state; `None` if it is not among them.
+    pub fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>> {
         let option = name.strip_prefix(PREFIX).and_then(T::option)?;
         let mut current = self.lock();
         let mut changed = T::clone(&current);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
 
 use crate::config::options::{
-    DeclaredOptions, OptionError, OptionKind, OptionSpec, option_names, whole_number,
+    DeclaredOptions, OptionError, OptionKind, OptionSpec, fixed_setting, option_names, whole_number,
 };
 use crate::config::{Limits, ProxyConfig};
 use crate::tls::TlsSettings;
@@ -22,7 +22,7 @@ pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 const WORKERS: &str = "proxy.workers";
 const CONNECTIONS_MAX: &str = "proxy.connections-max";
 /// In front of the name that a limit has as a flag.
-pub(super) const PREFIX: &str = "proxy.";
+pub(crate) const PREFIX: &str = "proxy.";
 
 /// The limits. A new one is a field of [`Limits`] and an entry here.
 const LIMITS: [OptionSpec<Limits>; 11] = [
@@ -162,24 +162,17 @@ pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
 
 /// Every setting as it stands. `possible` is the bound on connections that the descriptors allow.
 pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, workers: usize) -> Vec<Setting> {
-    let fixed = |name: &str, value| Setting {
-        name: name.into(),
-        value: Value::Text(value),
-        unit: String::new(),
-        applies: Applies::Restart,
-        range: None,
-    };
     let words = |words: &[String]| words.join(" ");
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
     let upstreams: Vec<_> = config.upstreams.iter().map(ToString::to_string).collect();
     let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
     let cpus = config.cpus.as_ref().map_or_else(|| "any".to_owned(), ToString::to_string);
     let mut settings = vec![
-        fixed("proxy.listen", words(&listen)),
-        fixed("proxy.upstream", words(&upstreams)),
-        fixed("proxy.proxy-protocol", sent),
-        fixed("proxy.accept-proxy", config.accept_proxy.to_string()),
-        fixed("proxy.cpus", cpus),
+        fixed_setting("proxy.listen", words(&listen)),
+        fixed_setting("proxy.upstream", words(&upstreams)),
+        fixed_setting("proxy.proxy-protocol", sent),
+        fixed_setting("proxy.accept-proxy", config.accept_proxy.to_string()),
+        fixed_setting("proxy.cpus", cpus),
         live_number(WORKERS, workers, WORKERS_RANGE),
     ];
     settings.extend(LIMITS.iter().map(|limit| match format!("{PREFIX}{}", limit.name) {

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use super::Proxy;
-use crate::accept::descriptors::{self, DescriptorsError};
+use crate::accept::descriptors::{self, Descriptors, DescriptorsError};
 use crate::accept::listen::{self, ListenAddr, ListenError};
 use crate::config::ProxyConfig;
 use crate::config::cpus::{Cpus, CpusError};
@@ -15,7 +15,7 @@ use crate::config::options::HandlerSettings;
 use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
 use crate::notices::NoticeLog;
-use crate::relay::Relay;
+use crate::relay::{Relay, RelaySettings};
 use crate::tls::{LiveTls, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::dial::UpstreamDialer;
@@ -68,12 +68,12 @@ pub enum StartError {
 /// addresses back.
 pub struct BoundProxy {
     config: ProxyConfig,
-    possible: usize,
+    descriptors: Descriptors,
     addrs: Vec<SocketAddr>,
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     tls: LiveTls,
-    handler_settings: Option<Arc<dyn HandlerSettings>>,
+    handler_settings: Arc<dyn HandlerSettings>,
     pool: WorkerPool,
 }
 
@@ -98,10 +98,11 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, StartError> {
-        let Self { config, possible, addrs, control, notices, tls, handler_settings, pool } = self;
+        let Self { config, descriptors, addrs, control, notices, tls, handler_settings, pool } = self;
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
-        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, handler_settings, pool };
+        let proxy =
+            Proxy { config, descriptors, addrs, control, notices, tls, files, handler_settings, pool };
         // What was started before a failure ends when the half-made proxy is dropped here.
         proxy.pool().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(proxy)
@@ -114,9 +115,18 @@ impl fmt::Debug for BoundProxy {
     }
 }
 
-/// Runs workers that relay bytes to the upstreams.
-fn relay(upstreams: Arc<Upstreams>) -> RunWorker {
-    run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
+/// Who serves clients: how a worker runs, and the settings of its handlers.
+struct Served<F> {
+    run: F,
+    settings: Arc<dyn HandlerSettings>,
+}
+
+/// Workers that relay bytes to the upstreams.
+fn relayed() -> Served<impl FnOnce(Arc<Upstreams>) -> RunWorker> {
+    let run = |upstreams: Arc<Upstreams>| {
+        run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
+    };
+    Served { run, settings: Arc::new(RelaySettings) }
 }
 
 impl Proxy {
@@ -127,7 +137,7 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
-        Self::bind_to(config, Vec::new(), relay)
+        Self::bind_to(config, Vec::new(), relayed())
     }
 
     /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream: on the
@@ -143,17 +153,17 @@ impl Proxy {
         resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
     ) -> Result<BoundProxy, StartError> {
         let run = |upstreams: Arc<Upstreams>| run_with::<H>(move |worker| resources(&upstreams, worker));
-        Ok(BoundProxy { handler_settings: Some(settings), ..Self::bind_to(config, listeners, run)? })
+        Self::bind_to(config, listeners, Served { run, settings })
     }
 
     fn bind_to(
         config: ProxyConfig,
         inherited: Vec<TcpListener>,
-        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+        served: Served<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
         if !inherited.is_empty() {
-            return Self::inherit(config, inherited, run);
+            return Self::inherit(config, inherited, served);
         }
         let workers = config.workers.get();
         let bound =
@@ -162,7 +172,7 @@ impl Proxy {
         let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
         let set = |_| listeners.iter_mut().filter_map(Iterator::next).collect();
         let sets = (0..workers).map(set).collect();
-        Self::prepare(config, addrs, sets, false, run)
+        Self::prepare(config, addrs, sets, false, served)
     }
 
     /// The same on sockets that listen already, which serve all workers, instead of the addresses of `config`. They
@@ -176,20 +186,20 @@ impl Proxy {
         listeners: Vec<TcpListener>,
     ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
-        Self::inherit(config, listeners, relay)
+        Self::inherit(config, listeners, relayed())
     }
 
     fn inherit(
         mut config: ProxyConfig,
         listeners: Vec<TcpListener>,
-        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+        served: Served<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, StartError> {
         let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
         let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
         config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
         let clones = |_| set.iter().map(TcpListener::try_clone).collect();
         let sets = (0..config.workers.get()).map(clones).collect::<io::Result<_>>();
-        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, run)
+        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, served)
     }
 
     fn prepare(
@@ -197,14 +207,15 @@ impl Proxy {
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
         is_handed_over: bool,
-        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+        Served { run, settings: handler_settings }: Served<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, StartError> {
         if addrs.is_empty() {
             return Err(StartError::NoListener);
         }
         let limit = descriptors::raise_limit();
-        let possible = descriptors::possible(limit, config.workers.get(), addrs.len());
-        let connections_max = descriptors::connections_max(config.limits.connections_max, possible, limit)?;
+        let descriptors = Descriptors::new(limit, config.workers.get(), addrs.len());
+        let upstream_sockets = handler_settings.upstream_sockets();
+        let connections_max = descriptors.connections_max(config.limits.connections_max, upstream_sockets)?;
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
         let n = config.upstreams.len();
         if !(1..=UPSTREAMS_MAX).contains(&n) {
@@ -236,6 +247,6 @@ impl Proxy {
         };
         let pool = WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets)
             .map_err(|(worker, source)| StartError::Worker { worker, source })?;
-        Ok(BoundProxy { config, possible, addrs, control, notices, tls, handler_settings: None, pool })
+        Ok(BoundProxy { config, descriptors, addrs, control, notices, tls, handler_settings, pool })
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 
 pub use self::bind::{BoundProxy, StartError};
+use crate::accept::descriptors::{Descriptors, DescriptorsError};
 use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
 use crate::config::settings;
@@ -25,16 +26,14 @@ const WAIT_STEP: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Proxy {
     config: ProxyConfig,
-    /// Connections that the descriptors allow.
-    possible: usize,
+    descriptors: Descriptors,
     addrs: Vec<SocketAddr>,
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     /// Taken by whoever reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
     files: TlsFiles,
-    /// Those of the handler, if it has any.
-    handler_settings: Option<Arc<dyn HandlerSettings>>,
+    handler_settings: Arc<dyn HandlerSettings>,
     /// Taken by whoever uses the handle, never by a worker.
     pool: Mutex<WorkerPool>,
 }
@@ -63,9 +62,10 @@ impl Proxy {
     /// Its settings.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings =
-            settings::list(&self.config, &self.control.limits(), self.possible, self.pool().len());
+            settings::list(&self.config, &self.control.limits(), self.possible(), self.pool().len());
+        settings.retain(|setting| !self.is_unused(&setting.name));
+        settings.extend(self.handler_settings.list());
         settings.extend(self.lock_tls().list());
-        settings.extend(self.handler_settings.iter().flat_map(|settings| settings.list()));
         settings
     }
 
@@ -80,17 +80,24 @@ impl Proxy {
             self.pool().wake();
             return Ok(before);
         }
-        if let Some(result) = self.handler_settings.as_ref().and_then(|settings| settings.set(name, value)) {
+        if let Some(result) = self.handler_settings.set(name, value) {
             let before = result?;
-            self.control.note_change();
+            self.fit_connections().map_err(|error| {
+                // It had this value, so it may have it again.
+                let _ = self.handler_settings.set(name, &before.value);
+                settings::refused(name, value, error.to_string())
+            })?;
             self.pool().wake();
             return Ok(before);
+        }
+        if self.is_unused(name) {
+            return Err(SettingError::Unknown(telemetry::clean::text(name)));
         }
         let mut pool = self.pool();
         let workers = pool.len();
         let (before, wanted) = self
             .control
-            .change(|limits| settings::set(&self.config, limits, self.possible, workers, name, value))?;
+            .change(|limits| settings::set(&self.config, limits, self.possible(), workers, name, value))?;
         if let Some(wanted) = wanted.filter(|_| !self.control.is_draining()) {
             let resized = pool.resize(wanted);
             self.control.set_workers(pool.len());
@@ -98,6 +105,27 @@ impl Proxy {
         }
         pool.wake();
         Ok(before)
+    }
+
+    /// Connections of clients that the descriptors allow.
+    fn possible(&self) -> usize {
+        self.descriptors.possible(self.handler_settings.upstream_sockets())
+    }
+
+    /// Fits the bound on connections of clients to what upstreams may take of the descriptors, and lets the workers look
+    /// at the change.
+    fn fit_connections(&self) -> Result<(), DescriptorsError> {
+        self.control.change(|limits| {
+            let upstreams = self.handler_settings.upstream_sockets();
+            let max = self.descriptors.connections_max(limits.connections_max, upstreams)?;
+            self.control.limiter.set_max(max);
+            Ok(())
+        })
+    }
+
+    fn is_unused(&self, name: &str) -> bool {
+        let limit = name.strip_prefix(settings::PREFIX);
+        limit.is_some_and(|limit| self.handler_settings.unused_settings().contains(&limit))
     }
 
     /// The certificates that it may present, now and after each [`Proxy::refresh`].

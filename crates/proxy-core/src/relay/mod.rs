@@ -6,12 +6,14 @@
 
 mod deadline;
 mod header;
+mod settings;
 
 use std::time::Instant;
 
 use mio::event::Event;
 use telemetry::{Outcome, ProxyCounter, ProxyLatency};
 
+pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};

@@ -75,7 +75,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         KnownWords::Any,
         "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
     )
-    .absent("ALPN is left out", "h2,http/1.1"),
+    .absent("ALPN is left out; h2,http/1.1 in HTTP mode", "h2,http/1.1"),
     text(
         ("resumption", "HOW"),
         |s| word(RESUMPTIONS, s.resumption),

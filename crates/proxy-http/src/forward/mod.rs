@@ -41,7 +41,10 @@ pub(crate) async fn forward(
         }
         failure::response(refusal, &handle)
     });
-    handle.begin_response(response.status().as_u16(), Instant::now());
+    // A client that is gone gets no status.
+    if !handle.is_given_up() {
+        handle.begin_response(response.status().as_u16(), Instant::now());
+    }
     client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if client.is_ending() && !client.is_http2 && !switches {

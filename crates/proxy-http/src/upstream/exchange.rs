@@ -298,8 +298,8 @@ impl Exchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends a tunnel well.
-    pub(super) fn end_tunnel(self) {
-        self.request.set_complete();
+    /// Ends a tunnel.
+    pub(super) fn end_tunnel(self, is_whole: bool) {
+        if is_whole { self.request.set_complete() } else { self.request.fail(RequestFailure::UpstreamCut) }
     }
 }

@@ -155,9 +155,13 @@ impl Pool {
     /// Leaves the queue, and lets the next request try.
     pub(crate) fn leave_queue(&mut self, upstream: usize, place: &mut Option<QueueTicket>) {
         let Some(ticket) = place.take() else { return };
-        self.of_upstream[upstream].queue.retain(|(other, _)| *other != ticket);
-        self.queued -= 1;
-        self.of_upstream[upstream].wake_first();
+        let of = &mut self.of_upstream[upstream];
+        // Most leave from the front.
+        if let Some(at) = of.queue.iter().position(|(other, _)| *other == ticket) {
+            of.queue.remove(at);
+            self.queued -= 1;
+        }
+        of.wake_first();
     }
 
     /// An idle connection, or a new one; `None` if there may be no more, or the backlog is full.
@@ -259,6 +263,8 @@ impl Pool {
         connection.rest();
         let of = &mut self.of_upstream[connection.upstream];
         of.idle.push_back((key, self.timers.now()));
+        // It serves the first request that waits, whatever the backlog is like.
+        of.retry_at = None;
         self.idle += 1;
         self.wake_queues();
     }

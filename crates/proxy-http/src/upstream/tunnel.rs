@@ -28,7 +28,7 @@ struct Tunnel {
 /// Passes bytes until both sides have ended. `received` came from the client behind its request.
 ///
 /// # Errors
-/// When either side breaks.
+/// When the upstream breaks.
 pub(crate) async fn run(client: WireIo, received: Bytes, upstream: Exchange) -> io::Result<()> {
     let mut tunnel = Tunnel {
         client,
@@ -39,9 +39,9 @@ pub(crate) async fn run(client: WireIo, received: Bytes, upstream: Exchange) -> 
         has_told_upstream: false,
         has_upstream_ended: false,
     };
-    poll_fn(|cx| tunnel.poll(cx)).await?;
-    tunnel.upstream.end_tunnel();
-    Ok(())
+    let ended = poll_fn(|cx| tunnel.poll(cx)).await;
+    tunnel.upstream.end_tunnel(ended.is_ok());
+    ended
 }
 
 impl Tunnel {

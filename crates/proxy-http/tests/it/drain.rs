@@ -92,3 +92,45 @@ fn no_request_under_load_is_lost_in_a_drain() {
     assert_eq!(http.counters[HttpCounter::Status2xx], answered);
     assert_eq!(http.counters[HttpCounter::Requests], answered);
 }
+
+/// A frame of HTTP/2: its type, its flags, its stream and its payload.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+#[test]
+fn goaway_comes_in_two_steps_and_a_stream_between_them_is_answered() {
+    const HEADERS: u8 = 1;
+    const PING: u8 = 6;
+    const GOAWAY: u8 = 7;
+    // GET, https, `/` and the authority `a`, from HPACK's static table.
+    const GET: &[u8] = &[0x82, 0x84, 0x87, 0x41, 1, b'a'];
+    let upstream = Scripted::answering(HELLO);
+    let proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect_with("h2");
+    client.send(
+        [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(4, 0, 0, b""), &frame(4, 1, 0, b"")].concat(),
+    );
+    client.send(frame(HEADERS, 5, 1, GET));
+    let next = |client: &mut crate::support::Http1, wanted: u8| loop {
+        client.read_until(|bytes| bytes.len() >= 9).unwrap();
+        let n = usize::from(client.received[1]) << 8 | usize::from(client.received[2]);
+        client.read_until(|bytes| bytes.len() >= 9 + n).unwrap();
+        let frame: Vec<u8> = client.received.drain(..9 + n).collect();
+        if frame[3] == wanted {
+            return frame;
+        }
+    };
+    assert_eq!(next(&mut client, HEADERS)[8], 1);
+    proxy.proxy.drain();
+    assert_eq!(next(&mut client, GOAWAY)[9..13], [0x7f, 0xff, 0xff, 0xff], "no stream is left out yet");
+    let ping = next(&mut client, PING);
+    // On its way before the client has seen the GOAWAY.
+    client.send(frame(HEADERS, 5, 3, GET));
+    client.send(frame(PING, 1, 0, &ping[9..]));
+    let goaway = next(&mut client, GOAWAY);
+    assert_eq!(goaway[9..13], [0, 0, 0, 3], "it was begun, so it is answered");
+    assert_eq!(client.read_until(|_| false), Err(false));
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Status2xx], 2);
+}

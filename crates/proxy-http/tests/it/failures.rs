@@ -136,3 +136,19 @@ fn bodies_beyond_their_bound_are_refused() {
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 2);
 }
+
+#[test]
+fn a_client_that_gives_up_in_its_body_was_not_answered() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.wait_for_end();
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf");
+    crate::support::eventually("the upstream has the request", || upstream.heads().len() == 1);
+    drop(client);
+    proxy.expect(HttpCounter::FailedClientGone, 1);
+    proxy.expect(HttpCounter::Unanswered, 1);
+    proxy.finish();
+}

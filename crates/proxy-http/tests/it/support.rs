@@ -131,11 +131,16 @@ impl Running {
 
     /// Connects a client of HTTP/1.1.
     pub(crate) fn connect(&self) -> Http1 {
+        self.connect_with("http/1.1")
+    }
+
+    /// Connects a client of this protocol, which sends what it is told.
+    pub(crate) fn connect_with(&self, alpn: &str) -> Http1 {
         let socket = TcpStream::connect(self.addr()).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        let tls = ClientConnection::new(self.client_config(&["http/1.1"]), name).unwrap();
+        let tls = ClientConnection::new(self.client_config(&[alpn]), name).unwrap();
         Http1 { tls: StreamOwned::new(tls, socket), received: Vec::new() }
     }
 

@@ -109,3 +109,22 @@ fn an_upstream_that_ends_a_tunnel_ends_the_client() {
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedClientGone], 0);
 }
+
+#[test]
+fn an_upstream_that_breaks_a_tunnel_is_counted() {
+    let upstream = Scripted::tcp(|mut peer| {
+        peer.head().unwrap();
+        peer.send(AGREED);
+        // Unread bytes make the close a reset.
+        let mut byte = [0];
+        let _ = peer.stream.read(&mut byte);
+    });
+    let mut proxy = Running::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send(UPGRADE);
+    client.head();
+    client.send("more than a byte");
+    assert_eq!(client.read_until(|_| false), Err(true), "without a close_notify");
+    proxy.expect(HttpCounter::FailedUpstreamCut, 1);
+    proxy.finish();
+}

@@ -78,7 +78,7 @@ impl Assertion {
     pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
         self.is_known_as(self.0.figure().first_of(|side| match side {
             FigureSide::Run | FigureSide::Process | FigureSide::Observed | FigureSide::Load => true,
-            FigureSide::Proxy | FigureSide::Journal => false,
+            FigureSide::Proxy | FigureSide::Http | FigureSide::Journal => false,
         }))
     }
 

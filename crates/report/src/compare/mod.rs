@@ -178,7 +178,16 @@ fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
     } else {
         &["requests.rate", "service.p50", "service.p99"]
     };
-    let metrics = of_load.iter().chain(&BOTH).filter_map(|name| name.parse::<ComparableFigure>().ok());
+    const HTTP: [&str; 5] = [
+        "http.upstream.p50",
+        "http.upstream.p99",
+        "handshake_full.p50",
+        "handshake_resumed.p50",
+        "http.cpu.per_request",
+    ];
+    let is_http = [a, b].iter().all(|run| run.http().is_some());
+    let of_proxy = if is_http { &HTTP } else { &BOTH };
+    let metrics = of_load.iter().chain(of_proxy).filter_map(|name| name.parse::<ComparableFigure>().ok());
     metrics.filter(|metric| [a, b].iter().all(|run| metric.has_samples(run))).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Percentile curves. Each step of the x axis is one more nine.
 
 use maud::Markup;
-use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
+use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
 use super::plot::{AxisScale, Plot, Series};
 use crate::latency::ClassLatency;
@@ -12,9 +12,10 @@ const NINES_MAX: f64 = 6.0;
 const STEPS: u32 = 60;
 
 /// The classes whose curves are drawn.
-pub(super) const CURVES: [LatencyClass; 5] = [
+pub(super) const CURVES: [LatencyClass; 6] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Http(HttpLatency::Upstream),
     LatencyClass::Proxy(ProxyLatency::Exchange),
     LatencyClass::Proxy(ProxyLatency::HandshakeFull),
     LatencyClass::Proxy(ProxyLatency::HandshakeResumed),

@@ -1,7 +1,10 @@
 //! The plots of a run over time.
 
 use maud::{Markup, html};
-use telemetry::{Counters, CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
+use telemetry::{
+    Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
+    ProxyLatency,
+};
 
 use super::curves::curve_name;
 use super::heat::{self, Extent};
@@ -25,6 +28,7 @@ impl Report<'_> {
         let proxy = self.run.proxy().map(|track| columns(self, track, ProxyLatency::Exchange));
         html! {
             @if let Some((name, columns)) = &load { (self.load_plots(name, columns, &marks)) }
+            @if let Some(track) = self.run.http() { (http_plots(&columns(self, track, HttpLatency::Upstream), &marks)) }
             @if let Some(columns) = &proxy { (self.proxy_plots(columns, load.is_none(), &marks)) }
             @match (&proxy, &load) {
                 (Some(columns), _) => (self.cpu_plot(columns, &marks)),
@@ -97,6 +101,15 @@ impl Report<'_> {
     pub(super) fn marks(&self) -> Vec<AxisTick> {
         let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
         shown.map(|event| (event.after_s, event.label)).collect()
+    }
+}
+
+fn http_plots(columns: &[PlotColumn<HttpCounter>], marks: &[AxisTick]) -> Markup {
+    use HttpCounter::{Status2xx, Status3xx, Status4xx, Status5xx};
+    let classes = [("2xx", Status2xx), ("3xx", Status3xx), ("4xx", Status4xx), ("5xx", Status5xx)];
+    html! {
+        (latency_plot("Proxy: HTTP upstream", columns, marks))
+        (rates("Proxy: HTTP responses", columns, marks, &classes))
     }
 }
 

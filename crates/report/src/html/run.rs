@@ -19,6 +19,7 @@ impl Report<'_> {
             (section("Alerts", &whole(&self.alert_rows())))
             (section("Experiments", &whole(&self.experiment_rows())))
             (section("Failures", &whole(&self.error_table())))
+            (section("HTTP", &self.http_tables()))
             (section("Load", &self.load_tables()))
             (section("Handshakes", &whole(&self.handshake_rows())))
             (section("Clients", &self.client_table()))
@@ -34,7 +35,8 @@ impl Report<'_> {
 
     fn curves(&self) -> Markup {
         let latencies = self.latencies().into_iter();
-        let shown = latencies.filter(|latency| CURVES.contains(&latency.class));
+        // There are so many styles of lines.
+        let shown = latencies.filter(|latency| CURVES.contains(&latency.class)).take(5);
         let shown: Vec<_> = shown.map(|latency| (curve_name(latency.class), latency)).collect();
         curves::markup("Latency by percentile".to_owned(), &shown)
     }

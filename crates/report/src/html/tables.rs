@@ -44,6 +44,14 @@ impl Report<'_> {
         html! { (whole(&self.request_table())) (whole(&self.status_table())) }
     }
 
+    pub(super) fn http_tables(&self) -> Markup {
+        html! {
+            (folded(&self.route_rows(), LINES_SHOWN))
+            (whole(&self.http_status_rows()))
+            (whole(&self.http_rows()))
+        }
+    }
+
     /// The clients, in two tables that are sorted as one.
     pub(super) fn client_table(&self) -> Markup {
         let mut table = self.client_rows();

@@ -31,6 +31,9 @@ struct Document<'a> {
     quality: Vec<String>,
     summary: &'a Summary,
     proxy_intervals: Vec<Value>,
+    /// Absent in TCP mode.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    http_intervals: Vec<Value>,
     load_intervals: Vec<Value>,
 }
 
@@ -67,6 +70,7 @@ impl Report<'_> {
             quality: self.quality(),
             summary: &self.summary,
             proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
+            http_intervals: self.run.http().map(|track| self.intervals(track)).unwrap_or_default(),
             load_intervals: self.run.load().map(|track| self.intervals(track)).unwrap_or_default(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -130,6 +134,9 @@ impl Report<'_> {
             String::from("side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us\n");
         if let Some(track) = self.run.proxy() {
             self.lines("proxy", track, &mut out);
+        }
+        if let Some(track) = self.run.http() {
+            self.lines("http", track, &mut out);
         }
         if let Some(track) = self.run.load() {
             self.lines("load", track, &mut out);

@@ -29,6 +29,9 @@ impl Report<'_> {
         self.alert_rows().markdown(&mut out, EVENTS_SHOWN);
         self.experiment_rows().markdown(&mut out, usize::MAX);
         self.error_table().markdown(&mut out, usize::MAX);
+        self.route_rows().markdown(&mut out, usize::MAX);
+        self.http_status_rows().markdown(&mut out, usize::MAX);
+        self.http_rows().markdown(&mut out, usize::MAX);
         self.request_table().markdown(&mut out, usize::MAX);
         self.status_table().markdown(&mut out, usize::MAX);
         self.handshake_rows().markdown(&mut out, usize::MAX);

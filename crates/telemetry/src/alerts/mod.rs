@@ -14,6 +14,7 @@ mod window;
 
 use std::fmt;
 
+use crate::collect::http::HttpGauges;
 use crate::figures::FigureSide;
 use crate::metrics::{Counters, ProxyCounter};
 use crate::record::setting::{Applies, Setting, SettingError, Value};
@@ -22,6 +23,7 @@ use crate::record::{AlertRecord, Level, NoticeRecord};
 pub use grammar::{Alert, AlertError};
 use watched::{Transition, Watched};
 pub use window::AlertInterval;
+use window::Present;
 
 /// Most alerts of a run.
 pub const ALERTS_MAX: usize = 32;
@@ -40,6 +42,8 @@ pub struct Alerts {
     sides: Vec<FigureSide>,
     /// The proxy's totals.
     proxy: Counters<ProxyCounter>,
+    /// The gauges of HTTP mode; `None` in TCP mode.
+    http: Option<HttpGauges>,
 }
 
 /// What a run must know of its alerts after an interval.
@@ -77,7 +81,7 @@ impl Alerts {
         });
         let mut slots = watched.collect::<Result<Vec<_>, _>>()?;
         slots.resize_with((alerts.len() + spare).min(ALERTS_MAX), || None);
-        Ok(Self { slots, sides, proxy: Counters::default() })
+        Ok(Self { slots, sides, proxy: Counters::default(), http: None })
     }
 
     /// True if the run has no alert and can get none.
@@ -143,12 +147,16 @@ impl Alerts {
     pub fn observe(&mut self, interval: &AlertInterval<'_>) -> Vec<AlertNews> {
         if let Some(delta) = interval.proxy {
             self.proxy.add(&delta.counters);
+            if let Some(http) = &delta.http {
+                self.http.get_or_insert_default().add(http.gauges);
+            }
         }
+        let http = self.http;
         let open = self.proxy[ProxyCounter::Accepted].saturating_sub(self.proxy[ProxyCounter::Closed]);
         let watched = (1..).zip(&mut self.slots).filter_map(|(number, slot)| Some((number, slot.as_mut()?)));
         watched
             .filter_map(|(number, watched)| {
-                Some(match watched.observe(interval, open)? {
+                Some(match watched.observe(interval, Present { open, http })? {
                     Transition::Record(record) => AlertNews::Transition(AlertRecord { number, ..record }),
                     Transition::TooFew(n, needed) => AlertNews::Notice(too_few(watched.alert(), n, needed)),
                 })

@@ -1,6 +1,6 @@
 //! One alert that is watched: whether its condition holds, since when, and what was worst.
 
-use super::window::{AlertInterval, Window};
+use super::window::{AlertInterval, Present, Window};
 use super::{Alert, AlertError};
 use crate::figures::{Figure, FigureSide, Operator};
 use crate::record::{AlertRecord, AlertState};
@@ -57,9 +57,9 @@ impl Watched {
         &self.alert
     }
 
-    /// Takes in an interval, at whose end so many connections of the proxy are open.
-    pub(super) fn observe(&mut self, interval: &AlertInterval<'_>, open: u64) -> Option<Transition> {
-        self.window.add(interval, open);
+    /// Takes in an interval, with what there is at its end.
+    pub(super) fn observe(&mut self, interval: &AlertInterval<'_>, present: Present) -> Option<Transition> {
+        self.window.add(interval, present);
         if let State::Firing(held) = &mut self.state {
             held.until_us = interval.end_us;
         }

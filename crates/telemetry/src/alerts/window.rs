@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::collect::delta::{LoadDelta, ProxyDelta};
+use crate::collect::http::HttpGauges;
 use crate::figures::{Figure, FigureSide};
 use crate::histogram::SparseHistogram;
-use crate::metrics::{Counters, LatencyClass, LoadCounter, ProxyCounter};
+use crate::metrics::{Counters, HttpCounter, LatencyClass, LoadCounter, Metric, ProxyCounter};
 use crate::model::Model;
 use crate::publish::LoadState;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
 use crate::record::{
-    Body, HostRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
+    Body, HostRecord, HttpRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RunRecord,
+    Stamp,
 };
 
 /// The most intervals that a window keeps apart; shorter ones are added up.
@@ -33,6 +35,15 @@ pub struct AlertInterval<'a> {
     pub host: &'a HostRecord,
 }
 
+/// What there is at the end of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Present {
+    /// Connections of the proxy that are open.
+    pub(super) open: u64,
+    /// The gauges of HTTP mode; `None` in TCP mode.
+    pub(super) http: Option<HttpGauges>,
+}
+
 /// What an alert needs of the last intervals.
 #[derive(Debug)]
 pub(super) struct Window {
@@ -40,8 +51,7 @@ pub(super) struct Window {
     span_us: u64,
     /// Oldest first.
     parts: VecDeque<Part>,
-    /// Connections of the proxy that are open.
-    open: u64,
+    present: Present,
     /// The end of the last interval.
     last: Option<Moment>,
     /// Since when every interval is known.
@@ -53,6 +63,7 @@ pub(super) struct Window {
 struct Part {
     end_us: u64,
     proxy: Counters<ProxyCounter>,
+    http: Counters<HttpCounter>,
     load: Counters<LoadCounter>,
     tally: EventCounts,
     /// Of the figure's class.
@@ -75,16 +86,16 @@ impl Window {
             figure,
             span_us: span.as_micros() as u64,
             parts: VecDeque::new(),
-            open: 0,
+            present: Present::default(),
             last: None,
             since_us: None,
         }
     }
 
-    /// Takes in an interval, at whose end so many connections of the proxy are open. After a gap, or while the load does not measure what the figure is of, the window begins
-    /// anew.
-    pub(super) fn add(&mut self, interval: &AlertInterval<'_>, open: u64) {
-        self.open = open;
+    /// Takes in an interval, with what there is at its end. After a gap, or while the load does not measure what the figure
+    /// is of, the window begins anew.
+    pub(super) fn add(&mut self, interval: &AlertInterval<'_>, present: Present) {
+        self.present = present;
         let load = interval.load.map_or_else(LoadState::default, |(_, state)| state);
         let before = self.last.replace(Moment { us: interval.end_us, load, host: interval.host.clone() });
         let measures = self.figure.side() != FigureSide::Load || (load.running && load.measured_us > 0);
@@ -111,9 +122,13 @@ impl Window {
 
     fn part(&self, interval: &AlertInterval<'_>, before: Moment) -> Part {
         let AlertInterval { end_us, is_whole: _, proxy, load, host: _ } = *interval;
+        let http = proxy.and_then(|delta| delta.http.as_ref());
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Proxy(class), _) => {
                 proxy.map(|delta| delta.latencies[class].to_sparse())
+            }
+            Figure::Latency(LatencyClass::Http(class), _) => {
+                http.map(|delta| delta.latencies[class].to_sparse())
             }
             Figure::Latency(LatencyClass::Load(class), _) => {
                 load.map(|(delta, _)| delta.latencies[class].to_sparse())
@@ -123,6 +138,7 @@ impl Window {
         Part {
             end_us,
             proxy: proxy.map(|delta| delta.counters).unwrap_or_default(),
+            http: http.map(|delta| delta.counters).unwrap_or_default(),
             load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
             tally: load.map(|(delta, _)| delta.tally.clone()).unwrap_or_default(),
             latencies: latencies.unwrap_or_default(),
@@ -177,25 +193,34 @@ impl Window {
             Body::Load(Box::new(self.load_record(&sum, state, &first.before.load))),
             Body::Host(host),
         ];
-        for (seq, body) in (1..).zip(bodies) {
+        let http = self.present.http.map(|gauges| Body::Http(Box::new(self.http_record(&sum, gauges))));
+        for (seq, body) in (1..).zip(bodies.into_iter().chain(http)) {
             model.apply(Record { stamp: stamp(seq), body }, None);
         }
         Some(model)
     }
 
     fn proxy_record(&self, sum: &Part) -> ProxyRecord {
-        let mut latencies = Latencies::default();
-        if let Figure::Latency(LatencyClass::Proxy(class), _) = self.figure {
-            latencies[class] = latency(&sum.latencies);
-        }
-        ProxyRecord { open: self.open, clients_deferred: 0, counters: sum.proxy, latencies }
+        let latencies = match self.figure {
+            Figure::Latency(LatencyClass::Proxy(class), _) => timed(class, &sum.latencies),
+            _ => Latencies::default(),
+        };
+        ProxyRecord { open: self.present.open, clients_deferred: 0, counters: sum.proxy, latencies }
+    }
+
+    fn http_record(&self, sum: &Part, gauges: HttpGauges) -> HttpRecord {
+        let latencies = match self.figure {
+            Figure::Latency(LatencyClass::Http(class), _) => timed(class, &sum.latencies),
+            _ => Latencies::default(),
+        };
+        HttpRecord { counters: sum.http, latencies, ..HttpRecord::of_gauges(gauges) }
     }
 
     fn load_record(&self, sum: &Part, state: &LoadState, before: &LoadState) -> LoadRecord {
-        let mut latencies = Latencies::default();
-        if let Figure::Latency(LatencyClass::Load(class), _) = self.figure {
-            latencies[class] = latency(&sum.latencies);
-        }
+        let latencies = match self.figure {
+            Figure::Latency(LatencyClass::Load(class), _) => timed(class, &sum.latencies),
+            _ => Latencies::default(),
+        };
         LoadRecord {
             running: state.running,
             rate: state.rate,
@@ -216,12 +241,16 @@ impl Part {
     fn add(&mut self, later: &Self) {
         self.end_us = later.end_us;
         self.proxy.add(&later.proxy);
+        self.http.add(&later.http);
         self.load.add(&later.load);
         self.tally.add(&later.tally);
         self.latencies = SparseHistogram::merged([&self.latencies, &later.latencies]);
     }
 }
 
-fn latency(interval: &SparseHistogram) -> Latency {
-    Latency { samples_total: interval.count(), interval: interval.clone() }
+/// The latencies of one class.
+fn timed<M: Metric>(class: M, interval: &SparseHistogram) -> Latencies<M> {
+    let mut latencies = Latencies::default();
+    latencies[class] = Latency { samples_total: interval.count(), interval: interval.clone() };
+    latencies
 }

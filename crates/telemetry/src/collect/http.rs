@@ -1,13 +1,15 @@
 //! What a worker of the proxy counts in HTTP mode.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
+use crate::collect::request_samples::RequestSamples;
 use crate::histogram::Histograms;
 use crate::metrics::{Counters, HttpCounter, HttpLatency, RouteCounter, RouteLatency};
-use crate::record::ids::{ClientId, ConnId};
+use crate::record::ids::{ClientId, ConnId, ParseIdError};
+use crate::record::status_counts::StatusCounts;
 
-/// Requests that one worker keeps in an interval for records of their own.
-pub const REQUEST_RECORDS_MAX: usize = 64;
 /// Routes that are told apart; what belongs to further ones is summed.
 pub const ROUTES_MAX: usize = 50;
 
@@ -121,6 +123,22 @@ impl RequestFailure {
     }
 }
 
+impl fmt::Display for RequestFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = Self::ALL.iter().find(|(failure, ..)| failure == self);
+        f.pad(entry.map_or("unknown", |(.., word)| word))
+    }
+}
+
+impl FromStr for RequestFailure {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let entry = Self::ALL.iter().find(|(.., word)| *word == text);
+        entry.map(|(failure, ..)| *failure).ok_or(ParseIdError)
+    }
+}
+
 /// What one worker counted in HTTP mode in an interval.
 #[derive(Clone, Debug, Default)]
 pub struct HttpDelta {
@@ -130,6 +148,10 @@ pub struct HttpDelta {
     pub latencies: Histograms<HttpLatency>,
     /// The same for each route, by its index.
     pub routes: Vec<RouteDelta>,
+    /// Responses since the last hand-over, by exact status.
+    pub statuses: StatusCounts,
+    /// Requests that get a record of their own.
+    pub requests: RequestSamples,
     /// How the gauges have changed since the last hand-over.
     pub gauges: HttpGauges,
 }
@@ -167,6 +189,10 @@ impl HttpDelta {
         if let Some(failure) = request.failure {
             counters[failure.counter()] += 1;
         }
+        if let Some(status) = request.status {
+            self.statuses.count(status, 1);
+        }
+        counters[HttpCounter::Unrecorded] += u64::from(!self.requests.offer(request));
         counters[HttpCounter::Retried] += u64::from(request.is_retried);
         counters[HttpCounter::Reused] += u64::from(request.is_reused);
         counters[HttpCounter::Queued] += u64::from(request.queue.is_some());
@@ -203,6 +229,8 @@ impl HttpDelta {
             own.counters.add(&route.counters);
             own.latencies.add(&route.latencies);
         }
+        self.statuses.add(&other.statuses);
+        self.requests.add(&other.requests);
         self.gauges.add(other.gauges);
     }
 
@@ -214,6 +242,8 @@ impl HttpDelta {
             route.counters = Counters::default();
             route.latencies.clear();
         }
+        self.statuses.clear();
+        self.requests.clear();
         self.gauges = HttpGauges::default();
     }
 }
@@ -291,28 +321,7 @@ fn method_counter(method: &str) -> HttpCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn request() -> FinishedRequest<'static> {
-        FinishedRequest {
-            route: Some(0),
-            conn: ConnId(1),
-            client: ClientId::from(std::net::IpAddr::from([127, 0, 0, 1])),
-            is_http2: true,
-            method: "GET",
-            path: "/",
-            upstream: "127.0.0.1:80",
-            status: Some(200),
-            failure: None,
-            queue: None,
-            upstream_time: Some(Duration::from_millis(2)),
-            first_byte: Some(Duration::from_millis(3)),
-            duration: Duration::from_millis(4),
-            body_in: 0,
-            body_out: 13,
-            is_reused: true,
-            is_retried: false,
-        }
-    }
+    use crate::testing::finished as request;
 
     #[test]
     fn every_request_has_one_status_class_one_method_and_one_protocol() {
@@ -330,6 +339,7 @@ mod tests {
         assert_eq!(delta.counters[HttpCounter::Requests], 6);
         assert_eq!(sum("HTTP_STATUS_") + delta.counters[HttpCounter::Unanswered], 6);
         assert_eq!(sum("HTTP_METHOD_"), 6);
+        assert_eq!(delta.statuses.to_string(), "101:1 200:1 304:1 404:1 502:1");
         assert_eq!(sum("HTTP1_REQUESTS") + sum("HTTP2_REQUESTS"), 6);
     }
 

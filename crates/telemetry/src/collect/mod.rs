@@ -5,3 +5,4 @@ pub(crate) mod delta_channel;
 pub(crate) mod host;
 pub(crate) mod http;
 pub(crate) mod observe;
+pub(crate) mod request_samples;

@@ -36,6 +36,8 @@ pub enum FigureSide {
     Observed,
     /// The proxy; full names begin with `proxy.`.
     Proxy,
+    /// The proxy in HTTP mode; full names begin with `proxy.http.`.
+    Http,
     /// The load generator; full names begin with `load.`.
     Load,
 }
@@ -91,7 +93,7 @@ impl FigureSide {
     /// The prefix of its figures' full names.
     fn prefix(self) -> &'static str {
         match self {
-            Self::Proxy => "proxy.",
+            Self::Proxy | Self::Http => "proxy.",
             Self::Load => "load.",
             Self::Run | Self::Process | Self::Journal | Self::Observed => "",
         }
@@ -104,6 +106,7 @@ impl FigureSide {
             Self::Journal => summary.journal.is_some(),
             Self::Observed => summary.observed.is_some(),
             Self::Proxy => summary.proxy.is_some(),
+            Self::Http => summary.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some()),
             Self::Load => summary.load.is_some(),
         }
     }
@@ -117,6 +120,7 @@ impl fmt::Display for FigureSide {
             Self::Journal => "journal",
             Self::Observed => "observed process",
             Self::Proxy => "proxy",
+            Self::Http => "proxy in HTTP mode",
             Self::Load => "load",
         })
     }
@@ -220,6 +224,7 @@ impl Figure {
     pub fn side(self) -> FigureSide {
         match self {
             Self::Latency(LatencyClass::Proxy(_), _) => FigureSide::Proxy,
+            Self::Latency(LatencyClass::Http(_), _) => FigureSide::Http,
             Self::Latency(LatencyClass::Load(_), _) => FigureSide::Load,
             Self::Scalar(scalar) => scalar.side(),
             Self::Quotient(quotient) => quotient.side,
@@ -288,6 +293,7 @@ pub fn samples(run: &Run, class: LatencyClass) -> u64 {
 fn histogram(run: &Run, class: LatencyClass) -> Option<&Histogram> {
     match class {
         LatencyClass::Proxy(class) => run.proxy().map(|series| &series.whole()[class]),
+        LatencyClass::Http(class) => run.http().map(|series| &series.whole()[class]),
         LatencyClass::Load(class) => run.load().map(|series| &series.whole()[class]),
     }
 }

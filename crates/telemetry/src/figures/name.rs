@@ -77,7 +77,7 @@ fn figures_named(text: &str) -> Vec<Figure> {
         Some(("load", rest)) => (Some(FigureSide::Load), rest),
         _ => (None, text),
     };
-    let is_on_side = |figure: &Figure| side.is_none_or(|side| figure.side() == side);
+    let is_on_side = |figure: &Figure| side.is_none_or(|side| figure.side().prefix() == side.prefix());
     let latencies: Vec<Figure> = latency_figures(rest).into_iter().filter(is_on_side).collect();
     if !latencies.is_empty() {
         return latencies;
@@ -88,8 +88,12 @@ fn figures_named(text: &str) -> Vec<Figure> {
         return exact;
     }
     let ending = format!(".{rest}");
-    let found: Vec<Figure> =
-        others.into_iter().filter(|figure| figure.short_name().ends_with(&ending)).collect();
+    let (of_http, found): (Vec<Figure>, Vec<Figure>) = others
+        .into_iter()
+        .filter(|figure| figure.short_name().ends_with(&ending))
+        .partition(|figure| figure.side() == FigureSide::Http);
+    // Those of HTTP mode came later, and must not make an ending ambiguous that was not.
+    let found = if found.is_empty() { of_http } else { found };
     let is_unambiguous = found.iter().all(|figure| figure.short_name() == found[0].short_name());
     if is_unambiguous { found } else { Vec::new() }
 }
@@ -100,8 +104,7 @@ fn scalars_and_quotients() -> impl Iterator<Item = Figure> {
 
 /// The statistic of each latency class with this name, such as `connect.p50` of proxy and load.
 fn latency_figures(text: &str) -> Vec<Figure> {
-    let Some((class, statistic)) = text.split_once('.') else { return Vec::new() };
-    let Some(statistic) = Statistic::parse(statistic) else { return Vec::new() };
+    let Some((class, statistic)) = split_statistic(text) else { return Vec::new() };
     let class = class.replace([' ', '-'], "_");
     let has_name = |candidate: &LatencyClass| {
         let info = candidate.info();
@@ -110,12 +113,16 @@ fn latency_figures(text: &str) -> Vec<Figure> {
     LatencyClass::all().filter(has_name).map(|class| Figure::Latency(class, statistic)).collect()
 }
 
+/// The name of a latency class, which may have dots, and the statistic behind it.
+fn split_statistic(text: &str) -> Option<(&str, Statistic)> {
+    text.match_indices('.').find_map(|(at, _)| Some((&text[..at], Statistic::parse(&text[at + 1..])?)))
+}
+
 /// The most similar names, the best match first.
 fn similar_names(text: &str) -> Vec<String> {
     let text = text.strip_prefix("proxy.").or_else(|| text.strip_prefix("load.")).unwrap_or(text);
     // The class may be misspelt and the statistic right.
-    let statistic = text.split_once('.').and_then(|(_, rest)| Statistic::parse(rest));
-    let statistic = statistic.unwrap_or(Statistic::Percentile(0.99));
+    let statistic = split_statistic(text).map_or(Statistic::Percentile(0.99), |(_, statistic)| statistic);
     let latencies = LatencyClass::all().map(|class| Figure::Latency(class, statistic));
     let names = scalars_and_quotients().chain(latencies).map(Figure::short_name);
     let ending = format!(".{text}");

@@ -2,7 +2,8 @@
 //! divided.
 
 use super::{FigureSide, FigureUnit};
-use crate::metrics::{Counters, CpuGroup, LoadCounter, ProxyCounter};
+use crate::collect::http::RequestFailure;
+use crate::metrics::{Counters, CpuGroup, HttpCounter, LoadCounter, ProxyCounter};
 use crate::model::Run;
 
 /// What was counted in a span of time.
@@ -12,6 +13,8 @@ pub struct Totals {
     pub span_us: u64,
     /// What the proxy counted.
     pub proxy: Counters<ProxyCounter>,
+    /// What the proxy counted of HTTP.
+    pub http: Counters<HttpCounter>,
     /// What the load counted.
     pub load: Counters<LoadCounter>,
     /// CPU time used, in microseconds.
@@ -55,6 +58,7 @@ impl Totals {
         Self {
             span_us: run.duration_us(),
             proxy: run.proxy().map(|series| *series.totals()).unwrap_or_default(),
+            http: run.http().map(|series| *series.totals()).unwrap_or_default(),
             load: run.load().map(|series| *series.totals()).unwrap_or_default(),
             cpu: run.host().map(|host| host.cpu).unwrap_or_default(),
         }
@@ -70,6 +74,14 @@ impl Totals {
 
     fn exchanges(&self) -> f64 {
         self.proxy[ProxyCounter::Exchanges] as f64
+    }
+
+    fn requests(&self) -> f64 {
+        self.http[HttpCounter::Requests] as f64
+    }
+
+    fn plain_header_bytes(&self) -> f64 {
+        self.http.sum(&[HttpCounter::PlainHeaderBytesIn, HttpCounter::PlainHeaderBytesOut]) as f64
     }
 
     fn proxy_cpu_us(&self) -> f64 {
@@ -100,7 +112,7 @@ const fn cpu(name: &'static str, definition: &'static str, per: fn(&Totals) -> f
     Quotient { name, side, unit, definition, better, of: Totals::proxy_cpu_us, per }
 }
 
-pub(super) static QUOTIENTS: [Quotient; 8] = [
+pub(super) static QUOTIENTS: [Quotient; 13] = [
     rate(
         FigureSide::Proxy,
         "exchanges.rate",
@@ -152,5 +164,50 @@ pub(super) static QUOTIENTS: [Quotient; 8] = [
         better: Better::Lower,
         of: |totals| totals.load[LoadCounter::Failed] as f64,
         per: |totals| totals.load.sum(&[LoadCounter::Ok, LoadCounter::Failed]) as f64,
+    },
+    rate(
+        FigureSide::Http,
+        "http.requests.rate",
+        "Requests that were over in the proxy, answered or given up, over the run's duration.",
+        Totals::requests,
+    ),
+    Quotient {
+        name: "http.failed.ratio",
+        side: FigureSide::Http,
+        unit: FigureUnit::Ratio,
+        definition: "Requests that failed in the proxy, whatever status was sent, over all requests.",
+        better: Better::Lower,
+        of: |totals| totals.http.sum(&RequestFailure::ALL.map(|(_, counter, _)| counter)) as f64,
+        per: Totals::requests,
+    },
+    Quotient {
+        name: "http.reused.ratio",
+        side: FigureSide::Http,
+        unit: FigureUnit::Ratio,
+        definition: "Requests sent on a kept upstream connection over all requests.",
+        better: Better::Higher,
+        of: |totals| totals.http[HttpCounter::Reused] as f64,
+        per: Totals::requests,
+    },
+    Quotient {
+        name: "http.headers.savings",
+        side: FigureSide::Http,
+        unit: FigureUnit::Ratio,
+        definition: "What HTTP/2 saved of header bytes by compression, both ways, over the bytes before compression.",
+        better: Better::Higher,
+        of: |totals| {
+            let sent = totals.http.sum(&[HttpCounter::HeaderBytesIn, HttpCounter::HeaderBytesOut]);
+            totals.plain_header_bytes() - sent as f64
+        },
+        per: Totals::plain_header_bytes,
+    },
+    Quotient {
+        name: "http.cpu.per_request",
+        side: FigureSide::Http,
+        unit: FigureUnit::Micros,
+        definition: "CPU time of the proxy's workers, over the requests that were over.",
+        better: Better::Lower,
+        of: Totals::proxy_cpu_us,
+        per: Totals::requests,
     },
 ];

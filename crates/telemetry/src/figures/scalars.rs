@@ -1,8 +1,8 @@
 //! Figures that are one number of a run: its counters, and the numbers of its summary.
 
 use super::{FigureSide, FigureUnit};
-use crate::metrics::{CpuGroup, LoadCounter, Metric, ProxyCounter};
-use crate::model::{JournalSummary, LoadSummary, Observed, Run, Summary};
+use crate::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter};
+use crate::model::{HttpSummary, JournalSummary, LoadSummary, Observed, Run, Summary};
 use crate::record::event_counts::LoadEvent;
 
 /// A figure that is one number of a run.
@@ -17,6 +17,7 @@ pub struct Scalar {
 #[derive(Debug)]
 enum ScalarSource {
     Proxy(ProxyCounter),
+    Http(HttpCounter),
     Load(LoadCounter),
     Cpu(CpuGroup),
     Summary {
@@ -37,6 +38,7 @@ impl Scalar {
     pub(super) fn side(&self) -> FigureSide {
         match self.source {
             ScalarSource::Proxy(_) => Proxy,
+            ScalarSource::Http(_) => HttpMode,
             ScalarSource::Load(_) => Load,
             ScalarSource::Cpu(_) => FigureSide::Process,
             ScalarSource::Summary { side, .. } => side,
@@ -47,6 +49,7 @@ impl Scalar {
         let of_counter = |is_bytes: bool| if is_bytes { Bytes } else { Count };
         match self.source {
             ScalarSource::Proxy(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
+            ScalarSource::Http(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
             ScalarSource::Load(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
             ScalarSource::Cpu(_) => Seconds,
             ScalarSource::Summary { unit, .. } => unit,
@@ -56,6 +59,7 @@ impl Scalar {
     pub(super) fn definition(&self) -> &'static str {
         match self.source {
             ScalarSource::Proxy(counter) => &counter.field().meaning,
+            ScalarSource::Http(counter) => &counter.field().meaning,
             ScalarSource::Load(counter) => &counter.field().meaning,
             ScalarSource::Cpu(group) => &group.field().meaning,
             ScalarSource::Summary { definition, .. } => definition,
@@ -65,6 +69,7 @@ impl Scalar {
     pub(super) fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
         match self.source {
             ScalarSource::Proxy(counter) => run.proxy().map(|series| series.totals()[counter] as f64),
+            ScalarSource::Http(counter) => run.http().map(|series| series.totals()[counter] as f64),
             ScalarSource::Load(counter) => run.load().map(|series| series.totals()[counter] as f64),
             ScalarSource::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
             ScalarSource::Summary { value, .. } => value(summary),
@@ -74,6 +79,10 @@ impl Scalar {
 
 const fn proxy(name: &'static str, counter: ProxyCounter) -> Scalar {
     Scalar { name, source: ScalarSource::Proxy(counter) }
+}
+
+const fn http(name: &'static str, counter: HttpCounter) -> Scalar {
+    Scalar { name, source: ScalarSource::Http(counter) }
 }
 
 const fn load(name: &'static str, counter: LoadCounter) -> Scalar {
@@ -92,6 +101,10 @@ const fn summary(
     value: fn(&Summary) -> Option<f64>,
 ) -> Scalar {
     Scalar { name, source: ScalarSource::Summary { side, unit, definition, value } }
+}
+
+fn of_http(summary: &Summary, value: fn(&HttpSummary) -> u64) -> Option<f64> {
+    summary.proxy.as_ref()?.http.as_ref().map(|http| value(http) as f64)
 }
 
 fn of_load(summary: &Summary, value: fn(&LoadSummary) -> f64) -> Option<f64> {
@@ -127,7 +140,7 @@ fn errors(summary: &Summary) -> u64 {
     of_proxy.saturating_add(summary.load.as_ref().map_or(0, load_errors))
 }
 
-use FigureSide::{Journal, Load, Observed as Observing, Proxy, Run as Whole};
+use FigureSide::{Http as HttpMode, Journal, Load, Observed as Observing, Proxy, Run as Whole};
 use FigureUnit::{Bytes, Count, PerSecond, Percent, Ratio, Seconds};
 
 // One line per figure.
@@ -187,6 +200,57 @@ pub(super) static SCALARS: &[Scalar] = &[
     summary(Load, "status.3xx", Count, "Answers with a status of 300 to 399.", |s| answers(s, 3)),
     summary(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |s| answers(s, 4)),
     summary(Load, "status.5xx", Count, "Answers with a status of 500 to 599.", |s| answers(s, 5)),
+    http("http.requests", HttpCounter::Requests),
+    http("http.requests.h1", HttpCounter::Requests11),
+    http("http.requests.h2", HttpCounter::Requests2),
+    http("http.status.1xx", HttpCounter::Status1xx),
+    http("http.status.2xx", HttpCounter::Status2xx),
+    http("http.status.3xx", HttpCounter::Status3xx),
+    http("http.status.4xx", HttpCounter::Status4xx),
+    http("http.status.5xx", HttpCounter::Status5xx),
+    http("http.status.none", HttpCounter::Unanswered),
+    summary(HttpMode, "http.open", Count, "Requests under way at the end.", |s| of_http(s, |http| http.now.requests)),
+    summary(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |s| of_http(s, |http| http.now.queued)),
+    summary(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |s| of_http(s, |http| http.now.upstream_open)),
+    summary(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |s| of_http(s, |http| http.now.upstream_idle)),
+    summary(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |s| of_http(s, |http| http.requests.failed)),
+    http("http.failed.no_route", HttpCounter::FailedNoRoute),
+    http("http.failed.ambiguous_path", HttpCounter::FailedAmbiguous),
+    http("http.failed.malformed", HttpCounter::FailedMalformed),
+    http("http.failed.misdirected", HttpCounter::FailedMisdirected),
+    http("http.failed.head_timeout", HttpCounter::FailedHeadTimeout),
+    http("http.failed.body_timeout", HttpCounter::FailedBodyTimeout),
+    http("http.failed.body_too_large", HttpCounter::FailedBodyTooLarge),
+    http("http.failed.uri_too_long", HttpCounter::FailedUriTooLong),
+    http("http.failed.header_too_large", HttpCounter::FailedHeaderTooLarge),
+    http("http.failed.queue_full", HttpCounter::FailedQueueFull),
+    http("http.failed.queue_timeout", HttpCounter::FailedQueueTimeout),
+    http("http.failed.connect", HttpCounter::FailedConnect),
+    http("http.failed.connect_timeout", HttpCounter::FailedConnectTimeout),
+    http("http.failed.upstream_closed", HttpCounter::FailedUpstreamClosed),
+    http("http.failed.upstream_invalid", HttpCounter::FailedUpstreamInvalid),
+    http("http.failed.upstream_timeout", HttpCounter::FailedUpstreamTimeout),
+    http("http.failed.upstream_cut", HttpCounter::FailedUpstreamCut),
+    http("http.failed.client_gone", HttpCounter::FailedClientGone),
+    http("http.retried", HttpCounter::Retried),
+    http("http.reused", HttpCounter::Reused),
+    http("http.waited", HttpCounter::Queued),
+    http("http.body.in", HttpCounter::BodyIn),
+    http("http.body.out", HttpCounter::BodyOut),
+    http("http.h2.connections", HttpCounter::Connections2),
+    http("http.h2.streams", HttpCounter::Streams2),
+    http("http.h2.resets.in", HttpCounter::ResetsIn),
+    http("http.h2.resets.out", HttpCounter::ResetsOut),
+    http("http.h2.goaways.in", HttpCounter::GoawaysIn),
+    http("http.h2.goaways.out", HttpCounter::GoawaysOut),
+    http("http.h2.headers.in", HttpCounter::HeaderBytesIn),
+    http("http.h2.headers.out", HttpCounter::HeaderBytesOut),
+    http("http.h2.headers.plain_in", HttpCounter::PlainHeaderBytesIn),
+    http("http.h2.headers.plain_out", HttpCounter::PlainHeaderBytesOut),
+    http("http.h2.floods.resets", HttpCounter::FloodResets),
+    http("http.h2.floods.control", HttpCounter::FloodControl),
+    http("http.h2.floods.headers", HttpCounter::FloodHeaders),
+    http("http.h2.floods.empty", HttpCounter::FloodEmpty),
     summary(Whole, "duration", Seconds, "From the run's first record to its last.", |s| Some(s.duration_s)),
     summary(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |s| Some(f64::from(u8::from(s.ended)))),
     summary(Whole, "errors", Count, "The sum of `proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors`.", |s| Some(errors(s) as f64)),

@@ -1,6 +1,6 @@
 //! Labels of counters that the screen and reports share: TLS parameters, and why handshakes and requests fail.
 
-use super::{LoadCounter, ProxyCounter};
+use super::{HttpCounter, LoadCounter, ProxyCounter, RouteLatency};
 
 /// Key exchange groups, by their IANA names.
 pub const GROUPS: [(&str, ProxyCounter); 5] = [
@@ -48,6 +48,41 @@ pub const REQUEST_FAILURES: [(&str, &str, LoadCounter); 8] = [
     ("status", "status 4xx 5xx", LoadCounter::FailedStatus),
 ];
 
+/// Statuses of responses by class.
+pub const STATUS_CLASSES: [(&str, HttpCounter); 6] = [
+    ("1xx", HttpCounter::Status1xx),
+    ("2xx", HttpCounter::Status2xx),
+    ("3xx", HttpCounter::Status3xx),
+    ("4xx", HttpCounter::Status4xx),
+    ("5xx", HttpCounter::Status5xx),
+    ("none", HttpCounter::Unanswered),
+];
+
+/// Methods of requests.
+pub const METHODS: [(&str, HttpCounter); 6] = [
+    ("GET", HttpCounter::MethodGet),
+    ("HEAD", HttpCounter::MethodHead),
+    ("POST", HttpCounter::MethodPost),
+    ("PUT", HttpCounter::MethodPut),
+    ("DELETE", HttpCounter::MethodDelete),
+    ("other", HttpCounter::MethodOther),
+];
+
+/// Floods of HTTP/2 frames for which connections are ended.
+pub const FLOODS: [(&str, HttpCounter); 4] = [
+    ("resets", HttpCounter::FloodResets),
+    ("control", HttpCounter::FloodControl),
+    ("headers", HttpCounter::FloodHeaders),
+    ("empty", HttpCounter::FloodEmpty),
+];
+
+/// What is timed of each route, by the name that the class has over all routes.
+pub const ROUTE_LATENCIES: [(&str, RouteLatency); 3] = [
+    ("upstream", RouteLatency::Upstream),
+    ("first_byte", RouteLatency::FirstByte),
+    ("request", RouteLatency::Request),
+];
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -69,6 +104,9 @@ mod tests {
             fields::<ProxyCounter>("HANDSHAKES_FAILED_", &["HANDSHAKES_FAILED_TOTAL"]),
             HANDSHAKE_FAILURES.len()
         );
+        assert_eq!(fields::<HttpCounter>("HTTP_STATUS_", &[]) + 1, STATUS_CLASSES.len());
+        assert_eq!(fields::<HttpCounter>("HTTP2_FLOOD_", &[]), FLOODS.len());
+        assert_eq!(fields::<HttpCounter>("HTTP_METHOD_", &[]), METHODS.len());
         assert_eq!(fields::<LoadCounter>("LOAD_FAILED_", &["LOAD_FAILED_TOTAL"]), REQUEST_FAILURES.len());
     }
 

@@ -1,12 +1,14 @@
 //! The classes of latencies: what people and programs call them, and what each one times.
 
-use super::{LoadLatency, Metric, ProxyLatency};
+use super::{HttpLatency, LoadLatency, Metric, ProxyLatency};
 
 /// A class of latencies of either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyClass {
     /// Timed by the proxy.
     Proxy(ProxyLatency),
+    /// Timed by the proxy in HTTP mode.
+    Http(HttpLatency),
     /// Timed by the load generator.
     Load(LoadLatency),
 }
@@ -34,6 +36,12 @@ impl From<ProxyLatency> for LatencyClass {
     }
 }
 
+impl From<HttpLatency> for LatencyClass {
+    fn from(class: HttpLatency) -> Self {
+        Self::Http(class)
+    }
+}
+
 impl From<LoadLatency> for LatencyClass {
     fn from(class: LoadLatency) -> Self {
         Self::Load(class)
@@ -41,16 +49,17 @@ impl From<LoadLatency> for LatencyClass {
 }
 
 impl LatencyClass {
-    /// Every class: the proxy's, then the load's.
+    /// Every class: the proxy's, those of HTTP mode last, then the load's.
     pub fn all() -> impl Iterator<Item = Self> {
         let proxy = ProxyLatency::ALL.iter().copied().map(Self::Proxy);
-        proxy.chain(LoadLatency::ALL.iter().copied().map(Self::Load))
+        let http = HttpLatency::ALL.iter().copied().map(Self::Http);
+        proxy.chain(http).chain(LoadLatency::ALL.iter().copied().map(Self::Load))
     }
 
     /// `proxy` or `load`.
     pub fn side(self) -> &'static str {
         match self {
-            Self::Proxy(_) => "proxy",
+            Self::Proxy(_) | Self::Http(_) => "proxy",
             Self::Load(_) => "load",
         }
     }
@@ -69,6 +78,7 @@ impl LatencyClass {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Proxy(class) => &class.field().meaning,
+            Self::Http(class) => &class.field().meaning,
             Self::Load(class) => &class.field().meaning,
         }
     }
@@ -77,6 +87,7 @@ impl LatencyClass {
     pub fn info(self) -> ClassInfo {
         match self {
             Self::Proxy(class) => of_proxy(class),
+            Self::Http(class) => of_http(class),
             Self::Load(class) => of_load(class),
         }
     }
@@ -117,6 +128,49 @@ fn of_proxy(class: ProxyLatency) -> ClassInfo {
             "first byte of the upstream's answer",
         ),
         ProxyLatency::Lifetime => timed("lifetime", "lifetime", "connection accepted", "connection closed"),
+    }
+}
+
+fn of_http(class: HttpLatency) -> ClassInfo {
+    const HEAD: &str = "request head received";
+    match class {
+        HttpLatency::Queue => ClassInfo {
+            alias: "queue",
+            ..timed(
+                "http.queue",
+                "HTTP queue",
+                "all upstream connections in use when the request came",
+                "upstream connection assigned",
+            )
+        },
+        HttpLatency::Upstream => ClassInfo {
+            alias: "upstream",
+            ..timed(
+                "http.upstream",
+                "HTTP upstream",
+                "request head sent to the upstream",
+                "response head received",
+            )
+        },
+        HttpLatency::FirstByte => ClassInfo {
+            alias: "ttfb",
+            ..timed(
+                "http.first_byte",
+                "HTTP first byte",
+                HEAD,
+                "first byte of the response handed to the client",
+            )
+        },
+        HttpLatency::Request => ClassInfo {
+            alias: "request",
+            note: "slow clients included",
+            ..timed(
+                "http.request",
+                "HTTP request",
+                "first byte of the request",
+                "last byte of the response taken by the kernel",
+            )
+        },
     }
 }
 

@@ -17,6 +17,7 @@
 
 mod alert_summary;
 mod experiment_summary;
+mod http_summary;
 mod load_summary;
 mod merged;
 mod run;
@@ -34,6 +35,7 @@ use crate::record::origin::{Suppressed, Writer};
 pub use crate::record::Level;
 pub use alert_summary::AlertSummary;
 pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+pub use http_summary::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load_summary::{
     ANSWERED, BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions,
     Spans, TRUST,
@@ -45,6 +47,8 @@ pub use run::clients::Clients;
 pub use run::experiment::{Compared, Experiment, Switch, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Gap, Reading};
+pub use run::requests::{RecordedRequest, Requests};
+pub use run::routes::{Route, RouteWindow, Routes};
 pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Marker, TimelineEvent};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};

@@ -10,6 +10,7 @@ use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCount
 use crate::model::Model;
 use crate::model::alert_summary::AlertSummary;
 use crate::model::experiment_summary::ExperimentSummary;
+use crate::model::http_summary::HttpSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
 use crate::model::run::client::Client;
@@ -131,6 +132,9 @@ pub struct ProxySummary {
     pub bytes: ByteCounts,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
+    /// HTTP; absent in TCP mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpSummary>,
 }
 
 /// One client of a summary.
@@ -274,7 +278,7 @@ impl Run {
             unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
-            proxy: self.proxy().map(|series| proxy_summary(series, self.proxy_open())),
+            proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load_summary::of(self, series)),
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
@@ -329,12 +333,12 @@ impl Run {
     }
 }
 
-fn proxy_summary(series: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
+fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -> ProxySummary {
     let totals = series.totals();
     ProxySummary {
         connections: ConnectionCounts {
             accepted: totals[ProxyCounter::Accepted],
-            open,
+            open: run.proxy_open(),
             failed: totals[ProxyCounter::Failed],
         },
         handshakes: HandshakeCounts {
@@ -344,6 +348,7 @@ fn proxy_summary(series: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -
         },
         bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
         latency_us: latencies(series, ProxyLatency::ALL),
+        http: HttpSummary::of(run),
     }
 }
 

@@ -13,7 +13,9 @@
 mod budget;
 mod clients;
 mod events;
+mod http;
 mod plan;
+mod routes;
 mod run_totals;
 mod sink;
 mod write;
@@ -31,13 +33,14 @@ use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
 use crate::record::{
     AlertRecord, Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase,
-    RunRecord, SettingRecord,
+    RequestRecord, RunRecord, SettingRecord,
 };
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use clients::{ClientTable, DueRecord};
 use events::Events;
+use http::HttpTotals;
 pub use run_totals::LoadState;
 use run_totals::RunTotals;
 pub use sink::{RecordWriter, Refusal, Sink};
@@ -50,11 +53,21 @@ const PUT_OFF_US_MAX: u64 = 2_000_000;
 #[derive(Debug)]
 enum PendingRecord {
     Health,
-    Proxy { clients_deferred: u64 },
+    Proxy {
+        clients_deferred: u64,
+    },
+    Http {
+        routes_deferred: u64,
+    },
     Load,
     Host,
+    /// By the route's index.
+    Route(usize),
     Client(DueRecord),
     Connection(Box<ConnectionRecord>),
+    Request(Box<RequestRecord>),
+    /// The last record of a route, by its index.
+    LastRoute(usize),
     Stop(Box<RunRecord>),
 }
 
@@ -66,6 +79,9 @@ pub struct Publisher<S> {
     seq: u64,
     budget: Budget,
     proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
+    /// `None` in TCP mode, and until HTTP mode has counted something.
+    http: Option<HttpTotals>,
+    route_names: Vec<String>,
     load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_tally: EventCounts,
@@ -105,6 +121,8 @@ impl<S: Sink> Publisher<S> {
             seq: 0,
             budget: Budget::new(records_per_second, now.monotonic_us),
             proxy: None,
+            http: None,
+            route_names: Vec::new(),
             load: None,
             load_state: LoadState::default(),
             load_tally: EventCounts::default(),
@@ -126,6 +144,12 @@ impl<S: Sink> Publisher<S> {
             started_us: now.monotonic_us,
             ticked: now,
         }
+    }
+
+    /// Names the routes of HTTP mode, each by its host and path prefix, in the order of their index. Call it before
+    /// [`Self::start`].
+    pub fn name_routes(&mut self, names: Vec<String>) {
+        self.route_names = names;
     }
 
     /// Opens the run with what it runs with.
@@ -186,7 +210,7 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        // What is left after them is for clients and connections: half of the budget at least.
+        // What is left after them is for routes, clients, connections and requests: half of the budget at least.
         let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
         if is_affordable || now.monotonic_us - self.planned_us >= PUT_OFF_US_MAX {
             self.plan_interval();
@@ -194,7 +218,7 @@ impl<S: Sink> Publisher<S> {
         self.retry();
     }
 
-    /// Closes the run: the last interval, every client's last record, and the totals with whole-run histograms.
+    /// Closes the run: the last interval, the last record of every route and client, and the totals with whole-run histograms.
     ///
     /// The journal may not take all of that at once: call [`Self::retry`] until nothing is [`Self::pending`], or
     /// patience ends. Nothing may be published after this.
@@ -207,14 +231,18 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        self.plan_totals(0);
-        self.plan_connections(self.budget.left());
+        self.plan_totals(0, 0);
+        self.plan_last_routes();
+        let room = self.budget.left();
+        let room = room - self.plan_connections(room);
+        self.plan_requests(room);
         let finals = self.clients.finish(now.monotonic_us, self.budget.burst());
         self.pending_records.extend(finals.into_iter().map(PendingRecord::Client));
         self.pending_records.push_back(PendingRecord::Health);
         self.pending_records.push_back(PendingRecord::Stop(Box::new(RunRecord {
             phase: Phase::Stop,
             proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
+            http: self.http.as_ref().map(HttpTotals::final_record),
             load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
             ..run
         })));
@@ -273,9 +301,13 @@ impl<S: Sink> Publisher<S> {
             PendingRecord::Client(due) => Some(due),
             PendingRecord::Health
             | PendingRecord::Proxy { .. }
+            | PendingRecord::Http { .. }
             | PendingRecord::Load
             | PendingRecord::Host
+            | PendingRecord::Route(_)
             | PendingRecord::Connection(_)
+            | PendingRecord::Request(_)
+            | PendingRecord::LastRoute(_)
             | PendingRecord::Stop(_) => None,
         });
         Baseline { clients: self.clients.written(planned), ..self.written.clone() }
@@ -294,6 +326,8 @@ impl<S: Sink> Publisher<S> {
 
 #[cfg(test)]
 mod budget_tests;
+#[cfg(test)]
+mod http_tests;
 #[cfg(test)]
 mod refusal_tests;
 #[cfg(test)]

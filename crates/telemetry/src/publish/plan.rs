@@ -2,6 +2,7 @@
 
 use journal::Timestamps;
 
+use super::http::HttpTotals;
 use super::{LoadState, PendingRecord, Publisher, RunTotals, Sink};
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::record::connection::ConnectionRecord;
@@ -9,7 +10,7 @@ use crate::record::{HealthRecord, HostRecord};
 
 /// Connection records that wait for room in the budget.
 const CONNECTIONS_WAITING_MAX: usize = 256;
-/// Connection errors for which room is kept each interval, however many clients changed.
+/// Connection errors, and failed requests, for which room is kept each interval, however many clients changed.
 const ERRORS_RESERVED: usize = 4;
 /// Shortest time between two reports that the budget drops errors, in microseconds.
 const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
@@ -37,6 +38,11 @@ impl<S: Sink> Publisher<S> {
             let leaving_max = self.budget.left() / 2;
             self.clients.add(&delta.clients, start_us, now.monotonic_us, leaving_max);
             self.queue_connections(&delta.connections);
+            if let Some(delta) = &delta.http {
+                let new = || HttpTotals::new(self.started_us, std::mem::take(&mut self.route_names));
+                let without_room = self.http.get_or_insert_with(new).add(delta, start_us);
+                self.health.over_budget_total += without_room;
+            }
         }
         if let Some((delta, state)) = load {
             let totals = self.load.get_or_insert_with(|| RunTotals::new(self.started_us));
@@ -54,9 +60,18 @@ impl<S: Sink> Publisher<S> {
                     self.connections.push_back(*record);
                     continue;
                 }
+                PendingRecord::Request(record) => {
+                    self.http.iter_mut().for_each(|http| http.requests.put_back((*record).clone()));
+                    continue;
+                }
                 PendingRecord::Client(due) => self.clients.refused(due),
                 PendingRecord::Proxy { .. } | PendingRecord::Load => self.health.merged_total += 1,
-                PendingRecord::Health | PendingRecord::Host | PendingRecord::Stop(_) => {}
+                PendingRecord::Health
+                | PendingRecord::Http { .. }
+                | PendingRecord::Host
+                | PendingRecord::Route(_)
+                | PendingRecord::LastRoute(_)
+                | PendingRecord::Stop(_) => {}
             }
             self.health.refused_total += 1;
         }
@@ -67,7 +82,8 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that every interval has.
     pub(super) fn records_each_interval(&self) -> usize {
-        [self.proxy.is_some(), self.load.is_some(), self.host.is_some()].iter().filter(|is| **is).count()
+        let sides = [self.proxy.is_some(), self.http.is_some(), self.load.is_some(), self.host.is_some()];
+        sides.iter().filter(|is| **is).count()
     }
 
     /// Decides what is written of the interval, within the budget.
@@ -75,33 +91,64 @@ impl<S: Sink> Publisher<S> {
         // One is for health, which is written in any case.
         let spare = self.budget.left().saturating_sub(self.records_each_interval() + 1);
         let errors = self.connections.iter().filter(|record| record.outcome.is_error()).count();
-        let for_errors = errors.min(ERRORS_RESERVED).min(spare / 2);
+        let failed_requests = self.http.as_ref().map_or(0, |http| http.requests.errors());
+        let for_errors = errors.min(ERRORS_RESERVED) + failed_requests.min(ERRORS_RESERVED);
+        let for_errors = for_errors.min(spare / 2);
+        // Clients keep half of what is left beside routes.
+        let routes = self.http.as_ref().map(|http| http.routes.due((spare - for_errors).div_ceil(2)));
+        let routes = routes.unwrap_or_default();
+        let spare = spare - routes.len();
+        let changed = self.http.as_ref().map_or(0, |http| http.routes.changed().len());
+        let routes_deferred = changed - routes.len();
         let span_us = self.ticked.monotonic_us - self.planned_us;
         let due = self.clients.due(spare - for_errors, self.ticked.monotonic_us, span_us);
         let present = due.iter().filter(|due| !due.record.last).count();
         let deferred = self.clients.deferred().saturating_sub(present);
         let spare = spare.saturating_sub(due.len());
-        self.plan_totals(deferred as u64);
+        self.plan_totals(deferred as u64, routes_deferred as u64);
+        self.pending_records.extend(routes.into_iter().map(PendingRecord::Route));
         self.pending_records.extend(due.into_iter().map(PendingRecord::Client));
-        self.plan_connections(spare);
+        let kept = failed_requests.min(ERRORS_RESERVED).min(spare / 2);
+        let spare = spare - self.plan_connections(spare - kept);
+        self.plan_requests(spare);
         if self.is_health_due() {
             self.pending_records.push_front(PendingRecord::Health);
         }
         self.planned_us = self.ticked.monotonic_us;
     }
 
-    pub(super) fn plan_totals(&mut self, clients_deferred: u64) {
+    pub(super) fn plan_totals(&mut self, clients_deferred: u64, routes_deferred: u64) {
         self.pending_records
             .extend(self.proxy.is_some().then_some(PendingRecord::Proxy { clients_deferred }));
+        self.pending_records.extend(self.http.is_some().then_some(PendingRecord::Http { routes_deferred }));
         self.pending_records.extend(self.load.is_some().then_some(PendingRecord::Load));
         self.pending_records.extend(self.host.is_some().then_some(PendingRecord::Host));
     }
 
-    pub(super) fn plan_connections(&mut self, room: usize) {
+    /// The last interval of every route, then its last record.
+    pub(super) fn plan_last_routes(&mut self) {
+        let Some(http) = &self.http else { return };
+        self.pending_records.extend(http.routes.changed().into_iter().map(PendingRecord::Route));
+        self.pending_records.extend(http.routes.known().into_iter().map(PendingRecord::LastRoute));
+    }
+
+    /// Plans records of connections. Gives their number.
+    pub(super) fn plan_connections(&mut self, room: usize) -> usize {
+        let planned_before = self.pending_records.len();
         let mut waiting = std::mem::take(&mut self.connections).into_iter();
         self.pending_records
             .extend(waiting.by_ref().take(room).map(|record| PendingRecord::Connection(Box::new(record))));
         waiting.for_each(|record| self.drop_connection(&record));
+        self.pending_records.len() - planned_before
+    }
+
+    /// Plans records of requests. Errors without room are counted.
+    pub(super) fn plan_requests(&mut self, room: usize) {
+        let Some(http) = &mut self.http else { return };
+        let (records, without_room) = http.requests.take(room);
+        self.health.over_budget_total += without_room;
+        let pending = records.into_iter().map(|record| PendingRecord::Request(Box::new(record)));
+        self.pending_records.extend(pending);
     }
 
     /// Errors come before samples. Errors without room are counted; samples without room are just dropped.

@@ -60,6 +60,11 @@ impl<C: Metric, L: Metric> RunTotals<C, L> {
         }
     }
 
+    /// The totals of the run.
+    pub(super) fn counters(&self) -> &Counters<C> {
+        &self.totals
+    }
+
     /// A record has carried the latencies of these classes.
     pub(super) fn sent(&mut self, classes: &[L], now_us: u64) {
         for &class in classes {
@@ -69,7 +74,7 @@ impl<C: Metric, L: Metric> RunTotals<C, L> {
     }
 
     /// The latencies of these classes that no record has carried yet.
-    fn interval(&self, classes: &[L]) -> Latencies<L> {
+    pub(super) fn interval(&self, classes: &[L]) -> Latencies<L> {
         let mut latencies = Latencies::new(&self.unsent, &self.samples_total);
         for &class in L::ALL.iter().filter(|class| !classes.contains(class)) {
             let samples_total = self.samples_total[class] - self.unsent[class].count();
@@ -78,7 +83,7 @@ impl<C: Metric, L: Metric> RunTotals<C, L> {
         latencies
     }
 
-    fn whole_run(&self) -> Latencies<L> {
+    pub(super) fn whole_run(&self) -> Latencies<L> {
         Latencies::new(&self.whole, &self.samples_total)
     }
 }

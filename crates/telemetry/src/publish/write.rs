@@ -4,7 +4,7 @@ use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
 use crate::metrics::Metric;
-use crate::metrics::{LoadLatency, ProxyLatency};
+use crate::metrics::{HttpLatency, LoadLatency, ProxyLatency};
 use crate::record::{Body, Record, Stamp};
 
 /// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
@@ -57,6 +57,19 @@ impl<S: Sink> Publisher<S> {
                 let totals = self.proxy.as_ref()?;
                 (Body::Proxy(Box::new(totals.record(*clients_deferred))), totals.sent_us.max(self.gap_end_us))
             }
+            PendingRecord::Http { routes_deferred } => {
+                let http = self.http.as_ref()?;
+                let since_us = http.totals.sent_us.max(self.gap_end_us);
+                (Body::Http(Box::new(http.record(*routes_deferred))), since_us)
+            }
+            PendingRecord::Route(index) => {
+                let (record, since_us) = self.http.as_ref()?.routes.record(*index)?;
+                (Body::Route(Box::new(record)), since_us)
+            }
+            PendingRecord::LastRoute(index) => {
+                (Body::Route(Box::new(self.http.as_ref()?.routes.final_record(*index)?)), now_us)
+            }
+            PendingRecord::Request(record) => (Body::Request(record.clone()), now_us),
             PendingRecord::Load => {
                 let totals = self.load.as_ref()?;
                 (
@@ -94,6 +107,15 @@ impl<S: Sink> Publisher<S> {
                 self.written.proxy = proxy.without_intervals();
                 self.written.ticked = Some(record.stamp);
                 self.proxy.iter_mut().for_each(|totals| totals.sent(ProxyLatency::ALL, now_us));
+            }
+            (_, Body::Http(http)) => {
+                self.written.http = http.without_intervals();
+                self.written.ticked = Some(record.stamp);
+                self.http.iter_mut().for_each(|http| http.totals.sent(HttpLatency::ALL, now_us));
+            }
+            (PendingRecord::Route(index), Body::Route(route)) => {
+                self.written.note_route(&route);
+                self.http.iter_mut().for_each(|http| http.routes.sent(index));
             }
             (_, Body::Load(load)) => {
                 self.written.load = load.without_intervals();

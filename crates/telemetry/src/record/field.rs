@@ -45,6 +45,8 @@ pub enum Unit {
     Histogram,
     /// A [`Sketch`](crate::Sketch).
     Sketch,
+    /// [`StatusCounts`](crate::StatusCounts).
+    StatusCounts,
 }
 
 impl fmt::Display for Unit {
@@ -63,6 +65,7 @@ impl fmt::Display for Unit {
             Self::Json => "JSON",
             Self::Histogram => "histogram, ns",
             Self::Sketch => "sketch",
+            Self::StatusCounts => "status counts",
         })
     }
 }
@@ -85,7 +88,7 @@ fields! {
     SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a hole in what is read is a loss.";
     SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
     MONO = "MONO_US", Micros, "192833041", "`CLOCK_MONOTONIC` when the record was made.";
-    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of a starting `run`, how long it had lasted where a recording of it begins. Of `proxy` and `load` it does not reach back to the record before if the process did not run in between.";
+    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of a starting `run`, how long it had lasted where a recording of it begins. Of `proxy`, `http` and `load` it does not reach back to the record before if the process did not run in between.";
 }
 
 // On single kinds.
@@ -107,8 +110,32 @@ fields! {
     RUNS_ON = "RUNS_ON", Flag, "0", "Only what was recorded of the run ended; the process ran on.";
     HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
     HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";
+    HAS_HTTP = "HAS_HTTP", Flag, "1", "The record also carries the fields of an `http` record, for the whole run.";
     OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";
     CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Clients that changed and whose record was put off for lack of budget.";
+    HTTP_REQUESTS_OPEN = "HTTP_REQUESTS_OPEN", Count, "32", "Requests under way at the end of the interval.";
+    HTTP_REQUESTS_QUEUED = "HTTP_REQUESTS_QUEUED", Count, "0", "Of these, requests that wait for an upstream connection.";
+    HTTP_UPSTREAM_OPEN = "HTTP_UPSTREAM_OPEN", Count, "40", "Upstream connections at the end of the interval, idle ones included.";
+    HTTP_UPSTREAM_IDLE = "HTTP_UPSTREAM_IDLE", Count, "8", "Idle upstream connections at the end of the interval.";
+    HTTP_ROUTES_DEFERRED = "HTTP_ROUTES_DEFERRED", Count, "0", "Routes that changed and whose record was put off to a later interval.";
+    HTTP_STATUSES = "HTTP_STATUSES", StatusCounts, "200:11800 404:80 other:3", "Responses of the run so far as `status:count`, at most 64 statuses; `other` sums further ones.";
+    ROUTE = "ROUTE", Text, "shop.example/static", "Host and path prefix of the route; `other` for all routes from the 51st on.";
+    ROUTE_LAST = "ROUTE_LAST", Flag, "0", "The route's last record; its latencies are those of the whole run.";
+    REQUEST_ROUTE = "REQUEST_ROUTE", Text, "shop.example/static", "Route that serves the request (absent if none does).";
+    REQUEST_VERSION = "REQUEST_VERSION", Text, "HTTP/2", "Protocol of the request: `HTTP/1.1`, also for HTTP/1.0, or `HTTP/2`.";
+    REQUEST_METHOD = "REQUEST_METHOD", Text, "GET", "Method of the request.";
+    REQUEST_PATH = "REQUEST_PATH", Text, "/static/logo.svg", "Path of the request without the query (absent if paths are not recorded).";
+    REQUEST_UPSTREAM = "REQUEST_UPSTREAM", Text, "unix:/run/app.sock", "Where the request was sent last (absent if nowhere).";
+    REQUEST_STATUS = "REQUEST_STATUS", Count, "502", "Status that was sent; 0 if the request was over before one was.";
+    REQUEST_FAILURE = "REQUEST_FAILURE", Text, "upstream-closed", "Why the request failed (absent if an upstream answered it whole).";
+    REQUEST_QUEUE = "REQUEST_QUEUE_US", Micros, "0", "Time that the request waited for an upstream connection; 0 if it did not.";
+    REQUEST_UPSTREAM_TIME = "REQUEST_UPSTREAM_US", Micros, "1801", "Request head sent to the upstream to its response head received; 0 without a response.";
+    REQUEST_FIRST_BYTE = "REQUEST_FIRST_BYTE_US", Micros, "1850", "Request head received to the first byte of the response handed to the client; 0 without a response.";
+    REQUEST_DURATION = "REQUEST_US", Micros, "2103", "First byte of the request to the last byte of the response taken by the kernel.";
+    REQUEST_BODY_IN = "REQUEST_BODY_IN", Bytes, "0", "Bytes of the request's body.";
+    REQUEST_BODY_OUT = "REQUEST_BODY_OUT", Bytes, "10240", "Bytes of the response's body.";
+    REQUEST_REUSED = "REQUEST_REUSED", Flag, "1", "The request was sent on a kept upstream connection.";
+    REQUEST_RETRIED = "REQUEST_RETRIED", Flag, "0", "The request was sent once more on a new connection.";
     LOAD_RUNNING = "LOAD_RUNNING", Flag, "1", "Requests are being scheduled.";
     LOAD_RATE = "LOAD_RATE", PerSecond, "1000", "Requests a second that are asked for; 0 in a closed loop.";
     LOAD_RESUME = "LOAD_RESUME_PERCENT", Percent, "80", "Share of new connections that are meant to resume.";
@@ -181,7 +208,7 @@ fields! {
     HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal took no records for a moment; what waited was offered again.";
     HEALTH_DROPPED = "HEALTH_DROPPED_TOTAL", Count, "0", "Records given up: too many events waited, or the journal would never have taken them.";
     HEALTH_SUPPRESSED = "HEALTH_SUPPRESSED_TOTAL", Count, "0", "Messages of this service, records or not, that journald's rate limit dropped.";
-    HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";
+    HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors and failed requests that found no room in the budget.";
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "How serious it is: `info`, `notice` or `warning`.";

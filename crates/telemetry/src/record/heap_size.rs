@@ -8,7 +8,8 @@ use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::{EventCount, EventCounts};
 use crate::record::setting::{Setting, Value};
 use crate::record::{
-    AlertRecord, Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
+    AlertRecord, Body, ExperimentRecord, HttpRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord,
+    Record, RequestRecord, RouteRecord, RunRecord,
 };
 
 /// A type with memory on the heap.
@@ -84,6 +85,25 @@ impl HeapSize for ProxyRecord {
     }
 }
 
+impl HeapSize for HttpRecord {
+    fn heap_bytes(&self) -> usize {
+        self.statuses.capacity_bytes() + self.latencies.heap_bytes()
+    }
+}
+
+impl HeapSize for RouteRecord {
+    fn heap_bytes(&self) -> usize {
+        self.route.heap_bytes() + self.latencies.heap_bytes()
+    }
+}
+
+impl HeapSize for RequestRecord {
+    fn heap_bytes(&self) -> usize {
+        let Self { route, method, path, upstream, .. } = self;
+        [route, method, path, upstream].into_iter().map(String::heap_bytes).sum()
+    }
+}
+
 impl HeapSize for LoadRecord {
     fn heap_bytes(&self) -> usize {
         self.latencies.heap_bytes() + self.tally.heap_bytes()
@@ -93,10 +113,10 @@ impl HeapSize for LoadRecord {
 impl HeapSize for RunRecord {
     fn heap_bytes(&self) -> usize {
         let Self { version, host, listen, upstream, certificate, .. } = self;
-        let Self { kernel, cpu_model, governor, clock_source, settings, proxy, load, .. } = self;
+        let Self { kernel, cpu_model, governor, clock_source, settings, proxy, http, load, .. } = self;
         let texts = [version, host, listen, upstream, certificate, kernel, cpu_model, governor, clock_source];
         let texts: usize = texts.into_iter().map(String::heap_bytes).sum();
-        texts + settings.heap_bytes() + proxy.heap_bytes() + load.heap_bytes()
+        texts + settings.heap_bytes() + proxy.heap_bytes() + http.heap_bytes() + load.heap_bytes()
     }
 }
 
@@ -127,6 +147,9 @@ impl HeapSize for Record {
         match &self.body {
             Body::Run(run) => run.heap_bytes(),
             Body::Proxy(proxy) => proxy.heap_bytes(),
+            Body::Http(http) => http.heap_bytes(),
+            Body::Route(route) => route.heap_bytes(),
+            Body::Request(request) => request.heap_bytes(),
             Body::Load(load) => load.heap_bytes(),
             Body::Client(client) => client.exchange.heap_bytes(),
             Body::Connection(connection) => connection.heap_bytes(),

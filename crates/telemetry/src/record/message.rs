@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::histogram::SparseHistogram;
-use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{
+    ClientCounter, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    RouteCounter, RouteLatency,
+};
 use crate::record::{
-    AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
-    ProxyRecord, Record, RunRecord,
+    AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HttpRecord, Level,
+    LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord,
 };
 
 /// The syslog priority of a record.
@@ -15,6 +18,7 @@ pub(crate) fn priority(body: &Body) -> u8 {
     match body {
         Body::Health(health) if !health.is_well() => 4,
         Body::Connection(connection) if connection.outcome.is_error() => 4,
+        Body::Request(request) if request.is_error() && !request.is_of_client() => 4,
         Body::Notice(notice) => match notice.level {
             Level::Warning => 4,
             Level::Notice => 5,
@@ -23,8 +27,10 @@ pub(crate) fn priority(body: &Body) -> u8 {
         Body::Alert(alert) if alert.state == AlertState::Fired => 4,
         Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
         Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => 5,
-        Body::Connection(_) | Body::Health(_) => 6,
-        Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
+        Body::Connection(_) | Body::Request(_) | Body::Health(_) => 6,
+        Body::Proxy(_) | Body::Http(_) | Body::Route(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => {
+            7
+        }
     }
 }
 
@@ -33,6 +39,9 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.body {
         Body::Run(run) => run_sentence(run, record.stamp.interval_us),
         Body::Proxy(proxy) => proxy_sentence(proxy),
+        Body::Http(http) => http_sentence(http),
+        Body::Route(route) => route_sentence(route),
+        Body::Request(request) => format!("{} {}", request.client, request.sentence()),
         Body::Load(load) => load_sentence(load),
         Body::Client(client) => client_sentence(client),
         Body::Connection(c) => {
@@ -91,7 +100,7 @@ fn health_sentence(health: &HealthRecord) -> String {
         (health.merged_total, "intervals merged"),
         (health.dropped_total, "records dropped"),
         (health.suppressed_total, "messages of this service suppressed by journald"),
-        (health.over_budget_total, "connection errors over budget"),
+        (health.over_budget_total, "errors over budget"),
         (health.waits_total, "waits for the journal"),
     ];
     let told = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
@@ -135,6 +144,9 @@ fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
     if let Some(proxy) = &run.proxy {
         let _ = write!(text, "; {}", proxy_sentence(proxy));
     }
+    if let Some(http) = &run.http {
+        let _ = write!(text, "; {}", http_sentence(http));
+    }
     if let Some(load) = &run.load {
         let _ = write!(text, "; {}", load_sentence(load));
     }
@@ -153,6 +165,34 @@ fn proxy_sentence(proxy: &ProxyRecord) -> String {
         c[ProxyCounter::BytesIn],
         c[ProxyCounter::BytesOut],
         percentiles("exchange", &proxy.latencies[ProxyLatency::Exchange].interval)
+    )
+}
+
+fn http_sentence(http: &HttpRecord) -> String {
+    let c = &http.counters;
+    format!(
+        "http: {} requests, {} 4xx, {} 5xx, {} retried, {} under way, {} queued{}",
+        c[HttpCounter::Requests],
+        c[HttpCounter::Status4xx],
+        c[HttpCounter::Status5xx],
+        c[HttpCounter::Retried],
+        http.requests,
+        http.queued,
+        percentiles("upstream", &http.latencies[HttpLatency::Upstream].interval)
+    )
+}
+
+fn route_sentence(route: &RouteRecord) -> String {
+    let c = &route.counters;
+    format!(
+        "route {}: {} requests, {} 4xx, {} 5xx, {} failed{}{}",
+        route.route,
+        c[RouteCounter::Requests],
+        c[RouteCounter::Status4xx],
+        c[RouteCounter::Status5xx],
+        c[RouteCounter::Failed],
+        percentiles("upstream", &route.latencies[RouteLatency::Upstream].interval),
+        if route.last { ", final" } else { "" }
     )
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod event_counts;
 mod experiment;
 pub(crate) mod field;
 pub(crate) mod heap_size;
+pub(crate) mod http;
 pub(crate) mod ids;
 mod kinds;
 mod latencies;
@@ -15,6 +16,7 @@ pub(crate) mod message;
 pub(crate) mod origin;
 pub(crate) mod setting;
 pub(crate) mod setting_info;
+pub(crate) mod status_counts;
 pub(crate) mod wire;
 pub(crate) mod words;
 
@@ -33,6 +35,7 @@ use crate::record::words::words;
 
 pub use alert::{AlertRecord, AlertState};
 pub use experiment::{EstimateRecord, ExperimentRecord};
+pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use kinds::Kind;
 pub use latencies::{Latencies, Latency};
 
@@ -92,6 +95,12 @@ pub enum Body {
     Client(ClientRecord),
     /// One connection: an error, or a sample.
     Connection(Box<ConnectionRecord>),
+    /// What the proxy counted of HTTP.
+    Http(Box<HttpRecord>),
+    /// What the proxy counted for one route.
+    Route(Box<RouteRecord>),
+    /// One request: an error, one of the slowest, or a sample.
+    Request(Box<RequestRecord>),
     /// What the load counted.
     Load(Box<LoadRecord>),
     /// A setting was changed.
@@ -157,6 +166,8 @@ wire! {
         pub runs_on: bool = &field::RUNS_ON,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
         pub proxy: Option<ProxyRecord> = &field::HAS_PROXY,
+        /// The totals of HTTP with histograms of the whole run; only at the end of a run in HTTP mode.
+        pub http: Option<HttpRecord> = &field::HAS_HTTP,
         /// The load's totals with histograms of the whole run; only at the end of a run with a load.
         pub load: Option<LoadRecord> = &field::HAS_LOAD,
     }
@@ -293,7 +304,7 @@ wire! {
         pub dropped_total: u64 = &field::HEALTH_DROPPED,
         /// Messages of this service, records or not, that journald's rate limit dropped, so far.
         pub suppressed_total: u64 = &field::HEALTH_SUPPRESSED,
-        /// Records of connection errors that found no room in the budget, so far.
+        /// Records of connection errors and failed requests that found no room in the budget, so far.
         pub over_budget_total: u64 = &field::HEALTH_OVER_BUDGET,
         /// By how much the wall clock jumped against the monotonic clock, in microseconds; negative if backwards.
         pub clock_step_us: i64 = &field::HEALTH_CLOCK_STEP,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use journal::EntryBuf;
 
+use crate::collect::http::RequestFailure;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
@@ -15,7 +16,8 @@ use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{SETTINGS_MAX, Setting};
-use crate::record::{AlertState, Latencies, Latency, Level, Phase};
+use crate::record::status_counts::StatusCounts;
+use crate::record::{AlertState, HttpVersion, Latencies, Latency, Level, Phase};
 
 /// Why an entry cannot be decoded as a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -217,7 +219,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase AlertState ClientId Level Outcome Arm ExperimentStep Stage Verdict);
+parsed!(Phase AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
@@ -289,6 +291,30 @@ impl Member for Sketch {
             || Ok(Self::default()),
             |text| text.parse().map_err(|_| malformed(field.name.clone())),
         )
+    }
+}
+
+impl Member for StatusCounts {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let text = from.text(&field.name).unwrap_or_default();
+        text.parse().map_err(|_| malformed(field.name.clone()))
+    }
+}
+
+impl Member for Option<RequestFailure> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        self.iter().for_each(|failure| out.push_display(&field.name, failure));
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let text = from.text(&field.name);
+        text.map(|text| text.parse().map_err(|_| malformed(field.name.clone()))).transpose()
     }
 }
 

@@ -10,10 +10,12 @@ use clap::{Args, CommandFactory};
 use loadgen::Plan;
 use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use proxy_core::{Cpus, Limits, ListenAddr, TlsSettings, Upstream};
+use proxy_http::HttpLimits;
 use serde::{Deserialize, Serialize};
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::{Declared, examples};
+use super::http::{ALPN, HttpOptions, ProxyMode};
 use super::tls::TlsFiles;
 use super::value::{Parsed, Time, one_or_many, workers};
 use super::{Cli, Flags, RunOptions, usage};
@@ -23,9 +25,15 @@ const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 /// Where the proxy listens unless it is told.
 const LISTEN: &str = ":8443";
 
+/// The word of the routes.
+const ROUTE: &str = "route";
+
 /// Words that have no default, with what they may be. Those that the proxy declares have examples of their own.
 const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
+    ("route", "[{ path = \"/api\", upstreams = [\"unix:/run/api.sock\"] }]"),
+    ("trust-forwarded", "\"10.0.0.0/8\""),
+    ("log-paths", "\"off\""),
     ("user", "\"tlsdash\""),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
@@ -46,6 +54,9 @@ const EXAMPLES: &[(&str, &str)] = &[
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct ProxyOptions {
+    /// What the proxy does: tcp forwards bytes, http terminates HTTP/2 and HTTP/1.1 and routes requests (docs/http.md)
+    #[arg(long, value_name = "MODE", default_value = "tcp")]
+    pub(crate) mode: ProxyMode,
     /// Address to listen on, such as :8443 (dual stack), 127.0.0.1:8443 or [::1]:8443; may be repeated
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
@@ -73,8 +84,8 @@ pub(crate) struct ProxyOptions {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls: Declared<TlsSettings>,
-    /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, keepalive, lifetime,
-    /// sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
+    /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, http2, streams,
+    /// keepalive, lifetime, sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
     /// 100..1000/30s+1000/60s
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,19 +114,26 @@ pub(crate) struct ProxyOptions {
     #[arg(skip)]
     #[serde(flatten, skip_serializing)]
     pub(crate) tables: AppearanceTables,
+    // These are last: the heading holds for all flags that follow.
+    #[command(flatten, next_help_heading = "HTTP mode")]
+    #[serde(flatten)]
+    pub(crate) http: HttpOptions,
+    #[command(flatten, next_help_heading = "HTTP mode")]
+    #[serde(flatten)]
+    pub(crate) http_limits: Declared<HttpLimits>,
 }
 
 /// What the command line of the proxy has besides.
 #[derive(Args, Debug)]
 pub(crate) struct ProxyArgs {
-    #[command(flatten)]
-    options: ProxyOptions,
     /// Configuration file in TOML with the same options; flags win
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print the configuration in force, with defaults, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
+    #[command(flatten)]
+    options: ProxyOptions,
 }
 
 impl ProxyArgs {
@@ -147,52 +165,78 @@ impl ProxyOptions {
     }
 
     /// Reads the text of one.
-    fn parse(text: &str) -> Result<Self, ConfigurationError> {
+    pub(super) fn parse(text: &str) -> Result<Self, ConfigurationError> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let before = text.char_indices().take_while(|(place, _)| *place < at);
             let line = before.filter(|(_, c)| *c == '\n').count() + 1;
             ConfigurationError { line: Some(line), problem: error.message().to_owned() }
         })?;
-        Self::deserialize(table.clone()).map_err(|error| {
+        let mut options = Self::deserialize(table.clone()).map_err(|error| {
             // What is wrong of a word is wrong of the word alone, whose error can name it.
-            let alone = |(word, value): (&String, &toml::Value)| {
-                let alone = toml::Table::from_iter([(word.clone(), value.clone())]);
+            let alone = |(word, value): (&String, toml::Value)| {
+                let alone = toml::Table::from_iter([(word.clone(), value)]);
                 Self::deserialize(alone).err().map(|error| (word.clone(), error))
             };
-            let Some((word, error)) = table.iter().find_map(alone) else {
+            if let Some(toml::Value::Array(routes)) = table.get(ROUTE) {
+                let each = routes.iter().map(|route| toml::Value::Array(vec![route.clone()]));
+                let wrong = each.zip(route_lines(text)).find_map(|(route, line)| {
+                    alone((&ROUTE.to_owned(), route)).map(|(_, error)| (line, error))
+                });
+                if let Some((line, error)) = wrong {
+                    let problem = format!("{ROUTE}: {}", error.message());
+                    return ConfigurationError { line: Some(line), problem };
+                }
+            }
+            let Some((word, error)) = table.iter().find_map(|(word, value)| alone((word, value.clone())))
+            else {
                 return ConfigurationError { line: None, problem: error.message().to_owned() };
             };
             let line = text.lines().position(|line| line.trim_start().starts_with(&*word)).unwrap_or(0) + 1;
             ConfigurationError { line: Some(line), problem: format!("{word}: {}", error.message()) }
-        })
+        })?;
+        for (route, line) in options.http.route.iter_mut().zip(route_lines(text)) {
+            route.line = Some(line);
+        }
+        Ok(options)
     }
 
-    /// The same, with an address to listen on if there is none.
-    pub(crate) fn with_listen(mut self) -> anyhow::Result<Self> {
+    /// The same, with an address to listen on if there is none, and the defaults of the mode.
+    pub(crate) fn with_defaults(mut self) -> anyhow::Result<Self> {
         if self.listen.is_empty() {
             self.listen.push(LISTEN.parse()?);
+        }
+        if self.mode == ProxyMode::Http {
+            self.tls.set_default("alpn", ALPN)?;
         }
         Ok(self)
     }
 
     /// The options as a configuration file; those that are not set stand in it as comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
-        let mut text = toml::to_string(self)?;
-        let declared = examples::<TlsSettings>().chain(examples::<Limits>());
+        let mut text = self.comment_foreign_words(&toml::to_string(self)?);
+        let declared = examples::<TlsSettings>().chain(examples::<Limits>()).chain(examples::<HttpLimits>());
         let own = EXAMPLES.iter().map(|(word, example)| (*word, (*example).to_owned()));
         let mut examples: Vec<_> = own.chain(declared).collect();
         let command = Cli::command();
         examples
             .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
-        for (word, example) in examples {
+        let has_routes = !self.http.route.is_empty();
+        for (word, example) in examples.into_iter().filter(|(word, _)| !(has_routes && *word == ROUTE)) {
             if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
+        text.push_str(&self.http.routes_to_toml());
         text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }
+}
+
+/// The lines at which the routes of a file begin, from 1.
+fn route_lines(text: &str) -> impl Iterator<Item = usize> {
+    let begins = |line: &str| line.split('#').next().unwrap_or_default().replace(' ', "") == "[[route]]";
+    text.lines().enumerate().filter(move |(_, line)| begins(line.trim())).map(|(n, _)| n + 1)
 }
 
 /// The text of a configuration means nothing. One printable line.
@@ -213,7 +257,7 @@ pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
     let options = ProxyOptions::parse(text)?;
     let refuse = |problem| ConfigurationError { line: None, problem };
     options.tls.values().check().map_err(|error| refuse(error.to_string()))?;
-    let printed = options.with_listen().and_then(|options| options.to_toml());
+    let printed = options.with_defaults().and_then(|options| options.to_toml());
     printed.map_err(|error| refuse(crate::line(&error)))
 }
 
@@ -223,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> ProxyOptions {
+    pub(super) fn parse(text: &str) -> ProxyOptions {
         ProxyOptions::parse(text).unwrap()
     }
 
@@ -237,7 +281,7 @@ mod tests {
         let args =
             ["tlsdash", "--config", file.to_str().unwrap(), "--upstream", "unix:/b", "--tls-min", "1.2"];
         let (cli, flags) = Cli::read(args.into_iter().chain(["--cert", "b.pem"])).unwrap();
-        let options = cli.proxy.options(&flags).unwrap().with_listen().unwrap();
+        let options = cli.proxy.options(&flags).unwrap().with_defaults().unwrap();
         assert_eq!(options.upstream.iter().map(Parsed::text).collect::<Vec<_>>(), ["unix:/b"]);
         assert_eq!(options.workers.map(NonZeroUsize::get), Some(3));
         assert_eq!((options.run.interval.text(), options.run.journal.text()), ("2s", "auto"));
@@ -250,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_printed_configuration_reads_back() {
-        let printed = parse("upstream = \"unix:/a\"").with_listen().unwrap().to_toml().unwrap();
+        let printed = parse("upstream = \"unix:/a\"").with_defaults().unwrap().to_toml().unwrap();
         assert_eq!(parse(&printed).to_toml().unwrap(), printed);
     }
 
@@ -302,7 +346,7 @@ mod tests {
 
     #[test]
     fn every_flag_stands_in_the_printed_configuration() {
-        let printed = ProxyOptions::default().with_listen().unwrap().to_toml().unwrap();
+        let printed = ProxyOptions::default().with_defaults().unwrap().to_toml().unwrap();
         for argument in Cli::command().get_arguments() {
             let word = argument.get_long().unwrap_or_default();
             if ["config", "print-config", "help", "version"].contains(&word) {

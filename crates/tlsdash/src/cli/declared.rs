@@ -1,4 +1,5 @@
-//! Flags and words of the configuration file that the proxy declares: its limits, and its settings of TLS.
+//! Flags and words of the configuration file that the proxy declares: its limits, those of HTTP mode, and its settings
+//! of TLS.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,6 +40,19 @@ impl<T: DeclaredOptions> Declared<T> {
 
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.given.contains_key(name)
+    }
+
+    /// The names of all that have a flag.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+        flags::<T>().map(|(option, _)| option.name)
+    }
+
+    /// Sets one that was not given.
+    pub(crate) fn set_default(&mut self, name: &str, text: &str) -> Result<(), DeclaredError> {
+        match T::option(name).filter(|option| !self.is_given(option.name)) {
+            Some(option) => self.set(option, text),
+            None => Ok(()),
+        }
     }
 
     fn set(&mut self, option: &'static OptionSpec<T>, text: &str) -> Result<(), DeclaredError> {
@@ -183,6 +197,7 @@ impl<'de, T: DeclaredOptions> Visitor<'de> for Words<T> {
 #[cfg(test)]
 mod tests {
     use proxy_core::{Limits, TlsSettings};
+    use proxy_http::HttpLimits;
 
     use super::*;
 
@@ -197,6 +212,7 @@ mod tests {
         }
         check::<Limits>();
         check::<TlsSettings>();
+        check::<HttpLimits>();
     }
 
     #[test]

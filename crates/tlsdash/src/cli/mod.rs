@@ -10,6 +10,7 @@
 pub(crate) mod appearance;
 mod configuration;
 pub(crate) mod declared;
+pub(crate) mod http;
 mod recorded;
 pub(crate) mod tls;
 pub(crate) mod value;
@@ -27,13 +28,13 @@ use serde::{Deserialize, Serialize};
 use telemetry::{Alert, Moment};
 use tui::Speed;
 
-use crate::commands::demo::DemoPlan;
 use crate::commands::load::LoadArgs;
 use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use declared::Declared;
+use http::ProxyMode;
 use tls::TlsFiles;
 use value::{Parsed, RecordInterval, Time, one_or_many};
 
@@ -214,10 +215,13 @@ pub(crate) struct DemoArgs {
     /// Address of the proxy [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
     pub(crate) listen: ListenAddr,
+    /// What the proxy does: tcp forwards bytes, http speaks HTTP/2 and shows two routes
+    #[arg(long, value_name = "MODE", default_value = "tcp")]
+    pub(crate) mode: ProxyMode,
     /// Changes to the demo's load plan,
-    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%
+    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%; in HTTP mode also http2=on,streams=4
     #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
-    pub(crate) load: DemoPlan,
+    pub(crate) load: String,
     /// Worker threads of the proxy [default: half the cores]
     #[arg(long, value_name = "N", value_parser = value::workers)]
     pub(crate) workers: Option<NonZeroUsize>,
@@ -283,11 +287,27 @@ mod tests {
 
     /// Renders docs/options.md: a table with a line for each option of the proxy.
     fn options_document() -> String {
-        let mut text = String::from(
+        const HEADING: &str = "| option | value | meaning |\n|---|---|---|\n";
+        let mut text = format!(
             "# Options of the proxy\n\nEach is a flag and a word of the configuration file. Made by `just schema`, checked by the \
-             tests.\n\n| option | value | meaning |\n|---|---|---|\n",
+             tests.\n\n{HEADING}"
         );
-        for argument in Cli::command().get_arguments().filter(|argument| argument.get_long().is_some()) {
+        let command = Cli::command();
+        let flags = command.get_arguments().filter(|argument| argument.get_long().is_some());
+        let (plain, of_http): (Vec<_>, Vec<_>) = flags.partition(|flag| flag.get_help_heading().is_none());
+        text.push_str(&rows(&plain));
+        let _ = write!(
+            text,
+            "\n## HTTP mode\n\nThey go with `--mode http` only ([http.md](http.md)); `[[route]]` tables are the routes of a \
+             file.\n\n{HEADING}{}",
+            rows(&of_http)
+        );
+        text
+    }
+
+    fn rows(arguments: &[&clap::Arg]) -> String {
+        let mut text = String::new();
+        for argument in arguments {
             let default =
                 argument.get_default_values().first().filter(|_| !argument.is_hide_default_value_set());
             let default = default.filter(|_| argument.get_action().takes_values());

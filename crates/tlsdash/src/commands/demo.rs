@@ -1,43 +1,54 @@
 //! `tlsdash demo`: certificate, upstream, proxy, load and dashboard in one, with nothing to set up.
 
 use std::num::NonZeroUsize;
-use std::str::FromStr;
+use std::path::Path;
 
 use anyhow::Context;
 use loadgen::{DemoUpstream, Plan, PlanError, Template, UpstreamAddr};
 use proxy_core::{ProxyConfig, Upstream};
+use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::{DemoArgs, Flags};
+use crate::cli::http::{ALPN, ProxyMode};
+use crate::cli::{DemoArgs, Flags, usage};
 use crate::commands::proxy;
 use crate::service::privileges;
 use crate::session::{Channels, SessionConfig};
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
+/// What it has besides in HTTP mode.
+const HTTP_PLAN: &str = "http2=on,streams=4";
+/// The routes of HTTP mode. The demo's upstream knows them.
+const ROUTES: [&str; 2] = ["/api", "/files"];
 
 /// The demo's plan, with the given words in place of its own.
-#[derive(Clone, Debug)]
-pub(crate) struct DemoPlan(Plan);
-
-impl FromStr for DemoPlan {
-    type Err = PlanError;
-
-    fn from_str(words: &str) -> Result<Self, PlanError> {
-        let given: Vec<&str> = words.split(',').map(str::trim).collect();
-        let name = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
-        let kept = PLAN.split(',').filter(|own| !given.iter().any(|word| name(word) == name(own)));
-        let merged: Vec<&str> = kept.chain(given.iter().copied()).collect();
-        merged.join(",").parse().map(Self)
-    }
+fn plan(mode: ProxyMode, words: &str) -> Result<Plan, PlanError> {
+    let given: Vec<&str> = words.split(',').map(str::trim).collect();
+    let name = |word: &str| word.split('=').next().unwrap_or_default().trim().to_owned();
+    // Without HTTP/2 there are no streams.
+    let replaces =
+        |word: &str, own: &str| name(word) == name(own) || (word == "http2=off" && name(own) == "streams");
+    let of_http = HTTP_PLAN.split(',').filter(|_| mode == ProxyMode::Http);
+    let own = PLAN.split(',').chain(of_http);
+    let kept = own.filter(|own| !given.iter().any(|word| replaces(word, own)));
+    let merged: Vec<&str> = kept.chain(given.iter().copied()).collect();
+    merged.join(",").parse()
 }
 
 /// Runs the demo until it is told to end.
 pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
+    let plan =
+        plan(args.mode, &args.load).map_err(|error| usage(format!("--load {}: {error}", args.load)))?;
     let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
     let session = SessionConfig::resolve(&args.run, args.duration.map(|duration| duration.0), appearance)?;
     privileges::forbid_dumps()?;
-    let tls = args.tls_files.load(&args.tls, true)?;
+    let mut settings = args.tls.clone();
+    if args.mode == ProxyMode::Http {
+        settings.set_default("alpn", ALPN)?;
+    }
+    let tls = args.tls_files.load(&settings, true)?;
+    proxy::check_protocol(&plan, &tls)?;
     // Before the folder exists, which a signal would leave behind.
     let channels = Channels::new(&session)?;
     let folder = tempfile::Builder::new()
@@ -46,26 +57,34 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         .context("cannot make a folder for the demo upstream's socket")?;
     let socket = folder.path().join("app.sock");
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
+    let http = (args.mode == ProxyMode::Http).then(|| http(&socket)).transpose()?;
     let mut config = ProxyConfig::new(vec![args.listen], Upstream::Unix(socket), tls);
+    if http.is_some() {
+        // The routes have it.
+        config.upstreams.clear();
+    }
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    proxy::BoundSession::bind(config, Vec::new())?.start(
-        Some(args.load.0.clone()),
-        requests(),
-        session,
-        channels,
-    )
+    let bound = proxy::BoundSession::bind(config, http, Vec::new())?;
+    bound.start(Some(plan), requests(args.mode), session, channels)
+}
+
+fn http(socket: &Path) -> anyhow::Result<HttpConfig> {
+    let route = |path| Route::new("", path, vec![Upstream::Unix(socket.to_owned())]);
+    let routes = ROUTES.into_iter().map(route).collect::<Result<_, _>>()?;
+    Ok(HttpConfig { routes, records_paths: true, ..HttpConfig::default() })
 }
 
 /// Small and large answers, and an upload now and then.
-fn requests() -> Vec<Template> {
+fn requests(mode: ProxyMode) -> Vec<Template> {
+    let [api, files] = if mode == ProxyMode::Http { ROUTES } else { [""; 2] };
     vec![
-        Template::get("/bytes/100"),
-        Template::get("/bytes/1000"),
-        Template::get("/bytes/10000"),
-        Template::get("/bytes/100"),
-        Template::get("/bytes/100000"),
-        Template::get("/bytes/1000"),
-        Template::post("/echo", 2_000),
+        Template::get(format!("{api}/bytes/100")),
+        Template::get(format!("{api}/bytes/1000")),
+        Template::get(format!("{files}/bytes/10000")),
+        Template::get(format!("{api}/bytes/100")),
+        Template::get(format!("{files}/bytes/100000")),
+        Template::get(format!("{api}/bytes/1000")),
+        Template::post(format!("{api}/echo"), 2_000),
     ]
 }
 
@@ -76,14 +95,25 @@ fn half_the_cores() -> NonZeroUsize {
 
 #[cfg(test)]
 mod tests {
+    use loadgen::Protocol;
+
     use super::*;
 
     #[test]
     fn words_of_the_demos_plan_can_be_replaced_one_by_one() {
-        let DemoPlan(plan) = "rate=50,keepalive=off".parse().unwrap();
+        let changed = plan(ProxyMode::Tcp, "rate=50,keepalive=off").unwrap();
         let own: Plan = PLAN.parse().unwrap();
-        assert_eq!(plan.rate.map(|rate| rate.at(0)), Some(50.0));
-        assert_eq!((plan.connections, plan.sources), (own.connections, own.sources));
-        assert_ne!(plan.keepalive, own.keepalive);
+        assert_eq!(changed.rate.map(|rate| rate.at(0)), Some(50.0));
+        assert_eq!((changed.connections, changed.sources), (own.connections, own.sources));
+        assert_ne!(changed.keepalive, own.keepalive);
+    }
+
+    #[test]
+    fn in_http_mode_the_demo_speaks_http2_unless_told_otherwise() {
+        let protocol = |words| plan(ProxyMode::Http, words).unwrap().protocol;
+        assert_eq!(protocol(""), Protocol::Http2 { streams: 4 });
+        assert_eq!(protocol("streams=32"), Protocol::Http2 { streams: 32 });
+        assert_eq!(protocol("http2=off"), Protocol::Http1);
+        assert_eq!(plan(ProxyMode::Tcp, "").unwrap().protocol, Protocol::Http1);
     }
 }

@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 
 use anyhow::Context;
-use loadgen::{Known, Load, LoadConfig, Plan, Target, Template, Trust};
+use loadgen::{Known, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{BoundProxy, Certificate, Cpus, Proxy, ProxyConfig, StartError, Tls, Upstream};
+use proxy_http::{HttpConfig, HttpStartError, Route};
 use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::cli::appearance::Appearance;
+use crate::cli::http::ProxyMode;
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
@@ -27,7 +29,8 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     if !inherited.is_empty() && !options.listen.is_empty() {
         return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
     }
-    let options = options.with_listen()?;
+    let options = options.with_defaults()?;
+    let http = options.http_config()?;
     if prints {
         return crate::summary::print_text(&options.to_toml()?);
     }
@@ -37,7 +40,10 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     let user = options.user.as_deref().map(privileges::ServiceUser::resolve).transpose()?;
     privileges::forbid_dumps()?;
     let config = proxy_config(&options)?;
-    let mut bound = BoundSession::bind(config, inherited)?;
+    if let Some(plan) = &options.load {
+        check_protocol(plan, &config.tls)?;
+    }
+    let mut bound = BoundSession::bind(config, http, inherited)?;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
         user.become_it()?;
@@ -50,13 +56,26 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     bound.start(options.load.as_deref().cloned(), Vec::new(), session, channels)
 }
 
+/// The load speaks HTTP/2 only if the proxy agrees to it.
+pub(crate) fn check_protocol(plan: &Plan, tls: &Tls) -> anyhow::Result<()> {
+    let speaks_http2 = tls.settings.alpn.iter().any(|protocol| protocol == "h2");
+    match plan.protocol {
+        Protocol::Http2 { .. } if !speaks_http2 => Err(usage(
+            "http2=on in the load plan needs h2 in ALPN: give --mode http, or --alpn h2 in TCP mode",
+        )),
+        Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
+    }
+}
+
 /// Warnings before the proxy serves anybody.
-fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
+fn warnings(config: &ProxyConfig, upstreams: &[Upstream], is_http: bool) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
     let probe = |upstream: &Upstream| upstream.probe(config.proxy_protocol).err();
-    let absent: Vec<_> = config.upstreams.iter().filter_map(probe).collect();
-    let what_then = if absent.len() == config.upstreams.len() {
+    let absent: Vec<_> = upstreams.iter().filter_map(probe).collect();
+    let what_then = if is_http {
+        "its requests fail with 502 until it is there"
+    } else if absent.len() == upstreams.len() {
         "clients will be turned away until it is there"
     } else {
         "clients go elsewhere until it is there"
@@ -69,6 +88,8 @@ fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
 pub(crate) struct BoundSession {
     proxy: BoundProxy,
     header: RunRecord,
+    /// The names of the routes; `None` in TCP mode.
+    routes: Option<Vec<String>>,
     /// Printed already, and still to be recorded.
     notices: Vec<NoticeRecord>,
 }
@@ -76,21 +97,35 @@ pub(crate) struct BoundSession {
 impl BoundSession {
     /// Prints the warnings, and acquires everything that can be refused to the proxy, before it accepts a connection.
     /// Listens on the `inherited` sockets, if there are any.
-    pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
-        let notices = warnings(&config);
+    pub(crate) fn bind(
+        config: ProxyConfig,
+        http: Option<HttpConfig>,
+        inherited: Vec<TcpListener>,
+    ) -> anyhow::Result<Self> {
+        let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
+        let upstreams = all_upstreams(&config, &routes);
+        let notices = warnings(&config, &upstreams, http.is_some());
         notices.iter().for_each(console::say_early);
-        let header = header(&config);
-        let bound =
-            if inherited.is_empty() { Proxy::bind(config) } else { Proxy::bind_inherited(config, inherited) };
-        let proxy = bound.map_err(|error| match error {
+        let header = header(&config, &upstreams);
+        let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
+        let bound = match http {
+            Some(http) => proxy_http::bind(config, http, inherited),
+            None if inherited.is_empty() => Proxy::bind(config).map_err(HttpStartError::Start),
+            None => Proxy::bind_inherited(config, inherited).map_err(HttpStartError::Start),
+        };
+        let refused = |error: StartError| match error {
             StartError::Config(_)
             | StartError::Itself(_)
             | StartError::Upstreams(_)
             | StartError::Descriptors(_)
             | StartError::Cpus(_) => usage(error),
             error => error.into(),
+        };
+        let proxy = bound.map_err(|error| match error {
+            HttpStartError::Start(error) => refused(error),
+            HttpStartError::DuplicateRoute(error) => usage(error),
         })?;
-        Ok(Self { proxy, header, notices })
+        Ok(Self { proxy, header, routes, notices })
     }
 
     /// Starts proxy, load and journal, and runs them to the end.
@@ -101,7 +136,7 @@ impl BoundSession {
         session: SessionConfig,
         channels: Channels,
     ) -> anyhow::Result<()> {
-        let Self { proxy: bound, mut header, notices } = self;
+        let Self { proxy: bound, mut header, routes, notices } = self;
         let journal = session.journal.open()?;
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
@@ -127,14 +162,25 @@ impl BoundSession {
             ));
         }
         let title = format!("{} > {}", header.listen, header.upstream);
-        let workload = Workload { proxy: Some(proxy), load, observed: None, ends_with_load: false };
+        let workload = Workload { proxy: Some(proxy), routes, load, observed: None, ends_with_load: false };
         Session { config: session, channels, title, header, notices, workload, journal }.run()
     }
 }
 
-fn header(config: &ProxyConfig) -> RunRecord {
+/// Each upstream of the proxy and its routes, once.
+fn all_upstreams(config: &ProxyConfig, routes: &[Route]) -> Vec<Upstream> {
+    let mut all = config.upstreams.clone();
+    for upstream in routes.iter().flat_map(|route| &route.upstreams) {
+        if !all.contains(upstream) {
+            all.push(upstream.clone());
+        }
+    }
+    all
+}
+
+fn header(config: &ProxyConfig, upstreams: &[Upstream]) -> RunRecord {
     RunRecord {
-        upstream: config.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        upstream: upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         certificate: certificate_kinds(&config.tls),
         workers: config.workers.get() as u64,
         ..environment::header()
@@ -155,10 +201,14 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
 
 fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let upstreams = values(&options.upstream);
-    let Some(first) = upstreams.first().cloned() else {
-        return Err(usage(
-            "--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)",
-        ));
+    let Some(first) = upstreams.first().or_else(|| options.http.first_upstream()).cloned() else {
+        let words = match options.mode {
+            ProxyMode::Tcp => "--upstream is missing: where shall plaintext go? (unix:/path or host:port;",
+            ProxyMode::Http => {
+                "--upstream and --route are missing: where shall requests go? (unix:/path or host:port;"
+            }
+        };
+        return Err(usage(format!("{words} `tlsdash demo` needs none)")));
     };
     let tls = options.tls_files.load(&options.tls, options.load.is_some())?;
     if options.tls_files.is_without_certificate() {

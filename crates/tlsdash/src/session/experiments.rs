@@ -160,6 +160,7 @@ fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, PlanError> {
     let name = match &tick.load {
         Some((_, state)) if state.rate > 0.0 => "response.p50",
         Some(_) => "service.p50",
+        None if tick.proxy.is_some_and(|delta| delta.http.is_some()) => "http.upstream.p50",
         None => "exchange.p50",
     };
     Ok(name.parse()?)
@@ -179,6 +180,10 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
         proxy: tick
             .proxy
             .map(|delta| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
+        http: tick
+            .proxy
+            .and_then(|delta| delta.http.as_ref())
+            .map(|http| SideInterval { counters: &http.counters, latencies: &http.latencies }),
         load: tick
             .load
             .as_ref()

@@ -262,7 +262,8 @@ impl Session {
         };
         let records_per_second = journal.records_per_second();
         let record_sink = RecordSink::new(journal, recording, events.clone());
-        let publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
+        let mut publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
+        publisher.name_routes(workload.routes.clone().unwrap_or_default());
         let suppressed = read_back.as_ref().map(ReadBack::suppressed_total).unwrap_or_default();
         let console = Console::new(events.clone(), config.frontend);
         let experiment = config.experiment.map(|plan| match config.frontend {

@@ -1,6 +1,8 @@
 //! Descriptions of settings for the dashboard, each from the place that declares it.
 
 use clap::CommandFactory;
+use proxy_core::LiveOptions;
+use proxy_http::HttpLimits;
 use telemetry::SettingInfo;
 
 use crate::cli::Cli;
@@ -11,6 +13,7 @@ const PREFIX: &str = "proxy.";
 /// Describes every setting: limits and TLS as the proxy declares them, the load's, and of other options their help.
 pub(crate) fn all() -> Vec<SettingInfo> {
     let mut infos = proxy_core::setting_infos();
+    infos.extend(LiveOptions::<HttpLimits>::infos());
     let command = Cli::command();
     for argument in command.get_arguments() {
         let (Some(long), Some(help)) = (argument.get_long(), argument.get_help()) else { continue };
@@ -34,7 +37,16 @@ mod tests {
     #[test]
     fn settings_have_a_description_and_a_fitting_default() {
         let infos = all();
-        for name in ["proxy.listen", "proxy.workers", "proxy.drain-quiet", "proxy.tls-min", "load.rate"] {
+        for name in [
+            "proxy.listen",
+            "proxy.workers",
+            "proxy.drain-quiet",
+            "proxy.tls-min",
+            "proxy.mode",
+            "proxy.route",
+            "proxy.queue-max",
+            "load.rate",
+        ] {
             let info = infos.iter().find(|info| info.name == name).unwrap();
             assert!(!info.about.is_empty(), "{name}");
         }

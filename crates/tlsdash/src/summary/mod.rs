@@ -2,6 +2,7 @@
 
 mod alerts;
 mod experiments;
+mod http;
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -145,6 +146,9 @@ fn proxy_lines(proxy: &ProxySummary, out: &mut String) {
     line(out, "connections", format_args!("{} accepted, {} open, {} failed", c.accepted, c.open, c.failed));
     handshake_line(&proxy.handshakes, "handshakes", out);
     line(out, "bytes", format_args!("{} in, {} out", bytes(proxy.bytes.r#in), bytes(proxy.bytes.out)));
+    if let Some(http) = &proxy.http {
+        http::lines(http, out);
+    }
 }
 
 fn load_lines(load: &LoadSummary, out: &mut String) {
@@ -227,6 +231,11 @@ fn latency_table(summary: &Summary, out: &mut String) {
     if let Some(proxy) = &summary.proxy {
         rows.extend(
             PROXY_ROWS.iter().filter_map(|(class, words)| Some((*words, proxy.latency_us.get(class)?, ""))),
+        );
+    }
+    if let Some(http) = summary.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
+        rows.extend(
+            http::ROWS.iter().filter_map(|(class, words)| Some((*words, http.latency_us.get(class)?, ""))),
         );
     }
     if let Some(load) = &summary.load {

@@ -12,6 +12,11 @@ pub(crate) use server::{Act, Exchange, Server, TlsVersion};
 /// Longer than any load here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
+/// A plan of HTTP/2.
+pub(crate) fn http2_plan(streams: u32, text: &str) -> Plan {
+    plan(&format!("{text},http2=on,streams={streams}"))
+}
+
 pub(crate) fn plan(text: &str) -> Plan {
     text.parse().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Downsamples recordings: merges the records of several intervals into one.
 //!
 //! Every record carries totals, so totals stay the same. Latencies are merged bucket by bucket, so the percentiles of
-//! longer times stay the same. Events (marks, changes, errors) are kept. A hole in the sequence stays a hole.
+//! longer times stay the same. Events (marks, changes, errors) are kept; of requests without an error, the slowest of a period. A hole in the sequence stays a hole.
 
 #[cfg(test)]
 mod tests;
@@ -13,6 +13,9 @@ use foldhash::HashMap;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, ClientRecord, Record, Stamp};
+
+/// Requests without an error that are kept of a period: the slowest.
+const REQUESTS_MAX: usize = 8;
 
 /// Downsamples the records of runs, as they come.
 #[derive(Debug)]
@@ -30,13 +33,16 @@ struct RunBuffer {
     /// The period of the records that wait, counted in lengths of a period.
     period: u64,
     waiting: Vec<Record>,
+    /// The slowest requests of the period, without errors.
+    requests: Vec<Record>,
     /// Index of each client's record among them.
     clients: HashMap<(crate::ClientId, u64), usize>,
     proxy: SeriesProgress,
+    http: SeriesProgress,
     load: SeriesProgress,
 }
 
-/// How far the series of proxy or load has come.
+/// How far the series of proxy, HTTP or load has come.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeriesProgress {
     /// End of its last interval, if there is one.
@@ -79,11 +85,22 @@ impl RunBuffer {
             self.flush(out);
             self.given_seq += missing;
             self.proxy.is_alone = self.read_seq > 0;
+            self.http.is_alone = self.read_seq > 0;
             self.load.is_alone = self.read_seq > 0;
         }
         self.read_seq = seq;
         match &record.body {
-            Body::Proxy(_) | Body::Load(_) | Body::Host(_) | Body::Client(_) => {
+            // Its latencies are of the whole run.
+            Body::Route(route) if route.last => {
+                self.flush(out);
+                self.give(record, out);
+            }
+            Body::Proxy(_)
+            | Body::Http(_)
+            | Body::Route(_)
+            | Body::Load(_)
+            | Body::Host(_)
+            | Body::Client(_) => {
                 // Ticks come some milliseconds late, so the middle of an interval decides its period.
                 let period = (mono_us - (interval_us / 2).min(mono_us)) / period_us;
                 let is_after_gap = self.note_gap(&record);
@@ -97,7 +114,10 @@ impl RunBuffer {
                 }
             }
             // Happened within a period, and does not end it.
-            Body::Connection(_) | Body::Health(_) | Body::Notice(_) => self.give(record, out),
+            Body::Request(request) if !request.is_error() => self.keep_slowest(record),
+            Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Notice(_) => {
+                self.give(record, out);
+            }
             Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => {
                 self.flush(out);
                 self.give(record, out);
@@ -105,10 +125,11 @@ impl RunBuffer {
         }
     }
 
-    /// True for a record of proxy or load that leaves a gap after the one before.
+    /// True for a record of a series that leaves a gap after the one before.
     fn note_gap(&mut self, record: &Record) -> bool {
         let series = match &record.body {
             Body::Proxy(_) => &mut self.proxy,
+            Body::Http(_) => &mut self.http,
             Body::Load(_) => &mut self.load,
             _ => return false,
         };
@@ -122,6 +143,7 @@ impl RunBuffer {
     fn is_due(&mut self) -> bool {
         match self.waiting.last().map(|record| &record.body) {
             Some(Body::Proxy(_)) => std::mem::take(&mut self.proxy.is_alone),
+            Some(Body::Http(_)) => std::mem::take(&mut self.http.is_alone),
             Some(Body::Load(_)) => std::mem::take(&mut self.load.is_alone),
             _ => false,
         }
@@ -131,6 +153,9 @@ impl RunBuffer {
     fn wait(&mut self, record: Record) {
         let before = match &record.body {
             Body::Client(client) => self.clients.get(&(client.client, client.epoch)).copied(),
+            Body::Route(route) => self.waiting.iter().position(
+                |waiting| matches!(&waiting.body, Body::Route(known) if known.route == route.route),
+            ),
             body => self.waiting.iter().position(|waiting| waiting.body.kind().word == body.kind().word),
         };
         if let Some(at) = before {
@@ -144,9 +169,22 @@ impl RunBuffer {
         self.waiting.push(record);
     }
 
+    fn keep_slowest(&mut self, record: Record) {
+        self.requests.push(record);
+        if self.requests.len() > REQUESTS_MAX {
+            let duration_us = |record: &Record| match &record.body {
+                Body::Request(request) => request.duration_us,
+                _ => 0,
+            };
+            self.requests.sort_by_key(|record| std::cmp::Reverse(duration_us(record)));
+            self.requests.truncate(REQUESTS_MAX);
+        }
+    }
+
     fn flush(&mut self, out: &mut Vec<Record>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         self.clients.clear();
+        waiting.append(&mut self.requests);
         waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
         for record in waiting {
             self.give(record, out);
@@ -161,7 +199,7 @@ impl RunBuffer {
 }
 
 fn is_series(body: &Body) -> bool {
-    matches!(body, Body::Proxy(_) | Body::Load(_))
+    matches!(body, Body::Proxy(_) | Body::Http(_) | Body::Load(_))
 }
 
 /// Two records of a kind as one: the totals of the later one, over the time of both.
@@ -172,6 +210,8 @@ fn merge(a: &Record, b: Record) -> Record {
     let mut body = b.body;
     match (&a.body, &mut body) {
         (Body::Proxy(a), Body::Proxy(b)) => b.downsample(a),
+        (Body::Http(a), Body::Http(b)) => b.downsample(a),
+        (Body::Route(a), Body::Route(b)) => b.downsample(a),
         (Body::Load(a), Body::Load(b)) => b.downsample(a),
         (Body::Client(a), Body::Client(b)) => b.downsample(a),
         // Of other kinds the later record is kept. They are listed, so that a new kind is decided on.
@@ -179,6 +219,7 @@ fn merge(a: &Record, b: Record) -> Record {
             _,
             Body::Run(_)
             | Body::Connection(_)
+            | Body::Request(_)
             | Body::Setting(_)
             | Body::Mark(_)
             | Body::Experiment(_)
@@ -188,6 +229,8 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Alert(_)
             // A record of another kind adds nothing.
             | Body::Proxy(_)
+            | Body::Http(_)
+            | Body::Route(_)
             | Body::Load(_)
             | Body::Client(_),
         ) => {}

@@ -8,8 +8,12 @@ use crate::metrics::Counters;
 use crate::model::put_setting;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::{
-    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
+    Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, Phase, ProxyRecord, Record, RouteRecord,
+    RunRecord, Stamp,
 };
+
+/// Routes that are known of a run; the writer tells fewer apart.
+const ROUTES_MAX: usize = 1_024;
 
 /// How a run stood at a moment. A slice counts from it.
 #[derive(Clone, Debug, Default)]
@@ -24,11 +28,14 @@ pub struct Baseline {
     pub(crate) began_us: u64,
     /// The last records before, without the latencies of their intervals.
     pub(crate) proxy: ProxyRecord,
+    pub(crate) http: HttpRecord,
     pub(crate) load: LoadRecord,
     pub(crate) host: HostRecord,
     pub(crate) health: HealthRecord,
     /// Epoch and totals of each client.
     pub(crate) clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
+    /// The last record of each route, without latencies.
+    pub(crate) routes: HashMap<String, RouteRecord>,
 }
 
 impl Baseline {
@@ -50,6 +57,11 @@ impl Baseline {
                 self.ticked = Some(record.stamp);
                 self.proxy = proxy.without_intervals();
             }
+            Body::Http(http) => {
+                self.ticked = Some(record.stamp);
+                self.http = http.without_intervals();
+            }
+            Body::Route(route) => self.note_route(route),
             Body::Load(load) => {
                 self.ticked = Some(record.stamp);
                 self.load = load.without_intervals();
@@ -63,10 +75,18 @@ impl Baseline {
             }
             Body::Run(_)
             | Body::Connection(_)
+            | Body::Request(_)
             | Body::Mark(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => {}
+        }
+    }
+
+    /// Takes in the record of a route.
+    pub(crate) fn note_route(&mut self, record: &RouteRecord) {
+        if self.routes.len() < ROUTES_MAX || self.routes.contains_key(&record.route) {
+            self.routes.insert(record.route.clone(), record.without_intervals());
         }
     }
 
@@ -106,11 +126,13 @@ impl Baseline {
         match &mut record.body {
             Body::Run(run) => {
                 // Histograms of a whole run cannot be rebased; the last interval has the totals.
-                (run.proxy, run.load) = (None, None);
+                (run.proxy, run.http, run.load) = (None, None, None);
                 let began_us = self.ticked.map_or(last.mono_us, |ticked| ticked.mono_us);
                 stamp.interval_us = stamp.interval_us.min(stamp.mono_us.saturating_sub(began_us));
             }
             Body::Proxy(proxy) => proxy.rebase(&self.proxy),
+            Body::Http(http) => http.rebase(&self.http),
+            Body::Route(route) => route.rebase(self.routes.get(&route.route)),
             Body::Load(load) => load.rebase(&self.load),
             Body::Client(client) => {
                 let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);
@@ -121,6 +143,7 @@ impl Baseline {
             Body::Host(host) => host.rebase(&self.host),
             Body::Health(health) => health.rebase(&self.health),
             Body::Connection(_)
+            | Body::Request(_)
             | Body::Setting(_)
             | Body::Mark(_)
             | Body::Experiment(_)

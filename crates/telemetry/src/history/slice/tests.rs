@@ -6,15 +6,27 @@ use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::publish::{LoadState, Publisher};
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{ClientRecord, SettingRecord};
+use crate::testing::finished;
 use crate::{
-    ClientCounter, ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, LoadEvent, Model, ProxyDelta,
-    Sketch, Timestamps,
+    ClientCounter, ClientDelta, Counters, CpuGroup, FinishedRequest, HostRecord, HttpCounter, HttpDelta,
+    HttpLatency, LoadDelta, LoadEvent, Model, ProxyDelta, RouteCounter, RouteLatency, Sketch, Timestamps,
 };
 
 const BEGAN_S: u64 = 1_700_000_000;
 
 fn at(second: u64) -> Timestamps {
     Timestamps { realtime_us: (BEGAN_S + second) * 1_000_000, monotonic_us: (50 + second) * 1_000_000 }
+}
+
+/// So many requests of as many milliseconds, in even seconds those of the second route.
+fn requests(second: u64) -> HttpDelta {
+    let mut http = HttpDelta::default();
+    for _ in 0..second {
+        let (route, duration) = (Some(1 - second as usize % 2), Duration::from_millis(second));
+        http.finish(&FinishedRequest { route, duration, ..finished() });
+    }
+    http.gauges.upstream_open = 1;
+    http
 }
 
 fn workers(n: f64) -> Setting {
@@ -38,6 +50,7 @@ fn recorded_and_watched(
     mut watch: impl FnMut(u64, &mut Publisher<Vec<Record>>),
 ) -> Vec<Record> {
     let mut publisher = Publisher::new(RunId::from_bits(1), Vec::new(), 60, at(0));
+    publisher.name_routes(["/", "/even"].map(str::to_owned).to_vec());
     publisher.start(RunRecord { settings: vec![workers(1.0)], ..RunRecord::default() }, at(0));
     for second in 1..=seconds {
         let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
@@ -50,6 +63,7 @@ fn recorded_and_watched(
         }
         proxy.counters[ProxyCounter::Exchanges] = second;
         load.counters[LoadCounter::Ok] = second;
+        proxy.http = Some(Box::new(requests(second)));
         let mut counters = Counters::default();
         counters[ClientCounter::Exchanges] = second;
         let client = IpAddr::from(Ipv4Addr::LOCALHOST).into();
@@ -91,6 +105,18 @@ fn a_stretch_has_the_totals_and_latencies_of_its_own_time_only() {
     assert_eq!(whole.min_ns().unwrap().div_ceil(1_000_000), 7);
     assert_eq!(proxy.samples_total(ProxyLatency::Exchange), sum);
     assert_eq!(run.clients().iter().next().unwrap().totals()[ClientCounter::Exchanges], sum);
+    let http = run.http().unwrap();
+    assert_eq!(
+        (http.totals()[HttpCounter::Requests], run.http_record().unwrap().statuses.of(200)),
+        (sum, sum)
+    );
+    assert_eq!(http.whole()[HttpLatency::Request].count(), sum);
+    for (name, requests) in [("/", 7 + 9), ("/even", 8 + 10)] {
+        let route = run.routes().get(name).unwrap();
+        assert_eq!(route.totals()[RouteCounter::Requests], requests);
+        assert_eq!(route.series().whole()[RouteLatency::Request].count(), requests);
+        assert_eq!(route.series().timeline().filter(|interval| interval.after_loss).count(), 0);
+    }
     assert_eq!(run.host().unwrap().cpu[CpuGroup::Proxy], 4_000);
     let record = run.load_record().unwrap();
     assert_eq!((record.tally.of(LoadEvent::Status(200)), record.measured_us), (sum, 4_000_000));

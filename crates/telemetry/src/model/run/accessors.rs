@@ -8,15 +8,19 @@ use super::failures::Failures;
 use super::hosts::CpuUse;
 use super::log::LogLine;
 use super::reading::Reading;
+use super::requests::Requests;
+use super::routes::Routes;
 use super::timeline::Marker;
 use super::{DEFERRED_US_MAX, Run};
 use crate::metrics::Counters;
-use crate::metrics::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{
+    CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+};
 use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::origin::Writer;
 use crate::record::setting::Setting;
-use crate::record::{HealthRecord, HostRecord, LoadRecord, RunRecord};
+use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord};
 
 impl Run {
     /// Its id.
@@ -161,6 +165,26 @@ impl Run {
     /// Connections of the proxy open when its last record was made.
     pub fn proxy_open(&self) -> u64 {
         self.proxy.open
+    }
+
+    /// What the proxy counted and timed of HTTP over all routes; `None` in a run that is not in HTTP mode.
+    pub fn http(&self) -> Option<&MetricSeries<HttpCounter, HttpLatency>> {
+        self.http.series.as_ref()
+    }
+
+    /// The last record of HTTP, without latencies: statuses, and requests and upstream connections at that moment.
+    pub fn http_record(&self) -> Option<&HttpRecord> {
+        self.http.record.as_ref()
+    }
+
+    /// The routes that served requests.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Single requests: those that failed, the slowest of each interval, and a sample.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
     }
 
     /// The load's series; `None` in a run without one.

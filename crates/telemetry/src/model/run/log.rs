@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::merged::Member;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::message;
-use crate::record::{Level, Record, Stamp};
+use crate::record::{Body, Level, Record, Stamp};
 
 /// Log lines that are kept, the latest.
 const LINES_MAX: usize = 1_000;
@@ -30,6 +30,10 @@ pub(super) struct RunLog(VecDeque<LogLine>);
 impl RunLog {
     /// Takes in a record, if a person should read it.
     pub(super) fn apply(&mut self, record: &Record) {
+        // They have a list of their own, and there may be many.
+        if matches!(record.body, Body::Request(_)) {
+            return;
+        }
         let level = match message::priority(&record.body) {
             0..=4 => Level::Warning,
             5 => Level::Notice,

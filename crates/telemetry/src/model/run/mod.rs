@@ -6,10 +6,10 @@
 //!
 //! The file of a part also has what `history` does with its records. `rebase` subtracts what was counted before a slice;
 //! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample` merges
-//! two records; `history/downsample` has a catch-all arm that keeps the later record, so the compiler finds nothing
-//! missing there.
+//! two records; `history/downsample` lists every kind, too.
 //!
-//! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`.
+//! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`, one of HTTP
+//! mode in `metrics/http.rs`.
 
 mod accessors;
 pub(in crate::model) mod alerts;
@@ -20,12 +20,15 @@ pub(in crate::model) mod failures;
 mod header;
 mod health;
 mod hosts;
+mod http;
 mod load;
 mod log;
 mod merged;
 mod proxy;
 pub(in crate::model) mod reading;
+pub(in crate::model) mod requests;
 mod retention;
+pub(in crate::model) mod routes;
 pub(crate) mod settings;
 pub(in crate::model) mod timeline;
 
@@ -35,12 +38,15 @@ use experiment::Experiments;
 use failures::Failures;
 use header::RunHeader;
 use hosts::HostSamples;
+use http::HttpPart;
 use load::LoadPart;
 use log::RunLog;
 use merged::Member;
 use proxy::ProxyPart;
 use reading::Reading;
+use requests::Requests;
 use retention::{Retention, SeriesStart};
+use routes::Routes;
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
 
@@ -61,6 +67,9 @@ pub struct Run {
     header: RunHeader,
     settings: RunSettings,
     proxy: ProxyPart,
+    http: HttpPart,
+    routes: Routes,
+    requests: Requests,
     load: LoadPart,
     clients: Clients,
     hosts: HostSamples,
@@ -80,6 +89,9 @@ impl Run {
             header: RunHeader::new(id, writer),
             settings: RunSettings::default(),
             proxy: ProxyPart::default(),
+            http: HttpPart::default(),
+            routes: Routes::default(),
+            requests: Requests::default(),
             load: LoadPart::default(),
             clients: Clients::new(history),
             hosts: HostSamples::default(),
@@ -102,6 +114,9 @@ impl Run {
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
             proxy: ProxyPart::merged(&members),
+            http: HttpPart::merged(&members),
+            routes: Routes::merged(&members),
+            requests: Requests::merged(&members),
             load: LoadPart::merged(&members),
             clients: Clients::merged(&members),
             hosts: HostSamples::merged(&members, header.last),
@@ -125,6 +140,9 @@ impl Run {
             header,
             settings,
             proxy,
+            http,
+            routes,
+            requests: _,
             load,
             clients,
             hosts: _,
@@ -142,12 +160,15 @@ impl Run {
             header: header.resumed(),
             settings: settings.resumed_at(us, initial, markers),
             proxy: proxy.resumed(history),
+            http: http.resumed(history),
+            routes: routes.idle_at(us, history),
             load: load.resumed(history),
             clients: clients.idle_at(us, history),
             log: log.until(us),
             markers: markers.until(us),
             alerts: alerts.until(us),
             // Built again from the records after `us`.
+            requests: Requests::default(),
             hosts: HostSamples::default(),
             experiments: Experiments::default(),
             health: HealthRecord::default(),
@@ -164,6 +185,9 @@ impl Run {
             header: _,
             settings: _,
             proxy,
+            http,
+            routes,
+            requests,
             load,
             clients,
             hosts,
@@ -177,6 +201,9 @@ impl Run {
             retention,
         } = self;
         proxy.abridge();
+        http.abridge();
+        *routes = Routes::default();
+        *requests = Requests::default();
         load.abridge();
         *clients = Clients::new(1);
         hosts.abridge();
@@ -194,6 +221,9 @@ impl Run {
             header,
             settings,
             proxy,
+            http,
+            routes,
+            requests,
             load,
             clients,
             hosts,
@@ -210,6 +240,9 @@ impl Run {
             + header.heap_bytes()
             + settings.heap_bytes()
             + proxy.heap_bytes()
+            + http.heap_bytes()
+            + routes.heap_bytes()
+            + requests.heap_bytes()
             + load.heap_bytes()
             + clients.bytes()
             + hosts.heap_bytes()
@@ -281,12 +314,15 @@ impl Run {
         match record.body {
             Body::Client(_)
             | Body::Connection(_)
+            | Body::Route(_)
+            | Body::Request(_)
             | Body::Mark(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => return,
             Body::Run(_)
             | Body::Proxy(_)
+            | Body::Http(_)
             | Body::Load(_)
             | Body::Setting(_)
             | Body::Host(_)
@@ -305,6 +341,14 @@ impl Run {
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
+            Body::Http(http) => {
+                let gap_from_us = self.http.apply(&stamp, *http, self.series_start());
+                self.reading.note_gap(gap_from_us, &stamp);
+            }
+            Body::Route(route) => {
+                self.routes.apply(&stamp, *route, self.series_start(), self.reading.lost());
+            }
+            Body::Request(request) => self.requests.apply(&stamp, request),
             Body::Load(load) => {
                 let gap_from_us = self.load.apply(&stamp, *load, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
@@ -347,6 +391,7 @@ impl Run {
             Phase::Stop => {
                 let start = self.series_start();
                 run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, start));
+                run.http.iter().for_each(|http| self.http.finish(http, start));
                 run.load.iter().for_each(|load| self.load.finish(load, start));
             }
         }

@@ -154,6 +154,42 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         let delta = if self.begun { counters.since(&self.totals) } else { Counters::default() };
         let gap_from_us = Some(start_us).filter(|end_us| self.begun && stamp.is_after_gap(*end_us));
         let after_loss = !self.begun || gap_from_us.is_some();
+        self.take_in((start_us, stamp.mono_us), after_loss, delta, counters, latencies);
+        gap_from_us
+    }
+
+    /// Takes in a record that covers the time of its own interval only, in which not all time is covered by records: a
+    /// route has none while it serves no request. `after_loss` if a record between may have been lost.
+    pub(in crate::model) fn apply_alone(
+        &mut self,
+        stamp: &Stamp,
+        counters: &Counters<C>,
+        latencies: &Latencies<L>,
+        after_loss: bool,
+    ) {
+        let delta = if self.begun { counters.since(&self.totals) } else { Counters::default() };
+        let after_loss = after_loss || !self.begun;
+        let own_start_us = stamp.mono_us.saturating_sub(stamp.interval_us);
+        let start_us = match (self.begun, after_loss) {
+            (false, _) => stamp.mono_us,
+            (true, true) => self.last_us,
+            (true, false) => own_start_us.max(self.last_us),
+        };
+        if delta.is_zero() && stamp.interval_us == 0 {
+            self.totals = *counters;
+            return;
+        }
+        self.take_in((start_us, stamp.mono_us), after_loss, delta, counters, latencies);
+    }
+
+    fn take_in(
+        &mut self,
+        span_us: (u64, u64),
+        after_loss: bool,
+        delta: Counters<C>,
+        counters: &Counters<C>,
+        latencies: &Latencies<L>,
+    ) {
         for (class, latency) in latencies.iter() {
             if !self.is_brief {
                 self.whole[class].add_sparse(&latency.interval);
@@ -161,11 +197,10 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             self.samples_total[class] = latency.samples_total;
         }
         self.totals = *counters;
-        self.last_us = stamp.mono_us;
+        self.last_us = span_us.1;
         self.begun = true;
         let latencies = latencies.iter().map(|(_, latency)| latency.interval.clone()).collect();
-        self.keep(Interval::new((start_us, stamp.mono_us), after_loss, delta, latencies));
-        gap_from_us
+        self.keep(Interval::new(span_us, after_loss, delta, latencies));
     }
 
     /// Keeps an interval. The oldest go to the rollup when there are too many, or too many buckets.
@@ -180,6 +215,12 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
                 self.rollup.take_in(&oldest);
             }
         }
+    }
+
+    /// The series for reading on from the middle of the run, with the totals of all that was read. Later records have
+    /// totals of their own.
+    pub(in crate::model) fn resumed(&self, history: usize) -> Self {
+        Self { totals: self.totals, ..Self::new(None, history) }
     }
 
     /// Keeps the totals and the last interval only.

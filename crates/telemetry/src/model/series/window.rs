@@ -52,6 +52,28 @@ impl<C: Metric, L: Metric> Window<C, L> {
         self.hold(&wanted);
     }
 
+    /// The same for a series in which not all time is covered by intervals: an interval counts if its middle lies within,
+    /// the newest too, unless it reaches to the end.
+    pub(in crate::model) fn slide_sparse(&mut self, series: &MetricSeries<C, L>, end_us: u64, span_us: u64) {
+        let from_us = end_us.saturating_sub(span_us);
+        let newest_first = series.timeline().rev().skip_while(|interval| interval.place_us() > end_us);
+        let within = newest_first.enumerate().take_while(|(i, interval)| {
+            (*i == 0 && interval.end_us >= end_us) || interval.middle_us() > from_us
+        });
+        let mut wanted: Vec<&Arc<Interval<C, L>>> = within.map(|(_, interval)| interval).collect();
+        wanted.reverse();
+        self.hold(&wanted);
+    }
+
+    /// From when on the time of its intervals and the silence among them is known, in a window that begins at `from_us`: an
+    /// interval that lies on the edge counts whole or not at all.
+    pub(in crate::model) fn covered_from_us(&self, series: &MetricSeries<C, L>, from_us: u64) -> u64 {
+        let first_us = self.held.front().map(|interval| interval.start_us);
+        let before = series.timeline().rev().find(|interval| first_us.is_none_or(|us| interval.end_us <= us));
+        let from_us = before.map_or(from_us, |before| before.end_us.max(from_us));
+        first_us.map_or(from_us, |us| us.min(from_us))
+    }
+
     /// Drops and takes in intervals until it holds the wanted ones.
     fn hold(&mut self, wanted: &[&Arc<Interval<C, L>>]) {
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return self.clear() };

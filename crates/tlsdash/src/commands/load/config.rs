@@ -9,7 +9,7 @@ use loadgen::{
     parse_targets, read_body,
 };
 
-use super::args::{LoadArgs, PlanArgs, RequestArgs, TlsArgs};
+use super::args::{LoadArgs, RequestArgs, TlsArgs};
 use crate::cli::usage;
 use crate::cli::value::{Parsed, Time};
 
@@ -34,14 +34,9 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     }
     let base = LoadConfig {
         unix_socket: args.request.unix_socket.clone(),
-        protocol: if args.request.http2 {
-            Protocol::Http2 { streams: args.request.streams.unwrap_or(1) }
-        } else {
-            Protocol::Http1
-        },
         tls: tls(&args.tls),
         request_timeout: args.plan.timeout,
-        ..LoadConfig::new(target.clone(), plan(&args.plan, &args.tls)?, trust(&args.tls))
+        ..LoadConfig::new(target.clone(), plan(args)?, trust(&args.tls))
     };
     if let Some(path) = &args.request.targets {
         let requests = read_targets(path, &target)?;
@@ -136,13 +131,19 @@ fn refuse_tls_words(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
     }
 }
 
-fn plan(args: &PlanArgs, tls: &TlsArgs) -> anyhow::Result<Plan> {
+fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
+    let LoadArgs { plan: args, request, tls, .. } = args;
     let defaults = Plan::default();
     let ramp_up = args.ramp_up.as_ref().zip(args.requests);
     let ramp_up = ramp_up.map(|(over, requests)| ramp_up_rate(over, requests)).transpose()?;
     let mut plan = Plan {
         rate: args.rate.clone().or(ramp_up),
         arrivals: args.arrivals.unwrap_or_default(),
+        protocol: if request.http2 {
+            Protocol::Http2 { streams: request.streams.unwrap_or(1) }
+        } else {
+            Protocol::Http1
+        },
         connections: args.connections.unwrap_or(defaults.connections),
         resume: tls.resume.unwrap_or_default(),
         early_data: tls.early_data,

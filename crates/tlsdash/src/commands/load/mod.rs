@@ -87,7 +87,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
     let journal = session.journal.open()?;
     let title = format!("load > {}", header.upstream);
-    let workload = Workload { proxy: None, load: Some(load), observed, ends_with_load: true };
+    let workload = Workload { proxy: None, routes: None, load: Some(load), observed, ends_with_load: true };
     let notices = Vec::new();
     Session { config: session.clone(), channels, title, header, notices, workload, journal }.finish()
 }

@@ -9,6 +9,8 @@ use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
+    /// The names of the proxy's routes; `None` in TCP mode.
+    pub(crate) routes: Option<Vec<String>>,
     pub(crate) load: Option<Load>,
     /// The process of `--observe-pid`.
     pub(crate) observed: Option<ProcessTree>,
@@ -23,6 +25,7 @@ impl Workload {
         let parts = [
             of(self.observed.is_some(), FigureSide::Observed),
             of(self.proxy.is_some(), FigureSide::Proxy),
+            of(self.routes.is_some(), FigureSide::Http),
             of(self.load.is_some(), FigureSide::Load),
         ];
         [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten()).collect()

@@ -1,0 +1,111 @@
+//! The settings of HTTP mode: its limits, which can change, and what stands for the whole run.
+
+use std::sync::Arc;
+
+use proxy_core::{HandlerSettings, LiveOptions, UpstreamSockets, fixed_setting};
+use telemetry::{Setting, SettingError, Value};
+
+use crate::config::HttpConfig;
+use crate::limits::HttpLimits;
+use crate::route::Route;
+
+/// What HTTP mode adds to the proxy's settings.
+#[derive(Debug)]
+pub(crate) struct HttpSettings {
+    fixed: Vec<Setting>,
+    limits: Arc<LiveOptions<HttpLimits>>,
+}
+
+impl HttpSettings {
+    pub(crate) fn new(config: &HttpConfig, routes: &[Route], limits: Arc<LiveOptions<HttpLimits>>) -> Self {
+        let on_or_off = |is_on| if is_on { "on" } else { "off" }.to_owned();
+        let routes: Vec<_> = routes.iter().map(Route::to_string).collect();
+        let fixed = vec![
+            fixed_setting("proxy.mode", "http".to_owned()),
+            fixed_setting("proxy.route", routes.join(" ")),
+            fixed_setting("proxy.trust-forwarded", config.trusted_forwarders.to_string()),
+            fixed_setting("proxy.tls-headers", on_or_off(config.sends_tls_fields)),
+            fixed_setting("proxy.log-paths", on_or_off(config.records_paths)),
+        ];
+        Self { fixed, limits }
+    }
+}
+
+impl HandlerSettings for HttpSettings {
+    fn list(&self) -> Vec<Setting> {
+        self.fixed.iter().cloned().chain(self.limits.list()).collect()
+    }
+
+    fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>> {
+        if self.fixed.iter().any(|setting| setting.name == name) {
+            return Some(Err(SettingError::Restart(name.to_owned())));
+        }
+        self.limits.set(name, value)
+    }
+
+    fn upstream_sockets(&self) -> UpstreamSockets {
+        UpstreamSockets::Pooled(self.limits.current().upstream_connections_max)
+    }
+
+    fn unused_settings(&self) -> &'static [&'static str] {
+        // The routes name the upstreams.
+        &["upstream", "proxy-protocol", "half-closed-timeout"]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_core::{Certificate, Proxy, ProxyConfig, raise_descriptor_limit};
+
+    use super::*;
+    use crate::{HttpLimits, bind};
+
+    fn proxy(upstream_connections_max: usize) -> Proxy {
+        let certificate = Certificate::generate(&["localhost".to_owned()]).unwrap();
+        let listen = vec!["127.0.0.1:0".parse().unwrap()];
+        let config = ProxyConfig::new(listen, "unix:/nowhere".parse().unwrap(), certificate);
+        let config = ProxyConfig { workers: std::num::NonZeroUsize::MIN, ..config };
+        let http = HttpConfig {
+            routes: vec!["/api=unix:/elsewhere,unix:/nowhere".parse().unwrap()],
+            limits: HttpLimits { upstream_connections_max, ..HttpLimits::default() },
+            ..HttpConfig::default()
+        };
+        bind(config, http, Vec::new()).unwrap().start().unwrap()
+    }
+
+    fn value(proxy: &Proxy, name: &str) -> Option<Value> {
+        proxy.settings().into_iter().find(|setting| setting.name == name).map(|setting| setting.value)
+    }
+
+    #[test]
+    fn settings_tell_mode_and_routes_and_leave_out_what_means_nothing() {
+        let proxy = proxy(10);
+        assert_eq!(value(&proxy, "proxy.mode"), Some(Value::Text("http".to_owned())));
+        let routes = "/api=unix:/elsewhere,unix:/nowhere /=unix:/nowhere".to_owned();
+        assert_eq!(value(&proxy, "proxy.route"), Some(Value::Text(routes)));
+        assert_eq!(value(&proxy, "proxy.half-closed-timeout"), None);
+        let set = |name: &str| proxy.set(name, &Value::Number(1.0)).unwrap_err();
+        assert_eq!(set("proxy.mode"), SettingError::Restart("proxy.mode".to_owned()));
+        let unused = "proxy.half-closed-timeout".to_owned();
+        assert_eq!(set(&unused), SettingError::Unknown(unused));
+        proxy.set("proxy.streams-max", &Value::Number(7.0)).unwrap();
+        assert_eq!(value(&proxy, "proxy.streams-max"), Some(Value::Number(7.0)));
+    }
+
+    #[test]
+    fn a_larger_pool_leaves_fewer_descriptors_to_clients() {
+        let proxy = proxy(10);
+        let number = |name| match value(&proxy, name) {
+            Some(Value::Number(number)) => number,
+            other => panic!("{name}: {other:?}"),
+        };
+        let before = number("proxy.connections-max");
+        let set = |name, n| proxy.set(name, &Value::Number(n));
+        set("proxy.upstream-connections-max", 60.0).unwrap();
+        assert_eq!(number("proxy.connections-max"), before - 50.0);
+        set("proxy.connections-max", before - 50.0).unwrap();
+        let refused = set("proxy.upstream-connections-max", 61.0).unwrap_err().to_string();
+        assert!(refused.contains(&raise_descriptor_limit().to_string()), "{refused}");
+        assert_eq!(number("proxy.upstream-connections-max"), 60.0);
+    }
+}

@@ -1,0 +1,114 @@
+//! What the publisher keeps of HTTP mode: totals, routes, and requests that wait for a record.
+
+use std::collections::VecDeque;
+
+use super::routes::RouteTable;
+use super::run_totals::RunTotals;
+use crate::collect::http::{HttpDelta, HttpGauges};
+use crate::collect::request_samples::{RequestSamples, SampledRequest};
+use crate::metrics::{HttpCounter, HttpLatency, Metric as _};
+use crate::record::status_counts::StatusCounts;
+use crate::record::{HttpRecord, Latencies, RequestRecord};
+
+/// Failed requests that wait for room in the budget.
+const ERRORS_WAITING_MAX: usize = 256;
+/// Records of requests that did not fail, of one interval: as many of the slowest, and as many others.
+const SAMPLES_MAX: usize = 4;
+
+/// What the run has counted of HTTP, and what of it no record has carried yet.
+#[derive(Debug)]
+pub(super) struct HttpTotals {
+    pub(super) totals: RunTotals<HttpCounter, HttpLatency>,
+    pub(super) routes: RouteTable,
+    pub(super) requests: RequestQueue,
+    statuses: StatusCounts,
+    gauges: HttpGauges,
+}
+
+impl HttpTotals {
+    pub(super) fn new(started_us: u64, route_names: Vec<String>) -> Self {
+        Self {
+            totals: RunTotals::new(started_us),
+            routes: RouteTable::new(route_names),
+            requests: RequestQueue::default(),
+            statuses: StatusCounts::default(),
+            gauges: HttpGauges::default(),
+        }
+    }
+
+    /// Adds what was counted in the interval that began at `start_us`. Gives the failed requests that found no room.
+    pub(super) fn add(&mut self, delta: &HttpDelta, start_us: u64) -> u64 {
+        self.totals.add(&delta.counters, &delta.latencies);
+        self.statuses.add(&delta.statuses);
+        self.gauges.add(delta.gauges);
+        self.routes.add(&delta.routes, start_us);
+        let routes = &self.routes;
+        let named = |kept: &SampledRequest| RequestRecord {
+            route: kept.route.map(|index| routes.name(index)).unwrap_or_default(),
+            ..kept.record.clone()
+        };
+        self.requests.add(&delta.requests, named)
+    }
+
+    pub(super) fn record(&self, routes_deferred: u64) -> HttpRecord {
+        self.record_with(self.totals.interval(HttpLatency::ALL), routes_deferred)
+    }
+
+    pub(super) fn final_record(&self) -> HttpRecord {
+        self.record_with(self.totals.whole_run(), 0)
+    }
+
+    fn record_with(&self, latencies: Latencies<HttpLatency>, routes_deferred: u64) -> HttpRecord {
+        HttpRecord {
+            routes_deferred,
+            statuses: self.statuses.clone(),
+            counters: *self.totals.counters(),
+            latencies,
+            ..HttpRecord::of_gauges(self.gauges)
+        }
+    }
+}
+
+/// Requests that wait for a record: errors until there is room, the others for one interval.
+#[derive(Debug, Default)]
+pub(super) struct RequestQueue {
+    errors: VecDeque<RequestRecord>,
+    samples: Vec<RequestRecord>,
+}
+
+impl RequestQueue {
+    /// Takes in what the workers kept. Gives the number of errors that found no room.
+    fn add(&mut self, kept: &RequestSamples, named: impl Fn(&SampledRequest) -> RequestRecord) -> u64 {
+        let room = ERRORS_WAITING_MAX.saturating_sub(self.errors.len());
+        self.errors.extend(kept.errors.iter().take(room).map(&named));
+        let mut slowest: Vec<&SampledRequest> = kept.slowest.iter().collect();
+        slowest.sort_by_key(|request| std::cmp::Reverse(request.record.duration_us));
+        // Of all workers alike, not of the first ones.
+        let step = kept.others.len().div_ceil(SAMPLES_MAX).max(1);
+        let others = kept.others.iter().step_by(step);
+        self.samples = slowest.into_iter().take(SAMPLES_MAX).chain(others).map(named).collect();
+        kept.errors.len().saturating_sub(room) as u64
+    }
+
+    /// Errors that wait.
+    pub(super) fn errors(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Takes out the records for which there is room: errors, the slowest, the others. Gives the number of errors that
+    /// found none.
+    pub(super) fn take(&mut self, room: usize) -> (Vec<RequestRecord>, u64) {
+        let mut records: Vec<RequestRecord> = self.errors.drain(..room.min(self.errors.len())).collect();
+        records.extend(std::mem::take(&mut self.samples).into_iter().take(room - records.len()));
+        let without_room = self.errors.len() as u64;
+        self.errors.clear();
+        (records, without_room)
+    }
+
+    /// Puts back a record that the journal did not take in time.
+    pub(super) fn put_back(&mut self, record: RequestRecord) {
+        if record.is_error() {
+            self.errors.push_back(record);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Options of HTTP mode, by flags and by the configuration file.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use proxy_core::Upstream;
+use proxy_core::proxy_protocol::TrustedPeers;
+use proxy_http::{HttpConfig, ParseRouteError, Route};
+use serde::{Deserialize, Serialize};
+
+use super::value::{Parsed, one_or_many, values};
+use super::{ProxyOptions, usage};
+
+/// Words of the file that mean something in HTTP mode only, besides the limits.
+const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
+/// What means something in TCP mode only, and what takes its place.
+const TCP_ONLY: (&str, &str) = (
+    "proxy-protocol",
+    "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
+);
+/// What clients may speak, unless `--alpn` says otherwise.
+pub(crate) const ALPN: &str = "h2,http/1.1";
+
+/// What the proxy does with the plaintext.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProxyMode {
+    /// Forwards bytes, whatever the protocol.
+    #[default]
+    Tcp,
+    /// Speaks HTTP/2 and HTTP/1.1, and routes requests.
+    Http,
+}
+
+/// Something that is on or off, and has a default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Switch {
+    /// It is done.
+    On,
+    /// It is left out.
+    Off,
+}
+
+/// What HTTP mode is told besides its limits.
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct HttpOptions {
+    /// Send requests of a host and path to these upstreams, such as /api=unix:/run/api.sock or
+    /// shop.example/static=127.0.0.1:9000,127.0.0.1:9001; may be repeated: the longest path wins, and --upstream gets the
+    /// rest
+    #[arg(long, value_name = "[HOST]/PATH=UPSTREAM,...")]
+    #[serde(skip_serializing)]
+    pub(crate) route: Vec<RouteOption>,
+    /// Peers whose X-Forwarded-For, -Proto and -Host are believed and continued, such as 10.0.0.0/8 [default: none]
+    #[arg(long, value_name = "CIDR,...")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trust_forwarded: Option<Parsed<TrustedPeers>>,
+    /// Tell upstreams TLS version, cipher suite, server name and verified client name by X-TLS-* fields
+    #[arg(long)]
+    pub(crate) tls_headers: bool,
+    /// Whether records of requests name their path, without the query [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_paths: Option<Switch>,
+}
+
+/// A route, and in which line of a file it stands.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "RouteTable")]
+pub(crate) struct RouteOption {
+    route: Route,
+    pub(crate) line: Option<usize>,
+}
+
+/// A `[[route]]` of the configuration file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RouteTable {
+    #[serde(default)]
+    host: String,
+    path: String,
+    #[serde(deserialize_with = "one_or_many")]
+    upstreams: Vec<Parsed<Upstream>>,
+}
+
+impl TryFrom<RouteTable> for RouteOption {
+    type Error = ParseRouteError;
+
+    fn try_from(table: RouteTable) -> Result<Self, ParseRouteError> {
+        Route::new(&table.host, &table.path, values(&table.upstreams)).map(|route| Self { route, line: None })
+    }
+}
+
+impl FromStr for RouteOption {
+    type Err = ParseRouteError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRouteError> {
+        text.parse().map(|route| Self { route, line: None })
+    }
+}
+
+impl HttpOptions {
+    fn is_given(&self, word: &str) -> bool {
+        match word {
+            "route" => !self.route.is_empty(),
+            "trust-forwarded" => self.trust_forwarded.is_some(),
+            "tls-headers" => self.tls_headers,
+            "log-paths" => self.log_paths.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The first upstream of the routes.
+    pub(crate) fn first_upstream(&self) -> Option<&Upstream> {
+        self.route.first()?.route.upstreams.first()
+    }
+
+    /// The routes as tables of a configuration file.
+    pub(crate) fn routes_to_toml(&self) -> String {
+        let mut text = String::new();
+        for RouteOption { route, .. } in &self.route {
+            let upstreams: Vec<_> =
+                route.upstreams.iter().map(|one| format!("{:?}", one.to_string())).collect();
+            let (host, upstreams) = (route.host.to_string(), upstreams.join(", "));
+            let _ = write!(
+                text,
+                "\n[[route]]\nhost = {host:?}\npath = {:?}\nupstreams = [{upstreams}]\n",
+                route.prefix
+            );
+        }
+        text
+    }
+
+    /// # Errors
+    /// When two routes are the same; names both.
+    fn check_routes(&self, has_upstream: bool) -> anyhow::Result<()> {
+        let place = |n: usize| match self.route.get(n) {
+            Some(RouteOption { line: Some(line), .. }) => format!("the route in line {line}"),
+            Some(_) => format!("--route {}", n + 1),
+            None => "--upstream".to_owned(),
+        };
+        let name = |route: &RouteOption| route.route.name();
+        let names = self.route.iter().map(name).chain(has_upstream.then(|| "/".to_owned()));
+        let names: Vec<String> = names.collect();
+        for (second, name) in names.iter().enumerate() {
+            if let Some(first) = names[..second].iter().position(|other| other == name) {
+                return Err(usage(format!("{} and {} both serve {name}", place(first), place(second))));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ProxyOptions {
+    /// What HTTP mode is told; `None` in TCP mode.
+    ///
+    /// # Errors
+    /// When an option does not belong to the mode, or two routes are the same.
+    pub(crate) fn http_config(&self) -> anyhow::Result<Option<HttpConfig>> {
+        if let Some((word, reason)) = self.foreign_words().find(|(word, _)| self.is_given(word)) {
+            return Err(usage(format!("--{word} {reason}")));
+        }
+        if self.mode == ProxyMode::Tcp {
+            return Ok(None);
+        }
+        self.http.check_routes(!self.upstream.is_empty())?;
+        let mut limits = self.http_limits.values().clone();
+        if !self.http_limits.is_given("upstream-connections-max") {
+            // Most of the descriptors are for clients.
+            let share = usize::try_from(proxy_core::raise_descriptor_limit() / 4).unwrap_or(usize::MAX);
+            limits.upstream_connections_max = limits.upstream_connections_max.min(share.max(1));
+        }
+        Ok(Some(HttpConfig {
+            routes: self.http.route.iter().map(|option| option.route.clone()).collect(),
+            limits,
+            trusted_forwarders: self.http.trust_forwarded.as_deref().cloned().unwrap_or_default(),
+            sends_tls_fields: self.http.tls_headers,
+            records_paths: self.http.log_paths != Some(Switch::Off),
+        }))
+    }
+
+    /// Options of the other mode, each with why it cannot be given.
+    fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let (word, instead) = TCP_ONLY;
+        let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
+        let limits = self.http_limits.names();
+        let of_http = HTTP_ONLY.into_iter().chain(limits);
+        let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
+        let is_tcp = self.mode == ProxyMode::Tcp;
+        of_tcp.filter(move |_| !is_tcp).chain(of_http.filter(move |_| is_tcp))
+    }
+
+    fn is_given(&self, word: &str) -> bool {
+        match word {
+            "proxy-protocol" => self.proxy_protocol.is_some(),
+            word => self.http.is_given(word) || self.http_limits.is_given(word),
+        }
+    }
+
+    /// Turns options of the other mode into comments of a configuration file.
+    pub(crate) fn comment_foreign_words(&self, text: &str) -> String {
+        let foreign: Vec<_> = self.foreign_words().map(|(word, _)| format!("{word} = ")).collect();
+        let line = |line: &str| match foreign.iter().any(|word| line.starts_with(word)) {
+            true => format!("# {line}\n"),
+            false => format!("{line}\n"),
+        };
+        text.lines().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> ProxyOptions {
+        ProxyOptions::parse(text).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        options(text).http_config().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn options_of_the_other_mode_are_refused() {
+        for (text, part) in [
+            ("[[route]]\npath = \"/a\"\nupstreams = \"h:1\"", "--route goes with --mode http only"),
+            ("trust-forwarded = \"10.0.0.0/8\"", "--trust-forwarded goes with --mode http only"),
+            ("tls-headers = true", "--tls-headers goes with --mode http only"),
+            ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
+            ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
+            (
+                "mode = \"http\"\nproxy-protocol = \"v2\"",
+                "serve many clients; X-Forwarded-For names the client",
+            ),
+        ] {
+            assert!(refused(text).contains(part), "{}", refused(text));
+        }
+        assert!(options("proxy-protocol = \"v2\"").http_config().unwrap().is_none());
+    }
+
+    #[test]
+    fn routes_of_a_file_are_tables_and_read_back() {
+        let text = "mode = \"http\"\nupstream = \"h:9\"\n[[route]]\nhost = \"*.example\"\npath = \"/a/\"\n\
+                    upstreams = [\"unix:/a\", \"h:1\"]\n[[route]]\npath = \"/b\"\nupstreams = \"h:2\"\n";
+        let config = options(text).http_config().unwrap().unwrap();
+        let routes: Vec<_> = config.routes.iter().map(ToString::to_string).collect();
+        assert_eq!(routes, ["*.example/a=unix:/a,h:1", "/b=h:2"]);
+        let printed = options(text).to_toml().unwrap();
+        assert_eq!(options(&printed).to_toml().unwrap(), printed);
+        assert_eq!(options(&printed).http_config().unwrap().unwrap().routes, config.routes);
+        assert!(
+            printed.contains("\n# proxy-protocol = ") && printed.contains("\nheader-timeout = "),
+            "{printed}"
+        );
+    }
+
+    #[test]
+    fn two_equal_routes_are_named_with_their_places() {
+        let a = "[[route]]\npath = \"/a\"\nupstreams = \"h:1\"\n";
+        let file = format!("mode = \"http\"\n{a}\n{a}");
+        assert_eq!(refused(&file), "the route in line 2 and the route in line 6 both serve /a");
+        let mut flags = options("mode = \"http\"\nupstream = \"h:9\"");
+        flags.http.route = ["/=h:1", "x/=h:2"].map(|text| text.parse().unwrap()).to_vec();
+        assert_eq!(flags.http_config().unwrap_err().to_string(), "--route 1 and --upstream both serve /");
+        flags.http.route = ["/b=h:1", "x/=h:2", "/b/=h:3"].map(|text| text.parse().unwrap()).to_vec();
+        assert_eq!(flags.http_config().unwrap_err().to_string(), "--route 1 and --route 3 both serve /b");
+    }
+
+    #[test]
+    fn a_malformed_route_of_a_file_is_named_with_its_line() {
+        for (table, part) in [
+            ("path = \"a\"\nupstreams = \"h:1\"", "line 5: route: \"a\" is not a route: the path is missing"),
+            (
+                "path = \"/a\"\nupstreams = []",
+                "line 5: route: \"/a\" is not a route: the upstream is missing",
+            ),
+            ("path = \"/a\"\nupstreams = \"h\"", "line 5: route: h: "),
+            ("path = \"/a\"\nupstream = \"h:1\"", "line 5: route: unknown field `upstream`"),
+        ] {
+            let text =
+                format!("mode = \"http\"\n[[route]]\npath = \"/x\"\nupstreams = \"h:1\"\n[[route]]\n{table}");
+            let error = ProxyOptions::parse(&text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
