@@ -43,6 +43,10 @@ pub(crate) struct Client {
     framed: RefCell<Vec<Rc<RequestRecord>>>,
     /// Bytes of responses that hyper has not framed, over all streams.
     held_bytes: Cell<usize>,
+    /// Whether hyper has framed some of them since that was last looked at.
+    has_released: Cell<bool>,
+    /// Since when hyper has framed none, as the client's windows are closed or its socket is full.
+    stalled_since: Cell<Option<Instant>>,
     /// Times that upstreams took, to be counted as the client's exchanges.
     exchanges: RefCell<Vec<Duration>>,
     shutdown: RefCell<Shutdown>,
@@ -98,6 +102,8 @@ impl Client {
             },
             framed: RefCell::default(),
             held_bytes: Cell::new(0),
+            has_released: Cell::new(false),
+            stalled_since: Cell::new(None),
             exchanges: RefCell::default(),
             shutdown: RefCell::default(),
         })
@@ -189,6 +195,14 @@ impl Client {
     /// Counts bytes of a response that hyper has framed, or dropped.
     pub(crate) fn release(&self, bytes: usize) {
         self.held_bytes.set(self.held_bytes.get().saturating_sub(bytes));
+        self.has_released.set(true);
+    }
+
+    /// Since when the client takes nothing of any response that waits for it.
+    pub(crate) fn stalled_since(&self, now: Instant) -> Option<Instant> {
+        let since = self.stalled_since.get().filter(|_| !self.has_released.take()).unwrap_or(now);
+        self.stalled_since.set((self.held_bytes.get() > 0).then_some(since));
+        self.stalled_since.get()
     }
 
     /// How much of a response may be read at once: little where streams that the client does not read hold much.

@@ -33,13 +33,6 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), AmbiguousRequest> {
     let headers = request.headers();
     check_framing(headers)?;
     check_target(request)?;
-    if request
-        .uri()
-        .path_and_query()
-        .is_some_and(|path| path.as_str().bytes().any(|byte| byte.is_ascii_control()))
-    {
-        return Err(AmbiguousRequest::Target);
-    }
     if headers.keys().any(is_lookalike) {
         return Err(AmbiguousRequest::Lookalike);
     }

@@ -22,12 +22,14 @@ enum Due {
     Request(Instant),
     /// Something must move.
     Movement(Instant),
+    /// The client must take something of what waits for it.
+    Taken(Instant),
 }
 
 impl Due {
     fn at(self) -> Instant {
         match self {
-            Self::Head(at) | Self::Request(at) | Self::Movement(at) => at,
+            Self::Head(at) | Self::Request(at) | Self::Movement(at) | Self::Taken(at) => at,
         }
     }
 }
@@ -39,7 +41,10 @@ impl HttpConnection {
             return Due::Head(began_at + limits.header_timeout);
         }
         if !client.is_idle() {
-            return Due::Movement(session.active_at() + context.limits.idle_timeout);
+            let moved_by = session.active_at() + context.limits.idle_timeout;
+            let stalled_since = client.stalled_since(context.now);
+            let taken_by = stalled_since.map(|since| since + context.limits.send_timeout);
+            return taken_by.filter(|at| *at < moved_by).map_or(Due::Movement(moved_by), Due::Taken);
         }
         let idle_since = client.idle_since();
         let keep_alive = idle_since + limits.keep_alive_timeout;
@@ -76,6 +81,10 @@ impl HttpConnection {
                     Outcome::IdleTimeout,
                     "the head of a request was not complete in time",
                 ))
+            }
+            // Other frames of the client, such as PING, do not put this off.
+            Due::Taken(_) => {
+                Err(ConnEnd::reset(Outcome::SendTimeout, "the client took nothing for the send timeout"))
             }
             Due::Movement(_) => {
                 Err(ConnEnd::after_sending(Outcome::IdleTimeout, "nothing moved for the idle timeout"))

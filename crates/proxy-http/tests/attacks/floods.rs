@@ -170,6 +170,60 @@ fn a_header_bomb_ends_the_connection_before_it_unfolds() {
     check(site, goaway, HttpCounter::FloodHeaders);
 }
 
+/// Two MiB for each request but one.
+fn respond_large(request: &RawRequest) -> Response {
+    if request.target() == "GET /alive" {
+        return respond_ok(request);
+    }
+    let content = vec![b'a'; 2 << 20];
+    Response::bytes([b"HTTP/1.1 200 OK\r\ncontent-length: 2097152\r\n\r\n", &content[..]].concat())
+}
+
+#[test]
+fn streams_that_nobody_reads_end_with_the_send_timeout() {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    // Closed windows; open ones, and a socket that nobody reads.
+    for window in [0, 0x7fff_ffff] {
+        let mut site = Site::start_with(respond_large, |config, http| {
+            config.limits.send_timeout = Duration::from_millis(300);
+            http.limits.control_frames_max = 1_000_000;
+        });
+        let mut client = Http2Client::connect_with(&site, &[(INITIAL_WINDOW_SIZE, window)]);
+        client.send(&frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0]));
+        for n in 0..128 {
+            client.send(&get(2 * n + 1));
+        }
+        // Its other frames change nothing.
+        eventually("the connection is ended", || {
+            client.send(&frame(PING, 0, 0, &[0; 8]));
+            std::thread::sleep(Duration::from_millis(5));
+            site.count_of_proxy(ProxyCounter::SendTimeouts) == 1
+        });
+        assert!(site.serves());
+    }
+}
+
+#[test]
+fn a_slow_reader_is_served_to_the_end() {
+    let site = Site::start_with(respond_large, |config, _| {
+        config.limits.send_timeout = Duration::from_millis(300);
+    });
+    let mut client = Http2Client::connect(&site);
+    client.send(&get(1));
+    let mut received = 0;
+    while received < 2 << 20 {
+        let frame_in = client.next().expect("a frame");
+        if frame_in.kind == DATA {
+            received += frame_in.payload.len();
+            let increment = (frame_in.payload.len() as u32).to_be_bytes();
+            std::thread::sleep(Duration::from_millis(5));
+            client.send(
+                &[frame(WINDOW_UPDATE, 0, 0, &increment), frame(WINDOW_UPDATE, 0, 1, &increment)].concat(),
+            );
+        }
+    }
+}
+
 #[test]
 fn a_busy_client_is_never_taken_for_a_flood() {
     let mut site = site(respond_ok);
@@ -190,6 +244,10 @@ fn a_busy_client_is_never_taken_for_a_flood() {
         (site.count(HttpCounter::HeaderBytesIn), site.count(HttpCounter::HeaderBytesOut));
     assert_eq!(bytes_in, 500 * block(&pseudo(b"GET", b"/")).len() as u64);
     assert!(bytes_out > 500, "{bytes_out}");
+    // Names, values, and 4 bytes for each of four fields.
+    let plain = ":method:scheme:authority:path".len() + "GEThttpsa/".len() + 4 * 4;
+    assert_eq!(site.count(HttpCounter::PlainHeaderBytesIn), 500 * plain as u64);
+    assert!(site.count(HttpCounter::PlainHeaderBytesOut) > bytes_out);
 }
 
 #[test]
