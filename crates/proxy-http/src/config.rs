@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstream};
@@ -67,14 +68,15 @@ pub fn bind(
 ) -> Result<BoundProxy, HttpStartError> {
     let routes = http.all_routes(&config.upstreams);
     let limits = Arc::new(LiveOptions::new(http.limits.clone()));
-    let settings = Arc::new(HttpSettings::new(&http, &routes, Arc::clone(&limits)));
+    let workers = Arc::new(AtomicUsize::new(config.workers.get()));
+    let settings = Arc::new(HttpSettings::new(&http, &routes, Arc::clone(&limits), Arc::clone(&workers)));
     let shared = Arc::new(HttpShared {
         routing: routing(&mut config.upstreams, &routes)?,
         limits,
         trusted_forwarders: http.trusted_forwarders,
         sends_tls_fields: http.sends_tls_fields,
         records_paths: http.records_paths,
-        workers: config.workers.get(),
+        workers,
     });
     let bound = Proxy::bind_with::<HttpConnection>(config, listeners, settings, move |upstreams, worker| {
         HttpWorker::new(Arc::clone(&shared), Arc::clone(upstreams), worker)

@@ -1,6 +1,7 @@
 //! The settings of HTTP mode: its limits, which can change, and what stands for the whole run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proxy_core::{HandlerSettings, LiveOptions, UpstreamSockets, fixed_setting};
 use telemetry::{Setting, SettingError, Value};
@@ -14,10 +15,17 @@ use crate::route::Route;
 pub(crate) struct HttpSettings {
     fixed: Vec<Setting>,
     limits: Arc<LiveOptions<HttpLimits>>,
+    /// Workers that share the pool.
+    workers: Arc<AtomicUsize>,
 }
 
 impl HttpSettings {
-    pub(crate) fn new(config: &HttpConfig, routes: &[Route], limits: Arc<LiveOptions<HttpLimits>>) -> Self {
+    pub(crate) fn new(
+        config: &HttpConfig,
+        routes: &[Route],
+        limits: Arc<LiveOptions<HttpLimits>>,
+        workers: Arc<AtomicUsize>,
+    ) -> Self {
         let on_or_off = |is_on| if is_on { "on" } else { "off" }.to_owned();
         let routes: Vec<_> = routes.iter().map(Route::to_string).collect();
         let fixed = vec![
@@ -27,7 +35,7 @@ impl HttpSettings {
             fixed_setting("proxy.tls-headers", on_or_off(config.sends_tls_fields)),
             fixed_setting("proxy.log-paths", on_or_off(config.records_paths)),
         ];
-        Self { fixed, limits }
+        Self { fixed, limits, workers }
     }
 }
 
@@ -45,6 +53,10 @@ impl HandlerSettings for HttpSettings {
 
     fn upstream_sockets(&self) -> UpstreamSockets {
         UpstreamSockets::Pooled(self.limits.current().upstream_connections_max)
+    }
+
+    fn set_workers(&self, workers: usize) {
+        self.workers.store(workers, Ordering::Relaxed);
     }
 
     fn unused_settings(&self) -> &'static [&'static str] {

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::Registry;
@@ -25,7 +26,8 @@ pub(crate) struct HttpShared {
     pub(crate) trusted_forwarders: TrustedPeers,
     pub(crate) sends_tls_fields: bool,
     pub(crate) records_paths: bool,
-    pub(crate) workers: usize,
+    /// How many they are now.
+    pub(crate) workers: Arc<AtomicUsize>,
 }
 
 /// A worker's own: its pool, its timers, its counters. It never leaves the worker's thread.
@@ -85,7 +87,8 @@ impl HttpWorker {
     /// Takes the limits over that have changed.
     pub(crate) fn take_settings(&self) {
         let limits = self.shared.limits.current();
-        let (all, workers) = (limits.upstream_connections_max, self.shared.workers);
+        let workers = self.shared.workers.load(Ordering::Relaxed).max(1);
+        let all = limits.upstream_connections_max;
         let share = all / workers + usize::from(self.number < all % workers);
         self.pool.borrow_mut().set_limits(&limits, share.max(1));
         *self.limits.borrow_mut() = limits;

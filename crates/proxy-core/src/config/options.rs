@@ -301,6 +301,9 @@ pub trait HandlerSettings: fmt::Debug + Send + Sync {
     /// Descriptors that its connections to upstreams take.
     fn upstream_sockets(&self) -> UpstreamSockets;
 
+    /// Notes how many workers share its bounds from now on. They look at the settings again after this.
+    fn set_workers(&self, _workers: usize) {}
+
     /// Names of the settings of the proxy that mean nothing to it, without the `proxy.` in front.
     fn unused_settings(&self) -> &'static [&'static str] {
         &[]

@@ -101,6 +101,8 @@ impl Proxy {
         if let Some(wanted) = wanted.filter(|_| !self.control.is_draining()) {
             let resized = pool.resize(wanted);
             self.control.set_workers(pool.len());
+            self.handler_settings.set_workers(pool.len());
+            self.control.note_change();
             resized.map_err(|error| settings::refused(name, value, error.to_string()))?;
         }
         pool.wake();
