@@ -4,17 +4,22 @@
 
 mod common;
 
+use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{
     Running, journal, journalctl, last_of_each_client, number, outside, proxy, run, stderr, tlsdash,
 };
 use loadgen::{DemoUpstream, UpstreamAddr};
-use proxy_core::{Certificate, ProxyConfig, Tls};
+use proxy_core::{Certificate, Proxy, ProxyConfig, Tls};
+use proxy_http::{HttpConfig, HttpLimits};
 use serde_json::Value;
 
 /// A demo upstream on a unix socket.
@@ -281,16 +286,22 @@ fn an_upstream_that_restarts_fails_only_what_is_counted() {
     assert!(others.is_empty(), "{others:?}");
 }
 
+/// A proxy of this process, in HTTP mode with one worker.
+fn in_process(upstream: &Path, limits: HttpLimits) -> Proxy {
+    let mut tls = Tls::new(Certificate::generate(&["localhost".to_owned()]).unwrap());
+    tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
+    let upstream = format!("unix:{}", upstream.display()).parse().unwrap();
+    let config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], upstream, tls);
+    let config = ProxyConfig { workers: NonZeroUsize::MIN, ..config };
+    let http = HttpConfig { limits, ..HttpConfig::default() };
+    proxy_http::bind(config, http, Vec::new()).unwrap().start().unwrap()
+}
+
 #[test]
 fn a_limit_that_changes_live_holds_for_the_next_request() {
     let folder = tempfile::tempdir().unwrap();
     let app = App::start(folder.path());
-    let mut tls = Tls::new(Certificate::generate(&["localhost".to_owned()]).unwrap());
-    tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
-    let upstream = format!("unix:{}", app.path.display()).parse().unwrap();
-    let config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], upstream, tls);
-    let proxy =
-        proxy_http::bind(config, proxy_http::HttpConfig::default(), Vec::new()).unwrap().start().unwrap();
+    let proxy = in_process(&app.path, HttpLimits::default());
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 2 << 20]).unwrap();
     let (body, url) = (body.to_str().unwrap(), format!("https://{}/echo", proxy.local_addrs()[0]));
@@ -301,6 +312,42 @@ fn a_limit_that_changes_live_holds_for_the_next_request() {
     assert_eq!(put(), "413");
     proxy.set("proxy.body-max", &telemetry::Value::Number(2.0)).unwrap();
     assert_eq!(put(), "200");
+}
+
+/// Answers every request after a while; keeps the most connections that it has had at once.
+fn slow_upstream(path: &Path) -> Arc<AtomicUsize> {
+    let listener = UnixListener::bind(path).unwrap();
+    let most = Arc::new(AtomicUsize::new(0));
+    let (open, told) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&most));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            told.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let open = Arc::clone(&open);
+            std::thread::spawn(move || {
+                // One request at a time comes over a connection, in one piece.
+                while stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {
+                    std::thread::sleep(Duration::from_millis(20));
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                }
+                open.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    most
+}
+
+#[test]
+fn workers_that_are_added_share_the_same_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slow.sock");
+    let most = slow_upstream(&path);
+    let proxy = in_process(&path, HttpLimits { upstream_connections_max: 4, ..HttpLimits::default() });
+    proxy.set("proxy.workers", &telemetry::Value::Number(4.0)).unwrap();
+    let url = format!("https://{}/?[1-200]", proxy.local_addrs()[0]);
+    let args =
+        ["--http1.1", "--parallel", "--parallel-max", "50", "-o", "/dev/null", "-w", "%{http_code} ", &url];
+    assert_eq!(curl(&args), "200 ".repeat(200));
+    assert!((2..=4).contains(&most.load(Ordering::SeqCst)), "{most:?}");
 }
 
 #[test]
