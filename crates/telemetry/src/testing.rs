@@ -68,7 +68,9 @@ pub(crate) fn finished() -> FinishedRequest<'static> {
 fn http(numbers: &[u64]) -> HttpRecord {
     let number = |at: usize| numbers[at % numbers.len()];
     let mut statuses = StatusCounts::default();
-    numbers.iter().for_each(|&number| statuses.count((number % 80) as u16 + 200, number / 1_000));
+    for number in numbers {
+        statuses.count((number % 80) as u16 + 200, number / 1_000);
+    }
     HttpRecord {
         requests: number(16),
         queued: number(17),
@@ -79,6 +81,10 @@ fn http(numbers: &[u64]) -> HttpRecord {
         counters: fill(numbers),
         latencies: latencies(numbers),
     }
+}
+
+fn route(numbers: &[u64], text: &str, flag: bool) -> RouteRecord {
+    RouteRecord { route: text.into(), last: flag, counters: fill(numbers), latencies: latencies(numbers) }
 }
 
 fn request(numbers: &[u64], text: &str, flag: bool) -> RequestRecord {
@@ -219,12 +225,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         Body::Run(Box::new(run)),
         Body::Proxy(Box::new(proxy)),
         Body::Http(Box::new(http(numbers))),
-        Body::Route(Box::new(RouteRecord {
-            route: text.into(),
-            last: flag,
-            counters: fill(numbers),
-            latencies: latencies(numbers),
-        })),
+        Body::Route(Box::new(route(numbers, text, flag))),
         Body::Request(Box::new(request(numbers, text, flag))),
         Body::Load(Box::new(load)),
         Body::Client(ClientRecord {

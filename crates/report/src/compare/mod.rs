@@ -173,11 +173,6 @@ pub(crate) fn are_open(a: &Run, b: &Run) -> bool {
 fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
     const BOTH: [&str; 5] =
         ["exchange.p50", "exchange.p99", "handshake_full.p50", "handshake_resumed.p50", "cpu.per_exchange"];
-    let of_load: &[&str] = if are_open(a, b) {
-        &["response.p50", "response.p99"]
-    } else {
-        &["requests.rate", "service.p50", "service.p99"]
-    };
     const HTTP: [&str; 5] = [
         "http.upstream.p50",
         "http.upstream.p99",
@@ -185,6 +180,11 @@ fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
         "handshake_resumed.p50",
         "http.cpu.per_request",
     ];
+    let of_load: &[&str] = if are_open(a, b) {
+        &["response.p50", "response.p99"]
+    } else {
+        &["requests.rate", "service.p50", "service.p99"]
+    };
     let is_http = [a, b].iter().all(|run| run.http().is_some());
     let of_proxy = if is_http { &HTTP } else { &BOTH };
     let metrics = of_load.iter().chain(of_proxy).filter_map(|name| name.parse::<ComparableFigure>().ok());

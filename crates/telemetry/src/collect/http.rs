@@ -205,7 +205,9 @@ impl HttpDelta {
             (HttpLatency::Request, Some(request.duration)),
         ];
         for (class, took) in times {
-            took.into_iter().for_each(|took| self.latencies[class].record(took));
+            if let Some(took) = took {
+                self.latencies[class].record(took);
+            }
         }
         if let Some(route) = request.route {
             self.route(route).finish(request);
@@ -280,7 +282,9 @@ impl RouteDelta {
             Some(500..) => Some(RouteCounter::Status5xx),
             _ => None,
         };
-        class.into_iter().for_each(|class| counters[class] += 1);
+        if let Some(class) = class {
+            counters[class] += 1;
+        }
         counters[RouteCounter::Failed] += u64::from(request.failure.is_some());
         counters[RouteCounter::Retried] += u64::from(request.is_retried);
         counters[RouteCounter::BodyIn] += request.body_in;
@@ -291,7 +295,9 @@ impl RouteDelta {
             (RouteLatency::Request, Some(request.duration)),
         ];
         for (class, took) in times {
-            took.into_iter().for_each(|took| self.latencies[class.index()].record(took));
+            if let Some(took) = took {
+                self.latencies[class.index()].record(took);
+            }
         }
     }
 }
@@ -335,7 +341,6 @@ mod tests {
             let of = |(counter, n): (HttpCounter, u64)| counter.field().name.contains(prefix).then_some(n);
             delta.counters.iter().filter_map(of).sum::<u64>()
         };
-        use crate::metrics::Metric as _;
         assert_eq!(delta.counters[HttpCounter::Requests], 6);
         assert_eq!(sum("HTTP_STATUS_") + delta.counters[HttpCounter::Unanswered], 6);
         assert_eq!(sum("HTTP_METHOD_"), 6);
@@ -345,7 +350,6 @@ mod tests {
 
     #[test]
     fn every_failure_has_a_counter_and_a_word_of_its_own() {
-        use crate::metrics::Metric as _;
         let failures = HttpCounter::ALL.iter().filter(|counter| counter.field().name.contains("_FAILED_"));
         assert_eq!(failures.count(), RequestFailure::ALL.len());
         for (failure, counter, word) in RequestFailure::ALL {

@@ -70,7 +70,9 @@ impl CompactHistogram {
         let mut all: Vec<(u32, u64)> = self.counts.iter().map(|(&bucket, &count)| (bucket, count)).collect();
         all.sort_unstable();
         let mut buckets = Buckets::with_capacity(all.len());
-        all.into_iter().for_each(|(bucket, count)| buckets.push(highest_units(bucket as usize), count));
+        for (bucket, count) in all {
+            buckets.push(highest_units(bucket as usize), count);
+        }
         buckets.into_sparse().with_exact(self.sum_ns, self.max_ns, self.saturated)
     }
 }

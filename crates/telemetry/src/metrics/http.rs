@@ -46,8 +46,8 @@ metrics! {
         BodyOut = "HTTP_BODY_OUT_TOTAL", Bytes, "81902331", "Bytes of response bodies.";
         Connections2 = "HTTP2_CONNECTIONS_TOTAL", Count, "16", "Connections that speak HTTP/2.";
         Streams2 = "HTTP2_STREAMS_TOTAL", Count, "10002", "Streams that clients opened.";
-        ResetsIn = "HTTP2_RESETS_IN_TOTAL", Count, "2", "RST_STREAM frames from clients.";
-        ResetsOut = "HTTP2_RESETS_OUT_TOTAL", Count, "0", "RST_STREAM frames to clients.";
+        ResetsIn = "HTTP2_RESETS_IN_TOTAL", Count, "2", "`RST_STREAM` frames from clients.";
+        ResetsOut = "HTTP2_RESETS_OUT_TOTAL", Count, "0", "`RST_STREAM` frames to clients.";
         GoawaysIn = "HTTP2_GOAWAYS_IN_TOTAL", Count, "12", "GOAWAY frames from clients.";
         GoawaysOut = "HTTP2_GOAWAYS_OUT_TOTAL", Count, "4", "GOAWAY frames to clients.";
         HeaderBytesIn = "HTTP2_HEADER_BYTES_IN_TOTAL", Bytes, "80211", "Compressed header blocks from clients.";
@@ -55,7 +55,7 @@ metrics! {
         PlainHeaderBytesIn = "HTTP2_HEADER_PLAIN_IN_TOTAL", Bytes, "402211", "The same header blocks from clients before compression: names, values, and 4 bytes a field.";
         PlainHeaderBytesOut = "HTTP2_HEADER_PLAIN_OUT_TOTAL", Bytes, "310040", "The same header blocks to clients before compression.";
         FloodResets = "HTTP2_FLOOD_RESETS_TOTAL", Count, "0", "Connections ended since too many streams were reset, by either side.";
-        FloodControl = "HTTP2_FLOOD_CONTROL_TOTAL", Count, "0", "Connections ended for too many PING, SETTINGS, PRIORITY or WINDOW_UPDATE frames.";
+        FloodControl = "HTTP2_FLOOD_CONTROL_TOTAL", Count, "0", "Connections ended for too many PING, SETTINGS, PRIORITY or `WINDOW_UPDATE` frames.";
         FloodHeaders = "HTTP2_FLOOD_HEADERS_TOTAL", Count, "0", "Connections ended for too large or too many CONTINUATION frames.";
         FloodEmpty = "HTTP2_FLOOD_EMPTY_TOTAL", Count, "0", "Connections ended for too many empty DATA frames.";
     }

@@ -26,7 +26,7 @@ pub(super) struct HttpTotals {
 }
 
 impl HttpTotals {
-    pub(super) fn new(started_us: u64, route_names: Vec<String>) -> Self {
+    pub(super) fn new(started_us: u64, route_names: &[String]) -> Self {
         Self {
             totals: RunTotals::new(started_us),
             routes: RouteTable::new(route_names),

@@ -249,8 +249,8 @@ fn a_journal_that_takes_nothing_for_a_while_costs_resolution_only() {
     assert_counted(run, &all);
     assert_eq!((run.reading().lost(), run.requests().errors().len()), (0, 10));
     let route = run.routes().get("host/0").unwrap();
-    let spans: Vec<_> = route.series().intervals().map(|it| (it.seconds(), it.after_loss)).collect();
-    assert_eq!(spans.iter().map(|(seconds, _)| seconds).sum::<f64>(), 10.0);
+    let spans: Vec<_> = route.series().intervals().map(|it| (it.length_us(), it.after_loss)).collect();
+    assert_eq!(spans.iter().map(|(us, _)| us).sum::<u64>(), 10_000_000);
     assert!(spans.len() < 10 && spans.iter().all(|(_, after_loss)| !after_loss), "{spans:?}");
 }
 

@@ -39,7 +39,7 @@ impl<S: Sink> Publisher<S> {
             self.clients.add(&delta.clients, start_us, now.monotonic_us, leaving_max);
             self.queue_connections(&delta.connections);
             if let Some(delta) = &delta.http {
-                let new = || HttpTotals::new(self.started_us, std::mem::take(&mut self.route_names));
+                let new = || HttpTotals::new(self.started_us, &self.route_names);
                 let without_room = self.http.get_or_insert_with(new).add(delta, start_us);
                 self.health.over_budget_total += without_room;
             }

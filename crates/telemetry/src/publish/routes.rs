@@ -28,7 +28,7 @@ struct RouteTotals {
 }
 
 impl RouteTable {
-    pub(super) fn new(names: Vec<String>) -> Self {
+    pub(super) fn new(names: &[String]) -> Self {
         Self { names: names.iter().map(|name| clean::text(name)).collect(), rows: Vec::new() }
     }
 

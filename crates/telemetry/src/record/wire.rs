@@ -309,7 +309,9 @@ impl Member for StatusCounts {
 
 impl Member for Option<RequestFailure> {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        self.iter().for_each(|failure| out.push_display(&field.name, failure));
+        if let Some(failure) = self {
+            out.push_display(&field.name, failure);
+        }
     }
 
     fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {

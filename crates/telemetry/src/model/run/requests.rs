@@ -54,7 +54,9 @@ impl Requests {
         let mut all: Vec<RecordedRequest> = members.iter().flat_map(of).collect();
         all.sort_by_key(|recorded| recorded.mono_us);
         let mut merged = Self::default();
-        all.into_iter().for_each(|recorded| merged.push(recorded));
+        for recorded in all {
+            merged.push(recorded);
+        }
         merged
     }
 
