@@ -19,7 +19,7 @@ use crate::frame_tap::FrameTap;
 use crate::io::{Wire, WireIo};
 use crate::limits::HttpLimits;
 use crate::request_check;
-use crate::route::{Route, RouteTable, SelectError};
+use crate::route::{Route, RouteTable};
 use crate::tasks::{Tasks, WokenConnections};
 use crate::upstream::content::RequestFraming;
 use crate::upstream::framing::Framing;
@@ -63,10 +63,7 @@ impl RouteHarness {
 
     /// The index of the route that serves a request; `None` if none does, or not for certain.
     pub fn select(&self, host: &str, path: &str) -> Option<usize> {
-        match self.0.select(host, path) {
-            Ok(route) => Some(route),
-            Err(SelectError::NotFound | SelectError::Ambiguous) => None,
-        }
+        self.0.select(host, path).ok()
     }
 }
 

@@ -134,7 +134,7 @@ fn interim_responses_are_dropped_and_the_final_one_comes_through() {
 #[test]
 fn a_head_without_end_is_a_502_within_its_bound() {
     let site = Site::start(|request| match request.target() {
-        "GET /long" => Response::bytes([b"HTTP/1.1 200 OK\r\nx: ", &[b'a'; 1 << 20][..]].concat()),
+        "GET /long" => Response::bytes([b"HTTP/1.1 200 OK\r\nx: ", &vec![b'a'; 1 << 20][..]].concat()),
         "GET /many" => Response::bytes([b"HTTP/1.1 200 OK\r\n", &b"x: a\r\n".repeat(10_000)[..]].concat()),
         _ => respond_ok(request),
     });
