@@ -122,7 +122,10 @@ const OPTIONS: [OptionSpec<HttpLimits>; 13] = [
     OptionSpec::new(
         ("body-max", "SIZE"),
         Applies::Live,
-        OptionKind::Memory { range: (1.0, 1_048_576.0), at: |limits: &mut HttpLimits| &mut limits.body_bytes_max },
+        OptionKind::Memory {
+            range: (1.0, 1_048_576.0),
+            at: |limits: &mut HttpLimits| &mut limits.body_bytes_max,
+        },
         "Largest body of a request",
     ),
 ];
