@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use hyper::rt::Executor;
 
 /// Slots that a connection keeps while it has few tasks.
-const SPARE_SLOTS_MAX: usize = 8;
+const SPARE_SLOTS_MAX: usize = 32;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -259,8 +259,8 @@ mod tests {
         let tasks = Tasks::new(0, WokenConnections::default());
         tasks.spawn(std::future::pending());
         for _ in 0..3 {
-            (0..20).for_each(|_| tasks.spawn(async {}));
-            assert_eq!(tasks.0.slots.borrow().slots.len(), 21);
+            (0..2 * SPARE_SLOTS_MAX).for_each(|_| tasks.spawn(async {}));
+            assert_eq!(tasks.0.slots.borrow().slots.len(), 1 + 2 * SPARE_SLOTS_MAX);
             tasks.run(2);
             assert_eq!(tasks.0.slots.borrow().slots.len(), 1);
         }
