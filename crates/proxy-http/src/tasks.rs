@@ -4,14 +4,17 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use hyper::rt::Executor;
-use slab::Slab;
+
+/// Slots that a connection keeps while it has few tasks.
+const SPARE_SLOTS_MAX: usize = 32;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -21,20 +24,33 @@ pub(crate) struct WokenConnections(Arc<Mutex<Vec<usize>>>);
 
 impl WokenConnections {
     pub(crate) fn take(&self) -> Vec<usize> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        mem::take(&mut *lock(&self.0))
     }
 }
 
 /// The tasks of one connection.
 #[derive(Clone)]
-pub(crate) struct Tasks {
-    slots: Rc<RefCell<Slab<Slot>>>,
+pub(crate) struct Tasks(Rc<TaskSet>);
+
+struct TaskSet {
+    slots: RefCell<Slots>,
+    /// Tasks that are being polled, or are to be.
+    round: RefCell<Vec<usize>>,
     woken: Arc<WokenTasks>,
 }
 
+/// Places of tasks. A place keeps its waker for the next task, which the former one may wake for nothing.
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Slot>,
+    /// Those without a task.
+    free: Vec<usize>,
+}
+
 struct Slot {
-    /// `None` while it is polled.
+    /// `None` while it is polled, or if there is none.
     task: Option<Task>,
+    state: Arc<TaskWaker>,
     waker: Waker,
 }
 
@@ -48,6 +64,8 @@ struct WokenTasks {
 
 struct TaskWaker {
     task: usize,
+    /// Whether it is among the woken tasks.
+    is_woken: AtomicBool,
     woken: Arc<WokenTasks>,
 }
 
@@ -57,20 +75,51 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.push(self.task);
+        if !self.is_woken.swap(true, Ordering::Relaxed) {
+            self.woken.push(self.task);
+        }
     }
 }
 
 impl WokenTasks {
     fn push(&self, task: usize) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        if tasks.contains(&task) {
-            return;
-        }
+        let mut tasks = lock(&self.tasks);
         tasks.push(task);
         if tasks.len() == 1 && !self.is_running.load(Ordering::Relaxed) {
-            let mut connections = self.connections.0.lock().unwrap_or_else(PoisonError::into_inner);
-            connections.push(self.connection);
+            lock(&self.connections.0).push(self.connection);
+        }
+    }
+}
+
+impl Slots {
+    /// Puts a task into a place, and returns its waker.
+    fn insert(&mut self, task: Task, woken: &Arc<WokenTasks>) -> Waker {
+        let at = self.free.pop().unwrap_or_else(|| {
+            let task = self.slots.len();
+            let woken = Arc::clone(woken);
+            let state = Arc::new(TaskWaker { task, is_woken: AtomicBool::new(false), woken });
+            let waker = Waker::from(Arc::clone(&state));
+            self.slots.push(Slot { task: None, state, waker });
+            task
+        });
+        let slot = &mut self.slots[at];
+        slot.task = Some(task);
+        slot.waker.clone()
+    }
+
+    /// Frees the place of a task that is over, and the memory of most places once few are taken.
+    fn free(&mut self, at: usize) {
+        self.free.push(at);
+        let taken = self.slots.len() - self.free.len();
+        if taken <= 1 && self.slots.len() > SPARE_SLOTS_MAX {
+            let is_free = |slot: &Slot| slot.task.is_none();
+            while self.slots.len() > 1 && self.slots.last().is_some_and(is_free) {
+                self.slots.pop();
+            }
+            self.slots.shrink_to_fit();
+            let len = self.slots.len();
+            self.free.retain(|&at| at < len);
+            self.free.shrink_to_fit();
         }
     }
 }
@@ -84,62 +133,66 @@ impl Tasks {
             connection,
             connections,
         };
-        Self { slots: Rc::default(), woken: Arc::new(woken) }
+        Self(Rc::new(TaskSet {
+            slots: RefCell::default(),
+            round: RefCell::default(),
+            woken: Arc::new(woken),
+        }))
     }
 
     /// Adds a task, to be polled soon.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let mut slots = self.slots.borrow_mut();
-        let entry = slots.vacant_entry();
-        let task = entry.key();
-        let waker = Waker::from(Arc::new(TaskWaker { task, woken: Arc::clone(&self.woken) }));
-        entry.insert(Slot { task: Some(Box::pin(future)), waker });
-        drop(slots);
-        self.woken.push(task);
+        let waker = self.0.slots.borrow_mut().insert(Box::pin(future), &self.0.woken);
+        waker.wake();
     }
 
     /// Polls the tasks that were woken, and those that they wake, until none is; at most `rounds` times. True if some
     /// are still woken.
     pub(crate) fn run(&self, rounds: usize) -> bool {
-        self.woken.is_running.store(true, Ordering::Relaxed);
+        self.0.woken.is_running.store(true, Ordering::Relaxed);
         let is_woken = self.run_rounds(rounds);
-        self.woken.is_running.store(false, Ordering::Relaxed);
+        self.0.woken.is_running.store(false, Ordering::Relaxed);
         is_woken
     }
 
     fn run_rounds(&self, rounds: usize) -> bool {
+        let mut round = self.0.round.borrow_mut();
         for _ in 0..rounds {
-            let woken = std::mem::take(&mut *self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-            if woken.is_empty() {
+            mem::swap(&mut *round, &mut *lock(&self.0.woken.tasks));
+            if round.is_empty() {
                 return false;
             }
-            for task in woken {
+            for task in round.drain(..) {
                 self.poll(task);
             }
         }
-        !self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !lock(&self.0.woken.tasks).is_empty()
     }
 
-    fn poll(&self, key: usize) {
-        let taken = self
-            .slots
-            .borrow_mut()
-            .get_mut(key)
-            .and_then(|slot| Some((slot.task.take()?, slot.waker.clone())));
+    fn poll(&self, at: usize) {
+        let taken = self.0.slots.borrow_mut().slots.get_mut(at).and_then(|slot| {
+            slot.state.is_woken.store(false, Ordering::Relaxed);
+            Some((slot.task.take()?, slot.waker.clone()))
+        });
         let Some((mut task, waker)) = taken else { return };
         let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
-        let mut slots = self.slots.borrow_mut();
         match polled {
-            Poll::Pending => slots[key].task = Some(task),
+            // The task has not been cleared away by what it did.
+            Poll::Pending => {
+                if let Some(slot) = self.0.slots.borrow_mut().slots.get_mut(at) {
+                    slot.task = Some(task);
+                }
+            }
             Poll::Ready(()) => {
-                slots.remove(key);
-                drop(slots);
+                drop(task);
+                self.0.slots.borrow_mut().free(at);
             }
         }
     }
 
+    /// Drops all tasks.
     pub(crate) fn clear(&self) {
-        let slots = std::mem::take(&mut *self.slots.borrow_mut());
+        let slots = mem::take(&mut *self.0.slots.borrow_mut());
         drop(slots);
     }
 }
@@ -153,5 +206,65 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tasks").finish_non_exhaustive()
+    }
+}
+
+/// A panic while it is held leaves a list of keys, and those may be woken for nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[test]
+    fn a_woken_task_is_polled_once_and_its_connection_is_named_once() {
+        let connections = WokenConnections::default();
+        let tasks = Tasks::new(7, connections.clone());
+        let polls = Rc::new(Cell::new(0));
+        let kept = Rc::new(RefCell::new(None::<Waker>));
+        let (count, keep) = (Rc::clone(&polls), Rc::clone(&kept));
+        tasks.spawn(poll_fn(move |cx| {
+            count.set(count.get() + 1);
+            *keep.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }));
+        assert_eq!(connections.take(), [7]);
+        assert!(!tasks.run(4));
+        let waker = kept.borrow().clone().unwrap();
+        (0..3).for_each(|_| waker.wake_by_ref());
+        assert_eq!(connections.take(), [7]);
+        assert!(!tasks.run(4));
+        assert_eq!(polls.get(), 2);
+    }
+
+    #[test]
+    fn a_task_that_wakes_itself_gets_no_more_than_the_rounds() {
+        let tasks = Tasks::new(0, WokenConnections::default());
+        let polls = Rc::new(Cell::new(0));
+        let count = Rc::clone(&polls);
+        tasks.spawn(poll_fn(move |cx| {
+            count.set(count.get() + 1);
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        assert!(tasks.run(3));
+        assert_eq!(polls.get(), 3);
+    }
+
+    #[test]
+    fn places_are_taken_again_and_given_up_once_few_are_taken() {
+        let tasks = Tasks::new(0, WokenConnections::default());
+        tasks.spawn(std::future::pending());
+        for _ in 0..3 {
+            (0..2 * SPARE_SLOTS_MAX).for_each(|_| tasks.spawn(async {}));
+            assert_eq!(tasks.0.slots.borrow().slots.len(), 1 + 2 * SPARE_SLOTS_MAX);
+            tasks.run(2);
+            assert_eq!(tasks.0.slots.borrow().slots.len(), 1);
+        }
     }
 }
