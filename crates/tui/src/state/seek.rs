@@ -32,6 +32,11 @@ impl State {
         self.view.past()?.cursor_us
     }
 
+    /// The past moment that is shown, on the run's monotonic clock.
+    pub(crate) fn past_us(&self) -> Option<u64> {
+        self.view.past().map(Past::us)
+    }
+
     /// Freezes the view at the last record, unless it already shows the past.
     pub(super) fn freeze(&mut self, now: Now) {
         if self.view.past().is_some() {

@@ -8,7 +8,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 use super::layout::Target;
 use super::pane::{Pane, PaneRows};
@@ -57,7 +57,12 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let (theme, table) = (state.theme, &state.clients);
     let page = table.page();
     let columns = Columns::of(table, usize::from(area.width));
-    let complaint = complaint(theme, table, usize::from(area.width));
+    let cells = usize::from(area.width);
+    let not_kept = || {
+        let text = format!(" {}: {}", theme.glyphs.none(), state.clients_not_kept()?);
+        Some(Line::styled(format::cut(&text, cells, theme.glyphs), theme.notice()))
+    };
+    let complaint = complaint(theme, table, cells).or_else(not_kept);
     let shown = &page[..page.len().min(rows(area).saturating_sub(usize::from(complaint.is_some())))];
     let titles = titles(state, figures, &columns, shown.len());
     let slots = area.width.min(GRAPH_SLOTS);

@@ -1,6 +1,6 @@
 //! The columns of the table of clients.
 
-use telemetry::ClientId;
+use telemetry::{ClientCounter, ClientId};
 
 use super::ClientRow;
 use crate::table::{Column, Emphasis, Order, Row, Table, Unit, Value, address_key};
@@ -100,7 +100,7 @@ impl Row for ClientRow {
             meaning: "open connections",
             cells: (7, 7),
             rank: 7,
-            value: |row| Value::count(row.present(row.open)),
+            value: |row| Value::count(row.open),
             ..FIGURE
         },
         Column {
@@ -118,7 +118,7 @@ impl Row for ClientRow {
             unit: Unit::Bytes,
             cells: (9, 9),
             rank: 8,
-            value: |row| Value::count(row.present(row.bytes())),
+            value: |row| Value::count(row.bytes()),
             ..FIGURE
         },
         Column {
@@ -169,7 +169,7 @@ impl Row for ClientRow {
             heading: "exchanges",
             meaning: "exchanges since the start",
             cells: (11, 11),
-            value: |row| Value::count(row.present(row.exchanges)),
+            value: |row| Value::count(row.counted(ClientCounter::Exchanges)),
             ..OPTIONAL
         },
         Column {
@@ -178,7 +178,7 @@ impl Row for ClientRow {
             meaning: "what `failed` counts, since the start",
             cells: (10, 10),
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.present(row.errors_total)),
+            value: |row| Value::count(row.counted(ClientCounter::Errors)),
             ..OPTIONAL
         },
     ];
