@@ -291,6 +291,11 @@ impl State {
         Some((past.cursor_us?, &past.settings))
     }
 
+    /// The last change of a setting made here while the past is shown, which does not show it.
+    pub(crate) fn unseen_change(&self) -> Option<String> {
+        self.control.changed_since(self.view.past()?.since.realtime_us)
+    }
+
     /// How long the shown run had lasted at a moment of its monotonic clock, in microseconds.
     pub(crate) fn elapsed_us(&self, us: u64) -> u64 {
         self.run().map_or(0, |run| run.before_us().saturating_add(us.saturating_sub(run.began_us())))

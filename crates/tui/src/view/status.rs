@@ -18,7 +18,7 @@ use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 use super::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
 use super::system::{failures, losses};
 use crate::format;
-use crate::state::{State, ViewStatus};
+use crate::state::{Intent, State, ViewStatus};
 use crate::theme::Theme;
 use crate::view_model::{Count, LatencyRow, Loop, ViewModel};
 
@@ -113,13 +113,9 @@ fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
 fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let theme = state.theme;
     let quiet = |rank, text: String| StatusItem::text(rank, text, theme.quiet());
-    let mut items = Vec::new();
+    let mut items = changes(state);
     if let Some(load) = &figures.load {
         items.push(load_state(theme, load.kind, load.offered_per_second));
-        let asked = state.control.pending();
-        if !asked.is_empty() {
-            items.push(StatusItem::text(0, format!("asked {asked}"), theme.notice()));
-        }
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
         items.extend(causes.map(|cause| StatusItem::text(2, cause, theme.warning())));
         items.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
@@ -150,6 +146,20 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
         items.push(quiet(6, format!("lag {}", format::span(lag_us))));
     }
     items
+}
+
+/// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
+fn changes(state: &State) -> Vec<StatusItem> {
+    let asked = Some(state.control.pending()).filter(|asked| !asked.is_empty());
+    let text = match (state.unseen_change(), asked) {
+        (Some(change), _) => {
+            let live = state.options.keymap.names(Intent::Freeze).into_iter().next().unwrap_or_default();
+            format!("{change} acts now: {live} shows it")
+        }
+        (None, Some(asked)) => format!("asked {asked}"),
+        (None, None) => return Vec::new(),
+    };
+    vec![StatusItem::text(0, text, state.theme.notice())]
 }
 
 /// Returns whether the load runs, and at which rate.

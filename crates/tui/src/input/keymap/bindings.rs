@@ -108,7 +108,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "forward in time by one interval",
     ),
     bind("beginning", &["0"], Intent::Seek(SeekTarget::Beginning), PANES, "to the beginning of the run"),
-    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the end, or to the latest record"),
+    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the present, or the end of what is played"),
     bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, 5m (into the run), -10m, mark:2"),
     bind(
         "play",
