@@ -1,7 +1,7 @@
 //! The most important keys, or the text that is being typed.
 //!
 //! ```text
-//! q quit  ? help  space freeze  -+ window  s sort  l load  [] rate  {} resume  m mark
+//! q quit  ? help  Space freeze  t tune  u undo  a A/B  s sort  / filter  : find  [] rate
 //! ```
 
 use ratatui::Frame;
@@ -44,7 +44,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let is_new = |hint: &&Hint| of_pane.iter().all(|own| own.iter().all(|own| own.intents != hint.intents));
     let hints = first.iter().chain(of_pane.iter().copied().flatten()).chain(rest.iter().filter(is_new));
     for hint in hints.filter(|hint| state.can(hint.needs)) {
-        let keys = keys(&state.options.keymap, hint);
+        let keys = keys(&state.options.keymap, hint, state.screen == Screen::Tuning);
         if keys.is_empty() {
             continue;
         }
@@ -64,10 +64,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &[Line::from(spans)]);
 }
 
-/// Returns the keys of a hint, the first of each intent.
-fn keys(keymap: &Keymap, hint: &Hint) -> String {
+/// Returns the keys of a hint, the first of each intent. On the list of settings, a digit begins a value instead.
+fn keys(keymap: &Keymap, hint: &Hint, is_tuning: bool) -> String {
+    let acts = |key: &String| !is_tuning || !key.chars().all(|c| c.is_ascii_digit());
     let keys: Vec<String> =
-        hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().next()).collect();
+        hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().find(acts)).collect();
     let joint = if keys.iter().all(|key| key.chars().count() == 1) { "" } else { " " };
     keys.join(joint)
 }
