@@ -407,7 +407,7 @@ fn a_filter_shows_only_the_clients_that_match() {
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "/2001");
     let screen = stage.screen(120, 40);
-    assert!(screen.contains("filter clients: 2001") && screen.contains("clients 1/20 match"), "{screen}");
+    assert!(screen.contains("filter clients: 2001") && screen.contains("─ filter: 2001 1/20"), "{screen}");
     press(&mut stage, "\n");
     assert!(
         stage.screen(120, 40).contains("2001:db8:17:4::a0c:1")

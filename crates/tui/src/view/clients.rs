@@ -14,7 +14,7 @@ use super::layout::Target;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::sparkline::sparkline;
-use super::table::{Columns, complaint, extent, heading_line};
+use super::table::{Columns, complaint, extent, filter_title, heading_line};
 use crate::format;
 use crate::input::keymap::CLIENT_HINTS;
 use crate::state::{PaneId, State};
@@ -62,7 +62,9 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         let text = format!(" {}: {}", theme.glyphs.none(), state.clients_not_kept()?);
         Some(Line::styled(format::cut(&text, cells, theme.glyphs), theme.notice()))
     };
-    let complaint = complaint(theme, table, cells).or_else(not_kept);
+    // While a filter is typed, the prompt says what is wrong with it.
+    let is_said = state.prompt.is_some() && table.filter.error().is_some();
+    let complaint = complaint(theme, table, cells).filter(|_| !is_said).or_else(not_kept);
     let shown = &page[..page.len().min(rows(area).saturating_sub(usize::from(complaint.is_some())))];
     let titles = titles(state, figures, &columns, shown.len());
     let slots = area.width.min(GRAPH_SLOTS);
@@ -107,8 +109,9 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
     let span = figures.clients_span.words();
     if !table.filter.is_empty() {
         let (passing, all) = table.counts();
-        let found = format!("{passing}/{all} match");
-        return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}{by}"), found];
+        let found = filter_title(table);
+        let short = format!("{passing}/{all}, filter: {}", table.filter.text().trim());
+        return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}"), found, short];
     }
     vec![format!("clients {extent}{by}, {span}"), format!("clients {extent}{by}"), short]
 }

@@ -14,6 +14,8 @@ use crate::theme::Theme;
 
 /// The cells that a column of figures may grow by, so that few columns do not drift apart.
 const GROWTH_MAX: usize = 4;
+/// The cells of a heading line around its title.
+const TITLE_MARGIN: usize = 4;
 
 /// The columns that fit, in order, with their cells.
 #[derive(Clone, Debug)]
@@ -41,7 +43,8 @@ impl<R: Row> Columns<R> {
         let mut left = width.saturating_sub(needed(&chosen));
         let mut columns: Vec<(usize, usize)> = chosen.iter().map(|&at| (at, column(at).cells.0)).collect();
         for (at, cells) in &mut columns {
-            let wanted = content(table, column(*at)).clamp(*cells, column(*at).cells.1);
+            let title = if *at == 0 { format::width(&filter_title(table)) + TITLE_MARGIN } else { 0 };
+            let wanted = content(table, column(*at)).max(title).clamp(*cells, column(*at).cells.1);
             let given = (wanted - *cells).min(left);
             (*cells, left) = (*cells + given, left - given);
         }
@@ -190,14 +193,23 @@ pub(super) fn heading_line<R: Row>(
     heading(theme, &titles, &columns.headings(theme, table, graph), width)
 }
 
-/// Returns what a title says of the rows in sight: `1-9/16`, or `1-7 of 7/16 match`.
+/// Returns the filter and how many rows pass it; empty without a filter.
+pub(super) fn filter_title<R: Row>(table: &Table<R>) -> String {
+    let (passing, all) = table.counts();
+    match table.filter.text().trim() {
+        "" => String::new(),
+        text => format!("filter: {text} {passing}/{all}"),
+    }
+}
+
+/// Returns what a title says of the rows in sight: `1-9/16`, or `filter: 10.0 1-7 of 9/16` with those that pass.
 pub(super) fn extent<R: Row>(table: &Table<R>, shown: usize) -> String {
     let (passing, all) = table.counts();
     let part = format!("{}-{}", (table.offset() + 1).min(passing), table.offset() + shown);
-    match table.filter.is_empty() {
-        true => format!("{part}/{all}"),
-        false if shown == passing => format!("{passing}/{all} match"),
-        false => format!("{part} of {passing}/{all} match"),
+    match table.filter.text().trim() {
+        "" => format!("{part}/{all}"),
+        _ if shown == passing => filter_title(table),
+        text => format!("filter: {text} {part} of {passing}/{all}"),
     }
 }
 

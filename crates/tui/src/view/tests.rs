@@ -146,7 +146,7 @@ fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
         stage.press(key);
     }
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("runs 2/3 match") && !screen.contains(" box "), "{screen}");
+    assert!(screen.contains("runs filter: edge 2/3") && !screen.contains(" box "), "{screen}");
     stage.press('j');
     stage.press('\n');
     assert!(stage.screen(160, 48).contains("edge-2.example.org 3/3"), "{}", stage.screen(160, 48));
