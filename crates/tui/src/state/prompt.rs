@@ -14,8 +14,9 @@ use super::{Effect, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
-use crate::table::Filter;
+use crate::table::{Filter, Order};
 use crate::terminal::pace::Urgency;
+use crate::view_model::ClientRow;
 
 /// The maximum number of characters.
 const TEXT_MAX: usize = 200;
@@ -329,6 +330,7 @@ impl State {
             Purpose::FileName => return self.export_to(prompt.text()),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
+                Some(PaletteEntry::SortBy(column)) => self.clients.order = Order::by::<ClientRow>(column),
                 Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);

@@ -8,8 +8,9 @@ use telemetry::{Command, Stamp, Update, Value};
 use super::{Action, Direction, Effect, Intent, ListMove, PaneAction, QuickControl, Screen, SeekTarget};
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
+use crate::table::{Order, Row};
 use crate::testing::{TestDashboard, options, watching};
-use crate::view_model::Span;
+use crate::view_model::{ClientRow, Span};
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
     effects.iter().find_map(|effect| match effect {
@@ -120,10 +121,9 @@ fn the_selection_stays_on_its_client_when_the_order_changes() {
 #[test]
 fn every_order_sorts_by_its_column() {
     let mut stage = TestDashboard::live(options(), 5);
-    let totals = |stage: &TestDashboard| {
-        stage.state.clients.page().iter().map(crate::view_model::ClientRow::bytes).collect::<Vec<_>>()
-    };
-    while stage.state.clients.order.column != crate::view_model::ClientRow::total() {
+    let totals =
+        |stage: &TestDashboard| stage.state.clients.page().iter().map(ClientRow::bytes).collect::<Vec<_>>();
+    while stage.state.clients.order.column != ClientRow::total() {
         stage.want(Intent::SortNext);
     }
     assert!(totals(&stage).is_sorted_by(|a, b| a >= b));
@@ -454,6 +454,8 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
             .lines()
             .any(|line| line.contains("▶setting load.resume") && line.contains("80%"))
     );
+    press(&mut stage, "\x1b:sort by p99\n");
+    assert_eq!(stage.state.clients.order, Order::by::<ClientRow>(ClientRow::column("p99")));
     press(&mut stage, "\x1b:client 2001\n");
     assert!(matches!(stage.state.screen, Screen::Client(id) if id.to_string().starts_with("2001")));
     press(&mut stage, "\x1b:qqqqqq");
