@@ -13,6 +13,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use telemetry::figures::Statistic;
 use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
 use super::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
@@ -75,19 +76,40 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
     let failed_style = if failed.recent > 0 { theme.warning() } else { theme.figure() };
     let words =
         if is_narrow { ["", "ms", "res ", "fail "] } else { [" answered", " ms ", "resumed ", "failed "] };
-    let figures = [
+    let shown = [
         ("", rate(theme, row.and_then(|row| row.per_second)), words[0].to_owned(), theme.figure()),
         ("p99 ", p99, format!("{}{class}", words[1]).trim_end().to_owned(), theme.figure()),
         (words[2], resumed, String::new(), theme.figure()),
         (words[3], failed_words, String::new(), failed_style),
     ];
     let mut spans = Vec::new();
-    for (before, figure, after, style) in figures {
+    for ((before, figure, after, style), fires) in shown.into_iter().zip(firing(figures, row)) {
         let gap = if spans.is_empty() { "" } else { gap };
+        let (sign, style) = if fires { ("!", theme.warning()) } else { ("", style) };
         spans.push(Span::styled(format!("{gap}{before}"), theme.label()));
-        spans.extend([Span::styled(figure, style), Span::styled(after, theme.label())]);
+        spans.extend([Span::styled(format!("{figure}{sign}"), style), Span::styled(after, theme.label())]);
     }
     spans
+}
+
+/// Returns which of the four figures an alert that fires is about; `row` has the first two.
+fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
+    let fires = |names: &[&str]| figures.alerts.iter().any(|alert| alert.is_about_any(names));
+    let p99 = |class| {
+        let p99 = Statistic::Percentile(0.99);
+        figures.alerts.iter().any(|alert| alert.is_about(class, p99))
+    };
+    let rate: &[&str] = match row.map(|row| row.class) {
+        Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
+        Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
+        None => &[],
+    };
+    [
+        fires(rate),
+        row.is_some_and(|row| p99(row.class)),
+        fires(&["resumed.ratio"]),
+        fires(&["failed.ratio", "requests.failed", "connections.failed", "errors"]),
+    ]
 }
 
 /// Returns failed requests of the load or failed connections of the proxy, whichever are more.
