@@ -85,7 +85,7 @@ fn panes_are_focused_maximised_and_resized() {
 fn a_filter_compares_figures_and_networks_and_says_what_is_wrong() {
     let mut stage = TestDashboard::live(options(), 5);
     press(&mut stage, "/10.0.0.0/8 out>1MB");
-    let screen = stage.screen(120, 40);
+    let screen = stage.screen(160, 48);
     assert!(
         screen.contains("─ filter: 10.0.0.0/8 out>1MB 19/20 ─") && !screen.contains("2001:db8"),
         "{screen}"

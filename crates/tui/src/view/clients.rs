@@ -1,9 +1,9 @@
 //! The table of clients, sorted, with current rates and totals.
 //!
 //! ```text
-//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  p99 ms  failed   full  open   total
-//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210    0.31        0   3.0%     8  4.1 GB
-//!  10.0.0.31               18.7 MB/s 640 kB/s     640  (0.57)        0  22.0%     8  1.9 GB
+//! ─ clients 1-4/20, 10 s ─── out MB/s▼  in MB/s  exch/s  p99 ms  failed   full  open  total GB
+//! ▶10.0.0.12                      41.2     1.21   1,210    0.31        0   3.0%     8      4.10
+//!  10.0.0.31                      18.7    0.640     640  (0.57)        0  22.0%     8      1.90
 //! ```
 
 use ratatui::Frame;
@@ -105,13 +105,18 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
         format!(" by {}", Columns::heading_of(state.theme, table, order))
     };
     let extent = extent(table, shown);
-    let short = if by.is_empty() { format!("clients {extent}") } else { format!("clients{by}") };
+    let (passing, all) = table.counts();
     let span = figures.clients_span.words();
     if !table.filter.is_empty() {
-        let (passing, all) = table.counts();
         let found = filter_title(table);
         let short = format!("{passing}/{all}, filter: {}", table.filter.text().trim());
         return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}"), found, short];
     }
-    vec![format!("clients {extent}{by}, {span}"), format!("clients {extent}{by}"), short]
+    let short = match by.trim() {
+        "" => format!("clients {all}"),
+        by => by.to_owned(),
+    };
+    let long = [format!("clients {extent}{by}, {span}"), format!("clients {extent}{by}")];
+    let medium = (!by.is_empty()).then(|| format!("clients{by}"));
+    long.into_iter().chain(medium).chain([short]).collect()
 }

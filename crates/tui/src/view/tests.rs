@@ -212,9 +212,9 @@ fn a_click_does_what_a_key_does() {
         stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
         stage.screen(80, 24)
     };
-    assert!(click(&mut stage, "clients 1-").contains("open▼"));
-    assert!(click(&mut stage, "clients 1-").contains("open▲"));
-    assert!(click(&mut stage, "clients 1-").contains("open▼"));
+    assert!(click(&mut stage, " clients ").contains("total GB▼"));
+    assert!(click(&mut stage, " clients ").contains("total MB▲"));
+    assert!(click(&mut stage, " clients ").contains("total GB▼"));
     assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
     assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
     stage.want(Intent::Back);
