@@ -5,6 +5,7 @@
 //! ▶10.0.0.12                          41.2    0.569   1,210    0.31        0   3.0%
 //! ```
 
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, longest_fitting, quantile};
@@ -122,7 +123,8 @@ impl<R: Row> Columns<R> {
             let column = &R::COLUMNS[at];
             let value = (column.value)(row);
             spans.push(match column.unit {
-                Unit::Graph => graph(row, cells),
+                // Reversed, the blanks of a graph would be a block.
+                Unit::Graph => graph(row, cells).patch_style(Style::new().not_reversed()),
                 Unit::Text | Unit::Address => {
                     let room = cells.saturating_sub(1);
                     let text = value.shown(column.unit, theme.glyphs);
@@ -140,8 +142,15 @@ impl<R: Row> Columns<R> {
                 _ => figure(theme, column, &value, (cells, bytes)),
             });
         }
-        let line = Line::from(spans);
-        if is_selected { line.style(theme.selected()) } else { line }
+        if !is_selected {
+            return Line::from(spans);
+        }
+        // One bar: what is quiet elsewhere would be a hole in it.
+        spans
+            .iter_mut()
+            .filter(|span| span.style == theme.quiet())
+            .for_each(|span| span.style = Style::default());
+        Line::from(spans).style(theme.selected())
     }
 }
 
@@ -173,7 +182,7 @@ fn byte_unit<R: Row>(table: &Table<R>, column: &Column<R>) -> Option<ByteUnit> {
         return None;
     }
     let amounts = table.page().iter().filter_map(|row| (column.value)(row).number());
-    Some(ByteUnit::of(amounts.fold(0.0, f64::max)))
+    amounts.reduce(f64::max).map(ByteUnit::of)
 }
 
 /// Returns the cells that a column can use.

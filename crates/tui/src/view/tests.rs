@@ -222,6 +222,19 @@ fn a_click_does_what_a_key_does() {
 }
 
 #[test]
+fn the_selected_row_is_one_bar_beside_its_graph() {
+    let palette = Scheme::named("16").unwrap().palette();
+    let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
+    stage.press('j');
+    let screen = stage.styled(160, 48);
+    let looks = screen.lines().skip_while(|line| !line.starts_with('▶')).nth(1).unwrap();
+    let (graph, bar) =
+        looks.trim().split(' ').collect::<Vec<_>>().split_last().map(|(a, b)| (*a, b.to_vec())).unwrap();
+    assert!(!graph.ends_with('r'), "{looks}");
+    assert!(bar.iter().all(|cells| cells.ends_with('r') && !cells.contains('d')), "{looks}");
+}
+
+#[test]
 fn one_line_is_left_below_40_by_10() {
     let mut stage = with_a_gap(options());
     assert_snapshot!(format!("{}{}{}", stage.screen(79, 5), stage.screen(39, 24), stage.screen(20, 5)));
