@@ -138,6 +138,7 @@ impl State {
             PaneAction::Preset(preset) => {
                 self.panes = PaneLayout { hidden: preset.hidden().to_vec(), ..PaneLayout::default() };
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
+                self.select_what_can_change();
             }
         }
     }
@@ -155,6 +156,15 @@ mod tests {
 
     use super::*;
     use crate::testing::{TestDashboard, options};
+
+    #[test]
+    fn the_plot_takes_the_rows_that_no_list_needs() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.press('4');
+        stage.screen(160, 48);
+        let rows = |id| stage.state.shown_panes().into_iter().find(|(shown, _)| *shown == id).unwrap().1;
+        assert_eq!((rows(PaneId::Timeline), rows(PaneId::Log)), (31, 3));
+    }
 
     #[test]
     fn a_preset_is_left_from_the_settings_and_a_digit_there_begins_a_value() {

@@ -218,6 +218,14 @@ mod tests {
     }
 
     #[test]
+    fn steps_through_time_are_short_without_a_timeline() {
+        let mut stage = TestDashboard::live(options(), 25);
+        stage.screen(40, 10);
+        stage.want(crate::state::Intent::Seek(super::SeekTarget::Columns(-1)));
+        assert!(stage.screen(40, 10).contains("FROZEN at +00:24"), "{}", stage.screen(40, 10));
+    }
+
+    #[test]
     fn a_change_while_the_past_is_shown_says_that_it_acts_now() {
         let mut stage = TestDashboard::live(options(), 10);
         let hint = "5500/s acts now: Space shows it";
