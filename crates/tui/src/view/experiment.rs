@@ -17,15 +17,14 @@ use telemetry::experiment::{ExperimentStep, Outcome, Stage};
 use telemetry::figures::{FigureName, FigureUnit};
 use telemetry::model::{Compared, Experiment};
 
+use super::experiment_form;
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{ExperimentForm, FormField, Purpose, State};
+use crate::state::{Purpose, State};
 
 /// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;
 const TWO_LINES_CELLS: usize = 76;
-/// The cells of a field's label in the form.
-const FORM_LABEL_CELLS: usize = 9;
 /// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
@@ -65,7 +64,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let cells = usize::from(area.width);
     if let Some(Purpose::Experiment(form)) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
-        return put(frame, area, &form_lines(state, form, area.width));
+        return put(frame, area, &experiment_form::lines(state, form, area.width));
     }
     let experiments = state.experiments();
     let (title, mut lines) = match experiments.last() {
@@ -86,32 +85,6 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }));
     lines.insert(0, heading(theme, &[&title], "", area.width));
     put(frame, area, &lines);
-}
-
-/// The form: each field with its text, or what is to be typed.
-fn form_lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Line<'static>> {
-    let theme = state.theme;
-    let cells = usize::from(width).saturating_sub(FORM_LABEL_CELLS);
-    let mut lines =
-        vec![heading(theme, &["new A/B experiment: Up Down Tab, Enter starts", "new A/B"], "", width)];
-    lines.extend(FormField::ALL.into_iter().map(|field| {
-        let is_selected = field == form.field();
-        let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
-        let label = format!("{pointer}{:<1$}", field.label(), FORM_LABEL_CELLS - 1);
-        let (text, style) = match form.text(field) {
-            "" => (field.hint(), theme.quiet()),
-            text => (text, theme.figure()),
-        };
-        let text = format::cut(text, cells, theme.glyphs);
-        let line = Line::from(vec![
-            Span::styled(label, theme.label()),
-            Span::styled(format!("{text:<cells$}"), style),
-        ]);
-        if is_selected { line.style(theme.selected()) } else { line }
-    }));
-    let hint = format::wrapped(form.field().hint(), usize::from(width));
-    lines.extend(hint.into_iter().map(|line| Line::styled(line, theme.quiet())));
-    lines
 }
 
 fn nothing_yet(state: &State) -> &'static str {
