@@ -255,6 +255,15 @@ mod tests {
     }
 
     #[test]
+    fn the_hint_of_an_empty_field_is_shown_once() {
+        let mut stage = TestDashboard::live(options(), 3);
+        press(&mut stage, "ae");
+        assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+        press(&mut stage, "4");
+        assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+    }
+
+    #[test]
     fn what_is_missing_is_named_with_the_setting_that_is_typed() {
         let mut stage = TestDashboard::live(options(), 3);
         form(&mut stage);

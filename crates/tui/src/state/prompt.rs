@@ -182,14 +182,13 @@ impl State {
     /// # Errors
     /// If files cannot have this name.
     fn export_to(&mut self, name: &str) -> Result<Vec<Effect>, String> {
-        let draw = Effect::Draw(Urgency::Now);
         let name = name.trim();
         if name.is_empty() || name.ends_with('/') {
             return Err("files need a name".to_owned());
         }
-        let Some(run) = self.run() else { return Ok(vec![draw]) };
-        let summary = self.model.summary(run, Some(&self.options.source));
-        Ok(vec![draw, Effect::Export(Box::new(Export::of(self, name, &summary)))])
+        let summary = self.run().map(|run| self.model.summary(run, Some(&self.options.source)));
+        let export = summary.map(|summary| Effect::Export(Box::new(Export::of(self, name, &summary))));
+        Ok(std::iter::once(Effect::Draw(Urgency::Now)).chain(export).collect())
     }
 
     /// Opens the search.
@@ -345,7 +344,6 @@ impl State {
 
     fn show_client(&mut self, id: ClientId) {
         self.clients.filter = Filter::default();
-        self.clients.selected = Some(id);
-        self.screen = Screen::Client(id);
+        (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
     }
 }

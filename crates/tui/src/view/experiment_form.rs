@@ -30,7 +30,11 @@ pub(super) fn lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Lin
         ]);
         if is_selected { line.style(theme.selected()) } else { line }
     }));
-    let hint = format::wrapped(form.field().hint(), usize::from(width));
-    lines.extend(hint.into_iter().map(|line| Line::styled(line, theme.quiet())));
+    let hint = form.field().hint();
+    // An empty field shows its hint, unless it has no room for all of it.
+    if !form.text(form.field()).is_empty() || format::width(hint) > cells {
+        let hint = format::wrapped(hint, usize::from(width)).into_iter();
+        lines.extend(hint.map(|line| Line::styled(line, theme.quiet())));
+    }
     lines
 }
