@@ -237,7 +237,9 @@ mod tests {
         let change = stage.run.set("load.rate", telemetry::Value::Number(5500.0)).unwrap();
         stage.read(vec![change]);
         stage.pass(9);
-        assert!(stage.screen(80, 24).contains(hint), "{}", stage.screen(80, 24));
+        for (columns, rows) in [(80, 24), (40, 10)] {
+            assert!(stage.screen(columns, rows).contains(hint), "{}", stage.screen(columns, rows));
+        }
         stage.press(' ');
         assert!(!stage.screen(120, 40).contains("acts now"));
     }

@@ -109,7 +109,7 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
     let span = figures.clients_span.words();
     if !table.filter.is_empty() {
         let found = filter_title(table);
-        let short = format!("{passing}/{all}, filter: {}", table.filter.text().trim());
+        let short = format!("{passing}/{all} {}", table.filter.text().trim());
         return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}"), found, short];
     }
     let short = match by.trim() {

@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::pane::pane;
 use super::parts::put;
+use super::status;
 use crate::format;
 use crate::input::keymap::{
     CHOICE_HINTS, EXPERIMENT_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS,
@@ -25,6 +26,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return super::prompt::render(state, prompt, frame, area);
     }
     let theme = state.theme;
+    // A narrow header has no room for it.
+    if let Some(text) = status::unseen_change(state).filter(|_| area.width < status::NARROW_MAX) {
+        return put(frame, area, &[Line::styled(text, theme.notice())]);
+    }
     let mut spans = Vec::new();
     let mut used = 0;
     let hints = match state.screen {

@@ -30,7 +30,7 @@ const TALL_MIN: u16 = 20;
 /// The minimum columns for failures of the whole run beside those of the window.
 const TOTALS_MIN: u16 = 80;
 /// The most columns for figures in few letters.
-const NARROW_MAX: u16 = 60;
+pub(super) const NARROW_MAX: u16 = 60;
 /// The blanks between the four figures.
 const FIGURE_GAP: &str = "   ";
 
@@ -173,15 +173,15 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
 /// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
 fn changes(state: &State) -> Vec<StatusItem> {
     let asked = Some(state.control.pending()).filter(|asked| !asked.is_empty());
-    let text = match (state.unseen_change(), asked) {
-        (Some(change), _) => {
-            let live = state.options.keymap.names(Intent::Freeze).into_iter().next().unwrap_or_default();
-            format!("{change} acts now: {live} shows it")
-        }
-        (None, Some(asked)) => format!("asked {asked}"),
-        (None, None) => return Vec::new(),
-    };
-    vec![StatusItem::text(0, text, state.theme.notice())]
+    let text = unseen_change(state).or_else(|| asked.map(|asked| format!("asked {asked}")));
+    text.map(|text| StatusItem::text(0, text, state.theme.notice())).into_iter().collect()
+}
+
+/// Returns that a change acts now while the screen shows the past, and the key that shows it.
+pub(super) fn unseen_change(state: &State) -> Option<String> {
+    let change = state.unseen_change()?;
+    let live = state.options.keymap.names(Intent::Freeze).into_iter().next().unwrap_or_default();
+    Some(format!("{change} acts now: {live} shows it"))
 }
 
 /// Returns whether the load runs, and at which rate.
