@@ -69,17 +69,22 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     let (theme, row) = (state.theme, &detail.row);
     let is_past = state.past_us().is_some();
     let none = || theme.glyphs.none().to_string();
+    let later = || format!("{} the latest one is of a later moment", none());
     let span = state.figures().map(|figures| view_model::latency_span(figures.clients_span).words());
     let (total, handshakes) = totals(state, row);
     let connection = match &detail.connection {
         Ok(Some(connection)) => negotiated(connection),
         Ok(None) => "no record of one yet: a sample of those that end well has one".to_owned(),
-        Err(NotKept) => none(),
+        Err(NotKept) => later(),
+    };
+    let whole_run = match detail.latency {
+        Ok(known) => latency(theme, known, "whole run"),
+        Err(NotKept) => format!("{} in whole run: known of the present only", none()),
     };
     let mut texts = vec![
         (if is_past { "then" } else { "now" }, rates(theme, row)),
         ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),
-        ("", latency(theme, detail.latency.ok().flatten(), "whole run")),
+        ("", whole_run),
         ("total", total),
         ("handshakes", handshakes),
         ("connection", connection),
@@ -87,23 +92,18 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     match &detail.failed {
         Ok(Some(failed)) => texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail))),
         Ok(None) => {}
-        Err(NotKept) => texts.push(("failed", none())),
+        Err(NotKept) => texts.push(("failed", later())),
     }
     let end = if is_past { "this moment" } else { "the last of the run" };
     let silent = detail.silent_us.map(|us| format!("{} before {end}", format::span(us)));
     texts.push(("last record", silent.unwrap_or_else(|NotKept| none())));
     let graph = sparkline(theme, &detail.history, detail.history.len());
     texts.push(("bytes/s", graph.trim_start().to_owned()));
-    if is_partial(detail) {
+    let lacks_records = row.totals.is_none() || row.out_per_second.is_none() || detail.silent_us.is_err();
+    if is_past && lacks_records {
         texts.push(("not kept", state.not_kept_words()));
     }
     texts
-}
-
-/// Returns whether the moment lacks something that later ones have.
-fn is_partial(detail: &ClientDetail) -> bool {
-    let ClientDetail { row, latency, silent_us, connection, failed, history: _ } = detail;
-    row.totals.is_none() || latency.is_err() || silent_us.is_err() || connection.is_err() || failed.is_err()
 }
 
 fn rates(theme: Theme, row: &ClientRow) -> String {
