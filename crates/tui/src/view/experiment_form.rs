@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::parts::heading;
+use super::parts::{heading, selected};
 use crate::format;
 use crate::state::{ExperimentForm, FormField, State};
 
@@ -28,7 +28,7 @@ pub(super) fn lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Lin
             Span::styled(label, theme.label()),
             Span::styled(format!("{text:<cells$}"), style),
         ]);
-        if is_selected { line.style(theme.selected()) } else { line }
+        if is_selected { selected(theme, line) } else { line }
     }));
     let hint = form.field().hint();
     // An empty field shows its hint, unless it has no room for all of it.

@@ -8,7 +8,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::parts::{heading, longest_fitting, quantile};
+use super::parts::{heading, longest_fitting, quantile, selected};
 use crate::format::{self, ByteUnit};
 use crate::table::{Column, Emphasis, Row, Table, Unit, Value};
 use crate::theme::Theme;
@@ -142,15 +142,8 @@ impl<R: Row> Columns<R> {
                 _ => figure(theme, column, &value, (cells, bytes)),
             });
         }
-        if !is_selected {
-            return Line::from(spans);
-        }
-        // One bar: what is quiet elsewhere would be a hole in it.
-        spans
-            .iter_mut()
-            .filter(|span| span.style == theme.quiet())
-            .for_each(|span| span.style = Style::default());
-        Line::from(spans).style(theme.selected())
+        let line = Line::from(spans);
+        if is_selected { selected(theme, line) } else { line }
     }
 }
 
