@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use telemetry::experiment::Arm;
-use telemetry::{Applies, Setting, Value};
+use telemetry::{Applies, Setting, SettingInfo, Value};
 
 use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
 use crate::statistics::pairs_min;
@@ -202,11 +202,16 @@ impl Plan {
         self.block * 2 * (self.pairs + self.calibration_pairs)
     }
 
-    /// Checks the plan against the settings and the run's interval.
+    /// Checks the plan against the settings, as they are described, and the run's interval.
     ///
     /// # Errors
     /// If the setting is unknown or cannot have these values while the program runs, or a block is too short.
-    pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<SettingChange, PlanError> {
+    pub fn resolve(
+        &self,
+        settings: &[Setting],
+        infos: &[SettingInfo],
+        interval: Duration,
+    ) -> Result<SettingChange, PlanError> {
         if self.block < self.discard + 2 * interval {
             let Self { block, discard, .. } = *self;
             return Err(PlanError::NothingLeft { block, discard, interval });
@@ -222,10 +227,11 @@ impl Plan {
             known: live().map(|setting| &*setting.name).collect::<Vec<_>>().join(", "),
         };
         let setting = found.ok_or_else(unknown)?;
-        let value = |text: &str| setting.parse(None, text).map_err(PlanError::Refused);
+        let info = SettingInfo::find(infos, &setting.name);
+        let value = |text: &str| setting.parse(info, text).map_err(PlanError::Refused);
         let (a, b) = (value(&self.a)?, value(&self.b)?);
         if a == b {
-            return Err(PlanError::Same(format!("{} {a} and {b}", setting.name)));
+            return Err(PlanError::Same(format!("{} {} and {}", setting.name, self.a, self.b)));
         }
         let flush = self.flush.unwrap_or_else(|| concerns_resumption(&setting.name));
         Ok(SettingChange { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })

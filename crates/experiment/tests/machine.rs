@@ -28,7 +28,7 @@ fn begun(words: &str, seed: u64) -> Experiment {
         range: Some((1.0, 256.0)),
     };
     let plan: Plan = words.parse().unwrap();
-    let change = plan.resolve(&[workers], Duration::from_secs(1)).unwrap();
+    let change = plan.resolve(&[workers], &[], Duration::from_secs(1)).unwrap();
     Experiment::new(plan, change, seed)
 }
 

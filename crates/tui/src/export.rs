@@ -6,9 +6,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
 use serde_json::{Value, json};
-use telemetry::Percentile;
 use telemetry::model::Summary;
 use telemetry::output_file::{self, OutputError};
+use telemetry::{ClientCounter, Percentile};
 
 use crate::state::State;
 use crate::table;
@@ -116,9 +116,9 @@ fn client_json(row: &ClientRow) -> Value {
         "exchanges_per_second": row.exchanges_per_second,
         "p99": quantile_json(row.latency.map(|latency| latency.p99)),
         "open": row.open,
-        "errors": row.errors_total,
-        "bytes_in": row.bytes_in,
-        "bytes_out": row.bytes_out,
+        "errors": row.counted(ClientCounter::Errors),
+        "bytes_in": row.counted(ClientCounter::BytesIn),
+        "bytes_out": row.counted(ClientCounter::BytesOut),
         "columns": table::row_json(row),
     })
 }

@@ -50,15 +50,41 @@ pub(crate) fn count(n: u64) -> String {
     }
 }
 
+/// A decimal unit of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByteUnit {
+    pub(crate) name: &'static str,
+    bytes: f64,
+}
+
+impl ByteUnit {
+    /// The largest unit in which an amount has at most three digits before the point.
+    pub(crate) fn of(bytes: f64) -> Self {
+        let (name, unit) = match bytes {
+            b if b < 999.5 => ("B", 1.0),
+            b if b < 999_500.0 => ("kB", 1e3),
+            b if b < 999.5e6 => ("MB", 1e6),
+            b if b < 999.5e9 => ("GB", 1e9),
+            _ => ("TB", 1e12),
+        };
+        Self { name, bytes: unit }
+    }
+
+    /// An amount in this unit, without its name, with three digits.
+    pub(crate) fn shown(self, bytes: f64) -> String {
+        match bytes / self.bytes {
+            0.0 => "0".to_owned(),
+            number if self.bytes <= 1.0 => format!("{number:.0}"),
+            number if number < 0.000_5 => "<0.001".to_owned(),
+            number => three_digits(number),
+        }
+    }
+}
+
 /// Decimal bytes, with three digits.
 pub(crate) fn bytes(bytes: f64) -> String {
-    match bytes {
-        b if b < 999.5 => format!("{b:.0} B"),
-        b if b < 999_500.0 => format!("{} kB", three_digits(b / 1e3)),
-        b if b < 999.5e6 => format!("{} MB", three_digits(b / 1e6)),
-        b if b < 999.5e9 => format!("{} GB", three_digits(b / 1e9)),
-        b => format!("{} TB", three_digits(b / 1e12)),
-    }
+    let unit = ByteUnit::of(bytes);
+    format!("{} {}", unit.shown(bytes), unit.name)
 }
 
 /// Decimal bytes a second.
@@ -194,6 +220,13 @@ mod tests {
         assert_eq!(bytes(999_700.0), "1.00 MB");
         assert_eq!(bytes(41_234_000.0), "41.2 MB");
         assert_eq!(bytes(512_000_000.0), "512 MB");
+    }
+
+    #[test]
+    fn bytes_in_the_unit_of_others_are_never_shown_as_nothing() {
+        let megabytes = ByteUnit::of(41_234_000.0);
+        let shown = [41_234_000.0, 569_000.0, 4_200.0, 12.0, 0.0].map(|bytes| megabytes.shown(bytes));
+        assert_eq!(shown, ["41.2", "0.569", "0.004", "<0.001", "0"]);
     }
 
     #[test]

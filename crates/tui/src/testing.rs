@@ -55,9 +55,12 @@ fn infos() -> Vec<SettingInfo> {
         default,
         absent: None,
     };
+    let parse = |text: &str| Some(if text == "1" { "off" } else { text }.to_owned());
+    let keepalive = SettingKind::Parsed { parse, allowed: "on, off or a number" };
     vec![
         info("load.rate", "Requests that become due each second", SettingKind::Any, None),
         info("load.threads", "Threads of the load", SettingKind::Whole, Some(Value::Number(2.0))),
+        info("load.keepalive", "Requests on a connection", keepalive, None),
     ]
 }
 

@@ -19,7 +19,7 @@ fn settings() -> Vec<Setting> {
 }
 
 fn resolve(words: &str) -> Result<SettingChange, PlanError> {
-    words.parse::<Plan>()?.resolve(&settings(), Duration::from_secs(1))
+    words.parse::<Plan>()?.resolve(&settings(), &[], Duration::from_secs(1))
 }
 
 #[test]
@@ -97,4 +97,19 @@ fn values_are_read_as_the_setting_has_them() {
         let error = resolve(words).unwrap_err().to_string();
         assert!(error.contains(expected), "{words}: {error}");
     }
+}
+
+#[test]
+fn texts_for_one_value_are_the_same_value() {
+    use telemetry::SettingKind;
+    let parse = |text: &str| Some(if text == "1" { "off" } else { text }.to_owned());
+    let kind = SettingKind::Parsed { parse, allowed: "" };
+    let ciphers = SettingInfo { name: "proxy.ciphers".to_owned(), kind, ..SettingInfo::default() };
+    let resolve = |words: &str| {
+        let plan: Plan = words.parse().unwrap();
+        plan.resolve(&settings(), std::slice::from_ref(&ciphers), Duration::from_secs(1))
+    };
+    let error = resolve("ciphers=1..off").unwrap_err().to_string();
+    assert_eq!(error, "proxy.ciphers 1 and off: both values are the same");
+    assert_eq!(resolve("ciphers=1..2").unwrap().a, Value::Text("off".to_owned()));
 }

@@ -26,13 +26,21 @@ pub fn infos() -> Vec<SettingInfo> {
         ..SettingInfo::default()
     };
     let any = || SettingKind::Any;
+    let keepalive = SettingKind::Parsed {
+        parse: |text| KeepAlive::from_str(text).ok().map(|keepalive| keepalive.to_string()),
+        allowed: "on, off or a number of requests from 1",
+    };
     [
         (RUNNING, any(), "Whether requests become due"),
         (RATE, any(), "Requests that become due each second, over all connections"),
         (RESUME, any(), "Share of new connections that resume a TLS session"),
         ("load.target", any(), "Where the load connects"),
         (CONNECTIONS, SettingKind::Whole, "Connections at once"),
-        (KEEPALIVE, any(), "Requests on a connection before it is closed: on (no limit), off, or a number"),
+        (
+            KEEPALIVE,
+            keepalive,
+            "Requests on a connection before it is closed: on (no limit), off, or a number",
+        ),
         (PROTOCOL, any(), "Protocol of the requests"),
         (BODY, SettingKind::Whole, "Size of a request's body"),
         ("load.threads", SettingKind::Whole, "Threads of the load"),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Figure, FigureSide, Statistic};
+use super::{Figure, FigureSide, FigureUnit, Statistic};
 use crate::metrics::{LatencyClass, parse_percentile};
 
 /// The minimum similarity (Jaro-Winkler) of a suggested name.
@@ -34,6 +34,11 @@ impl FigureName {
     /// The figures that the name may stand for, at least one. If proxy and load both have one, the proxy's comes first.
     pub fn figures(&self) -> impl Iterator<Item = Figure> {
         self.figures.iter().copied()
+    }
+
+    /// The unit of these figures.
+    pub fn unit(&self) -> FigureUnit {
+        self.figures().next().map_or(FigureUnit::Count, Figure::unit)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The record of an alert that fires, resolves or is withdrawn.
 
 use crate::alerts::Seconds;
-use crate::figures::{Figure, FigureName, FigureUnit};
+use crate::figures::{FigureName, FigureUnit};
 use crate::record::field;
 use crate::record::wire::wire;
 use crate::record::words::words;
@@ -51,8 +51,7 @@ wire! {
 impl AlertRecord {
     /// The figure's unit.
     pub fn unit(&self) -> FigureUnit {
-        let name: Option<FigureName> = self.figure.parse().ok();
-        name.and_then(|name| name.figures().next()).map_or(FigureUnit::Count, Figure::unit)
+        self.figure.parse().map_or(FigureUnit::Count, |name: FigureName| name.unit())
     }
 
     /// The figure's name as it was written.

@@ -4,7 +4,7 @@ use crate::quantity;
 use crate::record::setting::{Applies, Setting, Value};
 
 /// The description of a setting.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct SettingInfo {
     /// Dotted name, such as `load.rate`.
     pub name: String,
@@ -19,7 +19,7 @@ pub struct SettingInfo {
 }
 
 /// The values that a setting takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum SettingKind {
     /// Any value of its type.
     #[default]
@@ -30,15 +30,31 @@ pub enum SettingKind {
     OneOf(Vec<String>),
     /// A list of these words, separated by commas.
     ListOf(Vec<String>),
+    /// Texts that `parse` takes; it returns them as the setting has them then: `off` for `1`.
+    Parsed {
+        /// `None` for a text that the setting refuses.
+        parse: fn(&str) -> Option<String>,
+        /// What it takes, in words.
+        allowed: &'static str,
+    },
 }
 
 impl SettingKind {
     /// The words it takes; none if it takes others too.
     pub fn words(&self) -> &[String] {
         match self {
-            Self::Any | Self::Whole => &[],
+            Self::Any | Self::Whole | Self::Parsed { .. } => &[],
             Self::OneOf(words) | Self::ListOf(words) => words,
         }
+    }
+}
+
+impl SettingInfo {
+    /// The description of the setting with this name.
+    pub fn find<'i>(infos: &'i [Self], name: &str) -> Option<&'i Self> {
+        let find = |name: &str| infos.iter().find(|info| info.name == name);
+        // Further certificates have a number behind the name.
+        find(name).or_else(|| find(name.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit())))
     }
 }
 
@@ -58,7 +74,7 @@ impl Setting {
             (Value::Flag(_), _) => Some("on or off".to_owned()),
             (Value::Number(_), kind) => {
                 let range = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-                let is_whole = *kind == SettingKind::Whole;
+                let is_whole = matches!(kind, SettingKind::Whole);
                 Some(match self.range {
                     Some(_) => quantity::allowed(range, &self.unit, is_whole),
                     None => format!("a {}number", if is_whole { "whole " } else { "" }),
@@ -66,11 +82,12 @@ impl Setting {
             }
             (Value::Text(_), SettingKind::OneOf(words)) => Some(words.join(" or ")),
             (Value::Text(_), SettingKind::ListOf(words)) => Some(format!("a list of {}", words.join(", "))),
+            (Value::Text(_), SettingKind::Parsed { allowed, .. }) => Some((*allowed).to_owned()),
             (Value::Text(_), _) => None,
         }
     }
 
-    /// Parses a value as a person types it, with or without the unit.
+    /// Parses a value as a person types it, with or without the unit. Two texts for the same value give the same one.
     ///
     /// # Errors
     /// With what it may be, if it cannot be changed to this.
@@ -86,7 +103,10 @@ impl Setting {
                 let plain = || text.parse().ok().filter(|number: &f64| number.is_finite());
                 quantity::parse(text, &self.unit).or_else(plain).map(Value::Number)
             }
-            Value::Text(_) => Some(Value::Text(text.to_owned())),
+            Value::Text(_) => match info.map(|info| &info.kind) {
+                Some(SettingKind::Parsed { parse, .. }) => parse(text).map(Value::Text),
+                _ => Some(Value::Text(text.to_owned())),
+            },
         };
         let value = value.ok_or_else(|| self.refused(info, text))?;
         self.check(info, &value).map(|()| value)
@@ -104,12 +124,14 @@ impl Setting {
         let is_allowed = match (value, kind) {
             (Value::Number(number), kind) => {
                 let (low, high) = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-                (low..=high).contains(number) && (*kind != SettingKind::Whole || number.fract() == 0.0)
+                (low..=high).contains(number)
+                    && (!matches!(kind, SettingKind::Whole) || number.fract() == 0.0)
             }
             (Value::Text(text), SettingKind::OneOf(words)) => words.contains(text),
             (Value::Text(text), SettingKind::ListOf(words)) => {
                 text.split(',').all(|item| words.iter().any(|word| word == item.trim()))
             }
+            (Value::Text(text), SettingKind::Parsed { parse, .. }) => parse(text).is_some(),
             (Value::Flag(_) | Value::Text(_), _) => true,
         };
         if is_allowed { Ok(()) } else { Err(self.refused(info, &self.shown(value))) }
@@ -155,6 +177,20 @@ mod tests {
             let why = workers.parse(Some(&whole), text).unwrap_err();
             assert!(why.ends_with(": expected a whole number from 1 to 256"), "{why}");
         }
+    }
+
+    #[test]
+    fn texts_for_the_same_value_are_the_same() {
+        let keepalive = setting(Value::Text("on".into()), "", None);
+        let parse = |text: &str| match text {
+            "1" | "off" => Some("off".to_owned()),
+            _ => text.parse::<u32>().ok().map(|n| n.to_string()),
+        };
+        let known = info(SettingKind::Parsed { parse, allowed: "off or a number" });
+        assert_eq!(keepalive.parse(Some(&known), "1"), keepalive.parse(Some(&known), "off"));
+        assert_eq!(keepalive.parse(Some(&known), "10"), Ok(Value::Text("10".into())));
+        let why = keepalive.parse(Some(&known), "maybe").unwrap_err();
+        assert_eq!(why, "x cannot be maybe: expected off or a number");
     }
 
     #[test]

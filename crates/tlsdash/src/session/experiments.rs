@@ -5,6 +5,8 @@ use std::time::Duration;
 use experiment::{ComparableFigure, Experiment, Observation, Plan, PlanError, SideInterval, Step};
 use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
 
+use super::setting_infos;
+
 /// An experiment that starts with the run.
 #[derive(Debug)]
 pub(crate) struct ExperimentRequest {
@@ -19,7 +21,7 @@ pub(crate) struct ExperimentRequest {
 /// With what the plan may be.
 pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -> Result<String, String> {
     let plan: Plan = text.parse().map_err(|error: PlanError| error.to_string())?;
-    plan.resolve(settings, interval).map_err(|error| error.to_string())?;
+    plan.resolve(settings, setting_infos::all(), interval).map_err(|error| error.to_string())?;
     let time = |length: Duration| telemetry::quantity::shown(length.as_secs_f64(), "s");
     let calibration = match plan.calibration_pairs {
         0 => "no A/A pairs".to_owned(),
@@ -79,7 +81,9 @@ impl Experiments {
     /// # Errors
     /// When it is not.
     pub(crate) fn check(&self, settings: &[Setting], interval: Duration) -> Result<(), PlanError> {
-        self.wanted.as_ref().map_or(Ok(()), |plan| plan.resolve(settings, interval).map(|_| ()))
+        self.wanted
+            .as_ref()
+            .map_or(Ok(()), |plan| plan.resolve(settings, setting_infos::all(), interval).map(|_| ()))
     }
 
     /// Requests an experiment, which starts with the next interval.
@@ -148,7 +152,7 @@ impl Experiments {
 }
 
 fn begin(mut plan: Plan, settings: &[Setting], tick: &Tick<'_>) -> Result<Experiment, PlanError> {
-    let change = plan.resolve(settings, tick.interval)?;
+    let change = plan.resolve(settings, setting_infos::all(), tick.interval)?;
     if plan.metrics.is_empty() {
         plan.metrics.push(usual_metric(tick)?);
     }

@@ -152,7 +152,7 @@ fn dashboard(
     tui_options.read_only = options.read_only;
     tui_options.run = options.run;
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
-    tui_options.settings = super::setting_infos::all();
+    tui_options.settings = super::setting_infos::all().to_vec();
     tui_options.check_plan = super::experiments::check_plan;
     tui_options.layout_file = crate::journals::state_directory::dashboard_file();
     options.appearance.give(&mut tui_options);

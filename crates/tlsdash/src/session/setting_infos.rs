@@ -1,5 +1,7 @@
 //! Descriptions of settings for the dashboard, each from the place that declares it.
 
+use std::sync::LazyLock;
+
 use clap::CommandFactory;
 use proxy_core::LiveOptions;
 use proxy_http::HttpLimits;
@@ -11,7 +13,12 @@ use crate::cli::Cli;
 const PREFIX: &str = "proxy.";
 
 /// Describes every setting: limits and TLS as the proxy declares them, the load's, and of other options their help.
-pub(crate) fn all() -> Vec<SettingInfo> {
+pub(crate) fn all() -> &'static [SettingInfo] {
+    static ALL: LazyLock<Vec<SettingInfo>> = LazyLock::new(describe);
+    &ALL
+}
+
+fn describe() -> Vec<SettingInfo> {
     let mut infos = proxy_core::setting_infos();
     infos.extend(LiveOptions::<HttpLimits>::infos());
     let command = Cli::command();

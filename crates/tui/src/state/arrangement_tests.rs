@@ -85,11 +85,17 @@ fn panes_are_focused_maximised_and_resized() {
 fn a_filter_compares_figures_and_networks_and_says_what_is_wrong() {
     let mut stage = TestDashboard::live(options(), 5);
     press(&mut stage, "/10.0.0.0/8 out>1MB");
-    let screen = stage.screen(120, 40);
-    assert!(screen.contains("/20 match") && !screen.contains("2001:db8"), "{screen}");
+    let screen = stage.screen(160, 48);
+    assert!(
+        screen.contains("─ filter: 10.0.0.0/8 out>1MB 19/20 ─") && !screen.contains("2001:db8"),
+        "{screen}"
+    );
     press(&mut stage, " lag>1");
-    assert!(stage.screen(120, 40).contains("filter: no column lag; there are client, out"));
-    press(&mut stage, "\x1b/fa");
+    let why = "no column lag; there are client, out";
+    assert_eq!(stage.screen(120, 40).matches(why).count(), 1, "{}", stage.screen(120, 40));
+    press(&mut stage, "\n");
+    assert!(stage.screen(120, 40).contains(&format!("filter: {why}")));
+    press(&mut stage, "/\x1b/fa");
     stage.act(Action::Type(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE)));
     stage.act(Action::Type(KeyEvent::new(KeyCode::Char('e'), KeyModifiers::NONE)));
     stage.act(Action::Type(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE)));

@@ -173,6 +173,14 @@ impl Control {
         &self.made
     }
 
+    /// Returns the last change of this dashboard that was asked for or confirmed since a moment.
+    pub(super) fn changed_since(&self, realtime_us: u64) -> Option<String> {
+        let made = self.made.iter().map(|change| (&change.name, &change.value, change.realtime_us.0));
+        let asked = self.asks.iter().map(|ask| (&ask.name, &ask.value, ask.at.realtime_us));
+        let (name, value, _) = made.chain(asked).rfind(|(.., us)| *us >= realtime_us)?;
+        Some(quick_control::words(name, value))
+    }
+
     /// Returns what undo would change next: a setting and the value it gets back.
     pub(crate) fn next_undo(&self) -> Option<&(String, Value)> {
         self.done.last()

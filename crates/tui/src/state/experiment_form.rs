@@ -3,27 +3,13 @@
 use std::time::Duration;
 
 use telemetry::figures::{Figure, Statistic};
-use telemetry::{Applies, LatencyClass, Setting, Value};
+use telemetry::{Applies, LatencyClass, Setting};
 
 use super::State;
 use super::prompt::{Prompt, Purpose};
 
 /// The lengths that a plan knows by name.
 const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
-
-/// Texts that the load stores as another one: setting, text, and what is stored.
-const SYNONYMS: [(&str, &str, &str); 2] =
-    [("load.keepalive", "1", "off"), ("load.keepalive", "unlimited", "on")];
-
-/// Returns the value that a setting has after it was set to this one.
-fn stored(name: &str, value: Value) -> Value {
-    let text = value.to_string();
-    let synonym = SYNONYMS.iter().find(|(setting, typed, _)| *setting == name && *typed == text);
-    match (value, synonym) {
-        (Value::Text(_), Some((.., stored))) => Value::Text((*stored).to_owned()),
-        (value, _) => value,
-    }
-}
 
 /// A field of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +164,7 @@ impl State {
         let name = self.setting_of(form).map_or(name, |setting| &setting.name);
         let parse = |field: FormField| match form.text(field) {
             "" => Err(format!("{}: type a value of {name}", field.label())),
-            text => self.parse_value(name, text).map(|(_, value)| stored(name, value)),
+            text => self.parse_value(name, text).map(|(_, value)| value),
         };
         if parse(FormField::A)? == parse(FormField::B)? {
             let [a, b] = [FormField::A, FormField::B].map(|field| form.text(field));
@@ -269,6 +255,30 @@ mod tests {
     }
 
     #[test]
+    fn the_hint_of_an_empty_field_is_shown_once() {
+        let mut stage = TestDashboard::live(options(), 3);
+        press(&mut stage, "ae");
+        assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+        press(&mut stage, "4");
+        assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_setting_that_is_typed() {
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        for (keys, name) in [("load.keepalive", "load.keepalive"), ("\x15resume", "load.resume")] {
+            press(&mut stage, keys);
+            let screen = stage.screen(120, 40);
+            assert!(screen.contains(&format!("B: type a value of {name}")), "{screen}");
+        }
+        go(&mut stage, KeyCode::Tab);
+        press(&mut stage, "\n");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("B: type a value of load.resume"), "{screen}");
+    }
+
+    #[test]
     fn two_equal_values_are_refused() {
         let mut stage = TestDashboard::live(options(), 3);
         form(&mut stage);
@@ -280,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_the_load_stores_alike_are_refused() {
+    fn values_that_the_setting_reads_alike_are_refused() {
         let mut stage = TestDashboard::empty(options());
         let mut start = stage.run.start();
         let Body::Run(run) = &mut start.body else { panic!("{start:?}") };

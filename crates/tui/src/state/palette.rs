@@ -5,7 +5,9 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use telemetry::{ClientId, RunId};
 
 use super::State;
-use crate::input::keymap::{BINDINGS, Binding};
+use crate::input::keymap::{BINDINGS, Binding, Needs};
+use crate::table::{Column, Row, Unit};
+use crate::view_model::ClientRow;
 
 /// The maximum number of matches.
 const FOUND_MAX: usize = 50;
@@ -15,6 +17,8 @@ const FOUND_MAX: usize = 50;
 pub(crate) enum PaletteEntry {
     /// A command, by its line in the keymap.
     Command(&'static Binding),
+    /// The order of the clients by a column.
+    SortBy(usize),
     /// A setting, by its name.
     Setting(String),
     /// A client.
@@ -41,6 +45,10 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("longer-window", "interval range"),
     ("filter", "search grep find"),
     ("sort", "order"),
+    ("overview", "layout preset reset"),
+    ("only-clients", "layout preset"),
+    ("only-latency", "layout preset"),
+    ("tuning", "layout preset"),
     ("reverse", "order sort"),
     ("open", "drill down details"),
     ("copy", "clipboard yank"),
@@ -67,6 +75,7 @@ impl PaletteEntry {
                 found.map_or_else(String::new, |(_, words)| (*words).to_owned())
             }
             Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
+            Self::SortBy(_) => "order".to_owned(),
             Self::Client(_) | Self::Run(..) => String::new(),
         };
         format!("{} {others}", self.words())
@@ -76,6 +85,10 @@ impl PaletteEntry {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),
+            Self::SortBy(column) => {
+                let Column { name, meaning, .. } = &ClientRow::COLUMNS[*column];
+                format!("sort by {name}: {meaning}")
+            }
             Self::Setting(name) => format!("setting {name}"),
             Self::Client(id) => format!("client {id}"),
             Self::Run(_, words) => format!("run {words}"),
@@ -89,6 +102,8 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     if text.trim().is_empty() {
         return commands.collect();
     }
+    let columns = ClientRow::COLUMNS.iter().enumerate().filter(|(_, column)| column.unit != Unit::Graph);
+    let orders = columns.map(|(at, _)| PaletteEntry::SortBy(at)).filter(|_| state.can(Needs::Clients));
     let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));
     let clients = state.client_ids().map(PaletteEntry::Client);
     let runs = state.runs_to_choose().into_iter().map(|(id, words)| PaletteEntry::Run(id, words));
@@ -96,6 +111,7 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
     let mut found: Vec<(u32, PaletteEntry)> = commands
+        .chain(orders)
         .chain(settings)
         .chain(clients)
         .chain(runs)

@@ -138,6 +138,7 @@ impl State {
             PaneAction::Preset(preset) => {
                 self.panes = PaneLayout { hidden: preset.hidden().to_vec(), ..PaneLayout::default() };
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
+                self.select_what_can_change();
             }
         }
     }
@@ -146,5 +147,39 @@ impl State {
     fn shown_panes(&self) -> Vec<(PaneId, u16)> {
         let panes = layout::of_screen(self);
         panes.map_or_else(Vec::new, |panes| panes.shown.iter().map(|(id, area)| (*id, area.height)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+    use super::*;
+    use crate::testing::{TestDashboard, options};
+
+    #[test]
+    fn the_plot_takes_the_rows_that_no_list_needs() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.press('4');
+        stage.screen(160, 48);
+        let rows = |id| stage.state.shown_panes().into_iter().find(|(shown, _)| *shown == id).unwrap().1;
+        assert_eq!((rows(PaneId::Timeline), rows(PaneId::Log)), (31, 3));
+    }
+
+    #[test]
+    fn a_preset_is_left_from_the_settings_and_a_digit_there_begins_a_value() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.press('4');
+        assert!(stage.screen(80, 24).contains("Alt-1 all panes"), "{}", stage.screen(80, 24));
+        stage.press('1');
+        assert!(stage.state.prompt.is_some());
+        stage.press('\x1b');
+        let event = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::ALT);
+        let intent = stage.state.options.keymap.intent(&event, stage.state.context()).unwrap();
+        stage.want(intent);
+        assert_eq!((stage.state.screen, &stage.state.panes.hidden), (Screen::Dashboard, &vec![]));
+        stage.press('a');
+        stage.press('2');
+        assert_eq!(stage.state.screen, Screen::Dashboard);
     }
 }

@@ -14,8 +14,9 @@ use super::{Effect, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
-use crate::table::Filter;
+use crate::table::{Filter, Order};
 use crate::terminal::pace::Urgency;
+use crate::view_model::ClientRow;
 
 /// The maximum number of characters.
 const TEXT_MAX: usize = 200;
@@ -181,14 +182,13 @@ impl State {
     /// # Errors
     /// If files cannot have this name.
     fn export_to(&mut self, name: &str) -> Result<Vec<Effect>, String> {
-        let draw = Effect::Draw(Urgency::Now);
         let name = name.trim();
         if name.is_empty() || name.ends_with('/') {
             return Err("files need a name".to_owned());
         }
-        let Some(run) = self.run() else { return Ok(vec![draw]) };
-        let summary = self.model.summary(run, Some(&self.options.source));
-        Ok(vec![draw, Effect::Export(Box::new(Export::of(self, name, &summary)))])
+        let summary = self.run().map(|run| self.model.summary(run, Some(&self.options.source)));
+        let export = summary.map(|summary| Effect::Export(Box::new(Export::of(self, name, &summary))));
+        Ok(std::iter::once(Effect::Draw(Urgency::Now)).chain(export).collect())
     }
 
     /// Opens the search.
@@ -329,6 +329,7 @@ impl State {
             Purpose::FileName => return self.export_to(prompt.text()),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
+                Some(PaletteEntry::SortBy(column)) => self.clients.order = Order::by::<ClientRow>(column),
                 Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);
@@ -343,7 +344,6 @@ impl State {
 
     fn show_client(&mut self, id: ClientId) {
         self.clients.filter = Filter::default();
-        self.clients.selected = Some(id);
-        self.screen = Screen::Client(id);
+        (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
     }
 }

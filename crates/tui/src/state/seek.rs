@@ -21,8 +21,9 @@ pub(crate) enum SeekTarget {
     /// The interval after, or before.
     NextInterval,
     PreviousInterval,
-    /// The run's first record, or its last.
+    /// The run's first record.
     Beginning,
+    /// The present, or the run's last record.
     End,
 }
 
@@ -30,6 +31,11 @@ impl State {
     /// The past moment that was sought, on the run's monotonic clock.
     pub(super) fn cursor_us(&self) -> Option<u64> {
         self.view.past()?.cursor_us
+    }
+
+    /// The past moment that is shown, on the run's monotonic clock.
+    pub(crate) fn past_us(&self) -> Option<u64> {
+        self.view.past().map(Past::us)
     }
 
     /// Freezes the view at the last record, unless it already shows the past.
@@ -58,6 +64,11 @@ impl State {
 
     /// Goes to another moment, and freezes the view for it. Without such a moment, a live view stays live.
     pub(super) fn seek(&mut self, target: SeekTarget, now: Now) {
+        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
+        // The end of a run that goes on is the present. A replay of a run that is over stays one at its end.
+        if target == SeekTarget::End && !(is_over && self.is_replay()) {
+            return self.go_live();
+        }
         let was_live = matches!(self.view, View::Live);
         self.freeze(now);
         self.follow_timeline();
@@ -189,4 +200,48 @@ fn worst<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L, until_us: u
     let place = |interval: &Interval<C, L>| (interval.end_us, interval.place_us());
     let worst = known.map(|interval| (interval.latency(class).max_ns(), place(interval))).max()?;
     (worst.0 > 0).then_some(worst.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{TestDashboard, options};
+
+    #[test]
+    fn the_end_of_a_run_that_goes_on_is_the_present() {
+        let mut stage = TestDashboard::live(options(), 10);
+        stage.screen(120, 40);
+        stage.press('<');
+        stage.press('$');
+        stage.pass(5);
+        assert!(stage.screen(120, 40).contains("LIVE 00:15"), "{}", stage.screen(120, 40));
+        stage.press('$');
+        assert!(stage.screen(120, 40).contains("LIVE 00:15"));
+    }
+
+    #[test]
+    fn steps_through_time_are_short_without_a_timeline() {
+        let mut stage = TestDashboard::live(options(), 25);
+        stage.screen(40, 10);
+        stage.want(crate::state::Intent::Seek(super::SeekTarget::Columns(-1)));
+        assert!(stage.screen(40, 10).contains("FROZEN at +00:24"), "{}", stage.screen(40, 10));
+    }
+
+    #[test]
+    fn a_change_while_the_past_is_shown_says_that_it_acts_now() {
+        let mut stage = TestDashboard::live(options(), 10);
+        let hint = "5500/s acts now: Space shows it";
+        stage.screen(120, 40);
+        stage.press(' ');
+        assert!(!stage.screen(120, 40).contains("acts now"));
+        stage.press(']');
+        assert!(stage.screen(120, 40).contains(hint), "{}", stage.screen(120, 40));
+        let change = stage.run.set("load.rate", telemetry::Value::Number(5500.0)).unwrap();
+        stage.read(vec![change]);
+        stage.pass(9);
+        for (columns, rows) in [(80, 24), (40, 10)] {
+            assert!(stage.screen(columns, rows).contains(hint), "{}", stage.screen(columns, rows));
+        }
+        stage.press(' ');
+        assert!(!stage.screen(120, 40).contains("acts now"));
+    }
 }

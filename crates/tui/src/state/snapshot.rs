@@ -34,8 +34,7 @@ impl Snapshot {
         self.figures = Some(figures);
     }
 
-    /// Takes an earlier moment as far as the model in memory holds it: of the clients that is their latest rates, and the
-    /// rest stays as it is in `clients`.
+    /// Takes an earlier moment as far as the model in memory holds it. The rows are those of `clients`.
     pub(super) fn take_earlier(
         &mut self,
         (model, run): (&Model, &Run),
@@ -47,7 +46,7 @@ impl Snapshot {
         let figures = self.figures_at((model, run), us, Span::Last(span_us));
         self.table = clients.clone();
         if let Span::Last(span_us) = figures.clients_span {
-            self.table.change_rows(|row| view_model::client_at(run, row, us, span_us));
+            self.table.change_rows(|row| view_model::client_at(run, row.id, us, span_us));
         }
         self.figures = Some(figures);
     }

@@ -62,9 +62,7 @@ impl State {
 
     /// Returns the description of a setting.
     pub(crate) fn info(&self, name: &str) -> Option<&SettingInfo> {
-        let find = |name: &str| self.options.settings.iter().find(|info| info.name == name);
-        // Further certificates have a number behind the name.
-        find(name).or_else(|| find(name.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit())))
+        SettingInfo::find(&self.options.settings, name)
     }
 
     /// Returns what a setting would be if nobody had given or changed it: its default, else its value at the start.

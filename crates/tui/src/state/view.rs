@@ -74,15 +74,18 @@ pub(super) struct Past {
     /// The settings at the cursor.
     pub(super) settings: Vec<PastSetting>,
     pub(super) snapshot: Snapshot,
-    /// The clients when the view was frozen: the model in memory goes on without their earlier totals.
+    /// The clients when the view was frozen, and what they did before: the model in memory goes on without that.
     clients: ClientTable,
     histories: HashMap<ClientId, History>,
+    /// Time of a slot of these histories.
+    slot_us: u64,
 }
 
 impl Past {
     /// The moment of the last record.
     pub(super) fn freeze(live: &Snapshot, run: &Run, now: Now) -> Self {
-        let history = |id| view_model::history(run, id, live.interval_us());
+        let slot_us = live.interval_us().max(1);
+        let history = |id| view_model::history(run, id, slot_us);
         let end_us = run.last_us();
         Self {
             since: now,
@@ -93,6 +96,7 @@ impl Past {
             snapshot: live.copy(),
             clients: live.table.clone(),
             histories: live.table.rows.all().iter().map(|row| (row.id, history(row.id))).collect(),
+            slot_us,
         }
     }
 
@@ -114,8 +118,11 @@ impl Past {
         self.settings = view_model::settings_at(run, us);
     }
 
-    /// Returns the client's totals when the view was frozen.
+    /// Returns what a client did up to the moment that is shown.
     pub(super) fn history(&self, id: ClientId) -> History {
-        self.histories.get(&id).cloned().unwrap_or_default()
+        let mut history = self.histories.get(&id).cloned().unwrap_or_default();
+        let later = (self.end_us.saturating_sub(self.us()) + self.slot_us / 2) / self.slot_us;
+        history.truncate(history.len().saturating_sub(usize::try_from(later).unwrap_or(usize::MAX)));
+        history
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! +- client 10.0.0.12 ------------------------------------------------------+
-//! | now         in 1.2 MB/s  out 41.2 MB/s  exchanges 1210/s  open 8        |
+//! | now         in 1.2 MB/s  out 41.2 MB/s  exchanges 1,210  open 8         |
 //! | exchange    p50 0.21  p99 (1.5)  max 1.52 ms  n 812 in 10 s             |
 //! |             p50 0.21  p99 0.77  max 3.13 ms  n 81234 in whole run       |
 //! | total       in 80.1 MB  out 4.10 GB  exchanges 81234  connections 8123  |
@@ -12,10 +12,12 @@
 //! | bytes/s     ▁▁▂▁▁▁▃█▆▂▁▁▁▁▁                                             |
 //! +-------------------------------------------------------------------------+
 //! ```
+//!
+//! At an earlier moment the title names it, all figures are of that moment, and a line says why some are missing.
 
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
-use telemetry::{ClientId, ConnectionRecord};
+use telemetry::{ClientCounter, ClientId, ConnectionRecord};
 
 use super::overlay;
 use super::parts::{byte_rate, quantile_text, rate, share};
@@ -23,7 +25,7 @@ use super::sparkline::sparkline;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{self, ClientDetail, ClientLatency};
+use crate::view_model::{self, ClientDetail, ClientLatency, ClientRow, NotKept};
 
 const LINE_CELLS: usize = 96;
 const NAME_CELLS: usize = 12;
@@ -45,12 +47,17 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
         ])
     };
     let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
-    overlay::render(state, frame, area, &format!("client {id}"), &lines);
+    overlay::render(state, frame, area, &title(state, id), &lines);
+}
+
+fn title(state: &State, id: ClientId) -> String {
+    let at = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
+    format!("client {id}{at}")
 }
 
 /// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: ClientId) -> String {
-    let mut text = format!("client {id}\n");
+    let mut text = title(state, id) + "\n";
     for (name, what) in state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)) {
         text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
         text.push('\n');
@@ -60,47 +67,78 @@ pub(crate) fn text(state: &State, id: ClientId) -> String {
 
 fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     let (theme, row) = (state.theme, &detail.row);
-    let now = format!(
+    let is_past = state.past_us().is_some();
+    let none = || theme.glyphs.none().to_string();
+    let later = || format!("{} the latest one is of a later moment", none());
+    let span = state.figures().map(|figures| view_model::latency_span(figures.clients_span).words());
+    let (total, handshakes) = totals(state, row);
+    let connection = match &detail.connection {
+        Ok(Some(connection)) => negotiated(connection),
+        Ok(None) => "no record of one yet: a sample of those that end well has one".to_owned(),
+        Err(NotKept) => later(),
+    };
+    let whole_run = match detail.latency {
+        Ok(known) => latency(theme, known, "whole run"),
+        Err(NotKept) => format!("{} in whole run: known of the present only", none()),
+    };
+    let mut texts = vec![
+        (if is_past { "then" } else { "now" }, rates(theme, row)),
+        ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),
+        ("", whole_run),
+        ("total", total),
+        ("handshakes", handshakes),
+        ("connection", connection),
+    ];
+    match &detail.failed {
+        Ok(Some(failed)) => texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail))),
+        Ok(None) => {}
+        Err(NotKept) => texts.push(("failed", later())),
+    }
+    let end = if is_past { "this moment" } else { "the last of the run" };
+    let silent = detail.silent_us.map(|us| format!("{} before {end}", format::span(us)));
+    texts.push(("last record", silent.unwrap_or_else(|NotKept| none())));
+    let graph = sparkline(theme, &detail.history, detail.history.len());
+    texts.push(("bytes/s", graph.trim_start().to_owned()));
+    let lacks_records = row.totals.is_none() || row.out_per_second.is_none() || detail.silent_us.is_err();
+    if is_past && lacks_records {
+        texts.push(("not kept", state.not_kept_words()));
+    }
+    texts
+}
+
+fn rates(theme: Theme, row: &ClientRow) -> String {
+    format!(
         "in {}  out {}  exchanges {}  open {}",
         byte_rate(theme, row.in_per_second),
         byte_rate(theme, row.out_per_second),
         rate(theme, row.exchanges_per_second),
-        format::count(row.open),
-    );
+        row.open.map_or_else(|| theme.glyphs.none().to_string(), format::count),
+    )
+}
+
+/// Returns what was counted since the beginning, and of it the handshakes.
+fn totals(state: &State, row: &ClientRow) -> (String, String) {
+    let none = state.theme.glyphs.none().to_string();
+    let Some(totals) = row.totals else { return (none.clone(), none) };
+    let count = |counter| format::count(totals[counter]);
+    let bytes = |counter| format::bytes(totals[counter] as f64);
     let total = format!(
         "in {}  out {}  exchanges {}  connections {}",
-        format::bytes(row.bytes_in as f64),
-        format::bytes(row.bytes_out as f64),
-        format::count(row.exchanges),
-        format::count(row.connections_total),
+        bytes(ClientCounter::BytesIn),
+        bytes(ClientCounter::BytesOut),
+        count(ClientCounter::Exchanges),
+        count(ClientCounter::Connections),
     );
-    let all = detail.full.saturating_add(detail.resumed);
-    let full_share = (all > 0).then(|| detail.full as f64 / all as f64);
+    let full = totals[ClientCounter::HandshakesFull];
+    let all = full.saturating_add(totals[ClientCounter::HandshakesResumed]);
     let handshakes = format!(
         "full {} ({})  resumed {}  errors {}",
-        format::count(detail.full),
-        share(theme, full_share),
-        format::count(detail.resumed),
-        format::count(row.errors_total),
+        format::count(full),
+        share(state.theme, (all > 0).then(|| full as f64 / all as f64)),
+        count(ClientCounter::HandshakesResumed),
+        count(ClientCounter::Errors),
     );
-    let none = "no record of one yet: a sample of those that end well has one";
-    let known = detail.connection.as_ref().map_or_else(|| none.to_owned(), negotiated);
-    let span = state.figures().map(|figures| view_model::latency_span(figures.clients_span).words());
-    let mut texts = vec![
-        ("now", now),
-        ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),
-        ("", latency(theme, detail.latency, "whole run")),
-        ("total", total),
-        ("handshakes", handshakes),
-        ("connection", known),
-    ];
-    if let Some(failed) = &detail.failed {
-        texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail)));
-    }
-    texts.push(("last record", format!("{} before the last of the run", format::span(detail.silent_us))));
-    let graph = sparkline(theme, &detail.history, detail.history.len());
-    texts.push(("bytes/s", graph.trim_start().to_owned()));
-    texts
+    (total, handshakes)
 }
 
 /// Returns percentiles of the time to the first byte of an answer. A percentile in brackets has fewer than

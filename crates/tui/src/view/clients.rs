@@ -1,20 +1,20 @@
 //! The table of clients, sorted, with current rates and totals.
 //!
 //! ```text
-//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  p99 ms  failed   full  open   total
-//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210    0.31        0   3.0%     8  4.1 GB
-//!  10.0.0.31               18.7 MB/s 640 kB/s     640  (0.57)        0  22.0%     8  1.9 GB
+//! ─ clients 1-4/20, 10 s ─── out MB/s▼  in MB/s  exch/s  p99 ms  failed   full  open  total GB
+//! ▶10.0.0.12                      41.2     1.21   1,210    0.31        0   3.0%     8      4.10
+//!  10.0.0.31                      18.7    0.640     640  (0.57)        0  22.0%     8      1.90
 //! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 use super::layout::Target;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::sparkline::sparkline;
-use super::table::{Columns, complaint, extent, heading_line};
+use super::table::{Columns, complaint, extent, filter_title, heading_line};
 use crate::format;
 use crate::input::keymap::CLIENT_HINTS;
 use crate::state::{PaneId, State};
@@ -57,7 +57,14 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let (theme, table) = (state.theme, &state.clients);
     let page = table.page();
     let columns = Columns::of(table, usize::from(area.width));
-    let complaint = complaint(theme, table, usize::from(area.width));
+    let cells = usize::from(area.width);
+    let not_kept = || {
+        let text = format!(" {}: {}", theme.glyphs.none(), state.clients_not_kept()?);
+        Some(Line::styled(format::cut(&text, cells, theme.glyphs), theme.notice()))
+    };
+    // While a filter is typed, the prompt says what is wrong with it.
+    let is_said = state.prompt.is_some() && table.filter.error().is_some();
+    let complaint = complaint(theme, table, cells).filter(|_| !is_said).or_else(not_kept);
     let shown = &page[..page.len().min(rows(area).saturating_sub(usize::from(complaint.is_some())))];
     let titles = titles(state, figures, &columns, shown.len());
     let slots = area.width.min(GRAPH_SLOTS);
@@ -98,12 +105,18 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
         format!(" by {}", Columns::heading_of(state.theme, table, order))
     };
     let extent = extent(table, shown);
-    let short = if by.is_empty() { format!("clients {extent}") } else { format!("clients{by}") };
+    let (passing, all) = table.counts();
     let span = figures.clients_span.words();
     if !table.filter.is_empty() {
-        let (passing, all) = table.counts();
-        let found = format!("{passing}/{all} match");
-        return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}{by}"), found];
+        let found = filter_title(table);
+        let short = format!("{passing}/{all} {}", table.filter.text().trim());
+        return vec![format!("clients {extent}{by}, {span}"), format!("clients {found}"), found, short];
     }
-    vec![format!("clients {extent}{by}, {span}"), format!("clients {extent}{by}"), short]
+    let short = match by.trim() {
+        "" => format!("clients {all}"),
+        by => by.to_owned(),
+    };
+    let long = [format!("clients {extent}{by}, {span}"), format!("clients {extent}{by}")];
+    let medium = (!by.is_empty()).then(|| format!("clients{by}"));
+    long.into_iter().chain(medium).chain([short]).collect()
 }

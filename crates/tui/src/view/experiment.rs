@@ -4,7 +4,7 @@
 //! +- A/B 1: proxy.workers, A 1, B 2 ------------------------------------------------+
 //! | a/b, pair 3 of 12, B in force for 00:07 of 00:10                                 |
 //! | figure              A        B    B against A                   by chance        |
-//! | exchange.p99 *   1.93     1.71    -11.4 % (-14.0 to -8.6)       0.003   better   |
+//! | exchange.p99 * 1.930 ms 1.710 ms  -11.4 % (-14.0 to -8.6)       0.003   better   |
 //! +----------------------------------------------------------------------------------+
 //! ```
 
@@ -14,17 +14,17 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::EstimateRecord;
 use telemetry::experiment::{ExperimentStep, Outcome, Stage};
+use telemetry::figures::{FigureName, FigureUnit};
 use telemetry::model::{Compared, Experiment};
 
+use super::experiment_form;
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{ExperimentForm, FormField, Purpose, State};
+use crate::state::{Purpose, State};
 
 /// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;
 const TWO_LINES_CELLS: usize = 76;
-/// The cells of a field's label in the form.
-const FORM_LABEL_CELLS: usize = 9;
 /// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
@@ -64,7 +64,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let cells = usize::from(area.width);
     if let Some(Purpose::Experiment(form)) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
-        return put(frame, area, &form_lines(state, form, area.width));
+        return put(frame, area, &experiment_form::lines(state, form, area.width));
     }
     let experiments = state.experiments();
     let (title, mut lines) = match experiments.last() {
@@ -85,32 +85,6 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }));
     lines.insert(0, heading(theme, &[&title], "", area.width));
     put(frame, area, &lines);
-}
-
-/// The form: each field with its text, or what is to be typed.
-fn form_lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Line<'static>> {
-    let theme = state.theme;
-    let cells = usize::from(width).saturating_sub(FORM_LABEL_CELLS);
-    let mut lines =
-        vec![heading(theme, &["new A/B experiment: Up Down Tab, Enter starts", "new A/B"], "", width)];
-    lines.extend(FormField::ALL.into_iter().map(|field| {
-        let is_selected = field == form.field();
-        let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
-        let label = format!("{pointer}{:<1$}", field.label(), FORM_LABEL_CELLS - 1);
-        let (text, style) = match form.text(field) {
-            "" => (field.hint(), theme.quiet()),
-            text => (text, theme.figure()),
-        };
-        let text = format::cut(text, cells, theme.glyphs);
-        let line = Line::from(vec![
-            Span::styled(label, theme.label()),
-            Span::styled(format!("{text:<cells$}"), style),
-        ]);
-        if is_selected { line.style(theme.selected()) } else { line }
-    }));
-    let hint = format::wrapped(form.field().hint(), usize::from(width));
-    lines.extend(hint.into_iter().map(|line| Line::styled(line, theme.quiet())));
-    lines
 }
 
 fn nothing_yet(state: &State) -> &'static str {
@@ -218,9 +192,9 @@ fn figure_lines(state: &State, compared: &Compared, widths: FigureWidths) -> Vec
     let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
     let estimate = verdict.and_then(|verdict| verdict.estimate).or(compared.running);
     let none = theme.glyphs.none();
+    let unit = compared.metric.parse().map_or(FigureUnit::Count, |name: FigureName| name.unit());
     let number = |of: fn(&EstimateRecord) -> f64| {
-        let shown = if widths.is_narrow() { short } else { format::plain };
-        estimate.as_ref().map_or_else(|| none.to_string(), |estimate| shown(of(estimate)))
+        estimate.as_ref().map_or_else(|| none.to_string(), |estimate| amount(of(estimate), unit))
     };
     let effect = estimate.as_ref().map_or_else(
         || format!("  {none}"),
@@ -262,15 +236,24 @@ fn outcome(state: &State, compared: &Compared) -> (String, Style) {
     }
 }
 
-/// Formats a number below a million in six cells.
-fn short(number: f64) -> String {
+/// Formats a figure below a million in eight cells, in its unit; latencies in milliseconds as everywhere on the screen.
+fn amount(figure: f64, unit: FigureUnit) -> String {
+    let (number, unit) = match unit {
+        FigureUnit::Micros => (figure / 1e3, " ms"),
+        FigureUnit::Ratio => (figure * 100.0, "%"),
+        FigureUnit::Percent => (figure, "%"),
+        FigureUnit::PerSecond => (figure, "/s"),
+        FigureUnit::Seconds => (figure, " s"),
+        FigureUnit::Bytes => (figure, " B"),
+        FigureUnit::Count => (figure, ""),
+    };
     let decimals = match number.abs() {
         ..10.0 => 3,
         ..100.0 => 2,
         ..1_000.0 => 1,
         _ => 0,
     };
-    format!("{number:.decimals$}")
+    format!("{number:.decimals$}{unit}")
 }
 
 /// Returns a short text for the status line; `None` without a running experiment.
@@ -285,6 +268,7 @@ pub(super) fn badge(state: &State) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use telemetry::experiment::{ExperimentStep, Stage};
+    use telemetry::figures::FigureUnit;
     use telemetry::{Body, ExperimentRecord};
 
     use crate::state::Intent;
@@ -333,6 +317,15 @@ mod tests {
             let screen = ended(stage, pairs, 3);
             assert!(screen.contains(said), "{said}: {screen}");
         }
+    }
+
+    #[test]
+    fn figures_of_a_and_b_have_their_unit() {
+        let shown = |figure, unit| super::amount(figure, unit);
+        assert_eq!(shown(113.1, FigureUnit::Micros), "0.113 ms");
+        assert_eq!(shown(12_345.0, FigureUnit::Micros), "12.35 ms");
+        assert_eq!(shown(0.8, FigureUnit::Ratio), "80.00%");
+        assert_eq!(shown(999_999.0, FigureUnit::PerSecond), "999999/s");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The most important keys, or the text that is being typed.
 //!
 //! ```text
-//! q quit  ? help  space freeze  -+ window  s sort  l load  [] rate  {} resume  m mark
+//! q quit  ? help  Space freeze  t tune  u undo  a A/B  s sort  / filter  : find  [] rate
 //! ```
 
 use ratatui::Frame;
@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::pane::pane;
 use super::parts::put;
+use super::status;
 use crate::format;
 use crate::input::keymap::{
     CHOICE_HINTS, EXPERIMENT_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS,
@@ -25,6 +26,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return super::prompt::render(state, prompt, frame, area);
     }
     let theme = state.theme;
+    // A narrow header has no room for it.
+    if let Some(text) = status::unseen_change(state).filter(|_| area.width < status::NARROW_MAX) {
+        return put(frame, area, &[Line::styled(text, theme.notice())]);
+    }
     let mut spans = Vec::new();
     let mut used = 0;
     let hints = match state.screen {
@@ -44,7 +49,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let is_new = |hint: &&Hint| of_pane.iter().all(|own| own.iter().all(|own| own.intents != hint.intents));
     let hints = first.iter().chain(of_pane.iter().copied().flatten()).chain(rest.iter().filter(is_new));
     for hint in hints.filter(|hint| state.can(hint.needs)) {
-        let keys = keys(&state.options.keymap, hint);
+        let keys = keys(&state.options.keymap, hint, state.screen == Screen::Tuning);
         if keys.is_empty() {
             continue;
         }
@@ -64,10 +69,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &[Line::from(spans)]);
 }
 
-/// Returns the keys of a hint, the first of each intent.
-fn keys(keymap: &Keymap, hint: &Hint) -> String {
+/// Returns the keys of a hint, the first of each intent. On the list of settings, a digit begins a value instead.
+fn keys(keymap: &Keymap, hint: &Hint, is_tuning: bool) -> String {
+    let acts = |key: &String| !is_tuning || !key.chars().all(|c| c.is_ascii_digit());
     let keys: Vec<String> =
-        hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().next()).collect();
+        hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().find(acts)).collect();
     let joint = if keys.iter().all(|key| key.chars().count() == 1) { "" } else { " " };
     keys.join(joint)
 }

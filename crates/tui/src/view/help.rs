@@ -32,7 +32,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("(1.23)", "fewer than ten samples lie above this percentile"),
     ("[ALERT], 1.23!", "alerts that fire, and a figure that one is about"),
     ("p99 95 %", "its confidence interval, for independent samples"),
-    ("vs mark 1", "p99 against that window; *: intervals do not overlap"),
+    ("vs mark 1", "p99 against that window; *: intervals do not overlap; ?: may be chance"),
     ("window", "the latest time, over which rates and latencies are"),
     ("over time", "darker: more samples of a column; blank: no records"),
     ("in, out", "plaintext from clients, and to clients; kB = 1000 B"),

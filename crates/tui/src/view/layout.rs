@@ -201,10 +201,11 @@ fn divide(height: u16, demands: &[Demand]) -> Vec<u16> {
     }
     let has_rows = |at: &usize| heights[*at] > 0;
     let grows = (0..demands.len()).filter(has_rows).find(|&at| demands[at].rows.grows);
+    // A plot gains by more rows than it wants, the last of other panes does not.
+    let plot = || (0..demands.len()).filter(has_rows).find(|&at| demands[at].pane.id == PaneId::Timeline);
+    let last = || (0..demands.len()).rfind(has_rows);
     // A screen too small for any minimum still shows the first pane.
-    if let Some(at) =
-        grows.or_else(|| (0..demands.len()).rfind(has_rows)).or_else(|| (!demands.is_empty()).then_some(0))
-    {
+    if let Some(at) = grows.or_else(plot).or_else(last).or_else(|| (!demands.is_empty()).then_some(0)) {
         heights[at] += rest;
     }
     heights
@@ -289,10 +290,11 @@ pub(crate) fn boundary(state: &State, at: (u16, u16)) -> Option<PaneId> {
     panes.shown.iter().rfind(|(_, area)| is_above(area)).map(|(id, _)| *id)
 }
 
-/// Returns the number of visible columns of the timeline.
+/// Returns the number of visible columns of the timeline; of a hidden one, those that it would have, so that keys go
+/// through time in steps as long as if it was shown.
 pub(crate) fn timeline_columns(state: &State) -> usize {
     let area = of_screen(state).map_or_else(Rect::default, |panes| panes.area(PaneId::Timeline));
-    if area.is_empty() { 1 } else { latency_timeline::columns(area.width) }
+    latency_timeline::columns(if area.is_empty() { state.size().0 } else { area.width }).max(1)
 }
 
 /// Returns the number of visible clients.

@@ -6,6 +6,7 @@ pub(crate) mod client;
 mod clients;
 mod dock;
 mod experiment;
+mod experiment_form;
 mod footer;
 mod handshakes;
 pub(crate) mod help;

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
 
-use super::overlay;
+use super::{overlay, parts};
 use crate::format;
 use crate::state::{PaletteEntry, State};
 
@@ -32,7 +32,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                     let setting = state.settings().iter().find(|setting| setting.name == *name);
                     setting.map_or_else(String::new, |setting| setting.shown(&setting.value))
                 }
-                PaletteEntry::Client(_) | PaletteEntry::Run(..) => String::new(),
+                PaletteEntry::SortBy(_) | PaletteEntry::Client(_) | PaletteEntry::Run(..) => String::new(),
             };
             let pointer = if at == selected { theme.glyphs.pointer() } else { ' ' };
             let room = cells.saturating_sub(KEY_CELLS + 1);
@@ -41,7 +41,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                 Span::styled(format!("{pointer}{words:<room$}"), theme.label()),
                 Span::styled(format::cut(&keys, KEY_CELLS, theme.glyphs), theme.quiet()),
             ]);
-            if at == selected { line.style(theme.selected()) } else { line }
+            if at == selected { parts::selected(theme, line) } else { line }
         })
         .collect();
     if lines.is_empty() {

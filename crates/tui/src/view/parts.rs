@@ -173,6 +173,15 @@ pub(super) fn share(theme: Theme, share: Option<f64>) -> String {
     share.map_or_else(|| theme.glyphs.none().to_string(), format::percent)
 }
 
+/// Returns a selected line as one bar: what is quiet elsewhere would be a hole in it.
+pub(super) fn selected(theme: Theme, line: Line<'static>) -> Line<'static> {
+    let plain = |style: Style| style.remove_modifier(Modifier::BOLD);
+    let is_quiet = |span: &Span<'_>| plain(span.style) == plain(theme.quiet());
+    let spans =
+        line.spans.into_iter().map(|span| if is_quiet(&span) { span.style(Style::new()) } else { span });
+    Line::from(spans.collect::<Vec<_>>()).style(theme.selected())
+}
+
 /// Formats a percentile in milliseconds, with a cell on either side for the brackets of one with fewer than
 /// ten samples above it.
 pub(super) fn quantile(theme: Theme, quantile: Quantile, cells: usize) -> Span<'static> {

@@ -13,12 +13,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use telemetry::figures::Statistic;
 use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
 use super::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
 use super::system::{failures, losses};
 use crate::format;
-use crate::state::{State, ViewStatus};
+use crate::state::{Intent, State, ViewStatus};
 use crate::theme::Theme;
 use crate::view_model::{Count, LatencyRow, Loop, ViewModel};
 
@@ -29,7 +30,7 @@ const TALL_MIN: u16 = 20;
 /// The minimum columns for failures of the whole run beside those of the window.
 const TOTALS_MIN: u16 = 80;
 /// The most columns for figures in few letters.
-const NARROW_MAX: u16 = 60;
+pub(super) const NARROW_MAX: u16 = 60;
 /// The blanks between the four figures.
 const FIGURE_GAP: &str = "   ";
 
@@ -75,19 +76,40 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
     let failed_style = if failed.recent > 0 { theme.warning() } else { theme.figure() };
     let words =
         if is_narrow { ["", "ms", "res ", "fail "] } else { [" answered", " ms ", "resumed ", "failed "] };
-    let figures = [
+    let shown = [
         ("", rate(theme, row.and_then(|row| row.per_second)), words[0].to_owned(), theme.figure()),
         ("p99 ", p99, format!("{}{class}", words[1]).trim_end().to_owned(), theme.figure()),
         (words[2], resumed, String::new(), theme.figure()),
         (words[3], failed_words, String::new(), failed_style),
     ];
     let mut spans = Vec::new();
-    for (before, figure, after, style) in figures {
+    for ((before, figure, after, style), fires) in shown.into_iter().zip(firing(figures, row)) {
         let gap = if spans.is_empty() { "" } else { gap };
+        let (sign, style) = if fires { ("!", theme.warning()) } else { ("", style) };
         spans.push(Span::styled(format!("{gap}{before}"), theme.label()));
-        spans.extend([Span::styled(figure, style), Span::styled(after, theme.label())]);
+        spans.extend([Span::styled(format!("{figure}{sign}"), style), Span::styled(after, theme.label())]);
     }
     spans
+}
+
+/// Returns which of the four figures an alert that fires is about; `row` has the first two.
+fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
+    let fires = |names: &[&str]| figures.alerts.iter().any(|alert| alert.is_about_any(names));
+    let p99 = |class| {
+        let p99 = Statistic::Percentile(0.99);
+        figures.alerts.iter().any(|alert| alert.is_about(class, p99))
+    };
+    let rate: &[&str] = match row.map(|row| row.class) {
+        Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
+        Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
+        None => &[],
+    };
+    [
+        fires(rate),
+        row.is_some_and(|row| p99(row.class)),
+        fires(&["resumed.ratio"]),
+        fires(&["failed.ratio", "requests.failed", "connections.failed", "errors"]),
+    ]
 }
 
 /// Returns failed requests of the load or failed connections of the proxy, whichever are more.
@@ -113,13 +135,9 @@ fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
 fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let theme = state.theme;
     let quiet = |rank, text: String| StatusItem::text(rank, text, theme.quiet());
-    let mut items = Vec::new();
+    let mut items = changes(state);
     if let Some(load) = &figures.load {
         items.push(load_state(theme, load.kind, load.offered_per_second));
-        let asked = state.control.pending();
-        if !asked.is_empty() {
-            items.push(StatusItem::text(0, format!("asked {asked}"), theme.notice()));
-        }
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
         items.extend(causes.map(|cause| StatusItem::text(2, cause, theme.warning())));
         items.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
@@ -150,6 +168,20 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
         items.push(quiet(6, format!("lag {}", format::span(lag_us))));
     }
     items
+}
+
+/// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
+fn changes(state: &State) -> Vec<StatusItem> {
+    let asked = Some(state.control.pending()).filter(|asked| !asked.is_empty());
+    let text = unseen_change(state).or_else(|| asked.map(|asked| format!("asked {asked}")));
+    text.map(|text| StatusItem::text(0, text, state.theme.notice())).into_iter().collect()
+}
+
+/// Returns that a change acts now while the screen shows the past, and the key that shows it.
+pub(super) fn unseen_change(state: &State) -> Option<String> {
+    let change = state.unseen_change()?;
+    let live = state.options.keymap.names(Intent::Freeze).into_iter().next().unwrap_or_default();
+    Some(format!("{change} acts now: {live} shows it"))
 }
 
 /// Returns whether the load runs, and at which rate.

@@ -1,25 +1,37 @@
 //! Tables: the columns that fit, headings above their figures, and the rows in sight.
 //!
 //! ```text
-//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  p99 ms  failed   full
-//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210    0.31        0   3.0%
+//! ─ clients 1-4/20, 10 s ────    out MB/s▼  in MB/s  exch/s  p99 ms  failed   full
+//! ▶10.0.0.12                          41.2    0.569   1,210    0.31        0   3.0%
 //! ```
 
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::parts::{heading, longest_fitting, quantile};
-use crate::format;
+use super::parts::{heading, longest_fitting, quantile, selected};
+use crate::format::{self, ByteUnit};
 use crate::table::{Column, Emphasis, Row, Table, Unit, Value};
 use crate::theme::Theme;
 
 /// The cells that a column of figures may grow by, so that few columns do not drift apart.
 const GROWTH_MAX: usize = 4;
+/// The cells of a heading line around its title.
+const TITLE_MARGIN: usize = 6;
 
-/// The columns that fit, in order, with their cells.
+/// The columns that fit, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Columns<R: Row> {
-    columns: Vec<(usize, usize)>,
+    columns: Vec<ShownColumn>,
     of: std::marker::PhantomData<R>,
+}
+
+/// A column that fits.
+#[derive(Clone, Copy, Debug)]
+struct ShownColumn {
+    at: usize,
+    cells: usize,
+    /// The unit of all its cells, if they are bytes.
+    bytes: Option<ByteUnit>,
 }
 
 impl<R: Row> Columns<R> {
@@ -39,9 +51,12 @@ impl<R: Row> Columns<R> {
             chosen.remove(place);
         }
         let mut left = width.saturating_sub(needed(&chosen));
-        let mut columns: Vec<(usize, usize)> = chosen.iter().map(|&at| (at, column(at).cells.0)).collect();
-        for (at, cells) in &mut columns {
-            let wanted = content(table, column(*at)).clamp(*cells, column(*at).cells.1);
+        let shown =
+            |&at: &usize| ShownColumn { at, cells: column(at).cells.0, bytes: byte_unit(table, column(at)) };
+        let mut columns: Vec<ShownColumn> = chosen.iter().map(shown).collect();
+        for ShownColumn { at, cells, .. } in &mut columns {
+            let title = if *at == 0 { format::width(&filter_title(table)) + TITLE_MARGIN } else { 0 };
+            let wanted = content(table, column(*at)).max(title).clamp(*cells, column(*at).cells.1);
             let given = (wanted - *cells).min(left);
             (*cells, left) = (*cells + given, left - given);
         }
@@ -51,28 +66,29 @@ impl<R: Row> Columns<R> {
 
     /// Returns whether a column is among those that fit.
     pub(super) fn contains(&self, at: usize) -> bool {
-        self.columns.iter().any(|&(column, _)| column == at)
+        self.columns.iter().any(|column| column.at == at)
     }
 
     /// Returns the column whose heading is at a cell of the line.
     pub(super) fn at(&self, x: usize) -> Option<usize> {
         let mut end = 0;
-        let found = self.columns.iter().find(|(_, cells)| {
-            end += cells;
+        let found = self.columns.iter().find(|column| {
+            end += column.cells;
             x < end
         });
-        found.map(|&(at, _)| at)
+        found.map(|column| column.at)
     }
 
     /// Returns the headings from the second column on, with the sort direction.
     pub(super) fn headings(&self, theme: Theme, table: &Table<R>, graph: &str) -> String {
         let mut text = String::new();
-        for &(at, cells) in self.columns.iter().skip(1) {
+        for &ShownColumn { at, cells, bytes } in self.columns.iter().skip(1) {
             let column = &R::COLUMNS[at];
-            let name = if column.unit == Unit::Graph {
-                graph.to_owned()
-            } else {
-                Self::heading_of(theme, table, at)
+            let per = if column.unit == Unit::BytesPerSecond { "/s" } else { "" };
+            let name = match bytes {
+                Some(unit) => sorted(theme, table, at, &format!("{} {}{per}", column.heading, unit.name)),
+                None if column.unit == Unit::Graph => graph.to_owned(),
+                None => Self::heading_of(theme, table, at),
             };
             let is_left = column.is_left();
             let room = cells.saturating_sub(usize::from(is_left || column.unit == Unit::Latency));
@@ -89,12 +105,7 @@ impl<R: Row> Columns<R> {
 
     /// Returns the heading of a column, with the sort direction if rows are sorted by it.
     pub(super) fn heading_of(theme: Theme, table: &Table<R>, at: usize) -> String {
-        let name = R::COLUMNS[at].heading;
-        if at == table.order.column {
-            theme.glyphs.sorted(name, table.order.is_descending)
-        } else {
-            name.to_owned()
-        }
+        sorted(theme, table, at, R::COLUMNS[at].heading)
     }
 
     /// Draws a row. `graph` draws the cells of a graph.
@@ -108,11 +119,12 @@ impl<R: Row> Columns<R> {
         let is_selected = table.selected == Some(row.id());
         let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
         let mut spans = Vec::with_capacity(self.columns.len());
-        for &(at, cells) in &self.columns {
+        for &ShownColumn { at, cells, bytes } in &self.columns {
             let column = &R::COLUMNS[at];
             let value = (column.value)(row);
             spans.push(match column.unit {
-                Unit::Graph => graph(row, cells),
+                // Reversed, the blanks of a graph would be a block.
+                Unit::Graph => graph(row, cells).patch_style(Style::new().not_reversed()),
                 Unit::Text | Unit::Address => {
                     let room = cells.saturating_sub(1);
                     let text = value.shown(column.unit, theme.glyphs);
@@ -127,25 +139,43 @@ impl<R: Row> Columns<R> {
                         if column.emphasis == Emphasis::Quiet { theme.quiet() } else { theme.label() };
                     Span::styled(format!("{before}{text}{}", " ".repeat(room - format::width(&text))), style)
                 }
-                _ => figure(theme, column, &value, cells),
+                _ => figure(theme, column, &value, (cells, bytes)),
             });
         }
         let line = Line::from(spans);
-        if is_selected { line.style(theme.selected()) } else { line }
+        if is_selected { selected(theme, line) } else { line }
     }
 }
 
 /// Gives columns of figures what is left, evenly, and the first column the rest.
-fn spread(columns: &mut [(usize, usize)], mut left: usize, is_text: impl Fn(usize) -> bool) {
-    let figures = columns.iter().filter(|(at, _)| !is_text(*at)).count();
+fn spread(columns: &mut [ShownColumn], mut left: usize, is_text: impl Fn(usize) -> bool) {
+    let figures = columns.iter().filter(|column| !is_text(column.at)).count();
     let growth = (left / figures.max(1)).min(GROWTH_MAX);
-    for (_, cells) in columns.iter_mut().filter(|(at, _)| !is_text(*at)) {
-        *cells += growth;
+    for column in columns.iter_mut().filter(|column| !is_text(column.at)) {
+        column.cells += growth;
         left -= growth;
     }
-    if let Some((_, cells)) = columns.first_mut() {
-        *cells += left;
+    if let Some(first) = columns.first_mut() {
+        first.cells += left;
     }
+}
+
+/// Returns a heading, with the sort direction if rows are sorted by the column.
+fn sorted<R: Row>(theme: Theme, table: &Table<R>, at: usize, heading: &str) -> String {
+    if at == table.order.column {
+        theme.glyphs.sorted(heading, table.order.is_descending)
+    } else {
+        heading.to_owned()
+    }
+}
+
+/// Returns the unit of a column of bytes: that of the largest amount in sight.
+fn byte_unit<R: Row>(table: &Table<R>, column: &Column<R>) -> Option<ByteUnit> {
+    if !matches!(column.unit, Unit::Bytes | Unit::BytesPerSecond) {
+        return None;
+    }
+    let amounts = table.page().iter().filter_map(|row| (column.value)(row).number());
+    amounts.reduce(f64::max).map(ByteUnit::of)
 }
 
 /// Returns the cells that a column can use.
@@ -161,11 +191,19 @@ fn content<R: Row>(table: &Table<R>, column: &Column<R>) -> usize {
     }
 }
 
-fn figure<R>(theme: Theme, column: &Column<R>, value: &Value<'_>, cells: usize) -> Span<'static> {
+fn figure<R>(
+    theme: Theme,
+    column: &Column<R>,
+    value: &Value<'_>,
+    (cells, bytes): (usize, Option<ByteUnit>),
+) -> Span<'static> {
     if let Value::Quantile(Some(value)) = value {
         return quantile(theme, *value, cells);
     }
-    let text = value.shown(column.unit, theme.glyphs);
+    let text = match (bytes, value.number()) {
+        (Some(unit), Some(number)) => unit.shown(number),
+        _ => value.shown(column.unit, theme.glyphs),
+    };
     let is_warning = column.emphasis == Emphasis::Failures && value.number().is_some_and(|n| n > 0.0);
     let style = match column.emphasis {
         _ if is_warning => theme.warning(),
@@ -190,14 +228,23 @@ pub(super) fn heading_line<R: Row>(
     heading(theme, &titles, &columns.headings(theme, table, graph), width)
 }
 
-/// Returns what a title says of the rows in sight: `1-9/16`, or `1-7 of 7/16 match`.
+/// Returns the filter and how many rows pass it; empty without a filter.
+pub(super) fn filter_title<R: Row>(table: &Table<R>) -> String {
+    let (passing, all) = table.counts();
+    match table.filter.text().trim() {
+        "" => String::new(),
+        text => format!("filter: {text} {passing}/{all}"),
+    }
+}
+
+/// Returns what a title says of the rows in sight: `1-9/16`, or `filter: 10.0 1-7 of 9/16` with those that pass.
 pub(super) fn extent<R: Row>(table: &Table<R>, shown: usize) -> String {
     let (passing, all) = table.counts();
     let part = format!("{}-{}", (table.offset() + 1).min(passing), table.offset() + shown);
-    match table.filter.is_empty() {
-        true => format!("{part}/{all}"),
-        false if shown == passing => format!("{passing}/{all} match"),
-        false => format!("{part} of {passing}/{all} match"),
+    match table.filter.text().trim() {
+        "" => format!("{part}/{all}"),
+        _ if shown == passing => filter_title(table),
+        text => format!("filter: {text} {part} of {passing}/{all}"),
     }
 }
 

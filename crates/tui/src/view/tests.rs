@@ -2,10 +2,10 @@
 
 mod accounts;
 mod alerts;
+mod lists;
 mod messages;
 mod plots;
 
-use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 use telemetry::Update;
 
@@ -140,24 +140,6 @@ fn runs_of_many_hosts_over_the_panes() {
 }
 
 #[test]
-fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
-    let mut stage = of_three_hosts();
-    for key in "H/edge\n".chars() {
-        stage.press(key);
-    }
-    let screen = stage.screen(80, 24);
-    assert!(screen.contains("runs 2/3 match") && !screen.contains(" box "), "{screen}");
-    stage.press('j');
-    stage.press('\n');
-    assert!(stage.screen(160, 48).contains("edge-2.example.org 3/3"), "{}", stage.screen(160, 48));
-    // What the filter hides is not lost.
-    for key in "H/\x1bg\n".chars() {
-        stage.press(key);
-    }
-    assert!(stage.screen(160, 48).contains("box 1/3"), "{}", stage.screen(160, 48));
-}
-
-#[test]
 fn a_client_over_the_panes() {
     let mut stage = with_a_gap(options());
     stage.want(Intent::Scroll(ListMove::Down));
@@ -199,26 +181,6 @@ fn what_has_changed_since_a_mark() {
     // The window that is compared goes with the one that is looked at.
     (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(!stage.screen(160, 48).contains("% *"), "{}", stage.screen(160, 48));
-}
-
-#[test]
-fn a_click_does_what_a_key_does() {
-    let mut stage = with_a_gap(options());
-    let click = |stage: &mut TestDashboard, text: &str| {
-        let screen = stage.screen(80, 24);
-        let row = screen.lines().position(|line| line.contains(text)).unwrap() as u16;
-        let column = screen.lines().nth(usize::from(row)).unwrap().chars().count() as u16 - 1;
-        let kind = MouseEventKind::Down(MouseButton::Left);
-        stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
-        stage.screen(80, 24)
-    };
-    assert!(click(&mut stage, "clients 1-").contains("open▼"));
-    assert!(click(&mut stage, "clients 1-").contains("open▲"));
-    assert!(click(&mut stage, "clients 1-").contains("open▼"));
-    assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
-    assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
-    stage.want(Intent::Back);
-    assert!(click(&mut stage, "      1 ").contains("FROZEN at +00:2"));
 }
 
 #[test]

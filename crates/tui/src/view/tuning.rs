@@ -20,7 +20,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::{Applies, Setting};
 
-use super::parts::{heading, put};
+use super::parts::{heading, put, selected};
 use crate::format;
 use crate::state::{Intent, SettingEdit, State};
 use crate::theme::Theme;
@@ -94,7 +94,7 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
     let applies = Some(applies(setting)).filter(|text| text.len() + 2 <= room).unwrap_or_default();
     spans.push(Span::styled(format!("{applies:>room$}"), theme.quiet()));
     let line = Line::from(spans);
-    if is_selected { line.style(theme.selected()) } else { line }
+    if is_selected { selected(theme, line) } else { line }
 }
 
 /// Returns the value, the staged one, and what became of the last change.

@@ -22,6 +22,11 @@ impl FiringAlert {
         self.figure == Some(Figure::Latency(class, statistic))
     }
 
+    /// Returns whether it is about one of the figures with these names, without their side.
+    pub(crate) fn is_about_any(&self, names: &[&str]) -> bool {
+        self.figure.is_some_and(|figure| names.contains(&&*figure.short_name()))
+    }
+
     pub(super) fn warning(&self) -> Warning {
         Warning(self.text.clone())
     }

@@ -1,6 +1,6 @@
 //! The columns of the table of clients.
 
-use telemetry::ClientId;
+use telemetry::{ClientCounter, ClientId};
 
 use super::ClientRow;
 use crate::table::{Column, Emphasis, Order, Row, Table, Unit, Value, address_key};
@@ -26,7 +26,7 @@ impl Row for ClientRow {
             heading: "out",
             meaning: "plaintext bytes a second to the client",
             unit: Unit::BytesPerSecond,
-            cells: (10, 10),
+            cells: (9, 9),
             rank: 1,
             emphasis: Emphasis::Figure,
             value: |row| Value::Number(row.out_per_second),
@@ -37,7 +37,7 @@ impl Row for ClientRow {
             heading: "in",
             meaning: "plaintext bytes a second from the client",
             unit: Unit::BytesPerSecond,
-            cells: (10, 10),
+            cells: (9, 9),
             rank: 6,
             emphasis: Emphasis::Figure,
             value: |row| Value::Number(row.in_per_second),
@@ -100,7 +100,7 @@ impl Row for ClientRow {
             meaning: "open connections",
             cells: (7, 7),
             rank: 7,
-            value: |row| Value::count(row.present(row.open)),
+            value: |row| Value::count(row.open),
             ..FIGURE
         },
         Column {
@@ -116,9 +116,9 @@ impl Row for ClientRow {
             heading: "total",
             meaning: "plaintext bytes both ways since the start",
             unit: Unit::Bytes,
-            cells: (9, 9),
+            cells: (10, 10),
             rank: 8,
-            value: |row| Value::count(row.present(row.bytes())),
+            value: |row| Value::count(row.bytes()),
             ..FIGURE
         },
         Column {
@@ -169,7 +169,7 @@ impl Row for ClientRow {
             heading: "exchanges",
             meaning: "exchanges since the start",
             cells: (11, 11),
-            value: |row| Value::count(row.present(row.exchanges)),
+            value: |row| Value::count(row.counted(ClientCounter::Exchanges)),
             ..OPTIONAL
         },
         Column {
@@ -178,7 +178,7 @@ impl Row for ClientRow {
             meaning: "what `failed` counts, since the start",
             cells: (10, 10),
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.present(row.errors_total)),
+            value: |row| Value::count(row.counted(ClientCounter::Errors)),
             ..OPTIONAL
         },
     ];

@@ -1,44 +1,50 @@
-//! All that is known of one client.
+//! All that is known of one client at a moment.
 
-use telemetry::model::Run;
-use telemetry::{ClientCounter, ClientId, ConnectionRecord};
+use telemetry::ConnectionRecord;
+use telemetry::model::{Client, Run};
 
-use super::{ClientLatency, ClientRow, History, Span};
+use super::{ClientLatency, ClientRow, History};
 
-/// One client, for a screen of its own.
+/// It is not kept of this moment, only of a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotKept;
+
+/// One client at a moment, for a screen of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientDetail {
     pub(crate) row: ClientRow,
-    /// Full handshakes since the beginning.
-    pub(crate) full: u64,
-    /// Resumed handshakes since the beginning.
-    pub(crate) resumed: u64,
     /// Latencies of its exchanges since the beginning; `None` where no record tells any.
-    pub(crate) latency: Option<ClientLatency>,
+    pub(crate) latency: Result<Option<ClientLatency>, NotKept>,
     /// Since its last record, in microseconds.
-    pub(crate) silent_us: u64,
+    pub(crate) silent_us: Result<u64, NotKept>,
     /// The latest connection of the sample that ended well.
-    pub(crate) connection: Option<ConnectionRecord>,
+    pub(crate) connection: Result<Option<ConnectionRecord>, NotKept>,
     /// The latest connection that did not, of those with a record.
-    pub(crate) failed: Option<ConnectionRecord>,
+    pub(crate) failed: Result<Option<ConnectionRecord>, NotKept>,
     pub(crate) history: History,
 }
 
 impl ClientDetail {
-    /// What is known of the client of a row.
-    pub(crate) fn of(run: &Run, row: &ClientRow, history: History) -> Option<Self> {
-        let id: ClientId = row.id;
-        let client = run.client(id)?;
-        let totals = client.totals();
+    /// What is known of the client of a row, and of its history, at the moment of both.
+    pub(crate) fn at(run: &Run, row: &ClientRow, us: u64, history: History) -> Option<Self> {
+        let client = run.client(row.id)?;
+        let until = |recorded: Option<(u64, &ConnectionRecord)>| match recorded {
+            Some((recorded_us, _)) if recorded_us > us => Err(NotKept),
+            recorded => Ok(recorded.map(|(_, connection)| connection.clone())),
+        };
         Some(Self {
             row: *row,
-            full: totals[ClientCounter::HandshakesFull],
-            resumed: totals[ClientCounter::HandshakesResumed],
-            latency: ClientLatency::until(client, u64::MAX, Span::WholeRun),
-            silent_us: run.last_us().saturating_sub(client.last_us),
-            connection: client.connection().cloned(),
-            failed: client.failed_connection().cloned(),
+            latency: client.exchange_until(us).map(ClientLatency::of).ok_or(NotKept),
+            silent_us: last_us(client, us).map(|last_us| us - last_us).ok_or(NotKept),
+            connection: until(client.connection()),
+            failed: until(client.failed_connection()),
             history,
         })
     }
+}
+
+/// The client's last record up to a moment.
+fn last_us(client: &Client, us: u64) -> Option<u64> {
+    let kept = client.history().map(|rate| rate.end_us);
+    std::iter::once(client.last_us).chain(kept.rev()).find(|last_us| *last_us <= us)
 }

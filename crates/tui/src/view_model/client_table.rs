@@ -83,10 +83,10 @@ impl RecentRows {
         let next = rows.len();
         let at = *self.places.entry(id).or_insert(next);
         if at == next {
-            rows.push(ClientRow::of(client));
+            rows.push(ClientRow::at(client, u64::MAX));
             self.is_moving.push(false);
         } else {
-            rows[at] = ClientRow::of(client);
+            rows[at] = ClientRow::at(client, u64::MAX);
         }
         if !std::mem::replace(&mut self.is_moving[at], true) {
             self.moving.push(at);

@@ -1,7 +1,7 @@
 //! One client of the table.
 
 use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, MetricSeries, Run};
-use telemetry::{ClientCounter, ClientId, Sketch, quantile_is_thin};
+use telemetry::{ClientCounter, ClientId, Counters, Sketch, quantile_is_thin};
 
 use super::Span;
 use super::classes::Quantile;
@@ -20,7 +20,7 @@ pub(crate) struct ClientLatency {
 
 impl ClientLatency {
     /// `None` without samples.
-    fn of(sketch: &Sketch) -> Option<Self> {
+    pub(super) fn of(sketch: &Sketch) -> Option<Self> {
         let n = sketch.count();
         let at = |q| Some(Quantile { ns: sketch.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
         Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: sketch.max_ns(), n })
@@ -47,26 +47,16 @@ pub(crate) struct ClientRow {
     pub(crate) exchanges_per_second: Option<f64>,
     /// Latencies of its exchanges over the same time; `None` where no record tells any.
     pub(crate) latency: Option<ClientLatency>,
-    /// Open connections.
-    pub(crate) open: u64,
+    /// Open connections; `None` at an earlier moment: they are known of the latest record only.
+    pub(crate) open: Option<u64>,
     /// Connections over the same time as the rates.
     pub(crate) connections: Option<u64>,
     /// Share of full handshakes over that time; `None` also without handshakes.
     pub(crate) full_share: Option<f64>,
     /// Errors over that time.
     pub(crate) errors: Option<u64>,
-    /// Connections since the beginning.
-    pub(crate) connections_total: u64,
-    /// Errors since the beginning.
-    pub(crate) errors_total: u64,
-    /// Plaintext bytes from the client since the beginning.
-    pub(crate) bytes_in: u64,
-    /// Plaintext bytes to the client since the beginning.
-    pub(crate) bytes_out: u64,
-    /// Exchanges since the beginning.
-    pub(crate) exchanges: u64,
-    /// Whether the row is of an earlier moment: open connections and totals are those of now, and are not shown.
-    pub(crate) is_earlier: bool,
+    /// Since the beginning; `None` at an earlier moment to which its records do not reach back.
+    pub(crate) totals: Option<Counters<ClientCounter>>,
     /// TLS version of its latest recorded connection, such as `1.3`; empty if unknown.
     pub(crate) tls: &'static str,
     /// Cipher suite of that connection; empty if unknown.
@@ -74,39 +64,46 @@ pub(crate) struct ClientRow {
 }
 
 impl ClientRow {
-    /// What it has done since the beginning; of its rates and latencies nothing is known.
-    pub(super) fn of(client: &Client) -> Self {
-        let totals = client.totals();
-        let connection = client.connection();
+    /// What it had done by a moment; of its rates and latencies nothing is known. At an earlier moment than the latest,
+    /// open connections are not known.
+    pub(super) fn at(client: &Client, us: u64) -> Self {
+        let connection = client.connection().filter(|(recorded_us, _)| *recorded_us <= us);
+        let connection = connection.map(|(_, connection)| connection);
         Self {
-            id: client.id,
+            open: (client.last_us <= us).then_some(client.open),
+            totals: client.totals_at(us),
+            tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
+            cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
+            ..Self::unknown(client.id)
+        }
+    }
+
+    /// A client of which nothing is known.
+    pub(super) fn unknown(id: ClientId) -> Self {
+        Self {
+            id,
             in_per_second: None,
             out_per_second: None,
             exchanges_per_second: None,
             latency: None,
-            open: client.open,
+            open: None,
             connections: None,
             full_share: None,
             errors: None,
-            connections_total: totals[ClientCounter::Connections],
-            errors_total: totals[ClientCounter::Errors],
-            bytes_in: totals[ClientCounter::BytesIn],
-            bytes_out: totals[ClientCounter::BytesOut],
-            exchanges: totals[ClientCounter::Exchanges],
-            is_earlier: false,
-            tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
-            cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
+            totals: None,
+            tls: "",
+            cipher: "",
         }
     }
 
-    /// A count that is known of the present only.
-    pub(super) fn present(&self, n: u64) -> Option<u64> {
-        (!self.is_earlier).then_some(n)
+    /// What was counted since the beginning.
+    pub(crate) fn counted(&self, counter: ClientCounter) -> Option<u64> {
+        self.totals.map(|totals| totals[counter])
     }
 
     /// Plaintext bytes both ways since the beginning.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes_in.saturating_add(self.bytes_out)
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.totals.map(|totals| totals.sum(&[ClientCounter::BytesIn, ClientCounter::BytesOut]))
     }
 
     /// Sets what it did over some time; `None` where that is not known.
@@ -178,10 +175,15 @@ impl Recent {
     }
 }
 
-/// The time over which clients' rates can be taken: their records are kept for so many intervals.
+/// How far back the records of a client that has one in each interval are kept, in microseconds.
+pub(crate) fn kept_us(interval_us: u64) -> u64 {
+    interval_us.max(1) * SLOTS as u64
+}
+
+/// The time over which clients' rates can be taken.
 pub(crate) fn span(wanted: Span, interval_us: u64) -> Span {
     match wanted {
-        Span::Last(us) => Span::Last(us.min(interval_us.max(1) * SLOTS as u64)),
+        Span::Last(us) => Span::Last(us.min(kept_us(interval_us))),
         Span::WholeRun => Span::WholeRun,
     }
 }
@@ -215,8 +217,7 @@ pub(super) fn recent(run: &Run, client: &Client, span_us: u64) -> Option<Recent>
 /// The same up to an earlier moment, from the records that are still kept; `None` where they do not reach back so far.
 pub(super) fn recent_until(client: &Client, until_us: u64, span_us: u64) -> Option<Recent> {
     let from_us = until_us.saturating_sub(span_us.max(1));
-    let oldest = client.history().next()?;
-    (oldest.end_us.saturating_sub(oldest.span_us) <= from_us).then_some(())?;
+    client.totals_at(from_us)?;
     let mut recent = Recent::over(span_us.max(1));
     for rate in client.history() {
         let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);

@@ -27,9 +27,9 @@ use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
 pub(crate) use alerts::FiringAlert;
 pub(crate) use baseline::Baseline;
 pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
-pub(crate) use client_detail::ClientDetail;
+pub(crate) use client_detail::{ClientDetail, NotKept};
 pub(crate) use client_table::ClientTable;
-pub(crate) use clients::{ClientLatency, ClientRow, latency_span};
+pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
@@ -39,7 +39,7 @@ pub(crate) use proxy::ProxyFigures;
 pub(crate) use runs::RunRow;
 pub(crate) use setting_changes::{SettingChange, setting_changes};
 pub(crate) use span::{Count, Span, Windows};
-pub(crate) use sparkline::{History, history};
+pub(crate) use sparkline::{History, SLOTS, history};
 
 /// Log lines that are taken: more than any screen shows.
 const LOG_LINES_MAX: usize = 200;

@@ -1,5 +1,6 @@
 //! Settings and clients at an earlier moment of a run.
 
+use telemetry::ClientId;
 use telemetry::model::Run;
 
 use super::clients::{ClientLatency, recent_until};
@@ -31,12 +32,12 @@ pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
     all
 }
 
-/// A client's row with its rates and latencies as they were at a moment, over so many microseconds; without them where its records do
-/// not reach back that far.
-pub(crate) fn client_at(run: &Run, row: &ClientRow, us: u64, span_us: u64) -> ClientRow {
-    let mut then = ClientRow { is_earlier: true, ..*row };
-    let client = run.client(row.id);
-    then.set_recent(client.and_then(|client| recent_until(client, us, span_us)));
-    then.latency = client.and_then(|client| ClientLatency::until(client, us, Span::Last(span_us)));
+/// A client's row as it was at a moment, with rates and latencies over so many microseconds; without what its kept
+/// records do not reach back to.
+pub(crate) fn client_at(run: &Run, id: ClientId, us: u64, span_us: u64) -> ClientRow {
+    let Some(client) = run.client(id) else { return ClientRow::unknown(id) };
+    let mut then = ClientRow::at(client, us);
+    then.set_recent(recent_until(client, us, span_us));
+    then.latency = ClientLatency::until(client, us, Span::Last(span_us));
     then
 }

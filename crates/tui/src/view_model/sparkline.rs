@@ -3,8 +3,8 @@
 use telemetry::ClientId;
 use telemetry::model::Run;
 
-/// Intervals of a sparkline.
-pub(super) const SLOTS: usize = 60;
+/// Intervals of a sparkline; of a client, so many records are kept.
+pub(crate) const SLOTS: usize = 60;
 
 /// Bytes a second, both ways, for each of the last intervals, oldest first; `None` where records are missing, or have
 /// been put off.

@@ -59,6 +59,8 @@ pub struct Client {
     sketches: VecDeque<(u64, Sketch)>,
     /// The latest recorded connection that ended well, and the latest that failed.
     pub(super) connections: [Option<Box<ConnectionRecord>>; 2],
+    /// When they were recorded, `CLOCK_MONOTONIC` in microseconds.
+    pub(super) connections_us: [u64; 2],
 }
 
 impl Client {
@@ -75,6 +77,7 @@ impl Client {
             exchange: Sketch::default(),
             sketches: VecDeque::new(),
             connections: [None, None],
+            connections_us: [0; 2],
         }
     }
 
@@ -97,6 +100,7 @@ impl Client {
             exchange,
             sketches: _,
             connections: _,
+            connections_us: _,
         } = self;
         Self {
             id: *id,
@@ -110,6 +114,7 @@ impl Client {
             exchange: exchange.clone(),
             sketches: VecDeque::new(),
             connections: [None, None],
+            connections_us: [0; 2],
         }
     }
 
@@ -166,6 +171,11 @@ impl Client {
         &self.exchange
     }
 
+    /// The same up to a moment; `None` if later records told latencies, too.
+    pub fn exchange_until(&self, us: u64) -> Option<&Sketch> {
+        self.sketches.back().is_none_or(|(last_us, _)| *last_us <= us).then_some(&self.exchange)
+    }
+
     /// The latencies that its records after `from_us` and up to `until_us` told, which may reach back some seconds
     /// before them; of the latest 12 such records only.
     pub fn exchange_between(&self, from_us: u64, until_us: u64) -> Sketch {
@@ -182,14 +192,25 @@ impl Client {
         totals
     }
 
-    /// The latest sampled connection that ended well.
-    pub fn connection(&self) -> Option<&ConnectionRecord> {
-        self.connections[0].as_deref()
+    /// Totals as of its last record up to a moment; `None` if the records that are kept do not reach back so far.
+    pub fn totals_at(&self, us: u64) -> Option<Counters<ClientCounter>> {
+        let mut later = Counters::default();
+        self.history.iter().filter(|rate| rate.end_us > us).for_each(|rate| later.add(&rate.counters));
+        let then = self.totals().since(&later);
+        let begins = |rate: &ClientRate| rate.end_us.saturating_sub(rate.span_us);
+        let is_kept = self.last_us <= us || self.history.front().is_some_and(|rate| begins(rate) <= us);
+        // Records that count everything reach back to its beginning.
+        (is_kept || then.is_zero()).then_some(then)
     }
 
-    /// The latest connection that failed; all of them have a record while there is room.
-    pub fn failed_connection(&self) -> Option<&ConnectionRecord> {
-        self.connections[1].as_deref()
+    /// The latest sampled connection that ended well, with the time of its record (`CLOCK_MONOTONIC`, microseconds).
+    pub fn connection(&self) -> Option<(u64, &ConnectionRecord)> {
+        Some((self.connections_us[0], self.connections[0].as_deref()?))
+    }
+
+    /// The same of the latest connection that failed; all of them have a record while there is room.
+    pub fn failed_connection(&self) -> Option<(u64, &ConnectionRecord)> {
+        Some((self.connections_us[1], self.connections[1].as_deref()?))
     }
 
     /// The latest records' rates, oldest first.

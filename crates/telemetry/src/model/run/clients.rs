@@ -135,10 +135,12 @@ impl Clients {
         self.note_change(record.client);
     }
 
-    /// Remembers how a connection of a known client went.
-    pub(in crate::model) fn note_connection(&mut self, connection: Box<ConnectionRecord>) {
+    /// Remembers how a connection of a known client went, from a record of this moment.
+    pub(in crate::model) fn note_connection(&mut self, us: u64, connection: Box<ConnectionRecord>) {
         if let Some(client) = self.rows.get_mut(&connection.client) {
-            let place = &mut client.connections[usize::from(connection.outcome.is_error())];
+            let at = usize::from(connection.outcome.is_error());
+            client.connections_us[at] = us;
+            let place = &mut client.connections[at];
             let bytes_before = place.heap_bytes();
             let connection = place.insert(connection);
             self.heap_bytes = self.heap_bytes - bytes_before + connection.heap_bytes();

@@ -380,7 +380,7 @@ impl Run {
             }
             Body::Connection(connection) => {
                 self.failures.note(&connection);
-                self.clients.note_connection(connection);
+                self.clients.note_connection(stamp.mono_us, connection);
             }
         }
     }

@@ -43,6 +43,15 @@ const fn pane(
     bind(name, keys, Intent::Pane(action), PANES, meaning)
 }
 
+const fn preset(
+    name: &'static str,
+    keys: &'static [&'static str],
+    preset: Preset,
+    meaning: &'static str,
+) -> Binding {
+    bind(name, keys, Intent::Pane(PaneAction::Preset(preset)), ANYWHERE, meaning)
+}
+
 const ANYWHERE: (Context, Needs) = (Context::Anywhere, Needs::Nothing);
 const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
 const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
@@ -108,8 +117,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "forward in time by one interval",
     ),
     bind("beginning", &["0"], Intent::Seek(SeekTarget::Beginning), PANES, "to the beginning of the run"),
-    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the end, or to the latest record"),
-    bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, 5m (into the run), -10m, mark:2"),
+    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the present, or the end of what is played"),
+    bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, +5m into the run, -10m, mark:2"),
     bind(
         "play",
         &["p"],
@@ -177,10 +186,10 @@ pub(crate) const BINDINGS: &[Binding] = &[
     pane("maximise", &["z"], PaneAction::Maximise, "show only the focused pane, or all panes"),
     pane("taller", &["ctrl-up"], PaneAction::Taller, "make the focused pane taller"),
     pane("lower", &["ctrl-down"], PaneAction::Shorter, "make the focused pane less tall"),
-    pane("overview", &["1"], PaneAction::Preset(Preset::Overview), "all panes, in their usual sizes"),
-    pane("only-clients", &["2"], PaneAction::Preset(Preset::Clients), "only clients and log"),
-    pane("only-latency", &["3"], PaneAction::Preset(Preset::Latency), "only latency and log"),
-    pane("tuning", &["4"], PaneAction::Preset(Preset::Tuning), "latency beside the settings"),
+    preset("overview", &["1", "alt-1"], Preset::Overview, "all panes, in their usual sizes"),
+    preset("only-clients", &["2", "alt-2"], Preset::Clients, "only clients and log"),
+    preset("only-latency", &["3", "alt-3"], Preset::Latency, "only latency and log"),
+    preset("tuning", &["4", "alt-4"], Preset::Tuning, "latency beside the settings"),
     bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),

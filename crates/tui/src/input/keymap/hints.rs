@@ -2,7 +2,7 @@
 
 use super::Needs;
 use crate::state::{
-    ChoiceEdit, Direction, Intent, PaneAction, PlayControl, QuickControl, SeekTarget, SettingEdit,
+    ChoiceEdit, Direction, Intent, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };
 
 /// What the footer says of one or more intents.
@@ -23,6 +23,11 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Help], "help", Needs::Nothing),
     hint(&[Intent::Freeze], "freeze", Needs::Nothing),
     hint(&[Intent::Tune], "tune", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
+    hint(&[Intent::Experiments], "A/B", Needs::Control),
+    hint(&[Intent::SortNext], "sort", Needs::Clients),
+    hint(&[Intent::Filter], "filter", Needs::Clients),
+    hint(&[Intent::Palette], "find", Needs::Nothing),
     hint(
         &[
             Intent::Adjust(QuickControl::Rate, Direction::Down),
@@ -33,11 +38,7 @@ pub(crate) const HINTS: &[Hint] = &[
     ),
     hint(&[Intent::Adjust(QuickControl::Running, Direction::Up)], "load", Needs::Load),
     hint(&[Intent::Mark], "mark", Needs::Control),
-    hint(&[Intent::Experiments], "A/B", Needs::Control),
     hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
-    hint(&[Intent::SortNext], "sort", Needs::Clients),
-    hint(&[Intent::Filter], "filter", Needs::Clients),
-    hint(&[Intent::Palette], "find", Needs::Nothing),
     hint(
         &[
             Intent::Adjust(QuickControl::Resume, Direction::Down),
@@ -102,9 +103,10 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
     ),
     hint(&[Intent::Setting(SettingEdit::Type)], "type", Needs::Control),
     hint(&[Intent::Setting(SettingEdit::Apply)], "apply", Needs::Control),
-    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
     hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
     hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", Needs::Nothing),
+    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
 ];
 
 /// What the footer names for the clients.

@@ -171,9 +171,10 @@ impl Keymap {
             binding.context.reaches(here) && keys.contains(&pressed)
         };
         let all = || BINDINGS.iter().zip(&self.keys).filter(bound);
-        let here_only = all().find(|(binding, _)| binding.context == here);
-        let binding = here_only.or_else(|| all().next()).map(|(binding, _)| binding.intent);
-        binding.or_else(|| digit(pressed).filter(|_| here == Context::Tuning))
+        let intent = |(binding, _): (&Binding, _)| binding.intent;
+        let here_only = all().find(|(binding, _)| binding.context == here).map(intent);
+        let begins_value = || digit(pressed).filter(|_| here == Context::Tuning);
+        here_only.or_else(begins_value).or_else(|| all().next().map(intent))
     }
 
     /// The names of the keys of an intent.
@@ -196,7 +197,7 @@ fn normal(key: KeyCombination) -> KeyCombination {
     key
 }
 
-/// A digit that is bound to nothing begins a value of the selected setting.
+/// On the list of settings, a digit that is bound to nothing there begins a value of the selected one.
 fn digit(key: KeyCombination) -> Option<Intent> {
     match key.codes {
         OneToThree::One(KeyCode::Char(c)) if c.is_ascii_digit() && key.modifiers.is_empty() => {

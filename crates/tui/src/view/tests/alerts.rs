@@ -6,6 +6,7 @@ use telemetry::AlertState;
 use crate::options::{AlertNotify, Options};
 use crate::state::{Effect, Intent, SeekTarget};
 use crate::testing::{TestDashboard, options};
+use crate::theme::scheme::Scheme;
 
 fn read_alert(stage: &mut TestDashboard, number: u64, event: AlertState) {
     let record = stage.run.alert(number, event);
@@ -26,6 +27,21 @@ fn an_alert_has_a_badge_a_banner_a_mark_and_a_sign_on_its_figure() {
     assert_snapshot!("alert_80x24", stage.screen(80, 24));
     assert_snapshot!("alert_40x10", stage.screen(40, 10));
     assert!(stage.screen(30, 5).contains("!1"));
+}
+
+#[test]
+fn figures_of_the_header_stand_out_while_an_alert_on_them_fires() {
+    let palette = Scheme::named("16").unwrap().palette();
+    let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
+    assert!(stage.screen(120, 40).contains("p99 5.32 ms"));
+    read_alert(&mut stage, 1, AlertState::Fired);
+    for (columns, rows) in [(160, 48), (80, 24), (40, 10)] {
+        let screen = stage.styled(columns, rows);
+        let mut lines = screen.lines().skip_while(|line| !line.contains("p99 5.32!"));
+        let at = lines.next().unwrap().split("5.32!").next().unwrap().chars().count();
+        let looks = lines.next().unwrap();
+        assert!(looks.contains(&format!(" {at}:Yellow+b ")), "{looks}");
+    }
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! Moving between screens, and along their lines.
+
+use super::{ListMove, Screen, State};
+use crate::view::{help, layout};
+
+pub(super) fn toggle_help(state: &mut State) {
+    state.help_search.clear();
+    toggle_screen(state, Screen::Help { offset: 0 });
+}
+
+pub(super) fn toggle_tuning(state: &mut State) {
+    toggle_screen(state, Screen::Tuning);
+    state.select_what_can_change();
+}
+
+pub(super) fn scroll(state: &mut State, to: ListMove) {
+    if let Screen::Help { offset } = state.screen {
+        let page = help::rows(state).max(1);
+        let offset = match to {
+            ListMove::Up => offset.saturating_sub(1),
+            ListMove::Down => offset + 1,
+            ListMove::PageUp => offset.saturating_sub(page),
+            ListMove::PageDown => offset.saturating_add(page),
+            ListMove::First => 0,
+            ListMove::Last => usize::MAX,
+        };
+        state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
+        return;
+    }
+    match state.screen {
+        Screen::Tuning => return select_setting(state, to),
+        Screen::Runs => return state.select_run(to),
+        Screen::Choice(..) => return state.select_choice(to),
+        Screen::Dashboard | Screen::Experiments | Screen::Client(_) | Screen::Help { .. } => {}
+    }
+    let rows = layout::client_rows(state);
+    let (clients, table) = state.clients_and_table();
+    clients.go(to, &mut table.rows, rows);
+    if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
+        state.screen = Screen::Client(id);
+    }
+}
+
+fn select_setting(state: &mut State, to: ListMove) {
+    let last = state.settings().len().saturating_sub(1);
+    state.tuning.selected = to.from(state.tuning.selected, last);
+    state.tuning.complaint = None;
+}
+
+/// Leaves what is over the panes, else lets go of the selected client, else goes back to the present.
+pub(super) fn back(state: &mut State) {
+    if state.screen != Screen::Dashboard {
+        state.screen = Screen::Dashboard;
+    } else if state.panes.maximised.is_some() {
+        state.panes.maximised = None;
+    } else if state.clients.selected.is_some() {
+        state.clients.selected = None;
+    } else if state.view.past().is_some() {
+        state.go_live();
+    }
+}
+
+/// Goes to a screen, or leaves it.
+pub(super) fn toggle_screen(state: &mut State, screen: Screen) {
+    let is_there = std::mem::discriminant(&state.screen) == std::mem::discriminant(&screen);
+    state.screen = if is_there { Screen::Dashboard } else { screen };
+}
+
+/// Opens the selected client, or the first in sight.
+pub(super) fn open(state: &mut State) {
+    let first = || state.clients.page().first().map(|row| row.id);
+    if let Some(id) = state.clients.selected.or_else(first) {
+        state.clients.selected = Some(id);
+        state.screen =
+            if state.screen == Screen::Client(id) { Screen::Dashboard } else { Screen::Client(id) };
+    }
+}

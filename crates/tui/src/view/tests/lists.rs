@@ -1,0 +1,60 @@
+//! Rows of tables, and the mouse on them.
+
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+use super::{of_three_hosts, with_a_gap};
+use crate::options::Options;
+use crate::state::{Action, Intent};
+use crate::testing::{TestDashboard, options};
+use crate::theme::scheme::Scheme;
+
+#[test]
+fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
+    let mut stage = of_three_hosts();
+    for key in "H/edge\n".chars() {
+        stage.press(key);
+    }
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("runs filter: edge 2/3") && !screen.contains(" box "), "{screen}");
+    stage.press('j');
+    stage.press('\n');
+    assert!(stage.screen(160, 48).contains("edge-2.example.org 3/3"), "{}", stage.screen(160, 48));
+    // What the filter hides is not lost.
+    for key in "H/\x1bg\n".chars() {
+        stage.press(key);
+    }
+    assert!(stage.screen(160, 48).contains("box 1/3"), "{}", stage.screen(160, 48));
+}
+
+#[test]
+fn a_click_does_what_a_key_does() {
+    let mut stage = with_a_gap(options());
+    let click = |stage: &mut TestDashboard, text: &str| {
+        let screen = stage.screen(80, 24);
+        let row = screen.lines().position(|line| line.contains(text)).unwrap() as u16;
+        let column = screen.lines().nth(usize::from(row)).unwrap().chars().count() as u16 - 1;
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+        stage.screen(80, 24)
+    };
+    assert!(click(&mut stage, " clients ").contains("total GB▼"));
+    assert!(click(&mut stage, " clients ").contains("total MB▲"));
+    assert!(click(&mut stage, " clients ").contains("total GB▼"));
+    assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
+    assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
+    stage.want(Intent::Back);
+    assert!(click(&mut stage, "      1 ").contains("FROZEN at +00:2"));
+}
+
+#[test]
+fn the_selected_row_is_one_bar_beside_its_graph() {
+    let palette = Scheme::named("16").unwrap().palette();
+    let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
+    stage.press('j');
+    let screen = stage.styled(160, 48);
+    let looks = screen.lines().skip_while(|line| !line.starts_with('▶')).nth(1).unwrap();
+    let (graph, bar) =
+        looks.trim().split(' ').collect::<Vec<_>>().split_last().map(|(a, b)| (*a, b.to_vec())).unwrap();
+    assert!(!graph.ends_with('r'), "{looks}");
+    assert!(bar.iter().all(|cells| cells.ends_with('r') && !cells.contains('d')), "{looks}");
+}
