@@ -102,6 +102,7 @@ fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
     let rate: &[&str] = match row.map(|row| row.class) {
         Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
         Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
+        Some(LatencyClass::Http(_)) => &["requests.rate"],
         None => &[],
     };
     [
