@@ -73,7 +73,7 @@ fn view_json(state: &State, figures: &ViewModel) -> Value {
         crate::view_model::Span::Last(us) => Some(us as f64 / 1e6),
         crate::view_model::Span::WholeRun => None,
     };
-    json!({
+    let mut view = json!({
         "run": figures.run,
         "target": figures.target,
         "source": state.options.source,
@@ -82,7 +82,11 @@ fn view_json(state: &State, figures: &ViewModel) -> Value {
         "latency_us": figures.latencies.iter().map(latency_json).collect::<Vec<_>>(),
         "clients": state.clients.page().iter().map(client_json).collect::<Vec<_>>(),
         "warnings": figures.warnings.iter().map(|warning| &warning.0).collect::<Vec<_>>(),
-    })
+    });
+    if figures.http.is_some() {
+        view["routes"] = state.all_routes().iter().map(table::row_json).collect();
+    }
+    view
 }
 
 fn us(ns: u64) -> f64 {

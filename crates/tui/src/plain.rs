@@ -128,6 +128,9 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
             ),
         };
     }
+    if let Some(http) = &figures.http {
+        let _ = write!(text, "; {} HTTP requests, failed {}", http.requests, http.failed.words());
+    }
     let handshakes = &figures.handshakes;
     let _ = write!(
         text,

@@ -9,6 +9,7 @@ use crate::options::Exit;
 use crate::table::ListMove;
 use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
+use crate::view_model::RouteId;
 
 use super::choice::{Choice, ChoiceEdit};
 use super::panes::PaneAction;
@@ -38,6 +39,7 @@ pub(crate) enum Intent {
     SortReverse,
     Filter,
     Open,
+    Requests,
     Pane(PaneAction),
     Choose(Choice),
     EditChoice(ChoiceEdit),
@@ -128,4 +130,11 @@ pub(crate) enum Screen {
     Choice(Choice, usize),
     /// The details of a client over the panes.
     Client(ClientId),
+    /// The details of a route over the panes.
+    Route(RouteId),
+    /// Single requests over the panes: the slowest first.
+    Requests {
+        /// Whether only those that failed are listed.
+        failed_only: bool,
+    },
 }

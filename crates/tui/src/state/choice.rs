@@ -1,15 +1,15 @@
 //! Lists in which a person chooses columns or panes.
 
-use super::{PaneId, PaneLayout, Screen, State};
-use crate::table::{ListMove, Row, Table};
+use super::routes::with_table;
+use super::{List, PaneId, PaneLayout, Screen, State};
+use crate::table::{Column, ListMove, Row, Table};
 use crate::view::pane;
-use crate::view_model::ClientRow;
 
 /// What is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Columns of the clients, and their order.
-    Columns,
+    /// Columns of a list, and their order.
+    Columns(List),
     /// Panes.
     Panes,
 }
@@ -39,32 +39,32 @@ impl State {
     /// Returns the lines of a list: chosen columns first, in their order.
     pub(crate) fn choices(&self, of: Choice) -> Vec<ChoiceLine> {
         match of {
-            Choice::Columns => {
-                let chosen = |at: &usize| self.clients.columns.contains(at);
-                let line = |at: usize| {
-                    let column = &ClientRow::COLUMNS[at];
-                    ChoiceLine { name: column.name, meaning: column.meaning, is_chosen: chosen(&at) }
-                };
-                self.column_lines().into_iter().map(line).collect()
-            }
+            Choice::Columns(List::Clients) => column_lines(&self.clients),
+            Choice::Columns(List::Routes) => column_lines(&self.routes),
+            Choice::Columns(List::Requests) => column_lines(&self.requests.table),
             Choice::Panes => {
                 let line = |&id: &PaneId| ChoiceLine {
                     name: id.name(),
                     meaning: pane::meaning(id),
                     is_chosen: !self.panes.hidden.contains(&id),
                 };
-                PaneId::ALL.iter().map(line).collect()
+                self.choosable_panes().iter().map(line).collect()
             }
         }
     }
 
     /// Opens a list, or closes it.
     pub(super) fn open_choice(&mut self, of: Choice) {
+        let of = match (of, self.screen) {
+            (Choice::Columns(_), Screen::Choice(Choice::Columns(list), _)) => Choice::Columns(list),
+            (Choice::Columns(_), _) => Choice::Columns(self.list()),
+            (Choice::Panes, _) => of,
+        };
         if matches!(self.screen, Screen::Choice(open, _) if open == of) {
             self.screen = Screen::Dashboard;
             return;
         }
-        let focused = |focus| PaneId::ALL.iter().position(|&id| id == focus);
+        let focused = |focus| self.choosable_panes().iter().position(|&id| id == focus);
         let selected = self.panes.focus.filter(|_| of == Choice::Panes).and_then(focused);
         self.screen = Screen::Choice(of, selected.unwrap_or(0));
     }
@@ -80,8 +80,11 @@ impl State {
     /// Changes what is chosen.
     pub(super) fn edit_choice(&mut self, edit: ChoiceEdit) {
         match self.screen {
-            Screen::Choice(Choice::Columns, selected) => self.edit_columns(edit, selected),
-            Screen::Choice(Choice::Panes, selected) => match (edit, PaneId::ALL.get(selected)) {
+            Screen::Choice(Choice::Columns(list), selected) => {
+                let follows = with_table!(self, list, table => edit_columns(table, edit, selected));
+                self.screen = Screen::Choice(Choice::Columns(list), follows);
+            }
+            Screen::Choice(Choice::Panes, selected) => match (edit, self.choosable_panes().get(selected)) {
                 (ChoiceEdit::Toggle, Some(&id)) => self.panes.toggle(id),
                 (ChoiceEdit::Reset, _) => self.panes = PaneLayout::default(),
                 (ChoiceEdit::Toggle | ChoiceEdit::Earlier | ChoiceEdit::Later, _) => {}
@@ -90,27 +93,41 @@ impl State {
         }
     }
 
-    fn edit_columns(&mut self, edit: ChoiceEdit, selected: usize) {
-        let Some(&column) = self.column_lines().get(selected) else { return };
-        let columns = &mut self.clients.columns;
-        let place = columns.iter().position(|&at| at == column);
-        match (edit, place) {
-            (ChoiceEdit::Toggle, Some(place)) => drop(columns.remove(place)),
-            (ChoiceEdit::Toggle, None) => columns.push(column),
-            // The first column names the row and stays.
-            (ChoiceEdit::Earlier, Some(place)) if place > 1 => columns.swap(place, place - 1),
-            (ChoiceEdit::Later, Some(place)) if place + 1 < columns.len() => columns.swap(place, place + 1),
-            (ChoiceEdit::Earlier | ChoiceEdit::Later, _) => {}
-            (ChoiceEdit::Reset, _) => self.clients.columns = Table::<ClientRow>::by(0).columns,
-        }
-        let follows = self.column_lines().iter().position(|&at| at == column);
-        self.screen = Screen::Choice(Choice::Columns, follows.unwrap_or(0));
+    /// Returns the panes that have something to show in this mode.
+    fn choosable_panes(&self) -> Vec<PaneId> {
+        let has_http = self.has_http();
+        PaneId::ALL.into_iter().filter(|id| has_http || !id.is_of_http()).collect()
     }
+}
 
-    /// Returns the columns in the order of the list.
-    fn column_lines(&self) -> Vec<usize> {
-        let shown = self.clients.columns.iter().copied().filter(|&at| at != 0);
-        let hidden = (1..ClientRow::COLUMNS.len()).filter(|at| !self.clients.columns.contains(at));
-        shown.chain(hidden).collect()
+fn column_lines<R: Row>(table: &Table<R>) -> Vec<ChoiceLine> {
+    let line = |at: usize| {
+        let Column { name, meaning, .. } = &R::COLUMNS[at];
+        ChoiceLine { name, meaning, is_chosen: table.columns.contains(&at) }
+    };
+    listed_columns(table).into_iter().map(line).collect()
+}
+
+/// Changes a column, and returns the line that it moves to.
+fn edit_columns<R: Row>(table: &mut Table<R>, edit: ChoiceEdit, selected: usize) -> usize {
+    let Some(&column) = listed_columns(table).get(selected) else { return 0 };
+    let columns = &mut table.columns;
+    let place = columns.iter().position(|&at| at == column);
+    match (edit, place) {
+        (ChoiceEdit::Toggle, Some(place)) => drop(columns.remove(place)),
+        (ChoiceEdit::Toggle, None) => columns.push(column),
+        // The first column names the row and stays.
+        (ChoiceEdit::Earlier, Some(place)) if place > 1 => columns.swap(place, place - 1),
+        (ChoiceEdit::Later, Some(place)) if place + 1 < columns.len() => columns.swap(place, place + 1),
+        (ChoiceEdit::Earlier | ChoiceEdit::Later, _) => {}
+        (ChoiceEdit::Reset, _) => *columns = Table::<R>::by(0).columns,
     }
+    listed_columns(table).iter().position(|&at| at == column).unwrap_or(0)
+}
+
+/// Returns the columns in the order of the list.
+fn listed_columns<R: Row>(table: &Table<R>) -> Vec<usize> {
+    let shown = table.columns.iter().copied().filter(|&at| at != 0);
+    let hidden = (1..R::COLUMNS.len()).filter(|at| !table.columns.contains(at));
+    shown.chain(hidden).collect()
 }

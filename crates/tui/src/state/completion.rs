@@ -6,9 +6,9 @@ use telemetry::model::{Run, TimelineEvent};
 use telemetry::{SettingKind, Value};
 
 use super::prompt::{Prompt, Purpose};
-use super::{State, shown_run};
+use super::{List, State, shown_run};
 use crate::table;
-use crate::view_model::{ClientRow, RunRow};
+use crate::view_model::{ClientRow, RequestRow, RouteRow, RunRow};
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;
@@ -106,7 +106,7 @@ impl State {
     /// Returns what stands between the items of a list; `None` for a single word.
     fn separator(&self, purpose: &Purpose) -> Option<char> {
         match purpose {
-            Purpose::Filter | Purpose::Hosts => Some(' '),
+            Purpose::Filter(_) | Purpose::Hosts => Some(' '),
             Purpose::Value(name) => match self.info(name).map(|info| &info.kind) {
                 Some(SettingKind::ListOf(_)) => Some(','),
                 _ => None,
@@ -118,7 +118,12 @@ impl State {
     /// Returns the words that a prompt takes.
     fn words(&self, purpose: &Purpose) -> Vec<String> {
         match purpose {
-            Purpose::Filter => {
+            Purpose::Filter(List::Routes) => {
+                let names = self.all_routes().iter().map(|row| row.name.to_string());
+                table::comparisons::<RouteRow>().chain(names).collect()
+            }
+            Purpose::Filter(List::Requests) => table::comparisons::<RequestRow>().collect(),
+            Purpose::Filter(List::Clients) => {
                 let mut clients: Vec<_> = self.client_ids().collect();
                 clients.sort_unstable();
                 table::comparisons::<ClientRow>().chain(clients.iter().map(ToString::to_string)).collect()

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::List;
 use super::{Effect, PaneId, PaneLayout, State};
-use crate::table::{Column, Row};
-use crate::view_model::ClientRow;
+use crate::table::{Column, Row, Table};
 
 /// The version of the text.
 const VERSION: u64 = 1;
@@ -23,15 +23,12 @@ pub(crate) enum KeptError {
 impl State {
     /// Returns the arrangement as text.
     pub(crate) fn kept(&self) -> String {
-        let name = |&at: &usize| ClientRow::COLUMNS[at].name;
         let rows = self.panes.rows.iter().map(|(id, rows)| (id.name().to_owned(), json!(rows)));
         let kept = json!({
             "version": VERSION,
-            "clients": {
-                "columns": self.clients.columns.iter().map(name).collect::<Vec<_>>(),
-                "sort": name(&self.clients.order.column),
-                "descending": self.clients.order.is_descending,
-            },
+            List::Clients.name(): table(&self.clients),
+            List::Routes.name(): table(&self.routes),
+            List::Requests.name(): table(&self.requests.table),
             "panes": {
                 "hidden": self.panes.hidden.iter().map(|id| id.name()).collect::<Vec<_>>(),
                 "rows": rows.collect::<serde_json::Map<_, _>>(),
@@ -59,25 +56,14 @@ impl State {
         if kept["version"] != json!(VERSION) {
             return Err(KeptError::Version(kept["version"].to_string()));
         }
-        let mut columns = vec![0];
-        for name in names(&kept["clients"]["columns"]) {
-            let at = column(name)?;
-            if !columns.contains(&at) {
-                columns.push(at);
-            }
-        }
-        let sort = kept["clients"]["sort"].as_str().map(column).transpose()?;
+        let clients = restored(&self.clients, &kept[List::Clients.name()])?;
+        let routes = restored(&self.routes, &kept[List::Routes.name()])?;
+        let requests = restored(&self.requests.table, &kept[List::Requests.name()])?;
         let hidden = names(&kept["panes"]["hidden"]).map(pane).collect::<Result<Vec<_>, _>>()?;
         let rows = kept["panes"]["rows"].as_object().into_iter().flatten();
         let rows = rows.filter_map(|(name, rows)| Some((name, u16::try_from(rows.as_u64()?).ok()?)));
         let rows = rows.map(|(name, rows)| Ok((pane(name)?, rows))).collect::<Result<Vec<_>, _>>()?;
-        if columns.len() > 1 {
-            self.clients.columns = columns;
-        }
-        if let Some(sort) = sort {
-            self.clients.order.column = sort;
-            self.clients.order.is_descending = kept["clients"]["descending"].as_bool().unwrap_or(true);
-        }
+        (self.clients, self.routes, self.requests.table) = (clients, routes, requests);
         self.panes = PaneLayout::default();
         for id in hidden {
             self.panes.toggle(id);
@@ -93,8 +79,38 @@ fn names(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn column(name: &str) -> Result<usize, KeptError> {
-    let found = ClientRow::COLUMNS.iter().position(|column: &Column<ClientRow>| column.name == name);
+/// Returns columns and order of a table.
+fn table<R: Row>(table: &Table<R>) -> Value {
+    let name = |&at: &usize| R::COLUMNS[at].name;
+    json!({
+        "columns": table.columns.iter().map(name).collect::<Vec<_>>(),
+        "sort": name(&table.order.column),
+        "descending": table.order.is_descending,
+    })
+}
+
+/// Returns a table with the columns and the order that were kept.
+fn restored<R: Row>(table: &Table<R>, kept: &Value) -> Result<Table<R>, KeptError> {
+    let mut table = table.clone();
+    let mut columns = vec![0];
+    for name in names(&kept["columns"]) {
+        let at = column::<R>(name)?;
+        if !columns.contains(&at) {
+            columns.push(at);
+        }
+    }
+    if columns.len() > 1 {
+        table.columns = columns;
+    }
+    if let Some(sort) = kept["sort"].as_str().map(column::<R>).transpose()? {
+        table.order.column = sort;
+        table.order.is_descending = kept["descending"].as_bool().unwrap_or(true);
+    }
+    Ok(table)
+}
+
+fn column<R: Row>(name: &str) -> Result<usize, KeptError> {
+    let found = R::COLUMNS.iter().position(|column: &Column<R>| column.name == name);
     found.ok_or_else(|| KeptError::Unknown { what: "the column", name: name.to_owned() })
 }
 

@@ -18,6 +18,7 @@ mod prompt;
 mod quick_control;
 mod recording;
 mod replay;
+mod routes;
 mod runs;
 mod seek;
 mod snapshot;
@@ -41,7 +42,7 @@ use crate::options::Options;
 use crate::table::Table;
 use crate::theme::Theme;
 use crate::view::layout;
-use crate::view_model::{ClientRow, LatencyTimeline, Span, ViewModel};
+use crate::view_model::{ClientRow, LatencyTimeline, RouteRow, Span, ViewModel};
 
 pub(crate) use crate::table::ListMove;
 pub(crate) use action::{Action, Effect, Intent, Screen};
@@ -59,6 +60,8 @@ use recording::RecordingState;
 use replay::JournalReads;
 pub use replay::{ParseSpeedError, Speed};
 pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
+pub(crate) use routes::List;
+use routes::RequestList;
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;
@@ -79,6 +82,8 @@ pub(crate) struct State {
     pub(crate) screen: Screen,
     pub(crate) span: Span,
     pub(crate) clients: Table<ClientRow>,
+    pub(crate) routes: Table<RouteRow>,
+    pub(crate) requests: RequestList,
     pub(crate) runs: RunList,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
@@ -130,6 +135,8 @@ impl State {
             screen: Screen::Dashboard,
             span: Span::default(),
             clients: Table::by(ClientRow::OUT),
+            routes: Table::by(RouteRow::RATE),
+            requests: RequestList::default(),
             runs: RunList::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
@@ -196,7 +203,11 @@ impl State {
             Screen::Runs => Context::Runs,
             Screen::Choice(..) => Context::Choice,
             _ if self.is_replay() => Context::Replay,
-            Screen::Dashboard | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
+            Screen::Dashboard
+            | Screen::Help { .. }
+            | Screen::Client(_)
+            | Screen::Route(_)
+            | Screen::Requests { .. } => Context::Panes,
         }
     }
 
@@ -206,6 +217,7 @@ impl State {
         match needs {
             Needs::Nothing => true,
             Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
+            Needs::Http => self.has_http(),
             Needs::Journal => self.options.history.is_some(),
             Needs::Control => may,
             Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
@@ -281,6 +293,7 @@ impl State {
         let rows = layout::client_rows(self);
         let (clients, table) = self.clients_and_table();
         clients.arrange(&mut table.rows, rows);
+        self.arrange_http();
         if self.screen == Screen::Runs {
             self.arrange_runs();
         }

@@ -35,8 +35,10 @@ fn drag(state: &mut State, row: u16) -> Vec<Effect> {
 }
 
 fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
-    if !matches!(state.screen, Screen::Dashboard | Screen::Runs | Screen::Choice(..))
-        || state.prompt.is_some()
+    if !matches!(
+        state.screen,
+        Screen::Dashboard | Screen::Runs | Screen::Requests { .. } | Screen::Choice(..)
+    ) || state.prompt.is_some()
     {
         return Vec::new();
     }
@@ -50,6 +52,18 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
             }
         }
         Some(Target::ClientColumn(column)) => state.clients.sort_by(column),
+        Some(Target::Route(row)) => {
+            let Some(id) = state.routes.page().get(row).map(|row| row.id) else { return Vec::new() };
+            if state.routes.selected.replace(id) == Some(id) {
+                return want(state, Intent::Open, now);
+            }
+        }
+        Some(Target::RouteColumn(column)) => state.routes.sort_by(column),
+        Some(Target::Request(row)) => {
+            let table = &mut state.requests.table;
+            table.selected = table.page().get(row).map(crate::table::Row::id);
+        }
+        Some(Target::RequestColumn(column)) => state.requests.table.sort_by(column),
         Some(Target::Choice(line)) => {
             if let Screen::Choice(of, _) = state.screen {
                 state.screen = Screen::Choice(of, line);

@@ -1,6 +1,6 @@
 //! Moving between screens, and along their lines.
 
-use super::{ListMove, Screen, State};
+use super::{List, ListMove, Screen, State};
 use crate::view::{help, layout};
 
 pub(super) fn toggle_help(state: &mut State) {
@@ -31,7 +31,15 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
         Screen::Tuning => return select_setting(state, to),
         Screen::Runs => return state.select_run(to),
         Screen::Choice(..) => return state.select_choice(to),
-        Screen::Dashboard | Screen::Experiments | Screen::Client(_) | Screen::Help { .. } => {}
+        Screen::Dashboard
+        | Screen::Experiments
+        | Screen::Client(_)
+        | Screen::Route(_)
+        | Screen::Requests { .. }
+        | Screen::Help { .. } => {}
+    }
+    if state.list() != List::Clients {
+        return state.scroll_http(to);
     }
     let rows = layout::client_rows(state);
     let (clients, table) = state.clients_and_table();
@@ -53,8 +61,8 @@ pub(super) fn back(state: &mut State) {
         state.screen = Screen::Dashboard;
     } else if state.panes.maximised.is_some() {
         state.panes.maximised = None;
-    } else if state.clients.selected.is_some() {
-        state.clients.selected = None;
+    } else if state.routes.selected.is_some() || state.clients.selected.is_some() {
+        (state.routes.selected, state.clients.selected) = (None, None);
     } else if state.view.past().is_some() {
         state.go_live();
     }
@@ -66,8 +74,13 @@ pub(super) fn toggle_screen(state: &mut State, screen: Screen) {
     state.screen = if is_there { Screen::Dashboard } else { screen };
 }
 
-/// Opens the selected client, or the first in sight.
+/// Opens the selected client or route, or the first in sight.
 pub(super) fn open(state: &mut State) {
+    match state.list() {
+        List::Clients => {}
+        List::Routes => return state.open_route(),
+        List::Requests => return,
+    }
     let first = || state.clients.page().first().map(|row| row.id);
     if let Some(id) = state.clients.selected.or_else(first) {
         state.clients.selected = Some(id);

@@ -1,13 +1,15 @@
 //! Finding commands, settings and clients by a few of their letters.
 
+use std::sync::Arc;
+
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use telemetry::{ClientId, RunId};
 
-use super::State;
+use super::{List, State};
 use crate::input::keymap::{BINDINGS, Binding, Needs};
 use crate::table::{Column, Row, Unit};
-use crate::view_model::ClientRow;
+use crate::view_model::{ClientRow, RouteId, RouteRow};
 
 /// The maximum number of matches.
 const FOUND_MAX: usize = 50;
@@ -17,12 +19,14 @@ const FOUND_MAX: usize = 50;
 pub(crate) enum PaletteEntry {
     /// A command, by its line in the keymap.
     Command(&'static Binding),
-    /// The order of the clients by a column.
-    SortBy(usize),
+    /// The order of the clients or the routes by a column.
+    SortBy(List, usize),
     /// A setting, by its name.
     Setting(String),
     /// A client.
     Client(ClientId),
+    /// A route, with its name.
+    Route(RouteId, Arc<str>),
     /// A run, with the text of its host and id.
     Run(RunId, String),
 }
@@ -51,6 +55,8 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("tuning", "layout preset"),
     ("reverse", "order sort"),
     ("open", "drill down details"),
+    ("requests", "slowest failed errors http"),
+    ("only-routes", "layout preset http"),
     ("copy", "clipboard yank"),
     ("export", "save file screenshot json"),
     ("log", "events messages"),
@@ -75,8 +81,8 @@ impl PaletteEntry {
                 found.map_or_else(String::new, |(_, words)| (*words).to_owned())
             }
             Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
-            Self::SortBy(_) => "order".to_owned(),
-            Self::Client(_) | Self::Run(..) => String::new(),
+            Self::SortBy(..) => "order".to_owned(),
+            Self::Client(_) | Self::Route(..) | Self::Run(..) => String::new(),
         };
         format!("{} {others}", self.words())
     }
@@ -85,12 +91,17 @@ impl PaletteEntry {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),
-            Self::SortBy(column) => {
+            Self::SortBy(List::Clients, column) => {
                 let Column { name, meaning, .. } = &ClientRow::COLUMNS[*column];
                 format!("sort by {name}: {meaning}")
             }
+            Self::SortBy(_, column) => {
+                let Column { name, meaning, .. } = &RouteRow::COLUMNS[*column];
+                format!("sort the routes by {name}: {meaning}")
+            }
             Self::Setting(name) => format!("setting {name}"),
             Self::Client(id) => format!("client {id}"),
+            Self::Route(_, name) => format!("route {name}"),
             Self::Run(_, words) => format!("run {words}"),
         }
     }
@@ -103,7 +114,11 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
         return commands.collect();
     }
     let columns = ClientRow::COLUMNS.iter().enumerate().filter(|(_, column)| column.unit != Unit::Graph);
-    let orders = columns.map(|(at, _)| PaletteEntry::SortBy(at)).filter(|_| state.can(Needs::Clients));
+    let orders = columns.map(|(at, _)| PaletteEntry::SortBy(List::Clients, at));
+    let orders = orders.filter(|_| state.can(Needs::Clients));
+    let columns = (0..RouteRow::COLUMNS.len()).filter(|_| state.can(Needs::Http));
+    let orders = orders.chain(columns.map(|at| PaletteEntry::SortBy(List::Routes, at)));
+    let routes = state.all_routes().iter().map(|row| PaletteEntry::Route(row.id, Arc::clone(&row.name)));
     let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));
     let clients = state.client_ids().map(PaletteEntry::Client);
     let runs = state.runs_to_choose().into_iter().map(|(id, words)| PaletteEntry::Run(id, words));
@@ -113,6 +128,7 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let mut found: Vec<(u32, PaletteEntry)> = commands
         .chain(orders)
         .chain(settings)
+        .chain(routes)
         .chain(clients)
         .chain(runs)
         .filter_map(|entry| {

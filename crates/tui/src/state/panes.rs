@@ -1,6 +1,6 @@
 //! Which panes are shown, how tall they are, and which one has the focus.
 
-use super::{Screen, State};
+use super::{List, Screen, State};
 use crate::view::layout;
 
 /// A pane of the dashboard; `view::pane` describes each.
@@ -10,14 +10,29 @@ pub(crate) enum PaneId {
     Timeline,
     Handshakes,
     System,
+    Http,
+    Routes,
     Clients,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Latency, Self::Timeline, Self::Handshakes, Self::System, Self::Clients, Self::Log];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Latency,
+        Self::Timeline,
+        Self::Http,
+        Self::Handshakes,
+        Self::System,
+        Self::Routes,
+        Self::Clients,
+        Self::Log,
+    ];
+
+    /// Returns whether it shows something in HTTP mode only.
+    pub(crate) fn is_of_http(self) -> bool {
+        matches!(self, Self::Http | Self::Routes)
+    }
 
     /// The name on the screen and in the kept layout.
     pub(crate) fn name(self) -> &'static str {
@@ -26,6 +41,8 @@ impl PaneId {
             Self::Timeline => "over time",
             Self::Handshakes => "handshakes",
             Self::System => "system",
+            Self::Http => "http",
+            Self::Routes => "routes",
             Self::Clients => "clients",
             Self::Log => "log",
         }
@@ -39,15 +56,35 @@ pub(crate) enum Preset {
     Clients,
     Latency,
     Tuning,
+    Routes,
 }
 
 impl Preset {
     fn hidden(self) -> &'static [PaneId] {
         match self {
             Self::Overview => &[],
-            Self::Clients => &[PaneId::Latency, PaneId::Timeline, PaneId::Handshakes, PaneId::System],
-            Self::Latency => &[PaneId::Clients, PaneId::Handshakes, PaneId::System],
-            Self::Tuning => &[PaneId::Handshakes, PaneId::System, PaneId::Clients],
+            Self::Clients => &[
+                PaneId::Latency,
+                PaneId::Timeline,
+                PaneId::Handshakes,
+                PaneId::System,
+                PaneId::Http,
+                PaneId::Routes,
+            ],
+            Self::Latency => {
+                &[PaneId::Clients, PaneId::Handshakes, PaneId::System, PaneId::Http, PaneId::Routes]
+            }
+            Self::Tuning => {
+                &[PaneId::Handshakes, PaneId::System, PaneId::Clients, PaneId::Http, PaneId::Routes]
+            }
+            Self::Routes => &[
+                PaneId::Latency,
+                PaneId::Timeline,
+                PaneId::Handshakes,
+                PaneId::System,
+                PaneId::Http,
+                PaneId::Clients,
+            ],
         }
     }
 }
@@ -97,11 +134,16 @@ impl PaneLayout {
         self.rows.push((id, rows.max(ROWS_MIN)));
     }
 
+    /// Shown panes that have something to show in every mode.
+    fn always_shown(&self) -> usize {
+        PaneId::ALL.iter().filter(|id| !id.is_of_http() && !self.hidden.contains(id)).count()
+    }
+
     /// Hides a pane, or shows it again. One pane always stays.
     pub(crate) fn toggle(&mut self, id: PaneId) {
         if self.hidden.contains(&id) {
             self.hidden.retain(|&pane| pane != id);
-        } else if self.hidden.len() + 1 < PaneId::ALL.len() {
+        } else if id.is_of_http() || self.always_shown() > 1 {
             self.hidden.push(id);
         }
     }
@@ -114,7 +156,8 @@ impl State {
     /// Changes the arrangement of the panes.
     pub(super) fn arrange_panes(&mut self, action: PaneAction) {
         let shown = self.shown_panes();
-        let focus = self.panes.focus.unwrap_or(PaneId::Clients);
+        let main = if self.list() == List::Routes { PaneId::Routes } else { PaneId::Clients };
+        let focus = self.panes.focus.unwrap_or(main);
         let at = shown.iter().position(|&(id, _)| id == focus);
         let rows = at.map(|at| shown[at].1);
         let toggled = |id| if self.panes.maximised == Some(id) { None } else { Some(id) };

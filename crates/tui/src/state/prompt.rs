@@ -9,14 +9,15 @@ use tui_input::{Input, InputRequest};
 use super::completion::Completion;
 use super::experiment_form::ExperimentForm;
 use super::palette::{self, PaletteEntry};
+use super::routes::with_table;
 use super::update::want;
-use super::{Effect, Screen, State};
+use super::{Effect, List, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
 use crate::table::{Filter, Order};
 use crate::terminal::pace::Urgency;
-use crate::view_model::ClientRow;
+use crate::view_model::{ClientRow, RouteRow};
 
 /// The maximum number of characters.
 const TEXT_MAX: usize = 200;
@@ -41,8 +42,8 @@ pub(crate) struct Prompt {
 /// The purpose of a prompt.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
-    /// A filter of clients.
-    Filter,
+    /// A filter of a list.
+    Filter(List),
     /// A filter of runs by host.
     Hosts,
     /// A search in the help.
@@ -68,7 +69,7 @@ impl Purpose {
     /// The prompts of a kind share their history.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Filter => "filter",
+            Self::Filter(list) => list.name(),
             Self::Hosts => "hosts",
             Self::Help => "help",
             Self::Value(_) => "value",
@@ -135,9 +136,11 @@ impl Prompt {
 }
 
 impl State {
-    /// Opens the prompt for a filter of clients.
+    /// Opens the prompt for a filter of the list that keys act on.
     pub(super) fn type_filter(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.text().to_owned()));
+        let list = self.list();
+        let text = with_table!(self, list, table => table.filter.text().to_owned());
+        self.prompt = Some(Prompt::new(Purpose::Filter(list), text));
     }
 
     /// Opens the prompt for a filter of hosts.
@@ -279,7 +282,9 @@ impl State {
     /// Updates filters and matches after each character.
     pub(super) fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
-            Purpose::Filter => self.clients.filter = Filter::parse(prompt.text()),
+            Purpose::Filter(list) => {
+                with_table!(self, list, table => table.filter = Filter::parse(prompt.text()));
+            }
             Purpose::Hosts => self.runs.table.filter = Filter::parse(prompt.text()),
             Purpose::Help => {
                 prompt.text().clone_into(&mut self.help_search);
@@ -301,7 +306,7 @@ impl State {
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Filter => self.clients.filter = Filter::default(),
+            Purpose::Filter(list) => with_table!(self, list, table => table.filter = Filter::default()),
             Purpose::Hosts => self.runs.table.filter = Filter::default(),
             Purpose::Help => self.help_search.clear(),
             _ => {}
@@ -314,7 +319,7 @@ impl State {
     /// With what can be typed instead.
     fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Result<Vec<Effect>, String> {
         match &prompt.purpose {
-            Purpose::Filter | Purpose::Hosts | Purpose::Help => {}
+            Purpose::Filter(_) | Purpose::Hosts | Purpose::Help => {}
             Purpose::Value(name) => self.stage_text(name, prompt.text())?,
             Purpose::Experiment(form) => {
                 self.check_form(form)?;
@@ -329,12 +334,20 @@ impl State {
             Purpose::FileName => return self.export_to(prompt.text()),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
-                Some(PaletteEntry::SortBy(column)) => self.clients.order = Order::by::<ClientRow>(column),
+                Some(PaletteEntry::SortBy(List::Clients, column)) => {
+                    self.clients.order = Order::by::<ClientRow>(column);
+                }
+                Some(PaletteEntry::SortBy(_, column)) => self.routes.order = Order::by::<RouteRow>(column),
                 Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);
                 }
                 Some(PaletteEntry::Client(id)) => self.show_client(id),
+                Some(PaletteEntry::Route(id, _)) => {
+                    self.routes.filter = Filter::default();
+                    self.routes.selected = Some(id);
+                    self.screen = Screen::Route(id);
+                }
                 Some(PaletteEntry::Run(id, _)) => self.show_run(id),
                 None => return Err("nothing of that name: try another word".to_owned()),
             },

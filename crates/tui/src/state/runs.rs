@@ -133,6 +133,6 @@ impl State {
         self.shown = Some(id);
         self.model.hold(Some(id));
         self.go_live();
-        self.clients.selected = None;
+        (self.clients.selected, self.routes.selected) = (None, None);
     }
 }

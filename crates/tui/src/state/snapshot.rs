@@ -3,9 +3,9 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, Baseline, ClientTable, Span, ViewModel, Windows};
+use crate::view_model::{self, Baseline, ClientTable, RouteTable, Span, ViewModel, Windows};
 
-/// The figures and the clients of a run at one moment, with the windows they were taken over. A snapshot is moved along
+/// The figures, the clients and the routes of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
@@ -14,6 +14,7 @@ pub(super) struct Snapshot {
     /// `None` before there is a run.
     pub(super) figures: Option<ViewModel>,
     pub(super) table: ClientTable,
+    pub(super) routes: RouteTable,
     windows: Windows,
     baseline: Baseline,
 }
@@ -21,7 +22,8 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// A copy of the figures and clients, to be moved to other moments.
     pub(super) fn copy(&self) -> Self {
-        Self { figures: self.figures.clone(), table: self.table.clone(), ..Self::default() }
+        let (figures, table, routes) = (self.figures.clone(), self.table.clone(), self.routes.copy());
+        Self { figures, table, routes, ..Self::default() }
     }
 
     /// Takes a run as it stands in a model that holds nothing later than `us`.
@@ -53,6 +55,7 @@ impl Snapshot {
 
     fn figures_at(&mut self, (model, run): (&Model, &Run), us: u64, span: Span) -> ViewModel {
         self.windows.slide_to(run, span, us);
+        self.routes.refresh(run, us, span);
         let mut figures = ViewModel::at(model, run, us, span, &self.windows);
         self.baseline.compare(run, us, &mut figures);
         figures

@@ -5,10 +5,12 @@ use telemetry::model::Level;
 use telemetry::{Command, Update};
 
 use super::navigation::{back, open, scroll, toggle_help, toggle_screen, toggle_tuning};
+use super::routes::with_table;
 use super::view::View;
 use super::view_status::LastRecord;
 use super::{
-    Action, Direction, Effect, Intent, PlayControl, QuickControl, Screen, SettingEdit, State, ViewStatus,
+    Action, Direction, Effect, Intent, PaneAction, PlayControl, Preset, QuickControl, Screen, SettingEdit,
+    State, ViewStatus,
 };
 use crate::clock::Now;
 use crate::options::Exit;
@@ -112,7 +114,7 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 
 /// Executes a person's request.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
-    if matches!(state.screen, Screen::Help { .. }) && !acts_on_help(intent) {
+    if !applies(state, intent) {
         return Vec::new();
     }
     match intent {
@@ -132,6 +134,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Runs => toggle_screen(state, Screen::Runs),
         Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
+        Intent::Requests => state.next_requests(),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);
@@ -173,8 +176,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             }
         }
         Intent::Window(direction) => change_span(state, direction, now),
-        Intent::SortNext => state.clients.sort_by_next(),
-        Intent::SortReverse => state.clients.reverse(),
+        Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
         // The publisher assigns the number of a mark.
@@ -183,6 +185,18 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     }
     state.arrange();
     vec![DRAW]
+}
+
+/// Returns whether a request makes sense on this screen and in this mode.
+fn applies(state: &State, intent: Intent) -> bool {
+    let is_of_http = matches!(intent, Intent::Requests | Intent::Pane(PaneAction::Preset(Preset::Routes)));
+    let is_seen = !matches!(state.screen, Screen::Help { .. }) || acts_on_help(intent);
+    is_seen && (!is_of_http || state.has_http())
+}
+
+/// Sorts the list that keys act on by its next column, or the other way round.
+fn sort(state: &mut State, reverse: bool) {
+    with_table!(state, state.list(), table => if reverse { table.reverse() } else { table.sort_by_next() });
 }
 
 /// Returns whether a request makes sense while the help covers the panes: what it changes would not be seen.
@@ -219,6 +233,14 @@ fn copy(state: &mut State, now: Now) -> Vec<Effect> {
             ("the runs".to_owned(), crate::table::rows_text(&table.columns, table.page()))
         }
         (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
+        (Screen::Route(id), _) => {
+            let text = crate::view::route::text(state, id);
+            (text.lines().next().unwrap_or_default().to_owned(), text)
+        }
+        (Screen::Requests { .. }, _) => {
+            let table = &state.requests.table;
+            ("the requests".to_owned(), crate::table::rows_text(&table.columns, table.page()))
+        }
         (Screen::Dashboard, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
     };

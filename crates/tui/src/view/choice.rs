@@ -47,10 +47,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, of: Choice, selected:
     let shown = choices.iter().enumerate().skip(first_line(area, selected));
     let lines: Vec<Line<'_>> = shown.map(|(at, choice)| line(state, choice, at == selected, cells)).collect();
     let title = match of {
-        Choice::Columns => "columns of the clients",
-        Choice::Panes => "panes",
+        Choice::Columns(list) => format!("columns of the {}", list.name()),
+        Choice::Panes => "panes".to_owned(),
     };
-    overlay::render(state, frame, area, title, &lines);
+    overlay::render(state, frame, area, &title, &lines);
 }
 
 fn line(state: &State, choice: &ChoiceLine, is_selected: bool, cells: usize) -> Line<'static> {

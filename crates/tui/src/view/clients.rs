@@ -33,7 +33,9 @@ pub(super) const PANE: Pane = Pane {
         Some(figures) if figures.proxy.is_some() => {
             let all = u16::try_from(state.client_count()).unwrap_or(u16::MAX).saturating_add(1);
             // Rows are reserved for clients to come, so that the panes do not move for each of them.
-            PaneRows { min: HEIGHT_MIN, enough: HEIGHT_ENOUGH, wanted: all.max(HEIGHT_ENOUGH), grows: true }
+            // In HTTP mode routes come first.
+            let min = HEIGHT_MIN - u16::from(figures.http.is_some());
+            PaneRows { min, enough: HEIGHT_ENOUGH, wanted: all.max(HEIGHT_ENOUGH), grows: true }
         }
         _ => PaneRows::default(),
     },

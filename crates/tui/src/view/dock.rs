@@ -54,7 +54,9 @@ impl Dock {
             | Screen::Help { .. }
             | Screen::Runs
             | Screen::Choice(..)
-            | Screen::Client(_) => Self::Closed,
+            | Screen::Client(_)
+            | Screen::Route(_)
+            | Screen::Requests { .. } => Self::Closed,
         }
     }
 

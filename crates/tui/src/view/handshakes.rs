@@ -17,7 +17,7 @@ use ratatui::text::{Line, Span};
 
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};
-use super::parts::{StatusItem, fit, heading, put, rate, share, share_bar};
+use super::parts::{StatusItem, fit, heading, put, rate, share, share_bar, share_line};
 use crate::format;
 use crate::state::PaneId;
 use crate::theme::Theme;
@@ -32,10 +32,6 @@ const HEIGHT: u16 = 6;
 const HEIGHT_SCREEN_MIN: u16 = 14;
 /// The fewest rows of a table.
 const TABLE_MIN: u16 = 3;
-/// The cells of the table's names.
-const NAME_CELLS: usize = 9;
-/// The cells of a bar of shares.
-const BAR_CELLS: usize = 12;
 /// The minimum cells for a truncated cause.
 const CAUSES_CELLS_MIN: usize = 8;
 
@@ -97,7 +93,7 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     Line::from(spans)
 }
 
-fn listed(items: &[(&str, u64)]) -> String {
+pub(super) fn listed(items: &[(&str, u64)]) -> String {
     let items: Vec<String> = items.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect();
     items.join(", ")
 }
@@ -114,15 +110,8 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
         h.versions.iter().map(|&(name, full, resumed)| (name, full + resumed)).collect();
     let parts = [("version", &versions), ("group", &h.groups), ("cipher", &h.ciphers)];
     lines.extend(parts.into_iter().filter(|(_, parts)| !parts.is_empty()).map(|(name, parts)| {
-        let label = Span::styled(format!("{name:<NAME_CELLS$}"), theme.label());
-        let mut spans = vec![label];
-        spans.extend(share_bar(theme, parts, BAR_CELLS));
-        let room = cells.saturating_sub(NAME_CELLS + BAR_CELLS + 2);
         let sum = parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
-        let named = parts.iter().map(|(name, n)| format!("{name} {}", format::percent(*n as f64 / sum)));
-        let named = format::cut(&named.collect::<Vec<_>>().join("  "), room, theme.glyphs);
-        spans.push(Span::styled(format!("  {named}"), theme.quiet()));
-        Line::from(spans)
+        share_line(theme, name, parts, cells, |name, n| format!("{name} {}", format::percent(n as f64 / sum)))
     }));
     lines
 }

@@ -46,6 +46,24 @@ const FIGURES: &[(&str, &str)] = &[
     ("docs/figures.md", "defines every figure"),
 ];
 
+/// The figures of HTTP mode, and what keys act on there.
+const HTTP: &[(&str, &str)] = &[
+    ("sort, filter, details", "act on the focused list: routes, else clients"),
+    ("requests, req/s", "requests that were over, answered or given up"),
+    ("p99 … ttfb", "header: p99 of the time to the first byte to the client"),
+    ("failed", "requests that failed, whatever status was sent; an upstream's own 5xx is none"),
+    ("2xx 3xx 4xx 5xx, none", "requests of the window by status; none: no status was sent"),
+    ("in flight", "requests that are not over at the last record"),
+    ("queued", "of these, those that wait for an upstream connection"),
+    ("pool", "upstream connections of all routes, and of these the idle ones"),
+    ("retried", "sent once more, as the upstream had closed the kept connection"),
+    ("route", "host and path prefix; other: all routes after the 50th"),
+    ("p50 ms, p99 ms", "of a route: upstream, head sent to response head received"),
+    ("in, out", "of a route: bytes of request and response bodies"),
+    ("slowest, failed requests", "of those with a record: failures and 5xx, the slowest, a sample"),
+    ("cause", "why a request failed, in the words of its record; status-500: by the upstream"),
+];
+
 /// Returns how many lines are visible.
 pub(crate) fn rows(state: &State) -> usize {
     let (columns, rows) = state.size();
@@ -89,7 +107,7 @@ fn texts(state: &State) -> Vec<(String, String)> {
     for (heading, mut entries) in groups(state) {
         let is_found =
             |(name, meaning): &(String, String)| format!("{name} {meaning}").to_lowercase().contains(&search);
-        entries.retain(|entry| heading.contains(&search) || is_found(entry));
+        entries.retain(|entry| heading.to_lowercase().contains(&search) || is_found(entry));
         if entries.is_empty() {
             continue;
         }
@@ -123,6 +141,8 @@ fn groups(state: &State) -> Vec<Group> {
             matches!(binding.context, Context::Anywhere | Context::Panes) && topic(binding.intent) == group
         }
     };
+    let owned = |&(name, meaning): &(&str, &str)| (name.to_owned(), meaning.to_owned());
+    let has_http = state.has_http();
     let in_context = |context| move |binding: &Binding| binding.context == context;
     vec![
         keys("everywhere:", &of_intent(Topic::Program)),
@@ -135,8 +155,15 @@ fn groups(state: &State) -> Vec<Group> {
         keys("on the experiments:", &in_context(Context::Experiments)),
         keys("on the list of runs:", &in_context(Context::Runs)),
         keys("on a list of columns or panes:", &in_context(Context::Choice)),
-        ("latencies:", LatencyClass::all().map(class).collect()),
-        ("figures:", FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning.to_owned())).collect()),
+        (
+            "latencies:",
+            LatencyClass::all()
+                .filter(|class| has_http || !matches!(class, LatencyClass::Http(_)))
+                .map(class)
+                .collect(),
+        ),
+        ("HTTP:", HTTP.iter().filter(|_| has_http).map(owned).collect()),
+        ("figures:", FIGURES.iter().map(owned).collect()),
     ]
 }
 
@@ -170,6 +197,7 @@ fn topic(intent: Intent) -> Topic {
         | Intent::SortReverse
         | Intent::Filter
         | Intent::Open
+        | Intent::Requests
         | Intent::Scroll(_)
         | Intent::NextRun
         | Intent::Runs => Topic::Lists,

@@ -13,7 +13,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use telemetry::figures::Statistic;
-use telemetry::{LatencyClass, Percentile, ProxyLatency};
+use telemetry::{HttpLatency, LatencyClass, Percentile, ProxyLatency};
 
 use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put, quantile};
@@ -228,6 +228,8 @@ fn name(theme: Theme, row: &LatencyRow, cells: usize) -> Vec<Span<'static>> {
     let note = match row.class {
         // What an exchange is, its name does not say.
         LatencyClass::Proxy(ProxyLatency::Exchange) => "upstream TTFB",
+        // Its note is in the help.
+        LatencyClass::Http(HttpLatency::Request) => "",
         class => class.info().note,
     };
     let note = format::cut(note, note_cells, theme.glyphs);

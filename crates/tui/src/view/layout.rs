@@ -16,13 +16,13 @@
 //! ```
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
-//! cells there is one line.
+//! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
 
 use ratatui::layout::Rect;
 
 use super::dock::Dock;
 use super::pane::{Pane, PaneRows, pane};
-use super::{choice, clients, latency, latency_timeline, playback, runs, status};
+use super::{choice, clients, latency, latency_timeline, playback, requests, runs, status};
 use crate::state::{PaneId, Screen, State};
 
 /// The smallest screen with panes.
@@ -42,14 +42,17 @@ type Band = &'static [&'static [PaneId]];
 const NARROW: &[Band] = &[
     &[&[PaneId::Latency]],
     &[&[PaneId::Timeline]],
+    &[&[PaneId::Http]],
     &[&[PaneId::Handshakes]],
     &[&[PaneId::System]],
+    &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
     &[&[PaneId::Log]],
 ];
 const WIDE: &[Band] = &[
-    &[&[PaneId::Latency], &[PaneId::Handshakes, PaneId::System]],
+    &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
     &[&[PaneId::Timeline]],
+    &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
     &[&[PaneId::Log]],
 ];
@@ -248,6 +251,14 @@ pub(crate) enum Target {
     Choice(usize),
     /// A client, by its visible row.
     Client(usize),
+    /// The heading of a column of the routes.
+    RouteColumn(usize),
+    /// A route, by its visible row.
+    Route(usize),
+    /// The heading of a column of the requests.
+    RequestColumn(usize),
+    /// A request, by its visible row.
+    Request(usize),
     /// The heading of the timeline.
     Timeline,
     /// A column of the timeline, by its index.
@@ -269,6 +280,9 @@ pub(crate) fn of_screen(state: &State) -> Option<Panes> {
 pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Option<Target>) {
     if state.screen == Screen::Runs {
         return (None, runs::column_at(state, (x, y)).map(Target::RunColumn));
+    }
+    if let Screen::Requests { .. } = state.screen {
+        return (None, requests::target(state, (x, y)));
     }
     if let Screen::Choice(of, selected) = state.screen {
         return (None, choice::line_at(state, of, selected, (x, y)).map(Target::Choice));
@@ -295,6 +309,11 @@ pub(crate) fn boundary(state: &State, at: (u16, u16)) -> Option<PaneId> {
 pub(crate) fn timeline_columns(state: &State) -> usize {
     let area = of_screen(state).map_or_else(Rect::default, |panes| panes.area(PaneId::Timeline));
     latency_timeline::columns(if area.is_empty() { state.size().0 } else { area.width }).max(1)
+}
+
+/// Returns the number of visible routes.
+pub(crate) fn route_rows(state: &State) -> usize {
+    of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Routes)))
 }
 
 /// Returns the number of visible clients.

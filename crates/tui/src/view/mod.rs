@@ -10,6 +10,7 @@ mod experiment_form;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
+mod http;
 mod latency;
 mod latency_timeline;
 pub(crate) mod layout;
@@ -22,6 +23,9 @@ mod parts;
 mod past;
 mod playback;
 mod prompt;
+pub(crate) mod requests;
+pub(crate) mod route;
+mod routes;
 pub(crate) mod runs;
 mod sparkline;
 mod status;
@@ -69,6 +73,8 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Runs => runs::render(state, frame),
         Screen::Choice(of, selected) => choice::render(state, frame, of, selected),
         Screen::Client(id) => client::render(state, frame, id),
+        Screen::Route(id) => route::render(state, frame, id),
+        Screen::Requests { failed_only } => requests::render(state, frame, failed_only),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
         palette::render(state, frame, found, *selected);

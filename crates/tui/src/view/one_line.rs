@@ -7,7 +7,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
+use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
 use super::parts::{StatusItem, byte_rate, fit, put, rate};
 use super::status;
@@ -40,9 +40,14 @@ fn of(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
         Some(StatusItem::figure(theme, 2, &format!("{} p99", row.class.title()), text))
     };
     let of = |class| figures.latencies.iter().find(|row| row.class == class);
-    let exchange = of(LatencyClass::Proxy(ProxyLatency::Exchange));
-    let shown = exchange.or_else(|| of(LatencyClass::Load(LoadLatency::Service)));
+    let main = of(LatencyClass::Http(HttpLatency::FirstByte));
+    let main = main.or_else(|| of(LatencyClass::Proxy(ProxyLatency::Exchange)));
+    let shown = main.or_else(|| of(LatencyClass::Load(LoadLatency::Service)));
     segments.extend(shown.and_then(p99));
+    if let Some(http) = &figures.http {
+        let style = if http.failed.recent > 0 { theme.warning() } else { theme.quiet() };
+        segments.push(StatusItem::text(2, format!("failed {}", format::count(http.failed.recent)), style));
+    }
     let handshakes = &figures.handshakes;
     segments.push(StatusItem::figure(theme, 3, "full", rate(theme, handshakes.full_per_second)));
     segments.push(StatusItem::figure(theme, 3, "resumed", rate(theme, handshakes.resumed_per_second)));

@@ -32,7 +32,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                     let setting = state.settings().iter().find(|setting| setting.name == *name);
                     setting.map_or_else(String::new, |setting| setting.shown(&setting.value))
                 }
-                PaletteEntry::SortBy(_) | PaletteEntry::Client(_) | PaletteEntry::Run(..) => String::new(),
+                PaletteEntry::SortBy(..)
+                | PaletteEntry::Client(_)
+                | PaletteEntry::Route(..)
+                | PaletteEntry::Run(..) => String::new(),
             };
             let pointer = if at == selected { theme.glyphs.pointer() } else { ' ' };
             let room = cells.saturating_sub(KEY_CELLS + 1);

@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::layout::Target;
-use super::{clients, handshakes, latency, latency_timeline, log, system};
+use super::{clients, handshakes, http, latency, latency_timeline, log, routes, system};
 use crate::input::keymap::Hint;
 use crate::state::{PaneId, State};
 
@@ -37,8 +37,16 @@ pub(super) struct PaneRows {
 }
 
 /// All panes.
-const PANES: [Pane; 6] =
-    [latency::PANE, latency_timeline::PANE, handshakes::PANE, system::PANE, clients::PANE, log::PANE];
+const PANES: [Pane; 8] = [
+    latency::PANE,
+    latency_timeline::PANE,
+    http::PANE,
+    handshakes::PANE,
+    system::PANE,
+    routes::PANE,
+    clients::PANE,
+    log::PANE,
+];
 
 /// Returns the description of a pane.
 pub(super) fn pane(id: PaneId) -> &'static Pane {

@@ -158,6 +158,29 @@ pub(super) fn share_bar(theme: Theme, parts: &[(&str, u64)], cells: usize) -> Ve
     parts.iter().zip(signs.into_iter().cycle()).map(part).collect()
 }
 
+/// The cells of the name of a line of shares.
+pub(super) const NAMED_CELLS: usize = 9;
+/// The cells of the bar of such a line.
+const BAR_CELLS: usize = 12;
+
+/// Draws the shares of named counts: a bar, and the words for those above zero.
+pub(super) fn share_line(
+    theme: Theme,
+    name: &str,
+    parts: &[(&str, u64)],
+    cells: usize,
+    words: impl Fn(&str, u64) -> String,
+) -> Line<'static> {
+    let parts: Vec<(&str, u64)> = parts.iter().copied().filter(|&(_, n)| n > 0).collect();
+    let mut spans = vec![Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label())];
+    spans.extend(share_bar(theme, &parts, BAR_CELLS));
+    let room = cells.saturating_sub(NAMED_CELLS + BAR_CELLS + 2);
+    let named = parts.iter().map(|&(name, n)| words(name, n));
+    let named = format::cut(&named.collect::<Vec<_>>().join("  "), room, theme.glyphs);
+    spans.push(Span::styled(format!("  {named}"), theme.quiet()));
+    Line::from(spans)
+}
+
 /// Formats a rate, or the sign for none.
 pub(super) fn rate(theme: Theme, rate: Option<f64>) -> String {
     rate.map_or_else(|| theme.glyphs.none().to_string(), |rate| format!("{}/s", format::per_second(rate)))

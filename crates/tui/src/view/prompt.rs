@@ -13,7 +13,7 @@ use ratatui::widgets::Clear;
 
 use super::parts::put;
 use crate::format;
-use crate::state::{Completion, Prompt, Purpose, State};
+use crate::state::{Completion, List, Prompt, Purpose, State};
 use crate::table::{Row, Table};
 use crate::theme::Theme;
 
@@ -36,7 +36,7 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
 fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let name = match &prompt.purpose {
-        Purpose::Filter => "filter clients: ".to_owned(),
+        Purpose::Filter(list) => format!("filter {}: ", list.name()),
         Purpose::Hosts => "filter hosts: ".to_owned(),
         Purpose::Help => "search the help: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
@@ -116,7 +116,9 @@ fn matches<R: Row>(rows: &str, table: &Table<R>) -> Result<String, String> {
 fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
     let text = prompt.text().trim();
     match &prompt.purpose {
-        Purpose::Filter => matches("clients", &state.clients),
+        Purpose::Filter(List::Clients) => matches("clients", &state.clients),
+        Purpose::Filter(List::Routes) => matches("routes", &state.routes),
+        Purpose::Filter(List::Requests) => matches("requests", &state.requests.table),
         Purpose::Hosts => matches("runs", &state.runs.table),
         Purpose::Value(name) => {
             let (setting, value) = state.parse_value(name, text)?;

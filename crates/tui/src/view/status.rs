@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::figures::Statistic;
-use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
+use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
 use super::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
 use super::system::{failures, losses};
@@ -69,13 +69,22 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
     let row = main_latency(figures);
     let p99 = row.and_then(|row| row.quantiles[2]);
     let p99 = p99.map_or_else(|| theme.glyphs.none().to_string(), quantile_text);
-    let class = row.filter(|_| width >= WIDE_MIN).map_or("", |row| row.class.title());
+    let is_http = figures.http.is_some();
+    let class = match row {
+        Some(row) if is_http => row.class.info().alias,
+        Some(row) if width >= WIDE_MIN => row.class.title(),
+        _ => "",
+    };
     let resumed = share(theme, figures.handshakes.full_share.map(|full| 1.0 - full));
     let failed = failed(figures);
     let failed_words = if width < TOTALS_MIN { format::count(failed.recent) } else { failed.words() };
     let failed_style = if failed.recent > 0 { theme.warning() } else { theme.figure() };
-    let words =
-        if is_narrow { ["", "ms", "res ", "fail "] } else { [" answered", " ms ", "resumed ", "failed "] };
+    let words = match (is_narrow, is_http) {
+        (true, false) => ["", "ms", "res ", "fail "],
+        (true, true) => [" req", "ms ", "", "fail "],
+        (false, false) => [" answered", " ms ", "resumed ", "failed "],
+        (false, true) => [" requests", " ms ", "resumed ", "failed "],
+    };
     let shown = [
         ("", rate(theme, row.and_then(|row| row.per_second)), words[0].to_owned(), theme.figure()),
         ("p99 ", p99, format!("{}{class}", words[1]).trim_end().to_owned(), theme.figure()),
@@ -83,7 +92,13 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
         (words[3], failed_words, String::new(), failed_style),
     ];
     let mut spans = Vec::new();
-    for ((before, figure, after, style), fires) in shown.into_iter().zip(firing(figures, row)) {
+    for (at, ((before, figure, after, style), fires)) in
+        shown.into_iter().zip(firing(figures, row)).enumerate()
+    {
+        // A narrow header names the class of its p99, and so has no room for the share.
+        if is_narrow && is_http && at == 2 {
+            continue;
+        }
         let gap = if spans.is_empty() { "" } else { gap };
         let (sign, style) = if fires { ("!", theme.warning()) } else { ("", style) };
         spans.push(Span::styled(format!("{gap}{before}"), theme.label()));
@@ -102,19 +117,30 @@ fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
     let rate: &[&str] = match row.map(|row| row.class) {
         Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
         Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
-        Some(LatencyClass::Http(_)) => &["requests.rate"],
+        Some(LatencyClass::Http(_)) => &["http.requests.rate"],
         None => &[],
     };
     [
         fires(rate),
         row.is_some_and(|row| p99(row.class)),
         fires(&["resumed.ratio"]),
-        fires(&["failed.ratio", "requests.failed", "connections.failed", "errors"]),
+        fires(&[
+            "failed.ratio",
+            "requests.failed",
+            "connections.failed",
+            "errors",
+            "http.failed",
+            "http.failed.ratio",
+        ]),
     ]
 }
 
-/// Returns failed requests of the load or failed connections of the proxy, whichever are more.
+/// Returns failed requests of HTTP mode; else failed requests of the load or failed connections of the proxy, whichever
+/// are more.
 fn failed(figures: &ViewModel) -> Count {
+    if let Some(http) = &figures.http {
+        return http.failed;
+    }
     let of_load = figures.load.as_ref().map(|load| load.failed);
     let of_proxy = figures.proxy.as_ref().map(|proxy| proxy.failed);
     let both = of_load.into_iter().chain(of_proxy);
@@ -123,6 +149,10 @@ fn failed(figures: &ViewModel) -> Count {
 
 /// Returns the class that says most about what clients experience.
 fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
+    if figures.http.is_some() {
+        let is_first_byte = |row: &&LatencyRow| row.class == LatencyClass::Http(HttpLatency::FirstByte);
+        return figures.latencies.iter().find(is_first_byte);
+    }
     let classes = [
         LatencyClass::Load(LoadLatency::Response),
         LatencyClass::Load(LoadLatency::Service),

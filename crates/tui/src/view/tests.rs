@@ -2,6 +2,7 @@
 
 mod accounts;
 mod alerts;
+mod http;
 mod lists;
 mod messages;
 mod plots;
@@ -248,7 +249,9 @@ fn help_names_every_key() {
     assert_snapshot!(stage.screen(80, 150));
     let mut watched = TestDashboard::live(watching(), 3);
     watched.want(Intent::Help);
-    let screens = [stage.screen(80, 150), watched.screen(80, 150)];
+    let mut http = TestDashboard::live_http(options(), 3);
+    http.want(Intent::Help);
+    let screens = [stage.screen(80, 150), watched.screen(80, 150), http.screen(80, 240)];
     for binding in crate::input::keymap::BINDINGS {
         assert!(
             screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),

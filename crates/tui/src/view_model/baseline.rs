@@ -31,8 +31,8 @@ impl Baseline {
             return;
         }
         self.windows.slide_to(run, figures.span, mark.mono_us);
-        let (proxy, load) = (self.windows.proxy(run, figures.span), self.windows.load(run, figures.span));
-        classes::compare(&mut figures.latencies, &classes::all(run, proxy.as_ref(), load.as_ref()));
+        let before = classes::all(run, &self.windows, figures.span);
+        classes::compare(&mut figures.latencies, &before);
     }
 }
 

@@ -2,11 +2,12 @@
 
 use telemetry::model::Run;
 use telemetry::{
-    LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency,
-    percentile_interval_ns, quantile_is_thin,
+    HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter,
+    ProxyLatency, percentile_interval_ns, quantile_is_thin,
 };
 
-use super::span::{LoadSpanData, ProxySpanData, Samples, SpanData};
+use super::span::{Samples, SpanData};
+use super::{Span, Windows};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,14 @@ const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
     row(ProxyLatency::Connect, ProxyCounter::UpstreamConnects, 3),
     row(ProxyLatency::Exchange, ProxyCounter::Exchanges, 0),
     row(ProxyLatency::Lifetime, ProxyCounter::Closed, 4),
+];
+
+/// The proxy's classes of HTTP mode.
+const HTTP: &[ClassRow<HttpLatency, HttpCounter>] = &[
+    row(HttpLatency::Upstream, HttpCounter::Requests, 0),
+    row(HttpLatency::FirstByte, HttpCounter::Requests, 0),
+    row(HttpLatency::Request, HttpCounter::Requests, 0),
+    row(HttpLatency::Queue, HttpCounter::Queued, 1),
 ];
 
 /// The load's classes.
@@ -143,21 +152,26 @@ pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
 }
 
 /// Every class that the run has, in the order of the table: what the load waits for, then the parts of it.
-pub(super) fn all(
-    run: &Run,
-    proxy: Option<&ProxySpanData<'_>>,
-    load: Option<&LoadSpanData<'_>>,
-) -> Vec<LatencyRow> {
+pub(super) fn all(run: &Run, windows: &Windows, span: Span) -> Vec<LatencyRow> {
     let mut rows = Vec::new();
-    if let Some((taken, track)) = load.zip(run.load()) {
+    if let Some((taken, track)) = windows.load(run, span).zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
         // A closed loop has no schedule, and so neither an intended send nor a lag behind it.
         let applies = |row: &&ClassRow<LoadLatency, LoadCounter>| {
             !is_closed || row.latency == LoadLatency::Service || track.samples_total(row.latency) > 0
         };
-        rows.extend(LOAD.iter().filter(applies).map(|row| row.over(taken)));
+        rows.extend(LOAD.iter().filter(applies).map(|row| row.over(&taken)));
     }
-    rows.extend(proxy.into_iter().flat_map(|taken| PROXY.iter().map(|row| row.over(taken))));
+    if let Some(taken) = windows.http(run, span) {
+        rows.extend(HTTP.iter().map(|row| row.over(&taken)));
+    }
+    if let Some(taken) = windows.proxy(run, span) {
+        // An exchange of HTTP mode is what `upstream` times.
+        let applies = |row: &&ClassRow<ProxyLatency, ProxyCounter>| {
+            run.http().is_none() || row.latency != ProxyLatency::Exchange
+        };
+        rows.extend(PROXY.iter().filter(applies).map(|row| row.over(&taken)));
+    }
     rows.sort_by_key(|row: &LatencyRow| row.rank);
     rows
 }

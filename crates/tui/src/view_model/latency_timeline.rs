@@ -3,12 +3,18 @@
 use std::collections::VecDeque;
 
 use telemetry::model::{Marker, MetricSeries, Run};
-use telemetry::{LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, RunId, SparseHistogram};
+use telemetry::{
+    HttpLatency, LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, RunId, SparseHistogram,
+};
 
 use super::levels::{self, LEVELS, Levels};
 
 /// The classes that have a timeline, in the order in which a key goes through them.
 const CLASSES: &[LatencyClass] = &[
+    LatencyClass::Http(HttpLatency::Upstream),
+    LatencyClass::Http(HttpLatency::FirstByte),
+    LatencyClass::Http(HttpLatency::Request),
+    LatencyClass::Http(HttpLatency::Queue),
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),
     LatencyClass::Proxy(ProxyLatency::Exchange),
@@ -18,7 +24,8 @@ const CLASSES: &[LatencyClass] = &[
     LatencyClass::Proxy(ProxyLatency::ComputeResumed),
 ];
 
-/// The class that matters most of those with samples: what the load waits for, else what the upstream takes.
+/// The class that matters most of those with samples: `upstream` in HTTP mode, else what the load waits for, else what
+/// the upstream takes.
 pub(crate) fn first_class(run: &Run) -> LatencyClass {
     let found = CLASSES.iter().copied().find(|&class| has_samples(class, run));
     found.unwrap_or(LatencyClass::Proxy(ProxyLatency::Exchange))

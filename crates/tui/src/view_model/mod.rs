@@ -11,11 +11,15 @@ mod client_table;
 mod clients;
 mod handshakes;
 mod health;
+mod http;
 mod latency_timeline;
 pub(crate) mod levels;
 mod load;
 mod past;
 mod proxy;
+mod requests;
+mod route_columns;
+mod routes;
 mod runs;
 mod setting_changes;
 mod span;
@@ -32,10 +36,13 @@ pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
+pub(crate) use http::{HttpFigures, HttpNow};
 pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
+pub(crate) use requests::RequestRow;
+pub(crate) use routes::{RouteDetail, RouteId, RouteRow, RouteSlot, RouteTable, RouteTimes, requests};
 pub(crate) use runs::RunRow;
 pub(crate) use setting_changes::{SettingChange, setting_changes};
 pub(crate) use span::{Count, Span, Windows};
@@ -86,6 +93,8 @@ pub(crate) struct ViewModel {
     pub(crate) against: Option<String>,
     /// The proxy's side.
     pub(crate) proxy: Option<ProxyFigures>,
+    /// HTTP; `None` in a run that is not in HTTP mode.
+    pub(crate) http: Option<HttpFigures>,
     /// The load's side.
     pub(crate) load: Option<LoadFigures>,
     /// Handshakes, by the proxy, or by the load in a run without one.
@@ -133,6 +142,10 @@ impl ViewModel {
         };
         let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
         let load_figures = load_totals.as_ref().zip(load.as_ref());
+        let http_totals = run.http().map(|track| track.totals_at(us));
+        let http = http_totals.as_ref().zip(windows.http(run, span)).map(|(totals, taken)| {
+            HttpFigures::of(totals, &taken, if is_latest { HttpNow::of(run) } else { None })
+        });
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
             figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
@@ -149,9 +162,10 @@ impl ViewModel {
             interval_us,
             ended: is_latest && run.stopped().is_some(),
             span,
-            latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
+            latencies: classes::all(run, windows, span),
             against: None,
             proxy: proxy_totals.as_ref().zip(proxy.as_ref()).map(proxy_figures),
+            http,
             load: load_figures,
             handshakes,
             warnings: alerts

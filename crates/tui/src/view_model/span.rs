@@ -2,8 +2,8 @@
 
 use telemetry::model::{MetricSeries, Run, Window};
 use telemetry::{
-    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId,
-    WindowHistogram,
+    Counters, Histogram, Histograms, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric,
+    ProxyCounter, ProxyLatency, RunId, WindowHistogram,
 };
 
 use crate::format;
@@ -65,12 +65,13 @@ impl Span {
     }
 }
 
-/// What both series of a run hold for a span, kept from one look to the next: then only what enters and leaves is
+/// What the series of a run hold for a span, kept from one look to the next: then only what enters and leaves is
 /// worked on.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     of: Option<RunId>,
     proxy: Window<ProxyCounter, ProxyLatency>,
+    http: Window<HttpCounter, HttpLatency>,
     load: Window<LoadCounter, LoadLatency>,
 }
 
@@ -84,6 +85,9 @@ impl Windows {
         if let Some(track) = run.proxy() {
             self.proxy.slide(track, track.last_us().min(until_us), us);
         }
+        if let Some(track) = run.http() {
+            self.http.slide(track, track.last_us().min(until_us), us);
+        }
         if let Some(track) = run.load() {
             self.load.slide(track, track.last_us().min(until_us), us);
         }
@@ -91,6 +95,10 @@ impl Windows {
 
     pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
         run.proxy().map(|track| SpanData::of(run, track, &self.proxy, span))
+    }
+
+    pub(super) fn http<'r>(&'r self, run: &'r Run, span: Span) -> Option<HttpSpanData<'r>> {
+        run.http().map(|track| SpanData::of(run, track, &self.http, span))
     }
 
     pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadSpanData<'r>> {
@@ -144,6 +152,8 @@ pub(super) enum Samples<'r> {
 
 /// What the proxy's series holds.
 pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
+/// What the HTTP series holds.
+pub(super) type HttpSpanData<'r> = SpanData<'r, HttpCounter, HttpLatency>;
 /// What the load's series holds.
 pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 

@@ -1,5 +1,8 @@
 //! A made-up run that is the same every time: a proxy with a load, twenty clients, some failures.
 
+#[path = "synthetic_http.rs"]
+mod http;
+
 use std::time::Duration;
 
 use telemetry::{
@@ -8,6 +11,8 @@ use telemetry::{
     LoadRecord, MarkRecord, Metric, Outcome, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId,
     RunRecord, Setting, SettingRecord, Sketch, Stamp, Update, Value,
 };
+
+use http::SyntheticHttp;
 
 const SECOND_US: u64 = 1_000_000;
 const BEGAN_MONO_US: u64 = 1_000 * SECOND_US;
@@ -35,6 +40,8 @@ pub struct Synthetic {
     pub stall_us: u64,
     /// How much longer all answers take at present.
     pub slower_us: u64,
+    /// What it counts of HTTP; `None` in TCP mode.
+    http: Option<SyntheticHttp>,
     /// False while no connection fails.
     pub is_failing: bool,
 }
@@ -56,6 +63,7 @@ impl Default for Synthetic {
             cpu: Counters::default(),
             stall_us: 0,
             slower_us: 0,
+            http: None,
             is_failing: true,
         }
     }
@@ -67,6 +75,12 @@ impl Synthetic {
     #[allow(dead_code, reason = "not every user of this file has a crowd")]
     pub fn crowd(clients: u64) -> Self {
         Self { clients: vec![Counters::default(); clients as usize], ..Self::default() }
+    }
+
+    /// A run in HTTP mode with two routes.
+    #[allow(dead_code, reason = "not every user of this file speaks HTTP")]
+    pub fn http() -> Self {
+        Self { http: Some(SyntheticHttp::default()), ..Self::default() }
     }
 
     pub fn run_id() -> RunId {
@@ -204,12 +218,22 @@ impl Synthetic {
             (first..first + others.min(RECORDS_OF_OTHERS)).filter_map(|n| self.client(CLIENTS + n % others)),
         );
         records.push(self.proxy());
+        let (second, fails) = (self.second, self.fails_now());
+        let bodies = self.http.as_mut().map_or_else(Vec::new, |http| http.second(second, fails));
+        records.extend(bodies.into_iter().map(|body| self.record(SECOND_US, body)));
         records.push(self.load());
         records.push(self.host());
         if self.fails_now() {
             records.push(self.failure());
         }
         records
+    }
+
+    /// The records of a second in HTTP mode before any request.
+    #[allow(dead_code, reason = "not every user of this file speaks HTTP")]
+    pub fn quiet_http_second(&mut self) -> Vec<Record> {
+        self.second += 1;
+        vec![self.proxy(), self.record(SECOND_US, Body::Http(Box::default()))]
     }
 
     /// A batch of the next second, as if it had been read 40 ms after it was made.
@@ -270,7 +294,9 @@ impl Synthetic {
         add(ProxyLatency::ComputeFull, 100, 160, 1);
         add(ProxyLatency::ComputeResumed, 400, 90, 1);
         add(ProxyLatency::Connect, 500, 25, 1);
-        add(ProxyLatency::Exchange, 4998, 180, 1);
+        if self.http.is_none() {
+            add(ProxyLatency::Exchange, 4998, 180, 1);
+        }
         add(ProxyLatency::Lifetime, 496, 19_000, 30);
         self.proxy_whole.add(&interval);
         let counts = [

@@ -2,7 +2,7 @@
 
 use super::{Context, Needs};
 use crate::state::{
-    Choice, ChoiceEdit, Direction, Intent, ListMove, PaneAction, PlayControl, Preset, QuickControl,
+    Choice, ChoiceEdit, Direction, Intent, List, ListMove, PaneAction, PlayControl, Preset, QuickControl,
     SeekTarget, SettingEdit,
 };
 
@@ -55,6 +55,7 @@ const fn preset(
 const ANYWHERE: (Context, Needs) = (Context::Anywhere, Needs::Nothing);
 const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
 const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
+const HTTP: (Context, Needs) = (Context::Panes, Needs::Http);
 const JOURNAL: (Context, Needs) = (Context::Panes, Needs::Journal);
 const REPLAY: (Context, Needs) = (Context::Replay, Needs::Journal);
 const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
@@ -158,6 +159,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "show only clients that match, such as 10.0.0.0/8 p99>5ms failed>0",
     ),
     bind("open", &["enter"], Intent::Open, CLIENTS, "details of the selected client"),
+    bind(
+        "requests",
+        &["r"],
+        Intent::Requests,
+        HTTP,
+        "the slowest requests of the window, then only those that failed, then close",
+    ),
     bind("up", &["up", "k"], Intent::Scroll(ListMove::Up), ANYWHERE, "previous client or line"),
     bind("down", &["down", "j"], Intent::Scroll(ListMove::Down), ANYWHERE, "next client or line"),
     bind("page-up", &["pageup"], Intent::Scroll(ListMove::PageUp), ANYWHERE, "a page up"),
@@ -176,7 +184,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(
         "columns",
         &["c"],
-        Intent::Choose(Choice::Columns),
+        Intent::Choose(Choice::Columns(List::Clients)),
         CLIENTS,
         "choose and order the columns of the clients",
     ),
@@ -190,6 +198,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
     preset("only-clients", &["2", "alt-2"], Preset::Clients, "only clients and log"),
     preset("only-latency", &["3", "alt-3"], Preset::Latency, "only latency and log"),
     preset("tuning", &["4", "alt-4"], Preset::Tuning, "latency beside the settings"),
+    bind(
+        "only-routes",
+        &["5", "alt-5"],
+        Intent::Pane(PaneAction::Preset(Preset::Routes)),
+        (Context::Anywhere, Needs::Http),
+        "only routes and log",
+    ),
     bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),

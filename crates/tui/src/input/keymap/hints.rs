@@ -27,6 +27,7 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Experiments], "A/B", Needs::Control),
     hint(&[Intent::SortNext], "sort", Needs::Clients),
     hint(&[Intent::Filter], "filter", Needs::Clients),
+    hint(&[Intent::Requests], "requests", Needs::Http),
     hint(&[Intent::Palette], "find", Needs::Nothing),
     hint(
         &[
@@ -114,6 +115,24 @@ pub(crate) const CLIENT_HINTS: &[Hint] = &[
     hint(&[Intent::SortNext], "sort", Needs::Clients),
     hint(&[Intent::Filter], "filter", Needs::Clients),
     hint(&[Intent::Open], "details", Needs::Clients),
+];
+
+/// What the footer names for the routes.
+pub(crate) const ROUTE_HINTS: &[Hint] = &[
+    hint(&[Intent::SortNext], "sort", Needs::Http),
+    hint(&[Intent::Filter], "filter", Needs::Http),
+    hint(&[Intent::Open], "details", Needs::Http),
+    hint(&[Intent::Requests], "requests", Needs::Http),
+];
+
+/// What stands below the list of requests.
+pub(crate) const REQUEST_HINTS: &[Hint] = &[
+    hint(&[Intent::Requests], "slowest, failed, close", Needs::Http),
+    hint(&[Intent::SortNext], "sort", Needs::Http),
+    hint(&[Intent::Filter], "filter", Needs::Http),
+    hint(&[Intent::Freeze], "freeze", Needs::Nothing),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
 ];
 
 /// What the footer names for the timeline.

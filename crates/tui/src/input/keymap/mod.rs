@@ -9,8 +9,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::state::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
-    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS, RUN_HINTS,
-    TIMELINE_HINTS, TUNING_HINTS,
+    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS,
+    ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS,
 };
 
 /// Where a key means something.
@@ -51,6 +51,8 @@ pub(crate) enum Needs {
     Nothing,
     /// A table of clients.
     Clients,
+    /// A run in HTTP mode.
+    Http,
     /// A journal that can be read again.
     Journal,
     /// A run that takes commands.
@@ -231,7 +233,10 @@ mod tests {
         let map = Keymap::with([("class", &["c".to_owned()][..]), ("zoom-out", &["z".to_owned()])]).unwrap();
         let press = |key| map.intent(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE), Context::Panes);
         assert_eq!((press('c'), press('z')), (Some(Intent::NextClass), Some(Intent::ZoomOut)));
-        assert_eq!(map.names(Intent::Choose(crate::state::Choice::Columns)), [""; 0]);
+        assert_eq!(
+            map.names(Intent::Choose(crate::state::Choice::Columns(crate::state::List::Clients))),
+            [""; 0]
+        );
     }
 
     #[test]

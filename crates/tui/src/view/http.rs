@@ -1,0 +1,148 @@
+//! HTTP over all routes: one line, or a table if there is room.
+//!
+//! ```text
+//! ─ http  2xx 49,880  4xx 98  5xx 2  HTTP/2 80.0%  in flight 32  queued 0  pool 16, 8 idle ─
+//! ```
+//!
+//! ```text
+//! ─ http ─────────────────── 49,980 requests since the start
+//! status   ███████████▒  2xx 99.8%  4xx 98  5xx 2
+//! protocol █████████▒▒▒  HTTP/2 80.0%  HTTP/1.1 20.0%
+//! now      in flight 32  queued 0  pool 16 open, 8 idle
+//! failed   2 (5 total)  connect 1, client-gone 1  retried 4
+//! ```
+
+use ratatui::text::{Line, Span};
+
+use super::handshakes::listed;
+use super::layout::has_room_for_details;
+use super::pane::{Pane, PaneRows};
+use super::parts::{NAMED_CELLS, StatusItem, fit, heading, put, share_line};
+use crate::format;
+use crate::state::PaneId;
+use crate::theme::Theme;
+use crate::view_model::HttpFigures;
+
+/// The rows of the table with its heading.
+const HEIGHT: u16 = 5;
+/// The fewest rows of a screen with this pane.
+const HEIGHT_SCREEN_MIN: u16 = 14;
+/// The fewest rows of a table.
+const TABLE_MIN: u16 = 3;
+
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Http,
+    meaning: "statuses, protocols, requests in flight, upstream connections",
+    rows: |state| {
+        let all = if has_room_for_details(state) { HEIGHT } else { 1 };
+        if !state.has_http() || state.size().1 < HEIGHT_SCREEN_MIN {
+            return PaneRows::default();
+        }
+        PaneRows { min: 1, enough: all, wanted: all, grows: false }
+    },
+    ranks: [3, 7, 7],
+    render: |state, frame, area| {
+        let Some(http) = state.figures().and_then(|figures| figures.http.as_ref()) else { return };
+        if area.height < TABLE_MIN {
+            put(frame, area, &[one_line(state.theme, http, area.width)]);
+        } else {
+            put(frame, area, &table(state.theme, http, area.width));
+        }
+    },
+    target: |_, _, _| None,
+    hints: &[],
+};
+
+fn one_line(theme: Theme, http: &HttpFigures, width: u16) -> Line<'static> {
+    let rule = theme.glyphs.rule();
+    let mut spans = vec![
+        Span::styled(format!("{rule} "), theme.quiet()),
+        Span::styled("http ", theme.heading()),
+        Span::raw(" "),
+    ];
+    let mut segments: Vec<StatusItem> = http
+        .statuses
+        .iter()
+        .filter(|&&(name, n)| n > 0 || matches!(name, "2xx" | "5xx"))
+        .map(|&(name, n)| match name {
+            "5xx" if n > 0 => StatusItem::text(0, format!("5xx {}", format::count(n)), theme.warning()),
+            _ => StatusItem::figure(theme, u8::from(name == "2xx"), name, format::count(n)),
+        })
+        .collect();
+    let [(h2, n2), (_, n1)] = http.protocols;
+    if n1 + n2 > 0 {
+        let share = format::percent(n2 as f64 / (n1 + n2) as f64);
+        segments.push(StatusItem::figure(theme, 5, h2, share));
+    }
+    segments.extend(present(theme, http));
+    spans.extend(fit(segments, usize::from(width).saturating_sub(10)));
+    let used = spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
+    let fill = usize::from(width).saturating_sub(used + 1);
+    spans.push(Span::styled(format!(" {}", rule.to_string().repeat(fill)), theme.quiet()));
+    Line::from(spans)
+}
+
+/// Returns what is under way; nothing at an earlier moment.
+fn present(theme: Theme, http: &HttpFigures) -> Vec<StatusItem> {
+    let Some(now) = http.now else { return Vec::new() };
+    let pool =
+        format!("{} open, {} idle", format::count(now.upstream_open), format::count(now.upstream_idle));
+    let queued = format::count(now.queued);
+    vec![
+        StatusItem::figure(theme, 2, "in flight", format::count(now.in_flight)),
+        if now.queued > 0 {
+            StatusItem::text(3, format!("queued {queued}"), theme.notice())
+        } else {
+            StatusItem::figure(theme, 4, "queued", queued)
+        },
+        StatusItem::figure(theme, 4, "pool", pool),
+    ]
+}
+
+fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
+    let cells = usize::from(width);
+    let label = |name: &str| Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label());
+    let sum = http.statuses.iter().map(|(_, n)| *n).sum::<u64>();
+    let percent = |n: u64| format::percent(n as f64 / sum.max(1) as f64);
+    // Of errors, a count says more than a share near zero.
+    let counted = |name: &str, n: u64| match name {
+        "2xx" | "3xx" => format!("{name} {}", percent(n)),
+        _ => format!("{name} {}", format::count(n)),
+    };
+    let mut now = vec![label("now")];
+    match http.now {
+        Some(_) => now.extend(fit(present(theme, http), cells.saturating_sub(NAMED_CELLS))),
+        None => now.push(Span::styled(theme.glyphs.none().to_string(), theme.quiet())),
+    }
+    vec![
+        heading(
+            theme,
+            &["http"],
+            &format!("{} requests since the start", format::count(http.requests)),
+            width,
+        ),
+        share_line(theme, "status", &http.statuses, cells, counted),
+        share_line(theme, "protocol", &http.protocols, cells, |name, n| format!("{name} {}", percent(n))),
+        Line::from(now),
+        failures(theme, http, cells),
+    ]
+}
+
+fn failures(theme: Theme, http: &HttpFigures, cells: usize) -> Line<'static> {
+    let is_recent = http.failed.recent > 0;
+    let figure = if is_recent { theme.warning() } else { theme.figure() };
+    let words = http.failed.words();
+    let causes = listed(if is_recent { &http.recent_causes } else { &http.causes });
+    let retried = match http.retried.total {
+        0 => String::new(),
+        _ => format!("retried {}", http.retried.words()),
+    };
+    let causes = [causes, retried].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
+    let causes = format::cut(&causes, cells.saturating_sub(NAMED_CELLS + words.len() + 2), theme.glyphs);
+    Line::from(vec![
+        Span::styled(format!("{:<NAMED_CELLS$}", "failed"), theme.label()),
+        Span::styled(words, figure),
+        Span::styled(format!("  {causes}"), if is_recent { theme.warning() } else { theme.quiet() }),
+    ])
+}
