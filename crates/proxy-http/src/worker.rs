@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mio::Registry;
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{LiveOptions, Upstreams};
-use telemetry::{FinishedRequest, HttpDelta, HttpGauges, ProxyDelta};
+use telemetry::{FinishedRequest, Histogram, HttpDelta, HttpGauges, ProxyCounter, ProxyDelta, ProxyLatency};
 
 use crate::config::Routing;
 use crate::limits::HttpLimits;
@@ -45,6 +45,9 @@ pub(crate) struct HttpWorker {
     limits: RefCell<Arc<HttpLimits>>,
     number: usize,
     delta: RefCell<HttpDelta>,
+    /// How long connecting to an upstream took.
+    connects: RefCell<Histogram>,
+    connects_failed: Cell<u64>,
     /// Requests under way.
     requests: Cell<i64>,
     handed_over: Cell<HttpGauges>,
@@ -65,6 +68,8 @@ impl HttpWorker {
             turn: Cell::new(number),
             number,
             delta: RefCell::default(),
+            connects: RefCell::default(),
+            connects_failed: Cell::default(),
             requests: Cell::new(0),
             handed_over: Cell::default(),
         };
@@ -115,6 +120,16 @@ impl HttpWorker {
         self.delta.borrow_mut().finish(request);
     }
 
+    /// Counts a connection to an upstream, which took so long to establish.
+    pub(crate) fn count_connect(&self, took: Duration) {
+        self.connects.borrow_mut().record(took);
+    }
+
+    /// Counts a connection to an upstream that could not be established.
+    pub(crate) fn count_connect_failed(&self) {
+        self.connects_failed.set(self.connects_failed.get() + 1);
+    }
+
     /// Counts something else.
     pub(crate) fn count<T>(&self, add: impl FnOnce(&mut HttpDelta) -> T) -> T {
         add(&mut self.delta.borrow_mut())
@@ -122,6 +137,11 @@ impl HttpWorker {
 
     /// Hands over what was counted since the last time.
     pub(crate) fn hand_over(&self, delta: &mut ProxyDelta) {
+        let mut connects = self.connects.borrow_mut();
+        delta.counters[ProxyCounter::UpstreamConnects] += connects.count();
+        delta.counters[ProxyCounter::UpstreamConnectsFailed] += self.connects_failed.take();
+        delta.latencies[ProxyLatency::Connect].add(&connects);
+        connects.clear();
         let http = delta.http.get_or_insert_default();
         // What is handed over into is empty: swapping saves adding histograms up.
         std::mem::swap(&mut **http, &mut *self.delta.borrow_mut());

@@ -74,17 +74,20 @@ pub(crate) async fn acquire(
             Ok(key) => {
                 chosen.is_leased = true;
                 worker.upstreams.succeeded(chosen.index, worker.now());
-                return Ok(Lease {
+                let lease = Lease {
                     worker: Rc::clone(worker),
                     key,
                     upstream: chosen.index,
                     waited: has_waited.then(|| worker.now().saturating_duration_since(began_at)),
                     may_be_kept: false,
-                });
+                };
+                lease.count_connect();
+                return Ok(lease);
             }
             Err(WaitError::Acquire(AcquireError::QueueFull)) => return Err(RequestFailure::QueueFull),
             Err(WaitError::QueueTimeout) => return Err(RequestFailure::QueueTimeout),
             Err(WaitError::Acquire(AcquireError::Connect(error))) => {
+                worker.count_connect_failed();
                 worker.upstreams.failed(chosen.index, &error, worker.now());
                 let is_late = error.kind() == io::ErrorKind::TimedOut;
                 failure = if is_late { RequestFailure::ConnectTimeout } else { RequestFailure::Connect };
@@ -202,6 +205,15 @@ impl Lease {
     /// Whether the connection has served a request before.
     pub(crate) fn is_reused(&self) -> bool {
         self.worker.pool.borrow_mut().connection(self.key).is_reused()
+    }
+
+    /// Counts the connection if it is new.
+    fn count_connect(&self) {
+        let mut pool = self.worker.pool.borrow_mut();
+        let connection = pool.connection(self.key);
+        if !connection.is_reused() {
+            self.worker.count_connect(connection.age());
+        }
     }
 
     /// Gives the connection back to the pool.

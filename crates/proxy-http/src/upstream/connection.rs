@@ -2,6 +2,7 @@
 
 use std::io;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, BytesMut};
 use mio::Registry;
@@ -14,6 +15,7 @@ use proxy_core::{IoResult, Socket};
 pub(crate) struct PooledConn {
     pub(super) socket: Socket,
     pub(super) upstream: usize,
+    opened_at: Instant,
     /// The address to try after the one that is being tried.
     pub(super) next_addr: usize,
     is_connecting: bool,
@@ -31,9 +33,10 @@ pub(crate) struct PooledConn {
 }
 
 impl PooledConn {
-    pub(super) fn new(socket: Socket, upstream: usize, is_connecting: bool) -> Self {
+    pub(super) fn new(socket: Socket, upstream: usize, opened_at: Instant, is_connecting: bool) -> Self {
         Self {
             socket,
+            opened_at,
             upstream,
             next_addr: 1,
             is_connecting,
@@ -49,6 +52,11 @@ impl PooledConn {
     /// Whether it has served a request before.
     pub(crate) fn is_reused(&self) -> bool {
         self.is_reused
+    }
+
+    /// How long ago connecting began.
+    pub(crate) fn age(&self) -> Duration {
+        self.opened_at.elapsed()
     }
 
     pub(super) fn note(&mut self, event: &Event) {

@@ -178,6 +178,7 @@ impl Pool {
 
     fn connect(&mut self, upstream: usize) -> io::Result<Option<usize>> {
         let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
+        let opened_at = Instant::now();
         let entry = self.connections.vacant_entry();
         let (key, token) = (entry.key(), resources_token(entry.key()));
         let connected = match self.upstreams.target(upstream) {
@@ -190,7 +191,7 @@ impl Pool {
         match connected {
             Ok(socket) => {
                 let is_connecting = matches!(self.upstreams.target(upstream), UpstreamTarget::Tcp(_));
-                entry.insert(PooledConn::new(socket, upstream, is_connecting));
+                entry.insert(PooledConn::new(socket, upstream, opened_at, is_connecting));
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

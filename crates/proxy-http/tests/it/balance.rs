@@ -1,6 +1,6 @@
 //! Several upstreams of a route: the one with the fewest requests, and what happens when one is down.
 
-use telemetry::HttpCounter;
+use telemetry::{HttpCounter, ProxyCounter};
 
 use crate::support::Running;
 use crate::upstream::{HELLO, Scripted, nowhere};
@@ -47,7 +47,10 @@ fn a_route_without_a_reachable_upstream_answers_502() {
     let answer = proxy.get("/");
     assert_eq!(answer.status, 502);
     assert_eq!(answer.text(), "the upstream cannot be reached\n");
-    let http = proxy.finish().http.unwrap();
+    let delta = proxy.finish();
+    assert_eq!(delta.counters[ProxyCounter::UpstreamConnectsFailed], 1);
+    assert_eq!(delta.counters[ProxyCounter::UpstreamConnects], 0);
+    let http = delta.http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedConnect], 1);
     assert_eq!(http.counters[HttpCounter::Status5xx], 1);
 }

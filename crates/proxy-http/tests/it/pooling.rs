@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::HttpCounter;
+use telemetry::{HttpCounter, ProxyCounter, ProxyLatency};
 
 use crate::support::{Running, eventually};
 use crate::upstream::{HELLO, Scripted};
@@ -29,8 +29,10 @@ fn a_kept_connection_serves_the_next_request() {
         assert_eq!(proxy.get("/").text(), "hello");
     }
     assert_eq!(upstream.connections(), 1);
-    let http = proxy.finish().http.unwrap();
-    assert_eq!(http.counters[HttpCounter::Reused], 2);
+    let delta = proxy.finish();
+    assert_eq!(delta.counters[ProxyCounter::UpstreamConnects], 1);
+    assert_eq!(delta.latencies[ProxyLatency::Connect].count(), 1);
+    assert_eq!(delta.http.unwrap().counters[HttpCounter::Reused], 2);
 }
 
 #[test]
