@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use bench::budget::{BudgetVerdict, Budgets, TOLERANCE};
 use bench::interval::Traffic;
 use bench::interval::counted::{self, IntervalCost};
-use bench::load::Shape;
+use bench::load::{Mode, Shape};
 use bench::terminator::PerRequest;
 use bench::{Result, argument};
 use loadgen::{Share, Template};
@@ -29,11 +29,13 @@ const TRAFFIC: Traffic = Traffic {
     clients_seen: 1_000,
 };
 
-/// Returns the cases: name, load and number of requests. There is one connection at a time, so events do not
+/// Returns the cases: name, load and number of requests. There is one request at a time, so events do not
 /// overlap.
-fn cases() -> [(&'static str, Shape, u64); 6] {
-    let post =
-        Shape { plan: "connections=1,keepalive=on".to_owned(), request: Template::post("/echo", 10_000) };
+fn cases() -> [(&'static str, Shape, u64); 10] {
+    let request = Template::post("/echo", 10_000);
+    let post = Shape { plan: "connections=1,keepalive=on".to_owned(), request, mode: Mode::Tcp };
+    let http1 = "connections=1,keepalive=on";
+    let http2 = "connections=1,keepalive=on,http2=on,streams=1";
     [
         (
             "connection with a full handshake and a request",
@@ -57,6 +59,10 @@ fn cases() -> [(&'static str, Shape, u64); 6] {
             200,
         ),
         ("upload of 10 kB, and 10 kB back", post, 1_000),
+        ("HTTP/1.1 request, 100 B answer", Shape::get(http1, 100).over_http(), 2_000),
+        ("HTTP/2 request, 100 B answer", Shape::get(http2, 100).over_http(), 4_000),
+        ("HTTP/2 request, 10 kB answer", Shape::get(http2, 10_000).over_http(), 2_000),
+        ("HTTP/2 request, 100 kB answer", Shape::get(http2, 100_000).over_http(), 400),
     ]
 }
 

@@ -13,6 +13,15 @@ use crate::Result;
 const TIMEOUT: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(20);
 
+/// What the program does with the bytes inside TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It forwards them.
+    Tcp,
+    /// It forwards requests.
+    Http,
+}
+
 /// A load: the options of `tlsdash --load`, and one request.
 #[derive(Clone, Debug)]
 pub struct Shape {
@@ -20,12 +29,20 @@ pub struct Shape {
     pub plan: String,
     /// The request that is repeated.
     pub request: Template,
+    /// How the program serves it.
+    pub mode: Mode,
 }
 
 impl Shape {
     /// Returns a load whose requests each get this many bytes.
     pub fn get(plan: &str, bytes: u64) -> Self {
-        Self { plan: plan.to_owned(), request: Template::get(format!("/bytes/{bytes}")) }
+        let request = Template::get(format!("/bytes/{bytes}"));
+        Self { plan: plan.to_owned(), request, mode: Mode::Tcp }
+    }
+
+    /// Returns the same load for the program in HTTP mode.
+    pub fn over_http(self) -> Self {
+        Self { mode: Mode::Http, ..self }
     }
 
     /// Starts the load against `addr`; `length` is one more option of the plan, or empty. The certificate is

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Result;
 use crate::callgrind::{self, Thread};
-use crate::load::{Shape, Upstream};
+use crate::load::{Mode, Shape, Upstream};
 
 /// The time limit from SIGTERM to the exit, in which callgrind writes its counts.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ impl Terminator {
     pub fn natively(program: &Path, upstream: &Upstream, journal: Journal, core: usize) -> Result<Self> {
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]).arg(program);
-        Self::start(command, upstream, journal, "1s")
+        Self::start(command, upstream, Mode::Tcp, journal, "1s")
     }
 
     /// Starts `program` under callgrind, which writes to `out` at the end. The interval is so long that none
@@ -57,15 +57,25 @@ impl Terminator {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn under_callgrind(program: &Path, upstream: &Upstream, out: &Path) -> Result<Self> {
+    pub fn under_callgrind(program: &Path, upstream: &Upstream, mode: Mode, out: &Path) -> Result<Self> {
         let mut command = callgrind::command(out)?;
         command.arg(program);
-        Self::start(command, upstream, Journal::Off, "60s")
+        Self::start(command, upstream, mode, Journal::Off, "60s")
     }
 
-    fn start(mut command: Command, upstream: &Upstream, journal: Journal, interval: &str) -> Result<Self> {
+    fn start(
+        mut command: Command,
+        upstream: &Upstream,
+        mode: Mode,
+        journal: Journal,
+        interval: &str,
+    ) -> Result<Self> {
         command.args(["--headless", "--workers", "1", "--listen", "127.0.0.1:0", "--interval", interval]);
         command.arg(format!("--upstream=unix:{}", upstream.socket().display()));
+        // An older program, with which this one is compared, knows no other mode than TCP's, nor the option.
+        if mode == Mode::Http {
+            command.args(["--mode", "http"]);
+        }
         command.arg("--journal");
         match journal {
             Journal::Off => command.arg("off"),
@@ -179,7 +189,7 @@ impl PerRequest {
 fn worker(program: &Path, shape: &Shape, requests: u64) -> Result<Thread> {
     let upstream = Upstream::start()?;
     let out = upstream.folder().join("callgrind");
-    let terminator = Terminator::under_callgrind(program, &upstream, &out)?;
+    let terminator = Terminator::under_callgrind(program, &upstream, shape.mode, &out)?;
     shape.run(terminator.addr(), requests)?;
     terminator.end()?;
     let worker = Thread::read_all(&out)?.into_iter().find(|thread| thread.ran(WORKER));
