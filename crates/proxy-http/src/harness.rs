@@ -10,6 +10,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use http_body::Body as _;
 use hyper::body::Incoming;
+use hyper::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,7 +24,7 @@ use crate::route::{Route, RouteTable};
 use crate::tasks::{Tasks, WokenConnections};
 use crate::upstream::content::RequestFraming;
 use crate::upstream::framing::Framing;
-use crate::upstream::head;
+use crate::upstream::head::{self, RequestHead};
 
 /// What [`tap_frames`] has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +207,12 @@ async fn answer(
     }
     let framing = RequestFraming::of(request.body());
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-    let head = head::encode(request.method(), target, request.headers(), framing);
+    let mut head = RequestHead::new(request.method(), target);
+    let frames = |name: &HeaderName| *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING;
+    for (name, value) in request.headers().iter().filter(|(name, _)| !frames(name)) {
+        head.field(name.as_str(), value.as_bytes());
+    }
+    let head = head.finish(request.method(), framing);
     served.borrow_mut().heads.push(head.to_vec());
     let mut body = request.into_body();
     while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}

@@ -131,7 +131,8 @@ impl RouteTable {
     /// # Errors
     /// If there is none, or it cannot be told which.
     pub(crate) fn select(&self, host: &str, path: &str) -> Result<usize, SelectError> {
-        let host = without_port(host).to_ascii_lowercase();
+        let names_hosts = !self.exact.is_empty() || !self.below.is_empty();
+        let host = if names_hosts { without_port(host).to_ascii_lowercase() } else { String::new() };
         let selected = self.lookup(&host, path);
         if is_normal(path) {
             return selected.ok_or(SelectError::NotFound);

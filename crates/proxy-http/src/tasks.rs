@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use hyper::rt::Executor;
 
 /// Slots that a connection keeps while it has few tasks.
-const SPARE_SLOTS_MAX: usize = 32;
+const SPARE_SLOTS_MAX: usize = 64;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 

@@ -2,84 +2,82 @@
 
 use std::net::IpAddr;
 
-use hyper::HeaderMap;
-use hyper::Version;
-use hyper::header::{CONNECTION, EXPECT, HOST, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
-use hyper::http::request::Parts;
+use hyper::header::{CONNECTION, HeaderName, HeaderValue, TE, UPGRADE};
+use hyper::{HeaderMap, Request, Version};
 use telemetry::ClientId;
 
 use crate::client::Client;
+use crate::upstream::head::RequestHead;
 
-/// Fields of one connection only (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [HeaderName; 6] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
-const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
+/// Whether a field belongs to one connection (RFC 9110, section 7.6.1), apart from those that `Connection` lists.
+fn is_hop_by_hop(name: &str) -> bool {
+    matches!(name, "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade")
+}
+
+/// Whether a client's field stops here because the proxy has written what it says, or writes it itself.
+fn is_replaced(name: &str, is_trusted: bool) -> bool {
+    match name {
+        // hyper has answered `Expect`, or will once the content is asked for.
+        "host" | "content-length" | "expect" => true,
+        "forwarded" | "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" => !is_trusted,
+        name => name.starts_with("x-tls-"),
+    }
+}
+
 /// Removes the fields that belong to one connection: the usual ones, and those that `Connection` lists.
 pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    if fields.contains_key(CONNECTION) {
-        let listed: Vec<HeaderName> =
-            words(fields, &CONNECTION).filter_map(|word| word.parse().ok()).collect();
-        for name in listed.iter().filter(|name| **name != HOST) {
-            fields.remove(name);
-        }
-    }
-    for name in &HOP_BY_HOP {
-        fields.remove(name);
-    }
-}
-
-/// Makes a client's fields those that the upstream gets. Returns on whose behalf a trusted peer has sent them.
-pub(super) fn prepare_request(client: &Client, fields: &mut HeaderMap, host: &str) -> Option<ClientId> {
-    let takes_trailers = words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
-    remove_hop_by_hop(fields);
-    // hyper has answered it, or will once the content is asked for.
-    fields.remove(EXPECT);
-    if takes_trailers {
-        fields.insert(TE, HeaderValue::from_static("trailers"));
-        fields.insert(CONNECTION, HeaderValue::from_static("te"));
-    }
-    let host = HeaderValue::from_str(host).unwrap_or_else(|_| HeaderValue::from_static(""));
-    fields.insert(HOST, host.clone());
-    remove_tls_fields(fields);
-    for (name, value) in &client.tls_fields {
-        fields.insert(name, value.clone());
-    }
-    let on_behalf_of = client.is_trusted.then(|| forwarded_client(client, fields)).flatten();
-    forward_client(client, fields, host);
-    on_behalf_of
-}
-
-/// Removes what only the proxy may say.
-fn remove_tls_fields(fields: &mut HeaderMap) {
-    let is_tls = |name: &&HeaderName| name.as_str().starts_with("x-tls-");
-    let names: Vec<HeaderName> = fields.keys().filter(is_tls).cloned().collect();
+    let listed: Vec<&str> = words(fields, &CONNECTION).collect();
+    let stops = |name: &&HeaderName| is_hop_by_hop(name.as_str()) || is_among(&listed, name);
+    let names: Vec<HeaderName> = fields.keys().filter(stops).cloned().collect();
     for name in names {
         fields.remove(name);
     }
 }
 
-/// Names the client to the upstream. What a trusted peer has said of it stays, and anybody else's word is replaced.
-fn forward_client(client: &Client, fields: &mut HeaderMap, host: HeaderValue) {
-    if !client.is_trusted {
-        fields.remove(FORWARDED);
-        fields.insert(FORWARDED_FOR, client.address.clone());
-        fields.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
-        fields.insert(FORWARDED_HOST, host);
-        return;
+fn is_among(listed: &[&str], name: &HeaderName) -> bool {
+    listed.iter().any(|word| word.eq_ignore_ascii_case(name.as_str()))
+}
+
+/// Writes the fields that the upstream gets. Returns on whose behalf a trusted peer has sent the request.
+pub(super) fn write_request<B>(
+    head: &mut RequestHead,
+    client: &Client,
+    request: &Request<B>,
+    host: &str,
+    upgrade: Option<&HeaderValue>,
+) -> Option<ClientId> {
+    let fields = request.headers();
+    let listed: Vec<&str> = words(fields, &CONNECTION).collect();
+    head.field("host", host.as_bytes());
+    for (name, value) in fields {
+        let text = name.as_str();
+        if !is_hop_by_hop(text) && !is_replaced(text, client.is_trusted) && !is_among(&listed, name) {
+            head.field(text, value.as_bytes());
+        }
     }
-    fields.append(FORWARDED_FOR, client.address.clone());
-    fields.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
-    fields.entry(FORWARDED_HOST).or_insert(host);
+    if let Some(protocol) = upgrade {
+        head.field("upgrade", protocol.as_bytes());
+        head.field("connection", b"upgrade");
+    } else if words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers")) {
+        head.field("te", b"trailers");
+        head.field("connection", b"te");
+    }
+    for (name, value) in &client.tls_fields {
+        head.field(name.as_str(), value.as_bytes());
+    }
+    let has = |name: &HeaderName| client.is_trusted && fields.contains_key(name) && !is_among(&listed, name);
+    head.field("x-forwarded-for", client.address.as_bytes());
+    if !has(&FORWARDED_PROTO) {
+        head.field("x-forwarded-proto", b"https");
+    }
+    if !has(&FORWARDED_HOST) {
+        head.field("x-forwarded-host", host.as_bytes());
+    }
+    client.is_trusted.then(|| forwarded_client(client, fields)).flatten()
 }
 
 /// The client that a trusted peer speaks for: the last address that is not a trusted peer's own.
@@ -90,15 +88,15 @@ fn forwarded_client(client: &Client, fields: &HeaderMap) -> Option<ClientId> {
 }
 
 /// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.
-pub(super) fn requested_upgrade(client: &Client, request: &Parts) -> Option<HeaderValue> {
-    let fields = &request.headers;
+pub(super) fn requested_upgrade<B>(client: &Client, request: &Request<B>) -> Option<HeaderValue> {
+    let fields = request.headers();
     let is_listed = || words(fields, &CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
     let protocol = fields.get(UPGRADE)?;
-    let may = !client.is_http2 && request.version == Version::HTTP_11;
+    let may = !client.is_http2 && request.version() == Version::HTTP_11;
     (may && protocol.as_bytes().eq_ignore_ascii_case(b"websocket") && is_listed()).then(|| protocol.clone())
 }
 
-/// Says that the connection switches protocols, or shall.
+/// Says that the connection switches protocols.
 pub(super) fn set_upgrade(fields: &mut HeaderMap, protocol: HeaderValue) {
     fields.insert(UPGRADE, protocol);
     fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -22,7 +22,7 @@ use crate::request_check;
 use crate::upstream::acquire::acquire;
 use crate::upstream::content::{RequestContent, RequestFraming};
 use crate::upstream::exchange::{Exchange, ExchangeError};
-use crate::upstream::head;
+use crate::upstream::head::RequestHead;
 use crate::upstream::response_body::ResponseBody;
 
 /// Forwards a request, and answers with what the upstream says, or why it does not.
@@ -62,24 +62,22 @@ async fn answer(
     request_check::check(&request)?;
     let target = target::select(client, &request)?;
     handle.set_route(target.route);
+    let among = worker.shared.routing.upstreams[target.route];
     let framing = RequestFraming::of(request.body());
-    let (mut parts, body) = request.into_parts();
-    let upgrade = fields::requested_upgrade(client, &parts);
-    if let Some(client) = fields::prepare_request(client, &mut parts.headers, &target.host) {
+    let upgrade = fields::requested_upgrade(client, &request);
+    let mut head = RequestHead::new(request.method(), target.path);
+    if let Some(client) = fields::write_request(&mut head, client, &request, target.host, upgrade.as_ref()) {
         handle.set_client(client);
     }
-    if let Some(protocol) = &upgrade {
-        fields::set_upgrade(&mut parts.headers, protocol.clone());
-    }
-    let mut content = RequestContent::new(body, framing, client, handle);
+    let head = head.finish(request.method(), framing);
+    let method = request.method().clone();
+    let mut content = RequestContent::new(request.into_body(), framing, client, handle);
     check_size(client, framing)?;
-    let head = head::encode(&parts.method, &target.path, &parts.headers, framing);
-    let among = worker.shared.routing.upstreams[target.route];
     let mut is_retry = false;
     let (response, exchange) = loop {
         let lease = acquire(worker, among, is_retry).await?;
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
-        let mut exchange = Exchange::begin(lease, handle, parts.method.clone(), &head, content);
+        let mut exchange = Exchange::begin(lease, handle, method.clone(), &head, content);
         match poll_fn(|cx| exchange.poll_head(cx)).await {
             Ok(response) => break (response, exchange),
             Err(ExchangeError::Failed(failure)) => return Err(failure.into()),

@@ -9,12 +9,12 @@ use super::failure::Refusal;
 use crate::client::Client;
 
 /// What is asked for, and of which route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Target<'a> {
     /// The host, with its port if it has one; empty if a request of HTTP/1.0 names none.
-    pub(super) host: String,
+    pub(super) host: &'a str,
     /// The path with its query, as received; `*` for the server as a whole.
-    pub(super) path: String,
+    pub(super) path: &'a str,
     pub(super) route: usize,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Target {
 ///
 /// # Errors
 /// If that is malformed or ambiguous, or no route serves it.
-pub(super) fn select<B>(client: &Client, request: &Request<B>) -> Result<Target, Refusal> {
+pub(super) fn select<'a, B>(client: &Client, request: &'a Request<B>) -> Result<Target<'a>, Refusal> {
     if request.method() == Method::CONNECT {
         let failure = RequestFailure::Malformed;
         return Err(Refusal { failure, status: StatusCode::METHOD_NOT_ALLOWED });
@@ -34,7 +34,7 @@ pub(super) fn select<B>(client: &Client, request: &Request<B>) -> Result<Target,
     check_connection(client, request, host)?;
     let path = path(request)?;
     let route = client.worker.shared.routing.table.select(host, without_query(path))?;
-    Ok(Target { host: host.to_owned(), path: path.to_owned(), route })
+    Ok(Target { host, path, route })
 }
 
 /// The one host that a request names (RFC 9112, section 3.2, and RFC 9113, section 8.3.1).
@@ -57,8 +57,10 @@ fn host<B>(request: &Request<B>, is_http2: bool) -> Result<&str, RequestFailure>
         (authority, None) if request.version() == Version::HTTP_10 => authority.unwrap_or_default(),
         (_, None) => return Err(RequestFailure::Malformed),
     };
-    let is_valid = host.is_empty() || (host.parse::<Authority>().is_ok() && !host.contains('@'));
-    if is_valid { Ok(host) } else { Err(RequestFailure::Malformed) }
+    // The target's own was parsed with it.
+    let is_parsed = host.is_empty() || authority == Some(host);
+    let is_valid = is_parsed || host.parse::<Authority>().is_ok();
+    if is_valid && !host.contains('@') { Ok(host) } else { Err(RequestFailure::Malformed) }
 }
 
 /// Whether the connection may serve what is asked for (RFC 9110, section 7.4): a client with a certificate has proved

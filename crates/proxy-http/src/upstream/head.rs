@@ -1,46 +1,56 @@
 //! Heads of HTTP/1.1: the request's is written, the response's is read.
 
-use std::fmt::Write as _;
 use std::io;
 
 use bytes::{Buf as _, BytesMut};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use hyper::{HeaderMap, Method, Response, Version};
+use hyper::header::{CONNECTION, HeaderName, HeaderValue};
+use hyper::{Method, Response, Version};
 
 use super::content::RequestFraming;
 
 /// Longest head of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Fields for which a response has room, so that it need not grow: hyper adds some.
+const ADDED_FIELDS: usize = 2;
 /// Most fields of a response's header.
 const FIELDS_MAX: usize = 128;
 
-/// Writes the head of a request.
-pub(crate) fn encode(method: &Method, target: &str, fields: &HeaderMap, framing: RequestFraming) -> BytesMut {
-    let mut head = BytesMut::with_capacity(512);
-    // Writing to memory does not fail.
-    let _ = write!(head, "{method} {target} HTTP/1.1\r\n");
-    for (name, value) in fields {
-        if *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING {
-            continue;
+/// The head of a request that is being written.
+#[derive(Debug)]
+pub(crate) struct RequestHead(BytesMut);
+
+impl RequestHead {
+    /// Begins with the request line.
+    pub(crate) fn new(method: &Method, target: &str) -> Self {
+        let mut head = BytesMut::with_capacity(512);
+        for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+            head.extend_from_slice(part.as_bytes());
         }
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
-        head.extend_from_slice(b"\r\n");
+        Self(head)
     }
-    match framing {
-        // A server that expects content is told that there is none.
-        RequestFraming::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
-            head.extend_from_slice(b"content-length: 0\r\n");
+
+    /// Writes a field. Those that frame the content are for [`RequestHead::finish`].
+    pub(crate) fn field(&mut self, name: &str, value: &[u8]) {
+        self.0.reserve(name.len() + value.len() + 4);
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            self.0.extend_from_slice(part);
         }
-        RequestFraming::None => {}
-        RequestFraming::Length(length) => {
-            let _ = write!(head, "content-length: {length}\r\n");
-        }
-        RequestFraming::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
-    head.extend_from_slice(b"\r\n");
-    head
+
+    /// Ends with how the content is framed.
+    pub(crate) fn finish(mut self, method: &Method, framing: RequestFraming) -> BytesMut {
+        match framing {
+            // A server that expects content is told that there is none.
+            RequestFraming::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
+                self.field("content-length", b"0");
+            }
+            RequestFraming::None => {}
+            RequestFraming::Length(length) => self.field("content-length", length.to_string().as_bytes()),
+            RequestFraming::Chunked => self.field("transfer-encoding", b"chunked"),
+        }
+        self.0.extend_from_slice(b"\r\n");
+        self.0
+    }
 }
 
 /// Takes the head of a response off the front of what was received; `None` if it is not whole.
@@ -69,7 +79,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
     let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     let mut head = Response::builder().status(parsed.code.unwrap_or(0)).version(version);
     if let Some(headers) = head.headers_mut() {
-        headers.reserve(parsed.headers.len());
+        headers.reserve(parsed.headers.len() + ADDED_FIELDS);
         for field in parsed.headers.iter() {
             let name = HeaderName::from_bytes(field.name.as_bytes());
             let name = name.map_err(|_| invalid("a field's name is malformed"))?;
