@@ -25,7 +25,7 @@ use super::sparkline::sparkline;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{self, ClientDetail, ClientLatency, ClientRow, NotKept};
+use crate::view_model::{self, ClientDetail, ClientLatency, ClientRow, OutOfHistory};
 
 const LINE_CELLS: usize = 96;
 const NAME_CELLS: usize = 12;
@@ -75,11 +75,11 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     let connection = match &detail.connection {
         Ok(Some(connection)) => negotiated(connection),
         Ok(None) => "no record of one yet: a sample of those that end well has one".to_owned(),
-        Err(NotKept) => later(),
+        Err(OutOfHistory) => later(),
     };
     let whole_run = match detail.latency {
         Ok(known) => latency(theme, known, "whole run"),
-        Err(NotKept) => format!("{} in whole run: known of the present only", none()),
+        Err(OutOfHistory) => format!("{} in whole run: known of the present only", none()),
     };
     let mut texts = vec![
         (if is_past { "then" } else { "now" }, rates(theme, row)),
@@ -92,11 +92,11 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     match &detail.failed {
         Ok(Some(failed)) => texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail))),
         Ok(None) => {}
-        Err(NotKept) => texts.push(("failed", later())),
+        Err(OutOfHistory) => texts.push(("failed", later())),
     }
     let end = if is_past { "this moment" } else { "the last of the run" };
     let silent = detail.silent_us.map(|us| format!("{} before {end}", format::span(us)));
-    texts.push(("last record", silent.unwrap_or_else(|NotKept| none())));
+    texts.push(("last record", silent.unwrap_or_else(|OutOfHistory| none())));
     let graph = sparkline(theme, &detail.history, detail.history.len());
     texts.push(("bytes/s", graph.trim_start().to_owned()));
     let lacks_records = row.totals.is_none() || row.out_per_second.is_none() || detail.silent_us.is_err();

@@ -7,20 +7,20 @@ use super::{ClientLatency, ClientRow, History};
 
 /// It is not kept of this moment, only of a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotKept;
+pub(crate) struct OutOfHistory;
 
 /// One client at a moment, for a screen of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientDetail {
     pub(crate) row: ClientRow,
     /// Latencies of its exchanges since the beginning; `None` where no record tells any.
-    pub(crate) latency: Result<Option<ClientLatency>, NotKept>,
+    pub(crate) latency: Result<Option<ClientLatency>, OutOfHistory>,
     /// Since its last record, in microseconds.
-    pub(crate) silent_us: Result<u64, NotKept>,
+    pub(crate) silent_us: Result<u64, OutOfHistory>,
     /// The latest connection of the sample that ended well.
-    pub(crate) connection: Result<Option<ConnectionRecord>, NotKept>,
+    pub(crate) connection: Result<Option<ConnectionRecord>, OutOfHistory>,
     /// The latest connection that did not, of those with a record.
-    pub(crate) failed: Result<Option<ConnectionRecord>, NotKept>,
+    pub(crate) failed: Result<Option<ConnectionRecord>, OutOfHistory>,
     pub(crate) history: History,
 }
 
@@ -29,13 +29,13 @@ impl ClientDetail {
     pub(crate) fn at(run: &Run, row: &ClientRow, us: u64, history: History) -> Option<Self> {
         let client = run.client(row.id)?;
         let until = |recorded: Option<(u64, &ConnectionRecord)>| match recorded {
-            Some((recorded_us, _)) if recorded_us > us => Err(NotKept),
+            Some((recorded_us, _)) if recorded_us > us => Err(OutOfHistory),
             recorded => Ok(recorded.map(|(_, connection)| connection.clone())),
         };
         Some(Self {
             row: *row,
-            latency: client.exchange_until(us).map(ClientLatency::of).ok_or(NotKept),
-            silent_us: last_us(client, us).map(|last_us| us - last_us).ok_or(NotKept),
+            latency: client.exchange_until(us).map(ClientLatency::of).ok_or(OutOfHistory),
+            silent_us: last_us(client, us).map(|last_us| us - last_us).ok_or(OutOfHistory),
             connection: until(client.connection()),
             failed: until(client.failed_connection()),
             history,
