@@ -116,17 +116,17 @@ impl fmt::Debug for BoundProxy {
 }
 
 /// Who serves clients: how a worker runs, and the settings of its handlers.
-struct Served<F> {
+struct Service<F> {
     run: F,
     settings: Arc<dyn HandlerSettings>,
 }
 
 /// Workers that relay bytes to the upstreams.
-fn relayed() -> Served<impl FnOnce(Arc<Upstreams>) -> RunWorker> {
+fn relay_service() -> Service<impl FnOnce(Arc<Upstreams>) -> RunWorker> {
     let run = |upstreams: Arc<Upstreams>| {
         run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
     };
-    Served { run, settings: Arc::new(RelaySettings) }
+    Service { run, settings: Arc::new(RelaySettings) }
 }
 
 impl Proxy {
@@ -137,7 +137,7 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
-        Self::bind_to(config, Vec::new(), relayed())
+        Self::bind_to(config, Vec::new(), relay_service())
     }
 
     /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream: on the
@@ -153,17 +153,17 @@ impl Proxy {
         resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
     ) -> Result<BoundProxy, StartError> {
         let run = |upstreams: Arc<Upstreams>| run_with::<H>(move |worker| resources(&upstreams, worker));
-        Self::bind_to(config, listeners, Served { run, settings })
+        Self::bind_to(config, listeners, Service { run, settings })
     }
 
     fn bind_to(
         config: ProxyConfig,
         inherited: Vec<TcpListener>,
-        served: Served<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
+        service: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
         if !inherited.is_empty() {
-            return Self::inherit(config, inherited, served);
+            return Self::inherit(config, inherited, service);
         }
         let workers = config.workers.get();
         let bound =
@@ -172,7 +172,7 @@ impl Proxy {
         let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
         let set = |_| listeners.iter_mut().filter_map(Iterator::next).collect();
         let sets = (0..workers).map(set).collect();
-        Self::prepare(config, addrs, sets, false, served)
+        Self::prepare(config, addrs, sets, false, service)
     }
 
     /// The same on sockets that listen already, which serve all workers, instead of the addresses of `config`. They
@@ -186,20 +186,20 @@ impl Proxy {
         listeners: Vec<TcpListener>,
     ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
-        Self::inherit(config, listeners, relayed())
+        Self::inherit(config, listeners, relay_service())
     }
 
     fn inherit(
         mut config: ProxyConfig,
         listeners: Vec<TcpListener>,
-        served: Served<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
+        service: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, StartError> {
         let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
         let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
         config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
         let clones = |_| set.iter().map(TcpListener::try_clone).collect();
         let sets = (0..config.workers.get()).map(clones).collect::<io::Result<_>>();
-        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, served)
+        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, service)
     }
 
     fn prepare(
@@ -207,7 +207,7 @@ impl Proxy {
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
         is_handed_over: bool,
-        Served { run, settings: handler_settings }: Served<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
+        Service { run, settings: handler_settings }: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, StartError> {
         if addrs.is_empty() {
             return Err(StartError::NoListener);
