@@ -10,7 +10,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use proxy_core::handler::ClientSession;
 use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
 
-use crate::request::RequestRecord;
+use crate::request::RequestState;
 use crate::upstream::exchange::Exchange;
 use crate::worker::HttpWorker;
 
@@ -40,7 +40,7 @@ pub(crate) struct Client {
     pub(crate) tunnel: RefCell<Option<Exchange>>,
     activity: Activity,
     /// Requests whose responses were framed, and may not be flushed.
-    framed: RefCell<Vec<Rc<RequestRecord>>>,
+    framed: RefCell<Vec<Rc<RequestState>>>,
     /// Bytes of responses that hyper has not framed, over all streams.
     held_bytes: Cell<usize>,
     /// Whether hyper has framed some of them since that was last looked at.
@@ -144,7 +144,7 @@ impl Client {
     }
 
     /// Notes that the response of a request was framed, or dropped.
-    pub(crate) fn end_request(&self, request: Rc<RequestRecord>) {
+    pub(crate) fn end_request(&self, request: Rc<RequestState>) {
         self.framed.borrow_mut().push(request);
     }
 

@@ -24,7 +24,7 @@ use crate::client::Client;
 
 /// What is known of a request.
 #[derive(Debug)]
-pub(crate) struct RequestRecord {
+pub(crate) struct RequestState {
     client: Rc<Client>,
     method: Method,
     uri: Uri,
@@ -49,13 +49,13 @@ pub(crate) struct RequestRecord {
 
 /// A part of a request that is under way.
 #[derive(Debug)]
-pub(crate) struct RequestHandle(Rc<RequestRecord>);
+pub(crate) struct RequestHandle(Rc<RequestState>);
 
 impl RequestHandle {
     /// Begins with the head of a request of this client.
     pub(crate) fn begin<B>(client: &Rc<Client>, request: &Request<B>) -> Self {
         let head_at = client.worker.now();
-        Self(Rc::new(RequestRecord {
+        Self(Rc::new(RequestState {
             began_at: client.begin_request(head_at),
             client: Rc::clone(client),
             method: request.method().clone(),
@@ -163,7 +163,7 @@ impl Drop for RequestHandle {
     }
 }
 
-impl RequestRecord {
+impl RequestState {
     /// Counts it. `has_flushed`: the kernel has taken everything that was framed.
     pub(crate) fn count(&self, has_flushed: bool, now: Instant) {
         let is_whole = self.is_complete.get() && has_flushed;

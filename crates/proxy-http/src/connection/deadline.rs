@@ -15,7 +15,7 @@ const HEAD_TIMEOUT_ANSWER: &[u8] =
 
 /// The deadline that a connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum ConnectionDeadline {
     /// The head of a request must be complete.
     Head(Instant),
     /// Another request must begin.
@@ -26,7 +26,7 @@ enum Due {
     Taken(Instant),
 }
 
-impl Due {
+impl ConnectionDeadline {
     fn at(self) -> Instant {
         match self {
             Self::Head(at) | Self::Request(at) | Self::Movement(at) | Self::Taken(at) => at,
@@ -35,24 +35,26 @@ impl Due {
 }
 
 impl HttpConnection {
-    fn due(&self, session: &ClientSession, context: &WorkerContext) -> Due {
+    fn due(&self, session: &ClientSession, context: &WorkerContext) -> ConnectionDeadline {
         let (client, limits) = (&self.client, self.client.worker.limits());
         if let Some(began_at) = client.head_began_at().filter(|_| client.is_idle()) {
-            return Due::Head(began_at + limits.header_timeout);
+            return ConnectionDeadline::Head(began_at + limits.header_timeout);
         }
         if !client.is_idle() {
             let moved_by = session.active_at() + context.limits.idle_timeout;
             let stalled_since = client.stalled_since(context.now);
             let taken_by = stalled_since.map(|since| since + context.limits.send_timeout);
-            return taken_by.filter(|at| *at < moved_by).map_or(Due::Movement(moved_by), Due::Taken);
+            return taken_by
+                .filter(|at| *at < moved_by)
+                .map_or(ConnectionDeadline::Movement(moved_by), ConnectionDeadline::Taken);
         }
         let idle_since = client.idle_since();
         let keep_alive = idle_since + limits.keep_alive_timeout;
         if !client.is_ending() {
-            return Due::Request(keep_alive);
+            return ConnectionDeadline::Request(keep_alive);
         }
         let grace = if client.is_http2 { GOAWAY_TIMEOUT } else { context.limits.drain_quiet };
-        Due::Request(keep_alive.min(idle_since.max(session.active_at()) + grace))
+        ConnectionDeadline::Request(keep_alive.min(idle_since.max(session.active_at()) + grace))
     }
 
     /// Makes sure that the deadline is noticed. A deadline that comes too early is put off when it comes.
@@ -73,7 +75,7 @@ impl HttpConnection {
             return Ok(());
         }
         match due {
-            Due::Head(_) => {
+            ConnectionDeadline::Head(_) => {
                 self.client.count_refused(RequestFailure::HeadTimeout, Some(408), context.now);
                 session.send(HEAD_TIMEOUT_ANSWER, context)?;
                 session.close_notify(context);
@@ -83,19 +85,19 @@ impl HttpConnection {
                 ))
             }
             // Other frames of the client, such as PING, do not put this off.
-            Due::Taken(_) => {
+            ConnectionDeadline::Taken(_) => {
                 Err(ConnEnd::reset(Outcome::SendTimeout, "the client took nothing for the send timeout"))
             }
-            Due::Movement(_) => {
+            ConnectionDeadline::Movement(_) => {
                 Err(ConnEnd::after_sending(Outcome::IdleTimeout, "nothing moved for the idle timeout"))
             }
-            Due::Request(_) if self.client.is_http2 && !self.client.is_ending() => {
+            ConnectionDeadline::Request(_) if self.client.is_http2 && !self.client.is_ending() => {
                 self.client.set_ending();
                 self.client.shut_down();
                 session.set_deadline(context.now + GOAWAY_TIMEOUT, context);
                 Ok(())
             }
-            Due::Request(_) => {
+            ConnectionDeadline::Request(_) => {
                 session.close_notify(context);
                 Err(ConnEnd::after_sending(Outcome::Ended, ""))
             }

@@ -30,7 +30,7 @@ pub(crate) struct Lease {
 }
 
 /// An upstream that was chosen, and counts one request more until this is dropped.
-struct Chosen<'a> {
+struct ChosenUpstream<'a> {
     worker: &'a HttpWorker,
     index: usize,
     is_up: bool,
@@ -38,7 +38,7 @@ struct Chosen<'a> {
 }
 
 /// The wait for a connection to one upstream.
-struct Waiting<'a> {
+struct ConnectionWait<'a> {
     worker: &'a HttpWorker,
     upstream: usize,
     must_be_new: bool,
@@ -65,9 +65,9 @@ pub(crate) async fn acquire(
     let mut tried = !among;
     let mut has_waited = false;
     let mut failure = RequestFailure::Connect;
-    while let Some(mut chosen) = Chosen::choose(worker, tried) {
+    while let Some(mut chosen) = ChosenUpstream::choose(worker, tried) {
         tried |= 1 << chosen.index;
-        let mut waiting = Waiting::new(&chosen, must_be_new);
+        let mut waiting = ConnectionWait::new(&chosen, must_be_new);
         let acquired = poll_fn(|cx| waiting.poll(cx)).await;
         has_waited |= waiting.has_waited;
         match acquired {
@@ -105,7 +105,7 @@ enum WaitError {
     QueueTimeout,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> ChosenUpstream<'a> {
     fn choose(worker: &'a HttpWorker, tried: u64) -> Option<Self> {
         let choice = worker.upstreams.choose(tried, worker.turn.get(), worker.now())?;
         worker.turn.set(worker.turn.get().wrapping_add(1));
@@ -113,7 +113,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-impl Drop for Chosen<'_> {
+impl Drop for ChosenUpstream<'_> {
     fn drop(&mut self) {
         if !self.is_leased {
             self.worker.upstreams.leave(self.index);
@@ -121,8 +121,8 @@ impl Drop for Chosen<'_> {
     }
 }
 
-impl<'a> Waiting<'a> {
-    fn new(chosen: &Chosen<'a>, must_be_new: bool) -> Self {
+impl<'a> ConnectionWait<'a> {
+    fn new(chosen: &ChosenUpstream<'a>, must_be_new: bool) -> Self {
         let worker = chosen.worker;
         let timeout = worker.connect_timeout.get();
         Self {
@@ -191,7 +191,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ConnectionWait<'_> {
     fn drop(&mut self) {
         let mut pool = self.worker.pool.borrow_mut();
         pool.leave_queue(self.upstream, &mut self.place);
