@@ -214,20 +214,21 @@ impl ProxyOptions {
 
     /// The options as a configuration file; those that are not set stand in it as comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
-        let mut text = self.comment_foreign_words(&toml::to_string(self)?);
+        let own_mode = self.without_foreign_words();
+        let mut text = self.comment_foreign_words(&toml::to_string(&own_mode)?);
         let declared = examples::<TlsSettings>().chain(examples::<Limits>()).chain(examples::<HttpLimits>());
         let own = EXAMPLES.iter().map(|(word, example)| (*word, (*example).to_owned()));
         let mut examples: Vec<_> = own.chain(declared).collect();
         let command = Cli::command();
         examples
             .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
-        let has_routes = !self.http.route.is_empty();
+        let has_routes = !own_mode.http.route.is_empty();
         for (word, example) in examples.into_iter().filter(|(word, _)| !(has_routes && *word == ROUTE)) {
             if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
-        text.push_str(&self.http.routes_to_toml());
+        text.push_str(&own_mode.http.routes_to_toml());
         text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }
@@ -341,6 +342,14 @@ mod tests {
                 Ok(printed) => prop_assert_eq!(read_configuration(&printed), Ok(printed)),
                 Err(error) => prop_assert!(!error.to_string().contains('\n'), "{:?}", error),
             }
+        }
+    }
+
+    #[test]
+    fn options_of_the_other_mode_are_printed_with_their_defaults() {
+        for text in ["log-paths = \"off\"", "streams-max = 7", "mode = \"http\"\nproxy-protocol = \"v2\""] {
+            let printed = read_configuration(text).unwrap();
+            assert_eq!(read_configuration(&printed), Ok(printed), "{text}");
         }
     }
 

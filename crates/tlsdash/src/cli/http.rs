@@ -200,6 +200,16 @@ impl ProxyOptions {
         }
     }
 
+    /// The same with the defaults of the other mode's options.
+    pub(crate) fn without_foreign_words(&self) -> Self {
+        match self.mode {
+            ProxyMode::Tcp => {
+                Self { http: HttpOptions::default(), http_limits: Declared::default(), ..self.clone() }
+            }
+            ProxyMode::Http => Self { proxy_protocol: None, ..self.clone() },
+        }
+    }
+
     /// Turns options of the other mode into comments of a configuration file.
     pub(crate) fn comment_foreign_words(&self, text: &str) -> String {
         let foreign: Vec<_> = self.foreign_words().map(|(word, _)| format!("{word} = ")).collect();
