@@ -45,7 +45,7 @@ impl Handler for HttpConnection {
         context: &mut WorkerContext,
         worker: &mut Rc<HttpWorker>,
     ) -> Self {
-        worker.timers.set_now(context.now);
+        worker.set_now(context.now);
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = Client::new(worker, session, context.now);
         let wire = Rc::new(RefCell::new(Wire::default()));
@@ -74,7 +74,7 @@ impl Handler for HttpConnection {
         context: &mut WorkerContext,
         worker: &mut Rc<HttpWorker>,
     ) -> Result<Next, ConnEnd> {
-        worker.timers.set_now(context.now);
+        worker.set_now(context.now);
         let is_again = self.serve(session, context)?;
         let has_flushed = !session.owes_client() && self.wire.borrow().written.is_empty();
         if has_flushed {
@@ -128,7 +128,8 @@ impl Handler for HttpConnection {
     }
 
     fn expire_resources(worker: &mut Rc<HttpWorker>, now: Instant) {
-        worker.timers.expire(now);
+        worker.set_now(now);
+        worker.timers.expire();
         worker.pool.borrow_mut().expire(now);
     }
 
