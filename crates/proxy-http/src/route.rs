@@ -173,11 +173,12 @@ fn without_port(host: &str) -> &str {
 
 /// Whether a path is certainly its own normal form.
 fn is_normal(path: &str) -> bool {
-    path.starts_with('/')
-        && !path.contains('%')
-        && !path.contains("//")
-        && !path.contains("/.")
-        && !path.contains('\\')
+    let mut last = b'_';
+    let is_plain = |byte: u8| {
+        let before = std::mem::replace(&mut last, byte);
+        !matches!(byte, b'%' | b'\\') && !(before == b'/' && matches!(byte, b'/' | b'.'))
+    };
+    path.starts_with('/') && path.bytes().all(is_plain)
 }
 
 /// The form in which an upstream may understand a path: escapes decoded, `.` and `..` resolved, `//` as `/`.
