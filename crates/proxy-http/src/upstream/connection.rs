@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
 use proxy_core::{IoResult, Socket};
@@ -20,7 +20,7 @@ pub(crate) struct PooledConn {
     pub(super) next_addr: usize,
     is_connecting: bool,
     /// What the upstream has sent and nobody has taken.
-    pub(super) received: BytesMut,
+    pub(super) received: Bytes,
     /// What the upstream has yet to take.
     pub(super) unsent: BytesMut,
     /// Whether the upstream sends nothing more.
@@ -40,7 +40,7 @@ impl PooledConn {
             upstream,
             next_addr: 1,
             is_connecting,
-            received: BytesMut::new(),
+            received: Bytes::new(),
             unsent: BytesMut::new(),
             has_ended: false,
             is_idle: false,
@@ -99,8 +99,18 @@ impl PooledConn {
         self.waker = None;
         self.is_reused = true;
         self.is_idle = true;
-        self.received = BytesMut::new();
+        self.received = Bytes::new();
         self.unsent = BytesMut::new();
+    }
+
+    /// Writes the head of a request; returns how much the upstream took. The rest waits.
+    pub(super) fn begin(&mut self, head: &[u8], registry: &Registry) -> io::Result<usize> {
+        let taken = match self.socket.write(head, registry)? {
+            IoResult::Bytes(n) => n,
+            IoResult::Blocked | IoResult::End => 0,
+        };
+        self.unsent.extend_from_slice(&head[taken..]);
+        Ok(taken)
     }
 
     pub(super) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
@@ -119,4 +129,15 @@ impl PooledConn {
         }
         Ok(taken)
     }
+}
+
+/// Appends what the upstream has sent to what it had sent before, which is empty, or the beginning of a head or a line.
+pub(crate) fn append(received: &mut Bytes, bytes: &[u8]) {
+    if received.is_empty() {
+        *received = Bytes::copy_from_slice(bytes);
+        return;
+    }
+    let mut joined = BytesMut::from(std::mem::take(received));
+    joined.extend_from_slice(bytes);
+    *received = joined.freeze();
 }

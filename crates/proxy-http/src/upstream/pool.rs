@@ -12,7 +12,7 @@ use proxy_core::handler::resources_token;
 use proxy_core::{IoResult, Socket, UpstreamTarget, Upstreams};
 use slab::Slab;
 
-use super::connection::PooledConn;
+use super::connection::{PooledConn, append};
 use super::queue::{QueueTicket, RequestQueue};
 use crate::client::READ_BYTES_MAX;
 use crate::limits::HttpLimits;
@@ -237,7 +237,7 @@ impl Pool {
     }
 
     /// Takes back a connection whose exchange is complete.
-    pub(crate) fn give_back(&mut self, key: usize) {
+    pub(crate) fn give_back(&mut self, key: usize, now: Instant) {
         let is_too_many = self.connections.len() > self.connections_max;
         let connection = &mut self.connections[key];
         if is_too_many || !connection.may_be_kept() {
@@ -245,7 +245,7 @@ impl Pool {
         }
         connection.rest();
         let of = &mut self.of_upstream[connection.upstream];
-        of.idle.push_back((key, self.timers.now()));
+        of.idle.push_back((key, now));
         // It serves the first request that waits, whatever the backlog is like.
         of.queue.retry_at = None;
         self.idle += 1;
@@ -301,6 +301,15 @@ impl Pool {
         &mut self.connections[key]
     }
 
+    /// Writes the head of a request; returns how much the upstream took. The rest waits.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(crate) fn begin(&mut self, key: usize, head: &[u8]) -> io::Result<usize> {
+        let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
+        self.connections[key].begin(head, registry)
+    }
+
     /// Writes what the upstream has yet to take; returns how much it took.
     ///
     /// # Errors
@@ -320,7 +329,7 @@ impl Pool {
             let buffer = &mut self.scratch[..bytes_max.min(READ_BYTES_MAX)];
             match connection.socket.read(buffer)? {
                 IoResult::Bytes(n) => {
-                    connection.received.extend_from_slice(&self.scratch[..n]);
+                    append(&mut connection.received, &self.scratch[..n]);
                     return Ok(true);
                 }
                 IoResult::End => {
