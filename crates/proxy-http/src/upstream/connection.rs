@@ -25,6 +25,10 @@ pub(crate) struct PooledConn {
     pub(super) unsent: BytesMut,
     /// Whether the upstream sends nothing more.
     pub(super) has_ended: bool,
+    /// Most bytes that an exchange waits for; 0 if none does.
+    wanted_bytes: usize,
+    /// What reading ahead has come to, for the exchange to learn: whether anything was read, or the end.
+    ahead: Option<io::Result<bool>>,
     pub(super) is_idle: bool,
     /// Who waits for it.
     waker: Option<Waker>,
@@ -43,6 +47,8 @@ impl PooledConn {
             received: Bytes::new(),
             unsent: BytesMut::new(),
             has_ended: false,
+            wanted_bytes: 0,
+            ahead: None,
             is_idle: false,
             waker: None,
             is_reused: false,
@@ -72,6 +78,44 @@ impl PooledConn {
         }
     }
 
+    /// Reads at most `bytes_max` for an exchange; true if anything has come, or the end. Otherwise the exchange waits.
+    pub(super) fn read(&mut self, scratch: &mut [u8], bytes_max: usize, waker: &Waker) -> io::Result<bool> {
+        if let Some(ahead) = self.ahead.take() {
+            return ahead;
+        }
+        let has_read = self.read_now(&mut scratch[..bytes_max])?;
+        if !has_read {
+            self.wanted_bytes = bytes_max;
+            self.set_waker(waker);
+        }
+        Ok(has_read)
+    }
+
+    /// Reads what an exchange waits for, before it is polled; returns how much.
+    pub(super) fn read_ahead(&mut self, scratch: &mut [u8]) -> usize {
+        let bytes_max = std::mem::take(&mut self.wanted_bytes);
+        if bytes_max == 0 {
+            return 0;
+        }
+        let before = self.received.len();
+        // What was not read now is read when the exchange is polled.
+        self.ahead =
+            Some(self.read_now(&mut scratch[..bytes_max])).filter(|ahead| !matches!(ahead, Ok(false)));
+        self.received.len() - before
+    }
+
+    fn read_now(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
+        if !self.socket.is_readable() {
+            return Ok(false);
+        }
+        match self.socket.read(scratch)? {
+            IoResult::Bytes(n) => append(&mut self.received, &scratch[..n]),
+            IoResult::End => self.has_ended = true,
+            IoResult::Blocked => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// Waits until the address that is being tried has answered.
     pub(super) fn poll_connected(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.is_connecting {
@@ -99,6 +143,8 @@ impl PooledConn {
         self.waker = None;
         self.is_reused = true;
         self.is_idle = true;
+        self.wanted_bytes = 0;
+        self.ahead = None;
         self.received = Bytes::new();
         self.unsent = BytesMut::new();
     }
