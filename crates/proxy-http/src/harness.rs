@@ -213,7 +213,7 @@ async fn answer(
         head.field(name.as_str(), value.as_bytes());
     }
     let head = head.finish(request.method(), framing);
-    served.borrow_mut().heads.push(head.to_vec());
+    served.borrow_mut().heads.push(head);
     let mut body = request.into_body();
     while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
     Ok(response)

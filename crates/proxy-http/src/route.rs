@@ -174,11 +174,11 @@ fn without_port(host: &str) -> &str {
 /// Whether a path is certainly its own normal form.
 fn is_normal(path: &str) -> bool {
     let mut last = b'_';
-    let is_plain = |byte: u8| {
-        let before = std::mem::replace(&mut last, byte);
-        !matches!(byte, b'%' | b'\\') && !(before == b'/' && matches!(byte, b'/' | b'.'))
+    let changes = |byte: u8| {
+        let pair = (std::mem::replace(&mut last, byte), byte);
+        matches!(pair, (_, b'%' | b'\\') | (b'/', b'/' | b'.'))
     };
-    path.starts_with('/') && path.bytes().all(is_plain)
+    path.starts_with('/') && !path.bytes().any(changes)
 }
 
 /// The form in which an upstream may understand a path: escapes decoded, `.` and `..` resolved, `//` as `/`.

@@ -60,7 +60,7 @@ impl HttpWorker {
     pub(crate) fn new(shared: Arc<HttpShared>, upstreams: Arc<Upstreams>, number: usize) -> Rc<Self> {
         let timers = Timers::default();
         let worker = Self {
-            pool: RefCell::new(Pool::new(Arc::clone(&upstreams), timers.clone())),
+            pool: RefCell::new(Pool::new(Arc::clone(&upstreams))),
             limits: RefCell::new(Rc::new((*shared.limits.current()).clone())),
             now: Cell::new(timers.now()),
             shared,

@@ -226,6 +226,6 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.worker.upstreams.leave(self.upstream);
         let mut pool = self.worker.pool.borrow_mut();
-        if self.may_be_kept { pool.give_back(self.key, self.worker.now()) } else { pool.close(self.key) }
+        if self.may_be_kept { pool.give_back(self.key) } else { pool.close(self.key) }
     }
 }

@@ -16,7 +16,6 @@ use super::connection::PooledConn;
 use super::queue::{QueueTicket, RequestQueue};
 use crate::client::READ_BYTES_MAX;
 use crate::limits::HttpLimits;
-use crate::timers::Timers;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue
 /// tries.
@@ -31,7 +30,8 @@ const READ_AHEAD_BYTES: usize = 64 << 10;
 pub(crate) struct Pool {
     registry: Option<Registry>,
     upstreams: Arc<Upstreams>,
-    timers: Timers,
+    /// When the turn began.
+    now: Instant,
     /// Connections of the worker, to all upstreams.
     connections_max: usize,
     /// Requests that may wait for a connection to an upstream.
@@ -66,7 +66,7 @@ pub(crate) enum AcquireError {
 }
 
 impl Pool {
-    pub(crate) fn new(upstreams: Arc<Upstreams>, timers: Timers) -> Self {
+    pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
         Self {
             registry: None,
             connections_max: 1,
@@ -74,7 +74,7 @@ impl Pool {
             idle_timeout: Duration::ZERO,
             of_upstream: (0..upstreams.len()).map(|_| UpstreamConns::default()).collect(),
             upstreams,
-            timers,
+            now: Instant::now(),
             connections: Slab::new(),
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
             ahead_bytes: 0,
@@ -202,7 +202,7 @@ impl Pool {
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.of_upstream[upstream].queue.retry_at = Some(self.timers.now() + RETRY_INTERVAL);
+                self.of_upstream[upstream].queue.retry_at = Some(self.now + RETRY_INTERVAL);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -244,7 +244,7 @@ impl Pool {
     }
 
     /// Takes back a connection whose exchange is complete.
-    pub(crate) fn give_back(&mut self, key: usize, now: Instant) {
+    pub(crate) fn give_back(&mut self, key: usize) {
         let is_too_many = self.connections.len() > self.connections_max;
         let connection = &mut self.connections[key];
         if is_too_many || !connection.may_be_kept() {
@@ -252,7 +252,7 @@ impl Pool {
         }
         connection.rest();
         let of = &mut self.of_upstream[connection.upstream];
-        of.idle.push_back((key, now));
+        of.idle.push_back((key, self.now));
         // It serves the first request that waits, whatever the backlog is like.
         of.queue.retry_at = None;
         self.idle += 1;
@@ -284,7 +284,7 @@ impl Pool {
 
     /// Begins a turn: closes connections that were idle for too long, and tries full backlogs again.
     pub(crate) fn expire(&mut self, now: Instant) {
-        self.ahead_bytes = 0;
+        (self.now, self.ahead_bytes) = (now, 0);
         for upstream in 0..self.of_upstream.len() {
             self.of_upstream[upstream].queue.expire(now);
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
@@ -299,10 +299,8 @@ impl Pool {
     pub(crate) fn note(&mut self, key: usize, event: &Event) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.note(event);
-        if connection.is_idle {
-            if !connection.is_still_open(&mut self.scratch) {
-                self.close(key);
-            }
+        if connection.is_idle && !connection.is_still_open(&mut self.scratch) {
+            self.close(key);
         } else if self.ahead_bytes < READ_AHEAD_BYTES {
             self.ahead_bytes += connection.read_ahead(&mut self.scratch);
         }
