@@ -23,6 +23,7 @@ mod hosts;
 mod http;
 mod load;
 mod log;
+mod measured;
 mod merged;
 mod proxy;
 pub(in crate::model) mod reading;
@@ -38,9 +39,8 @@ use experiment::Experiments;
 use failures::Failures;
 use header::RunHeader;
 use hosts::HostSamples;
-use http::HttpPart;
-use load::LoadPart;
 use log::RunLog;
+use measured::MeasuredPart;
 use merged::Member;
 use proxy::ProxyPart;
 use reading::Reading;
@@ -53,7 +53,7 @@ use timeline::{Marker, Markers, TimelineEvent};
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
-use crate::record::{Body, HealthRecord, Level, Phase, Record, RunRecord, Stamp};
+use crate::record::{Body, HealthRecord, HttpRecord, Level, LoadRecord, Phase, Record, RunRecord, Stamp};
 
 pub use hosts::CpuUse;
 pub use log::LogLine;
@@ -67,10 +67,10 @@ pub struct Run {
     header: RunHeader,
     settings: RunSettings,
     proxy: ProxyPart,
-    http: HttpPart,
+    http: MeasuredPart<HttpRecord>,
     routes: Routes,
     requests: Requests,
-    load: LoadPart,
+    load: MeasuredPart<LoadRecord>,
     clients: Clients,
     hosts: HostSamples,
     experiments: Experiments,
@@ -89,10 +89,10 @@ impl Run {
             header: RunHeader::new(id, writer),
             settings: RunSettings::default(),
             proxy: ProxyPart::default(),
-            http: HttpPart::default(),
+            http: MeasuredPart::default(),
             routes: Routes::default(),
             requests: Requests::default(),
-            load: LoadPart::default(),
+            load: MeasuredPart::default(),
             clients: Clients::new(history),
             hosts: HostSamples::default(),
             experiments: Experiments::default(),
@@ -114,10 +114,10 @@ impl Run {
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
             proxy: ProxyPart::merged(&members),
-            http: HttpPart::merged(&members),
+            http: MeasuredPart::merged(&members),
             routes: Routes::merged(&members),
             requests: Requests::merged(&members),
-            load: LoadPart::merged(&members),
+            load: MeasuredPart::merged(&members),
             clients: Clients::merged(&members),
             hosts: HostSamples::merged(&members, header.last),
             experiments: Experiments::merged(&members),
