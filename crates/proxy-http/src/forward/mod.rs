@@ -14,7 +14,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
-use self::failure::Refusal;
+use self::failure::RefusedRequest;
 use crate::client::Client;
 use crate::frame_tap::{request_header_bytes, response_header_bytes};
 use crate::request::RequestHandle;
@@ -57,7 +57,7 @@ async fn answer(
     client: &Rc<Client>,
     handle: &RequestHandle,
     request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Response<ResponseBody>, RefusedRequest> {
     let worker = &client.worker;
     request_check::check(&request)?;
     let target = target::select(client, &request)?;
@@ -109,7 +109,7 @@ fn respond(
     mut response: Response<()>,
     exchange: Exchange,
     upgrade: Option<HeaderValue>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let protocol = response.headers().get(hyper::header::UPGRADE).cloned();
     fields::remove_hop_by_hop(response.headers_mut());

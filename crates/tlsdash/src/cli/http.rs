@@ -69,7 +69,7 @@ pub(crate) struct HttpOptions {
 
 /// A route, and in which line of a file it stands.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "RouteTable")]
+#[serde(try_from = "RouteEntry")]
 pub(crate) struct RouteOption {
     route: Route,
     pub(crate) line: Option<usize>,
@@ -78,7 +78,7 @@ pub(crate) struct RouteOption {
 /// A `[[route]]` of the configuration file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RouteTable {
+struct RouteEntry {
     #[serde(default)]
     host: String,
     path: String,
@@ -86,10 +86,10 @@ struct RouteTable {
     upstreams: Vec<Parsed<Upstream>>,
 }
 
-impl TryFrom<RouteTable> for RouteOption {
+impl TryFrom<RouteEntry> for RouteOption {
     type Error = ParseRouteError;
 
-    fn try_from(table: RouteTable) -> Result<Self, ParseRouteError> {
+    fn try_from(table: RouteEntry) -> Result<Self, ParseRouteError> {
         Route::new(&table.host, &table.path, values(&table.upstreams)).map(|route| Self { route, line: None })
     }
 }
