@@ -62,7 +62,7 @@ async fn answer(
     request_check::check(&request)?;
     let target = target::select(client, &request)?;
     handle.set_route(target.route);
-    let among = worker.shared.routing.upstreams[target.route];
+    let destination = &worker.shared.routing.destinations[target.route];
     let framing = RequestFraming::of(request.body());
     let upgrade = fields::requested_upgrade(client, &request);
     let mut head = RequestHead::new(request.method(), target.path);
@@ -75,7 +75,7 @@ async fn answer(
     check_size(client, framing)?;
     let mut is_retry = false;
     let (response, exchange) = loop {
-        let lease = acquire(worker, among, is_retry).await?;
+        let lease = acquire(worker, destination, is_retry).await?;
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
         let mut exchange = Exchange::begin(lease, handle, method.clone(), &head, content);
         match poll_fn(|cx| exchange.poll_head(cx)).await {
