@@ -48,6 +48,16 @@ impl From<LoadLatency> for LatencyClass {
     }
 }
 
+impl HttpLatency {
+    /// Whether it times requests of one protocol alone.
+    pub fn is_of_one_protocol(self) -> bool {
+        match self {
+            Self::FirstByte1 | Self::FirstByte2 | Self::Request1 | Self::Request2 => true,
+            Self::Queue | Self::Upstream | Self::FirstByte | Self::Request => false,
+        }
+    }
+}
+
 impl LatencyClass {
     /// Every class: the proxy's, those of HTTP mode last, then the load's.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -133,6 +143,8 @@ fn of_proxy(class: ProxyLatency) -> ClassInfo {
 
 fn of_http(class: HttpLatency) -> ClassInfo {
     const HEAD: &str = "request head received";
+    const HANDED: &str = "first byte of the response handed to the client";
+    const TAKEN: &str = "last byte of the response taken by the kernel";
     match class {
         HttpLatency::Queue => ClassInfo {
             alias: "queue",
@@ -152,15 +164,9 @@ fn of_http(class: HttpLatency) -> ClassInfo {
                 "response head received",
             )
         },
-        HttpLatency::FirstByte => ClassInfo {
-            alias: "ttfb",
-            ..timed(
-                "http.first_byte",
-                "HTTP first byte",
-                HEAD,
-                "first byte of the response handed to the client",
-            )
-        },
+        HttpLatency::FirstByte => {
+            ClassInfo { alias: "ttfb", ..timed("http.first_byte", "HTTP first byte", HEAD, HANDED) }
+        }
         HttpLatency::Request => ClassInfo {
             alias: "request",
             note: "slow clients included",
@@ -168,9 +174,17 @@ fn of_http(class: HttpLatency) -> ClassInfo {
                 "http.request",
                 "HTTP request",
                 "first byte of the request (HTTP/2: its complete header)",
-                "last byte of the response taken by the kernel",
+                TAKEN,
             )
         },
+        HttpLatency::FirstByte1 => timed("http.first_byte_http1", "HTTP/1.1 first byte", HEAD, HANDED),
+        HttpLatency::FirstByte2 => timed("http.first_byte_http2", "HTTP/2 first byte", HEAD, HANDED),
+        HttpLatency::Request1 => {
+            timed("http.request_http1", "HTTP/1.1 request", "first byte of the request", TAKEN)
+        }
+        HttpLatency::Request2 => {
+            timed("http.request_http2", "HTTP/2 request", "complete header of the request", TAKEN)
+        }
     }
 }
 

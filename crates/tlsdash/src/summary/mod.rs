@@ -234,9 +234,7 @@ fn latency_table(summary: &Summary, out: &mut String) {
         );
     }
     if let Some(http) = summary.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
-        rows.extend(
-            http::ROWS.iter().filter_map(|(class, words)| Some((*words, http.latency_us.get(class)?, ""))),
-        );
+        rows.extend(http::latency_rows(http).map(|(words, percentiles)| (words, percentiles, "")));
     }
     if let Some(load) = &summary.load {
         let mark = if load.generator.limits.is_empty() { "" } else { " *" };

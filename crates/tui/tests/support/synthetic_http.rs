@@ -55,6 +55,10 @@ impl SyntheticHttp {
         fill(&mut interval, &mut self.samples, HttpLatency::Upstream, all, 150);
         fill(&mut interval, &mut self.samples, HttpLatency::FirstByte, all, 180);
         fill(&mut interval, &mut self.samples, HttpLatency::Request, all, 210);
+        fill(&mut interval, &mut self.samples, HttpLatency::FirstByte1, 998, 150);
+        fill(&mut interval, &mut self.samples, HttpLatency::FirstByte2, 4_000, 190);
+        fill(&mut interval, &mut self.samples, HttpLatency::Request1, 998, 170);
+        fill(&mut interval, &mut self.samples, HttpLatency::Request2, 4_000, 220);
         Body::Http(Box::new(HttpRecord {
             requests: 32,
             queued: 1,
