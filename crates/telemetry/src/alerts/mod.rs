@@ -15,7 +15,7 @@ mod window;
 use std::fmt;
 
 use crate::collect::http::HttpGauges;
-use crate::figures::FigureSide;
+use crate::figures::FigureSubjects;
 use crate::metrics::{Counters, ProxyCounter};
 use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
@@ -39,7 +39,7 @@ const PREFIX: &str = "alert.";
 #[derive(Debug, Default)]
 pub struct Alerts {
     slots: Vec<Option<Watched>>,
-    sides: Vec<FigureSide>,
+    subjects: FigureSubjects,
     /// The proxy's totals.
     proxy: Counters<ProxyCounter>,
     /// The gauges of HTTP mode; `None` in TCP mode.
@@ -67,21 +67,21 @@ pub enum AlertsError {
 }
 
 impl Alerts {
-    /// The alerts of a run that has figures of these sides, with `spare` more that are not set.
+    /// The alerts of a run that has figures of these subjects, with `spare` more that are not set.
     ///
     /// # Errors
     /// When there are too many, or the run lacks what one is of.
-    pub fn new(alerts: &[Alert], spare: usize, sides: Vec<FigureSide>) -> Result<Self, AlertsError> {
+    pub fn new(alerts: &[Alert], spare: usize, subjects: FigureSubjects) -> Result<Self, AlertsError> {
         if alerts.len() > ALERTS_MAX {
             return Err(AlertsError::TooMany(alerts.len()));
         }
         let watched = alerts.iter().map(|alert| {
-            let watched = Watched::new(alert.clone(), &sides);
+            let watched = Watched::new(alert.clone(), &subjects);
             watched.map(Some).map_err(|error| AlertsError::Alert(alert.to_string(), error))
         });
         let mut slots = watched.collect::<Result<Vec<_>, _>>()?;
         slots.resize_with((alerts.len() + spare).min(ALERTS_MAX), || None);
-        Ok(Self { slots, sides, proxy: Counters::default(), http: None })
+        Ok(Self { slots, subjects, proxy: Counters::default(), http: None })
     }
 
     /// True if the run has no alert and can get none.
@@ -139,7 +139,7 @@ impl Alerts {
     fn parse(&self, text: &str) -> Result<Option<Watched>, AlertError> {
         match text.trim() {
             "" | OFF => Ok(None),
-            text => Watched::new(text.parse()?, &self.sides).map(Some),
+            text => Watched::new(text.parse()?, &self.subjects).map(Some),
         }
     }
 

@@ -64,7 +64,7 @@ impl Totals {
         }
     }
 
-    fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.span_us as f64 / 1e6
     }
 

@@ -239,7 +239,7 @@ impl Session {
         let ends_with_load = workload.ends_with_load;
         // Nobody can add an alert to a run without a dashboard.
         let spare = if config.frontend == Frontend::Dashboard { ALERTS_SPARE } else { 0 };
-        let alerts = Alerts::new(&config.alerts, spare, workload.figure_sides());
+        let alerts = Alerts::new(&config.alerts, spare, workload.figure_subjects());
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         let run = RunId::random().context("cannot draw a run id")?;
         let recording = config.record.as_ref().map(|place| Recording::create(place, events.clone()));

@@ -197,7 +197,7 @@ impl State {
                     [0.5, 0.99].map(|q| Figure::Latency(class, Statistic::Percentile(q)).short_name())
                 };
                 let latencies = classes.into_iter().flat_map(latency);
-                latencies.chain(Figure::quotients().map(Figure::short_name)).collect()
+                latencies.chain(Figure::quotients().map(|figure| figure.short_name())).collect()
             }
         }
     }
