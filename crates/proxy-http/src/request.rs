@@ -172,10 +172,9 @@ impl Drop for RequestHandle {
 }
 
 impl RequestState {
-    /// Counts it. `has_flushed`: the kernel has taken everything that was framed.
-    pub(crate) fn count(&self, has_flushed: bool, now: Instant) {
-        let is_whole = self.is_complete.get() && has_flushed;
-        let gone = (!is_whole).then_some(RequestFailure::ClientGone);
+    /// Counts it. `cut`: why the kernel has not taken everything that was framed, if it has not.
+    pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) {
+        let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
         let Client { worker, conn, id, is_http2, .. } = &*self.client;
         worker.count_over(&FinishedRequest {
             route: self.route.get(),
@@ -186,7 +185,7 @@ impl RequestState {
             path: if worker.shared.records_paths { self.uri.path() } else { "" },
             upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
             status: self.status.get(),
-            failure: self.failure.get().or(gone),
+            failure: self.failure.get().or(cut),
             queue: self.queue.get(),
             upstream_time: self.upstream_time.get(),
             first_byte: self.first_byte.get(),

@@ -37,12 +37,15 @@ impl From<SelectError> for RefusedRequest {
     }
 }
 
-/// The status of a failure. After a status was sent, or to a client that is gone, it goes nowhere.
+/// The status of a failure. After a status was sent, or on a connection that has ended, it goes nowhere.
 pub(crate) fn status(failure: RequestFailure) -> StatusCode {
     use RequestFailure as F;
     match failure {
         F::NoRoute => StatusCode::NOT_FOUND,
-        F::Ambiguous | F::Malformed | F::ClientGone => StatusCode::BAD_REQUEST,
+        F::Ambiguous | F::Malformed => StatusCode::BAD_REQUEST,
+        F::ClientGone | F::DrainTimeout | F::IdleTimeout | F::SendTimeout | F::PendingBound => {
+            StatusCode::BAD_REQUEST
+        }
         F::Misdirected => StatusCode::MISDIRECTED_REQUEST,
         F::HeadTimeout | F::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
         F::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -60,7 +63,9 @@ fn text(failure: RequestFailure) -> &'static str {
         F::NoRoute => "no route serves this host and path\n",
         F::Ambiguous => "the path is ambiguous\n",
         F::Malformed => "the request is malformed\n",
-        F::ClientGone => "the request is not complete\n",
+        F::ClientGone | F::DrainTimeout | F::IdleTimeout | F::SendTimeout | F::PendingBound => {
+            "the request is not complete\n"
+        }
         F::Misdirected => "this connection does not serve the requested host\n",
         F::HeadTimeout | F::BodyTimeout => "the request did not arrive in time\n",
         F::BodyTooLarge => "the request's body is too large\n",

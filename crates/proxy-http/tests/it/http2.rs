@@ -256,3 +256,26 @@ fn a_changed_setting_does_not_end_connections() {
     });
     proxy.finish();
 }
+
+#[test]
+fn a_client_that_asks_for_nothing_leaves_in_order() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let proxy = Running::start(&Scripted::answering(HELLO).upstream);
+    for sent in [Vec::new(), PREFACE.to_vec(), [PREFACE, SETTINGS].concat()] {
+        for reads_settings in [false, true] {
+            let mut client = proxy.connect_with("h2");
+            client.send(&sent);
+            if reads_settings && !sent.is_empty() {
+                client.read_until(|bytes| bytes.len() >= 9).unwrap();
+            }
+            client.tls.conn.send_close_notify();
+            client.send(b"");
+            assert_eq!(client.read_until(|_| false), Err(false));
+        }
+    }
+    let total = proxy.finish();
+    let ends: Vec<_> = total.connections.iter().map(|it| (it.outcome, &it.detail)).collect();
+    assert_eq!(total.counters[ProxyCounter::ClientBroken], 0, "{ends:?}");
+    assert_eq!(total.counters[ProxyCounter::Accepted], 6);
+}

@@ -201,3 +201,20 @@ fn a_route_may_wait_less_for_a_connection() {
     assert_eq!(first.answer().status, 504);
     proxy.finish();
 }
+
+#[test]
+fn a_request_on_which_nothing_moves_is_cut_by_the_idle_timeout() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nxxxx");
+        peer.wait_for_end();
+    });
+    let proxy = Running::start_with(&upstream.upstream, |config, _| config.limits.idle_timeout = SHORT);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(client.head().starts_with("http/1.1 200"));
+    assert!(client.read_until(|bytes| bytes.len() >= 8).is_err(), "the response is not whole");
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedIdleTimeout], 1);
+    assert_eq!(http.counters[HttpCounter::FailedClientGone], 0);
+}

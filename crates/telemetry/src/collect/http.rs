@@ -91,11 +91,19 @@ pub enum RequestFailure {
     UpstreamCut,
     /// The client gave it up.
     ClientGone,
+    /// It was under way when the drain's time was over.
+    DrainTimeout,
+    /// Nothing moved on its connection for the idle timeout.
+    IdleTimeout,
+    /// The client took nothing of what waited for it for the send timeout.
+    SendTimeout,
+    /// Too many bytes waited to be sent on all connections together.
+    PendingBound,
 }
 
 impl RequestFailure {
     /// Each with its counter, and its word in records.
-    pub const ALL: [(Self, HttpCounter, &'static str); 18] = [
+    pub const ALL: [(Self, HttpCounter, &'static str); 22] = [
         (Self::NoRoute, HttpCounter::FailedNoRoute, "no-route"),
         (Self::Ambiguous, HttpCounter::FailedAmbiguous, "ambiguous-path"),
         (Self::Malformed, HttpCounter::FailedMalformed, "malformed"),
@@ -114,6 +122,10 @@ impl RequestFailure {
         (Self::UpstreamTimeout, HttpCounter::FailedUpstreamTimeout, "upstream-timeout"),
         (Self::UpstreamCut, HttpCounter::FailedUpstreamCut, "upstream-cut"),
         (Self::ClientGone, HttpCounter::FailedClientGone, "client-gone"),
+        (Self::DrainTimeout, HttpCounter::FailedDrainTimeout, "drain-timeout"),
+        (Self::IdleTimeout, HttpCounter::FailedIdleTimeout, "idle-timeout"),
+        (Self::SendTimeout, HttpCounter::FailedSendTimeout, "send-timeout"),
+        (Self::PendingBound, HttpCounter::FailedPendingBound, "pending-bound"),
     ];
 
     /// Its counter.

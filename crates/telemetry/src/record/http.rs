@@ -127,7 +127,11 @@ impl RequestRecord {
 
     /// True for a failure that its client caused: such requests may be many, and nobody need act.
     pub fn is_of_client(&self) -> bool {
-        self.status < 500 && self.failure != Some(RequestFailure::UpstreamCut)
+        let is_of_others = self.failure.is_some_and(|failure| {
+            use RequestFailure as F;
+            matches!(failure, F::UpstreamCut | F::DrainTimeout | F::IdleTimeout | F::PendingBound)
+        });
+        self.status < 500 && !is_of_others
     }
 
     /// The request in a sentence, without its client.
