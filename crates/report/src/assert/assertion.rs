@@ -78,7 +78,7 @@ impl Assertion {
     /// With what a load lacks, or with what to write.
     pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
         let sides = [FigureSide::Run, FigureSide::Process, FigureSide::Observed, FigureSide::Load];
-        let subjects = FigureSubjects::new(sides.to_vec(), Vec::new());
+        let subjects = FigureSubjects::new(sides.to_vec(), &[]);
         self.is_known_as(self.0.figure().first_of(|figure| subjects.check(figure)))
     }
 

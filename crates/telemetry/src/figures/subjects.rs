@@ -25,7 +25,7 @@ pub enum AbsentSubject {
 
 impl FigureSubjects {
     /// These sides, and these routes of the proxy.
-    pub fn new(sides: Vec<FigureSide>, routes: Vec<String>) -> Self {
+    pub fn new(sides: Vec<FigureSide>, routes: &[String]) -> Self {
         let routes = routes.iter().map(|name| clean::text(name)).collect();
         Self { sides, routes: routes::counted_names(routes) }
     }

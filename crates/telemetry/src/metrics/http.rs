@@ -72,10 +72,10 @@ metrics! {
         Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
         FirstByte = "HTTP_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client.";
         Request = "HTTP_REQUEST", Histogram, "HISTFAAA…", "First byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel: slow clients are in it.";
-        FirstByte1 = "HTTP1_FIRST_BYTE", Histogram, "HISTFAAA…", "As HTTP_FIRST_BYTE, of requests over HTTP/1.1 or HTTP/1.0 alone.";
-        FirstByte2 = "HTTP2_FIRST_BYTE", Histogram, "HISTFAAA…", "As HTTP_FIRST_BYTE, of requests over HTTP/2 alone.";
-        Request1 = "HTTP1_REQUEST", Histogram, "HISTFAAA…", "As HTTP_REQUEST, of requests over HTTP/1.1 or HTTP/1.0 alone.";
-        Request2 = "HTTP2_REQUEST", Histogram, "HISTFAAA…", "As HTTP_REQUEST, of requests over HTTP/2 alone.";
+        FirstByte1 = "HTTP1_FIRST_BYTE", Histogram, "HISTFAAA…", "The time to the first byte of requests over HTTP/1.1 or HTTP/1.0 alone.";
+        FirstByte2 = "HTTP2_FIRST_BYTE", Histogram, "HISTFAAA…", "The time to the first byte of requests over HTTP/2 alone.";
+        Request1 = "HTTP1_REQUEST", Histogram, "HISTFAAA…", "The whole time of requests over HTTP/1.1 or HTTP/1.0 alone.";
+        Request2 = "HTTP2_REQUEST", Histogram, "HISTFAAA…", "The whole time of requests over HTTP/2 alone.";
     }
 }
 

@@ -29,7 +29,7 @@ impl Workload {
             of(self.load.is_some(), FigureSide::Load),
         ];
         let sides = [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten());
-        FigureSubjects::new(sides.collect(), self.routes.clone().unwrap_or_default())
+        FigureSubjects::new(sides.collect(), self.routes.as_deref().unwrap_or_default())
     }
 
     /// Every setting, with its value.
