@@ -5,6 +5,8 @@
 //! of a service manager does. Nothing may fail but requests in flight that may not be sent twice. Clients and proxy must
 //! count the same.
 
+#![allow(clippy::print_stdout, reason = "it is what this program is for")]
+
 use std::cell::Cell;
 use std::error::Error;
 use std::io;
@@ -155,10 +157,9 @@ async fn read_head(stream: &mut BufReader<impl AsyncRead + Unpin>) -> io::Result
 }
 
 fn content_length(head: &str) -> usize {
-    let fields = head.lines().filter_map(|line| line.split_once(": "));
-    let length =
-        fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, value)| value);
-    length.last().and_then(|value| value.parse().ok()).unwrap_or(0)
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
 }
 
 /// Loads the proxy for a time, and restarts the upstream. Returns how the requests ended, and the number of restarts.
@@ -179,8 +180,8 @@ async fn load(
         let (config, ends) = (Arc::clone(&config), Rc::clone(&ends));
         clients.spawn_local(client2(addr, config, until, ends));
     }
-    let restarted = restarts.subscribe();
-    let restarter = tokio::task::spawn_local(async move {
+    let number = restarts.subscribe();
+    let timer = tokio::task::spawn_local(async move {
         loop {
             tokio::time::sleep(RESTART_EVERY).await;
             restarts.send_modify(|number| *number += 1);
@@ -189,8 +190,8 @@ async fn load(
     while let Some(ended) = clients.join_next().await {
         ended??;
     }
-    restarter.abort();
-    let restarted = *restarted.borrow();
+    timer.abort();
+    let restarted = *number.borrow();
     Ok((ends, restarted))
 }
 
