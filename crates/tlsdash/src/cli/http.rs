@@ -6,33 +6,15 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use proxy_core::Upstream;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route};
+use proxy_http::{HttpConfig, ParseRouteError, Route};
 use serde::{Deserialize, Serialize};
 
-use super::declared::Declared;
+use super::mode::ProxyMode;
 use super::value::{Parsed, one_or_many, values};
 use super::{ProxyOptions, usage};
 
-/// Words of the file that mean something in HTTP mode only, besides the limits.
-const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
-/// What means something in TCP mode only, and what takes its place.
-const TCP_ONLY: (&str, &str) = (
-    "proxy-protocol",
-    "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
-);
 /// What clients may speak, unless `--alpn` says otherwise.
 pub(crate) const ALPN: &str = "h2,http/1.1";
-
-/// What the proxy does with the plaintext.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProxyMode {
-    /// Forwards bytes, whatever the protocol.
-    #[default]
-    Tcp,
-    /// Speaks HTTP/2 and HTTP/1.1, and routes requests.
-    Http,
-}
 
 /// Something that is on or off, and has a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -103,7 +85,7 @@ impl FromStr for RouteOption {
 }
 
 impl HttpOptions {
-    fn is_given(&self, word: &str) -> bool {
+    pub(super) fn is_given(&self, word: &str) -> bool {
         match word {
             "route" => !self.route.is_empty(),
             "trust-forwarded" => self.trust_forwarded.is_some(),
@@ -181,44 +163,6 @@ impl ProxyOptions {
             records_paths: self.http.log_paths != Some(Switch::Off),
         }))
     }
-
-    /// Options of the other mode, each with why it cannot be given.
-    fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let (word, instead) = TCP_ONLY;
-        let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
-        let limits = Declared::<HttpLimits>::names();
-        let of_http = HTTP_ONLY.into_iter().chain(limits);
-        let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
-        let is_tcp = self.mode == ProxyMode::Tcp;
-        of_tcp.filter(move |_| !is_tcp).chain(of_http.filter(move |_| is_tcp))
-    }
-
-    fn is_given(&self, word: &str) -> bool {
-        match word {
-            "proxy-protocol" => self.proxy_protocol.is_some(),
-            word => self.http.is_given(word) || self.http_limits.is_given(word),
-        }
-    }
-
-    /// The same with the defaults of the other mode's options.
-    pub(crate) fn without_foreign_words(&self) -> Self {
-        match self.mode {
-            ProxyMode::Tcp => {
-                Self { http: HttpOptions::default(), http_limits: Declared::default(), ..self.clone() }
-            }
-            ProxyMode::Http => Self { proxy_protocol: None, ..self.clone() },
-        }
-    }
-
-    /// Turns options of the other mode into comments of a configuration file.
-    pub(crate) fn comment_foreign_words(&self, text: &str) -> String {
-        let foreign: Vec<_> = self.foreign_words().map(|(word, _)| format!("{word} = ")).collect();
-        let line = |line: &str| {
-            let is_foreign = foreign.iter().any(|word| line.starts_with(word));
-            format!("{}{line}\n", if is_foreign { "# " } else { "" })
-        };
-        text.lines().map(line).collect()
-    }
 }
 
 #[cfg(test)]
@@ -231,24 +175,6 @@ mod tests {
 
     fn refused(text: &str) -> String {
         options(text).http_config().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn options_of_the_other_mode_are_refused() {
-        for (text, part) in [
-            ("[[route]]\npath = \"/a\"\nupstreams = \"h:1\"", "--route goes with --mode http only"),
-            ("trust-forwarded = \"10.0.0.0/8\"", "--trust-forwarded goes with --mode http only"),
-            ("tls-headers = true", "--tls-headers goes with --mode http only"),
-            ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
-            ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
-            (
-                "mode = \"http\"\nproxy-protocol = \"v2\"",
-                "serve many clients; X-Forwarded-For names the client",
-            ),
-        ] {
-            assert!(refused(text).contains(part), "{}", refused(text));
-        }
-        assert!(options("proxy-protocol = \"v2\"").http_config().unwrap().is_none());
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) mod declared;
 #[cfg(test)]
 mod document;
 pub(crate) mod http;
+pub(crate) mod mode;
+mod printed;
 mod recorded;
 pub(crate) mod tls;
 pub(crate) mod value;
@@ -36,7 +38,7 @@ use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use declared::Declared;
-use http::ProxyMode;
+use mode::ProxyMode;
 use tls::TlsFiles;
 use value::{Parsed, RecordInterval, Time, one_or_many};
 

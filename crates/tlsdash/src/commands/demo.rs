@@ -9,7 +9,8 @@ use proxy_core::{ProxyConfig, Upstream};
 use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::{ALPN, ProxyMode};
+use crate::cli::http::ALPN;
+use crate::cli::mode::ProxyMode;
 use crate::cli::{DemoArgs, Flags, usage};
 use crate::commands::proxy;
 use crate::service::privileges;

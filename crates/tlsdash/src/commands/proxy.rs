@@ -10,7 +10,7 @@ use proxy_http::{HttpConfig, HttpStartError, Route};
 use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::ProxyMode;
+use crate::cli::mode::ProxyMode;
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
