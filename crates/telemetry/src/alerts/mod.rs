@@ -94,6 +94,16 @@ impl Alerts {
         name.starts_with(PREFIX)
     }
 
+    /// The number of the alert whose setting has this name, from 1.
+    pub fn number(name: &str) -> Option<usize> {
+        name.strip_prefix(PREFIX)?.parse().ok().filter(|number| *number > 0)
+    }
+
+    /// True for the value of an alert that is not set.
+    pub fn is_off(value: &Value) -> bool {
+        matches!(value.to_string().trim(), "" | OFF)
+    }
+
     /// One setting for each alert.
     pub fn settings(&self) -> Vec<Setting> {
         (0..self.slots.len()).map(|at| self.setting(at)).collect()
@@ -117,8 +127,7 @@ impl Alerts {
     /// # Errors
     /// When there is no such alert, or the text is none.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<Change, SettingError> {
-        let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<usize>().ok());
-        let at = number.and_then(|number| number.checked_sub(1)).filter(|at| *at < self.slots.len());
+        let at = Self::number(name).map(|number| number - 1).filter(|at| *at < self.slots.len());
         let at = at.ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
         let before = self.setting(at);
         let text = value.to_string();

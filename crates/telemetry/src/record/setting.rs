@@ -89,6 +89,8 @@ pub enum Command {
     EndExperiment,
     /// Begin to record from now on into a file of its own, or end what is being recorded.
     Record,
+    /// Write the options, with the settings in force, to a configuration file of its own.
+    WriteConfiguration,
     /// Put on record what befell the front end.
     Notice(NoticeRecord),
 }

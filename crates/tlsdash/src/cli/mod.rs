@@ -13,6 +13,7 @@ pub(crate) mod declared;
 #[cfg(test)]
 mod document;
 pub(crate) mod http;
+mod in_force;
 pub(crate) mod mode;
 mod printed;
 mod recorded;
@@ -231,7 +232,7 @@ pub(crate) struct DemoArgs {
     pub(crate) workers: Option<NonZeroUsize>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Time>,
+    pub(crate) duration: Option<Parsed<Time>>,
     /// Configuration file in TOML, for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -29,6 +29,7 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     if !inherited.is_empty() && !options.listen.is_empty() {
         return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
     }
+    let is_inherited = !inherited.is_empty();
     let options = options.with_defaults()?;
     let http = options.http_config()?;
     if prints {
@@ -53,7 +54,10 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
         bound.notices.push(warning);
     }
     let channels = Channels::new(&session)?;
-    bound.start(options.load.as_deref().cloned(), Vec::new(), session, channels)
+    let plan = options.load.as_deref().cloned();
+    let listen = if is_inherited { Vec::new() } else { options.listen.clone() };
+    session.options = Some(Box::new(ProxyOptions { listen, ..options }));
+    bound.start(plan, Vec::new(), session, channels)
 }
 
 /// The load speaks HTTP/2 only if the proxy agrees to it.

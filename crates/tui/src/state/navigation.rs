@@ -52,7 +52,7 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
 fn select_setting(state: &mut State, to: ListMove) {
     let last = state.settings().len().saturating_sub(1);
     state.tuning.selected = to.from(state.tuning.selected, last);
-    state.tuning.complaint = None;
+    (state.tuning.complaint, state.tuning.answer) = (None, None);
 }
 
 /// Leaves what is over the panes, else lets go of the selected client, else goes back to the present.

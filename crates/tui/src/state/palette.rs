@@ -67,6 +67,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("faster", "rate rps"),
     ("mark", "annotate note bookmark"),
     ("record", "capture save"),
+    ("write-configuration", "print-config save toml export options"),
     ("undo", "revert back"),
     ("redraw", "refresh repaint"),
     ("suspend", "background shell"),

@@ -89,6 +89,9 @@ fn take_in(state: &mut State, news: Update, now: Now) {
                     state.tuning.complaint = Some(text.clone());
                 }
             }
+            if state.screen == Screen::Tuning {
+                state.tuning.answer = Some(text.clone());
+            }
             state.notice(level, text, now);
         }
         Update::Recording(recording) => state.note_recording(recording, now),
@@ -149,12 +152,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.next_run(now);
             state.status = ViewStatus::of(state, now);
         }
-        Intent::Compare => {
-            if !refuse_if_read_only(state, now) {
-                state.tuning.complaint = None;
-                state.type_experiment();
-            }
-        }
+        Intent::Compare => compare(state, now),
         Intent::EndExperiment => return send(state, Command::EndExperiment, now),
         Intent::Setting(edit) => return edit_setting(state, edit, now),
         Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
@@ -182,6 +180,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         // The publisher assigns the number of a mark.
         Intent::Mark => return send(state, Command::Mark(String::new()), now),
         Intent::Record => return send(state, Command::Record, now),
+        Intent::WriteConfiguration => return send(state, Command::WriteConfiguration, now),
     }
     state.arrange();
     vec![DRAW]
@@ -280,6 +279,13 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: Now) -> Vec<Effect> {
         SettingEdit::Undo => effects.extend(state.undo(now)),
     }
     effects
+}
+
+fn compare(state: &mut State, now: Now) {
+    if !refuse_if_read_only(state, now) {
+        state.tuning.complaint = None;
+        state.type_experiment();
+    }
 }
 
 fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: Now) -> Vec<Effect> {

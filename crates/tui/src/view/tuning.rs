@@ -121,7 +121,7 @@ fn applies(setting: &Setting) -> &'static str {
     }
 }
 
-/// Describes the selected setting: why its value was refused, the value if the list cuts it, what the setting does, its
+/// Describes the selected setting: why its value was refused, the program's answer to a key, the value if the list cuts it, what the setting does, its
 /// range and default, and when a change applies.
 fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
@@ -129,6 +129,7 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let info = state.info(&setting.name);
     let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
     let problem = state.tuning.complaint.clone().or_else(refusal).unwrap_or_default();
+    let answer = state.tuning.answer.as_deref().filter(|_| problem.is_empty()).unwrap_or_default();
     let value = setting.shown(&setting.value);
     let is_cut = format::width(&value) > cells - NAME_CELLS.min(cells / 2);
     let default = info.and_then(|info| info.absent.map(str::to_owned));
@@ -145,6 +146,7 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let about = info.map_or("", |info| &info.about);
     [
         (&*problem, theme.warning()),
+        (answer, theme.notice()),
         (if is_cut { &value } else { "" }, theme.figure()),
         (about, theme.label()),
         (&allowed, theme.quiet()),

@@ -6,11 +6,13 @@
 
 mod alerts;
 mod certificates;
+mod configuration;
 mod experiment;
 mod files;
 mod interval;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -25,7 +27,7 @@ use telemetry::{
     RunRecord, Setting, SettingError, SettingRecord, Value,
 };
 
-use crate::cli::usage;
+use crate::cli::{ProxyOptions, usage};
 use crate::service::signals::Reload;
 use crate::service::{self, Watchdog};
 use crate::session::console::Console;
@@ -55,6 +57,8 @@ pub(crate) struct RunSetup {
     /// The experiment that starts with the run.
     pub(crate) experiment: Option<ExperimentRequest>,
     pub(crate) alerts: Alerts,
+    /// The options of the proxy; `None` without one.
+    pub(crate) options: Option<Box<ProxyOptions>>,
 }
 
 /// Owns the workload, publishes its counters, and ends it.
@@ -78,6 +82,8 @@ pub(crate) struct RunController {
     /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
     experiments: Experiments,
+    /// The values that changed settings had at the start.
+    at_start: BTreeMap<String, Value>,
 }
 
 /// What the journal accepted of a run.
@@ -125,6 +131,7 @@ impl RunController {
             is_refusing: false,
             has_worker_failed: false,
             experiments,
+            at_start: BTreeMap::new(),
         }
     }
 
@@ -268,6 +275,10 @@ impl RunController {
                     Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
                 }
             }
+            Command::WriteConfiguration => match self.write_configuration() {
+                Ok(text) => self.console.say(Level::Notice, &text),
+                Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
+            },
             Command::Notice(notice) => self.report(notice),
         }
     }
@@ -283,7 +294,9 @@ impl RunController {
         if before.value == after.value {
             return false;
         }
-        let (name, before) = (before.name, before.value.to_string());
+        let Setting { name, value, .. } = before;
+        let before = value.to_string();
+        self.at_start.entry(name.clone()).or_insert(value);
         self.publisher.setting(SettingRecord { name, before, after: Some(after) }, Timestamps::now());
         true
     }
