@@ -112,6 +112,17 @@ impl HttpRecord {
             ..Self::default()
         }
     }
+
+    /// Its gauges.
+    pub fn gauges(&self) -> HttpGauges {
+        let count = |gauge: u64| i64::try_from(gauge).unwrap_or(i64::MAX);
+        HttpGauges {
+            requests: count(self.requests),
+            queued: count(self.queued),
+            upstream_open: count(self.upstream_open),
+            upstream_idle: count(self.upstream_idle),
+        }
+    }
 }
 
 impl RouteRecord {

@@ -75,7 +75,7 @@ fn one_line(theme: Theme, http: &HttpFigures, width: u16) -> Line<'static> {
         let share = format::percent(n2 as f64 / (n1 + n2) as f64);
         segments.push(StatusItem::figure(theme, 5, h2, share));
     }
-    segments.extend(present(theme, http));
+    segments.extend(gauges(theme, http));
     spans.extend(fit(segments, usize::from(width).saturating_sub(10)));
     let used = spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
     let fill = usize::from(width).saturating_sub(used + 1);
@@ -83,15 +83,15 @@ fn one_line(theme: Theme, http: &HttpFigures, width: u16) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Returns what is under way; nothing at an earlier moment.
-fn present(theme: Theme, http: &HttpFigures) -> Vec<StatusItem> {
-    let Some(now) = http.now else { return Vec::new() };
-    let pool =
-        format!("{} open, {} idle", format::count(now.upstream_open), format::count(now.upstream_idle));
-    let queued = format::count(now.queued);
+/// Returns what is under way at the moment; nothing if that is not kept.
+fn gauges(theme: Theme, http: &HttpFigures) -> Vec<StatusItem> {
+    let Some(gauges) = http.gauges else { return Vec::new() };
+    let count = |gauge: i64| format::count(gauge.unsigned_abs());
+    let pool = format!("{} open, {} idle", count(gauges.upstream_open), count(gauges.upstream_idle));
+    let queued = count(gauges.queued);
     vec![
-        StatusItem::figure(theme, 2, "in flight", format::count(now.in_flight)),
-        if now.queued > 0 {
+        StatusItem::figure(theme, 2, "in flight", count(gauges.requests)),
+        if gauges.queued > 0 {
             StatusItem::text(3, format!("queued {queued}"), theme.notice())
         } else {
             StatusItem::figure(theme, 4, "queued", queued)
@@ -111,8 +111,8 @@ fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
         _ => format!("{name} {}", format::count(n)),
     };
     let mut now = vec![label("now")];
-    match http.now {
-        Some(_) => now.extend(fit(present(theme, http), cells.saturating_sub(NAMED_CELLS))),
+    match http.gauges {
+        Some(_) => now.extend(fit(gauges(theme, http), cells.saturating_sub(NAMED_CELLS))),
         None => now.push(Span::styled(theme.glyphs.none().to_string(), theme.quiet())),
     }
     vec![

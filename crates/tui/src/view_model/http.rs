@@ -1,7 +1,6 @@
 //! HTTP over all routes.
 
-use telemetry::model::Run;
-use telemetry::{Counters, HttpCounter, RequestFailure, labels};
+use telemetry::{Counters, HttpCounter, HttpGauges, RequestFailure, labels};
 
 use super::handshakes::{Named, seen};
 use super::span::{Count, HttpSpanData};
@@ -23,25 +22,16 @@ pub(crate) struct HttpFigures {
     pub(crate) causes: Vec<Named>,
     /// Requests that were sent once more.
     pub(crate) retried: Count,
-    /// The present; `None` at an earlier moment, of which it is not kept.
-    pub(crate) now: Option<HttpNow>,
-}
-
-/// What is under way at the last record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HttpNow {
-    /// Requests under way.
-    pub(crate) in_flight: u64,
-    /// Of these, requests that wait for an upstream connection.
-    pub(crate) queued: u64,
-    /// Upstream connections, idle ones included.
-    pub(crate) upstream_open: u64,
-    /// Idle upstream connections.
-    pub(crate) upstream_idle: u64,
+    /// What was under way at the moment; `None` if that is not kept.
+    pub(crate) gauges: Option<HttpGauges>,
 }
 
 impl HttpFigures {
-    pub(super) fn of(totals: &Counters<HttpCounter>, taken: &HttpSpanData<'_>, now: Option<HttpNow>) -> Self {
+    pub(super) fn of(
+        totals: &Counters<HttpCounter>,
+        taken: &HttpSpanData<'_>,
+        gauges: Option<HttpGauges>,
+    ) -> Self {
         let counters = &taken.counters;
         let causes = || RequestFailure::ALL.into_iter().map(|(_, counter, word)| (word, counter));
         Self {
@@ -55,19 +45,7 @@ impl HttpFigures {
             recent_causes: seen(causes(), counters),
             causes: seen(causes(), totals),
             retried: Count::of(totals, taken, &[HttpCounter::Retried]),
-            now,
+            gauges,
         }
-    }
-}
-
-impl HttpNow {
-    /// At the last record of a run.
-    pub(super) fn of(run: &Run) -> Option<Self> {
-        run.http_record().map(|record| Self {
-            in_flight: record.requests,
-            queued: record.queued,
-            upstream_open: record.upstream_open,
-            upstream_idle: record.upstream_idle,
-        })
     }
 }

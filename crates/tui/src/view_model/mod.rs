@@ -36,7 +36,7 @@ pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
-pub(crate) use http::{HttpFigures, HttpNow};
+pub(crate) use http::HttpFigures;
 pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
 pub(crate) use past::{PastSetting, client_at, settings_at};
@@ -143,9 +143,10 @@ impl ViewModel {
         let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
         let load_figures = load_totals.as_ref().zip(load.as_ref());
         let http_totals = run.http().map(|track| track.totals_at(us));
-        let http = http_totals.as_ref().zip(windows.http(run, span)).map(|(totals, taken)| {
-            HttpFigures::of(totals, &taken, if is_latest { HttpNow::of(run) } else { None })
-        });
+        let http = http_totals
+            .as_ref()
+            .zip(windows.http(run, span))
+            .map(|(totals, taken)| HttpFigures::of(totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
             figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));

@@ -41,7 +41,7 @@ pub struct Synthetic {
     /// How much longer all answers take at present.
     pub slower_us: u64,
     /// What it counts of HTTP; `None` in TCP mode.
-    http: Option<SyntheticHttp>,
+    pub http: Option<SyntheticHttp>,
     /// False while no connection fails.
     pub is_failing: bool,
 }

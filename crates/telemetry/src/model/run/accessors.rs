@@ -12,6 +12,7 @@ use super::requests::Requests;
 use super::routes::Routes;
 use super::timeline::Marker;
 use super::{DEFERRED_US_MAX, Run};
+use crate::collect::http::HttpGauges;
 use crate::metrics::Counters;
 use crate::metrics::{
     CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
@@ -175,6 +176,12 @@ impl Run {
     /// The last record of HTTP, without latencies: statuses, and requests and upstream connections at that moment.
     pub fn http_record(&self) -> Option<&HttpRecord> {
         self.http.record.as_ref()
+    }
+
+    /// The gauges of HTTP mode at a moment of the monotonic clock, as its latest record then told them; `None` in TCP
+    /// mode, and where that record is no longer kept.
+    pub fn http_gauges_at(&self, us: u64) -> Option<HttpGauges> {
+        if us < self.last_us() { self.http.gauges_at(us) } else { self.http_record().map(HttpRecord::gauges) }
     }
 
     /// The routes that served requests.

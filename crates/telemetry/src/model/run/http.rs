@@ -1,7 +1,10 @@
 //! What the proxy of a run counted of HTTP over all routes.
 
+use std::collections::VecDeque;
+
 use super::merged::Member;
 use super::retention::SeriesStart;
+use crate::collect::http::HttpGauges;
 use crate::metrics::{HttpCounter, HttpLatency};
 use crate::model::series::MetricSeries;
 use crate::record::heap_size::HeapSize as _;
@@ -14,6 +17,8 @@ pub(super) struct HttpPart {
     pub(super) series: Option<MetricSeries<HttpCounter, HttpLatency>>,
     /// Its last record; without latencies while the run lasts.
     pub(super) record: Option<HttpRecord>,
+    /// Gauges of the latest intervals, each with its end on the monotonic clock in microseconds.
+    gauges: VecDeque<(u64, HttpGauges)>,
 }
 
 impl HttpPart {
@@ -22,6 +27,9 @@ impl HttpPart {
         let series = self.series.get_or_insert_with(|| begun.series());
         let gap_from_us = series.apply(stamp, &record.counters, &record.latencies);
         record.latencies = Latencies::default();
+        let too_many = (self.gauges.len() + 1).saturating_sub(begun.history);
+        self.gauges.drain(..too_many.min(self.gauges.len()));
+        self.gauges.push_back((stamp.mono_us, record.gauges()));
         self.record = Some(record);
         gap_from_us
     }
@@ -35,25 +43,34 @@ impl HttpPart {
 
     pub(super) fn merged(members: &[Member<'_>]) -> Self {
         let series = members.iter().map(|member| (member.run.http.series.as_ref(), member.shift_us));
-        Self { series: MetricSeries::merged(series), record: merged_record(members) }
+        Self { series: MetricSeries::merged(series), record: merged_record(members), gauges: VecDeque::new() }
     }
 
     /// The part for reading on from the middle of the run: what was counted before is read again.
     pub(super) fn resumed(&self, history: usize) -> Self {
-        let Self { series, record: _ } = self;
-        Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }
+        let series = self.series.as_ref().map(|_| MetricSeries::new(None, history));
+        Self { series, ..Self::default() }
     }
 
     /// Keeps the totals and the last interval only.
     pub(super) fn abridge(&mut self) {
-        let Self { series, record: _ } = self;
+        let Self { series, record: _, gauges } = self;
         series.iter_mut().for_each(MetricSeries::abridge);
+        *gauges = VecDeque::new();
     }
 
     /// What it takes of memory besides its own.
     pub(super) fn heap_bytes(&self) -> usize {
-        let Self { series, record } = self;
-        series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()
+        let Self { series, record, gauges } = self;
+        series.as_ref().map_or(0, MetricSeries::bytes)
+            + record.heap_bytes()
+            + gauges.capacity() * size_of::<(u64, HttpGauges)>()
+    }
+
+    /// The gauges at a moment; `None` if its interval is not kept.
+    pub(super) fn gauges_at(&self, us: u64) -> Option<HttpGauges> {
+        let after = self.gauges.partition_point(|(at_us, _)| *at_us <= us);
+        self.gauges.get(after.checked_sub(1)?).map(|(_, gauges)| *gauges)
     }
 
     /// Routes that changed and whose record the last interval put off.
