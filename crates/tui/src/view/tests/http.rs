@@ -142,6 +142,15 @@ fn gauges_at_an_earlier_moment_are_of_that_moment() {
 }
 
 #[test]
+fn the_list_of_runs_has_requests_a_second() {
+    let mut stage = TestDashboard::live_http(options(), 3);
+    stage.press('H');
+    let screen = stage.screen(160, 48);
+    let row = screen.lines().find(|line| line.contains("▶box")).unwrap_or_default();
+    assert!(screen.contains("rate/s") && row.contains("4,998"), "{screen}");
+}
+
+#[test]
 fn nothing_of_http_is_named_in_tcp_mode() {
     let mut stage = TestDashboard::live(options(), 9);
     let before = stage.screen(160, 48);
