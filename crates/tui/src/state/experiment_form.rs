@@ -49,8 +49,8 @@ impl FormField {
             Self::B => "the second value",
             Self::Length => "quick (1 min), normal (6 min) or careful (24 min)",
             Self::Pairs => "pairs of blocks, if not those of the length",
-            Self::Block => "length of a block, such as 10s, if not that of the length",
-            Self::Metric => "what is compared, joined by +; empty: p50 of what a client waits for",
+            Self::Block => "such as 10s; empty: that of the length",
+            Self::Metric => "joined by +; empty: p50 of what a client waits for",
         }
     }
 }

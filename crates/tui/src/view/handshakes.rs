@@ -17,7 +17,7 @@ use ratatui::text::{Line, Span};
 
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};
-use super::parts::{StatusItem, fit, heading, put, rate, share, share_bar, share_line};
+use super::parts::{NAMED_CELLS, StatusItem, fit, heading, put, rate, share, share_bar, share_line};
 use crate::format;
 use crate::state::PaneId;
 use crate::theme::Theme;
@@ -140,10 +140,10 @@ fn failures(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     let causes = [listed(if is_recent { &h.recent_causes } else { &h.causes }), listed(&reasons)];
     let causes: Vec<String> = causes.into_iter().filter(|causes| !causes.is_empty()).collect();
     let words = h.failed.words();
-    let room = cells.saturating_sub("failed   ".len() + words.len());
+    let room = cells.saturating_sub(NAMED_CELLS + words.len() + 2);
     let causes = format::cut(&causes.join("; "), room, theme.glyphs);
     Line::from(vec![
-        Span::styled("failed ", theme.label()),
+        Span::styled(format!("{:<NAMED_CELLS$}", "failed"), theme.label()),
         Span::styled(words, figure),
         Span::styled(format!("  {causes}"), if is_recent { theme.warning() } else { theme.quiet() }),
     ])

@@ -3,11 +3,11 @@
 //! ```text
 //! at 12:04:10Z, 2 s  n 9996  p50 0.41  p90 0.83  p99 1.90  p99.9 4.03  max 19.8 ms
 //! ms <0.25: 12  0.25: 5020  0.5: 4100  1: 800  2: 60  4: 3  16: 1
-//! then load.rate 5000 1/s (now 6250)  load.resume 80 %  proxy.workers 2
+//! then load.rate 5000/s (now 6250/s)  load.resume 80%  proxy.workers 2
 //! ```
 
 use ratatui::text::Line;
-use telemetry::Percentile;
+use telemetry::{Percentile, quantity};
 
 use super::layout;
 use super::parts::{StatusItem, fit};
@@ -87,9 +87,11 @@ fn then(state: &State, settings: &[PastSetting]) -> Vec<StatusItem> {
     let theme = state.theme;
     let mut segments = vec![StatusItem::text(0, "then", theme.label())];
     segments.extend(settings.iter().zip(1..).map(|(then, rank)| {
-        let unit = if then.unit.is_empty() { String::new() } else { format!(" {}", then.unit) };
-        let now = then.now.as_ref().map_or_else(String::new, |now| format!(" (now {now})"));
-        StatusItem::figure(theme, rank, &then.name, format!("{}{unit}{now}", then.value))
+        let shown = |value: &String| {
+            value.parse().map_or_else(|_| value.clone(), |number| quantity::shown(number, &then.unit))
+        };
+        let now = then.now.as_ref().map_or_else(String::new, |now| format!(" (now {})", shown(now)));
+        StatusItem::figure(theme, rank, &then.name, format!("{}{now}", shown(&then.value)))
     }));
     segments
 }

@@ -100,7 +100,10 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
 /// Returns the value, the staged one, and what became of the last change.
 fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
-    let mut values = vec![(setting.shown(&setting.value), theme.figure())];
+    let mut values = vec![match setting.shown(&setting.value) {
+        empty if empty.is_empty() => ("none".to_owned(), theme.quiet()),
+        shown => (shown, theme.figure()),
+    }];
     if let Some(staged) = state.tuning.staged(&setting.name) {
         values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
     }

@@ -54,6 +54,9 @@ const LOG_LINES_MAX: usize = 200;
 const INTERVALS_COMPARED: usize = 60;
 /// What lengths of intervals are rounded to, in microseconds, if they are not shorter than any tlsdash has.
 const TICK_US: u64 = 10_000;
+/// The same for long ones, in microseconds, and from where an interval is long: a late tick shortens the next interval.
+const LONG_TICK_US: u64 = 50_000;
+const LONG_US: u64 = 500_000;
 /// The shortest interval that tlsdash offers, in microseconds.
 const INTERVAL_MIN_US: u64 = 100_000;
 /// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
@@ -211,7 +214,8 @@ fn interval_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> u64 {
     let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
-    if median < INTERVAL_MIN_US { median } else { (median + TICK_US / 2) / TICK_US * TICK_US }
+    let tick_us = if median < LONG_US { TICK_US } else { LONG_TICK_US };
+    if median < INTERVAL_MIN_US { median } else { (median + tick_us / 2) / tick_us * tick_us }
 }
 
 /// Cores kept busy by each group of threads before a moment.
