@@ -27,6 +27,7 @@ mod tests;
 mod time;
 mod timeline;
 mod tuning;
+mod typing;
 mod update;
 mod view;
 mod view_status;

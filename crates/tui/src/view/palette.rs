@@ -42,7 +42,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
             let words = format::cut(&entry.words(), room, theme.glyphs);
             let line = Line::from(vec![
                 Span::styled(format!("{pointer}{words:<room$}"), theme.label()),
-                Span::styled(format!("{:>KEY_CELLS$}", format::cut(&keys, KEY_CELLS, theme.glyphs)), theme.quiet()),
+                Span::styled(
+                    format!("{:>KEY_CELLS$}", format::cut(&keys, KEY_CELLS, theme.glyphs)),
+                    theme.quiet(),
+                ),
             ]);
             if at == selected { parts::selected(theme, line) } else { line }
         })
