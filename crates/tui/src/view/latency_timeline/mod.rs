@@ -149,7 +149,9 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let plot = Rect { y: lines.y + 1, height: lines.height.saturating_sub(1), ..lines };
     let plot = if heat.is_empty() { lines } else { plot };
     lines::render(state, frame, plot);
-    [heat, plot, axis].into_iter().for_each(|part| highlight_cursor(state, frame, part));
+    for part in [heat, plot, axis] {
+        highlight_cursor(state, frame, part);
+    }
     axis::render(state, frame, axis);
 }
 
