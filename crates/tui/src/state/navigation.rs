@@ -55,7 +55,7 @@ fn select_setting(state: &mut State, to: ListMove) {
     (state.tuning.complaint, state.tuning.answer) = (None, None);
 }
 
-/// Leaves what is over the panes, else lets go of the selected client, else goes back to the present.
+/// Closes what covers the panes, else deselects the client, else returns to the present.
 pub(super) fn back(state: &mut State) {
     if state.screen != Screen::Dashboard {
         state.screen = Screen::Dashboard;

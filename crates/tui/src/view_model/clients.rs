@@ -78,7 +78,7 @@ impl ClientRow {
         }
     }
 
-    /// A client of which nothing is known.
+    /// The row of a client without records.
     pub(super) fn unknown(id: ClientId) -> Self {
         Self {
             id,
@@ -161,13 +161,13 @@ impl Recent {
         Self { span_us, ..Self::default() }
     }
 
-    /// All of a run that took so long; `None` while no time has passed.
+    /// Counts of the whole run, which lasted `span_us`; `None` if that is 0.
     pub(super) fn whole(client: &Client, span_us: u64) -> Option<Self> {
         let totals = client.totals();
         (span_us > 0).then(|| Self { counted: COUNTED.map(|counter| totals[counter] as f64), span_us })
     }
 
-    /// Adds what a client did at a rate for so long.
+    /// Adds the counts of a client at a rate over `us`.
     fn add(&mut self, rate: &ClientRate, us: u64) {
         for (sum, counter) in self.counted.iter_mut().zip(COUNTED) {
             *sum += rate.per_second(counter) * us as f64 / 1e6;

@@ -114,7 +114,8 @@ impl LatencyTimeline {
         }
         let last = self.number(until_us.saturating_sub(1));
         let first = (last + 1).saturating_sub(columns.max(1) as u64);
-        // The newest one may still have been growing, and those of which other records came before the interval's.
+        // Columns after the last settled moment are computed again: the newest one was still growing, and of others the
+        // interval's record was late.
         let settled = self.number(self.settled_us);
         self.settled_us = end_of_series(class, run);
         let known_until = (self.first + self.columns.len() as u64).saturating_sub(1).min(settled);

@@ -126,7 +126,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// All events of these counters.
+    /// Sums these counters, over the span and since the start.
     pub(super) fn of<C: Metric, L: Metric>(
         totals: &Counters<C>,
         taken: &SpanData<'_, C, L>,
