@@ -28,6 +28,7 @@ pub use collect::host::HostSampler;
 pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, RequestFailure, RouteDelta};
 pub use collect::observe::ProcessTree;
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
+pub use collect::tls::{Dimension, FullReason, OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
     CompactHistogram, HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram,
@@ -43,13 +44,14 @@ pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignReco
 pub use journal::Timestamps;
 pub use metrics::{
     ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
-    LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, labels,
-    parse_percentile, percentile_interval_ns,
+    LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TlsCounter,
+    TlsLatency, UsageCounter, labels, parse_percentile, percentile_interval_ns,
 };
 pub use model::Model;
 pub use publish::{
     LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, RecordWriter, Refusal, Sink,
 };
+pub use record::age_counts::AgeCounts;
 pub use record::clean;
 pub use record::codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use record::connection::{ConnectionRecord, Outcome};
@@ -64,5 +66,6 @@ pub use record::wire::DecodeError;
 pub use record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
     HttpRecord, HttpVersion, Kind, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
-    ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp,
+    ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp, TlsRecord,
+    UsageRecord,
 };

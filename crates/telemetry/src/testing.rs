@@ -4,10 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use crate::collect::http::{FinishedRequest, RequestFailure};
+use crate::collect::tls::Dimension;
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::metrics::{Counters, Metric};
+use crate::record::age_counts::AgeCounts;
 use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
@@ -16,7 +18,7 @@ use crate::record::status_counts::StatusCounts;
 use crate::record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
     HttpRecord, HttpVersion, Latencies, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord,
-    RequestRecord, RouteRecord, RunRecord, SettingRecord,
+    RequestRecord, RouteRecord, RunRecord, SettingRecord, TlsRecord, UsageRecord,
 };
 
 pub(crate) fn client(n: u8) -> ClientId {
@@ -78,6 +80,21 @@ fn http(numbers: &[u64]) -> HttpRecord {
         upstream_idle: number(19),
         routes_deferred: number(20),
         statuses,
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    }
+}
+
+fn tls(numbers: &[u64]) -> TlsRecord {
+    let ages = |step: usize| {
+        let mut ages = AgeCounts::default();
+        numbers.iter().step_by(step).for_each(|number| ages.count(Duration::from_secs(number % 100_000)));
+        ages
+    };
+    TlsRecord {
+        usage_deferred: numbers[3 % numbers.len()],
+        ages_accepted: ages(1),
+        ages_expired: ages(3),
         counters: fill(numbers),
         latencies: latencies(numbers),
     }
@@ -217,6 +234,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         host: text.into(),
         settings: vec![setting.clone()],
         proxy: Some(proxy.clone()),
+        tls: Some(tls(numbers)),
         http: flag.then(|| http(numbers)),
         load: flag.then(|| load.clone()),
         ..RunRecord::default()
@@ -224,6 +242,12 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     vec![
         Body::Run(Box::new(run)),
         Body::Proxy(Box::new(proxy)),
+        Body::Tls(Box::new(tls(numbers))),
+        Body::Usage(Box::new(UsageRecord {
+            dimension: if flag { Dimension::Name } else { Dimension::Version },
+            value: text.into(),
+            counters: fill(numbers),
+        })),
         Body::Http(Box::new(http(numbers))),
         Body::Route(Box::new(route(numbers, text, flag))),
         Body::Request(Box::new(request(numbers, text, flag))),

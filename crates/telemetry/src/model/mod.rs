@@ -51,6 +51,7 @@ pub use run::requests::{RecordedRequest, Requests};
 pub use run::routes::{Route, RouteWindow, Routes};
 pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Marker, TimelineEvent};
+pub use run::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};

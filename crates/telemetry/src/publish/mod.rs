@@ -18,6 +18,8 @@ mod plan;
 mod routes;
 mod run_totals;
 mod sink;
+mod tls;
+mod usage;
 mod write;
 
 use std::collections::VecDeque;
@@ -44,6 +46,8 @@ use http::HttpTotals;
 pub use run_totals::LoadState;
 use run_totals::RunTotals;
 pub use sink::{RecordWriter, Refusal, Sink};
+use tls::TlsTotals;
+use usage::UsageKey;
 
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.
@@ -56,11 +60,16 @@ enum PendingRecord {
     Proxy {
         clients_deferred: u64,
     },
+    Tls {
+        usage_deferred: u64,
+    },
     Http {
         routes_deferred: u64,
     },
     Load,
     Host,
+    /// By dimension and value.
+    Usage(UsageKey),
     /// By the route's index.
     Route(usize),
     Client(DueRecord),
@@ -79,6 +88,7 @@ pub struct Publisher<S> {
     seq: u64,
     budget: Budget,
     proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
+    tls: Option<TlsTotals>,
     /// `None` in TCP mode, and until HTTP mode has counted something.
     http: Option<HttpTotals>,
     route_names: Vec<String>,
@@ -121,6 +131,7 @@ impl<S: Sink> Publisher<S> {
             seq: 0,
             budget: Budget::new(records_per_second, now.monotonic_us),
             proxy: None,
+            tls: None,
             http: None,
             route_names: Vec::new(),
             load: None,
@@ -231,7 +242,8 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        self.plan_totals(0, 0);
+        self.plan_totals(0, 0, 0);
+        self.plan_last_usage();
         self.plan_last_routes();
         let room = self.budget.left();
         let room = room - self.plan_connections(room);
@@ -242,6 +254,7 @@ impl<S: Sink> Publisher<S> {
         self.pending_records.push_back(PendingRecord::Stop(Box::new(RunRecord {
             phase: Phase::Stop,
             proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
+            tls: self.tls.as_ref().map(TlsTotals::final_record),
             http: self.http.as_ref().map(HttpTotals::final_record),
             load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
             ..run
@@ -301,6 +314,8 @@ impl<S: Sink> Publisher<S> {
             PendingRecord::Client(due) => Some(due),
             PendingRecord::Health
             | PendingRecord::Proxy { .. }
+            | PendingRecord::Tls { .. }
+            | PendingRecord::Usage(_)
             | PendingRecord::Http { .. }
             | PendingRecord::Load
             | PendingRecord::Host

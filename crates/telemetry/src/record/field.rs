@@ -47,6 +47,8 @@ pub enum Unit {
     Sketch,
     /// [`StatusCounts`](crate::StatusCounts).
     StatusCounts,
+    /// [`AgeCounts`](crate::AgeCounts).
+    AgeCounts,
 }
 
 impl fmt::Display for Unit {
@@ -66,6 +68,7 @@ impl fmt::Display for Unit {
             Self::Histogram => "histogram, ns",
             Self::Sketch => "sketch",
             Self::StatusCounts => "status counts",
+            Self::AgeCounts => "age counts",
         })
     }
 }
@@ -119,6 +122,12 @@ fields! {
     HTTP_UPSTREAM_IDLE = "HTTP_UPSTREAM_IDLE", Count, "8", "Idle upstream connections at the end of the interval.";
     HTTP_ROUTES_DEFERRED = "HTTP_ROUTES_DEFERRED", Count, "0", "Routes that changed and whose record was put off to a later interval.";
     HTTP_STATUSES = "HTTP_STATUSES", StatusCounts, "200:11800 404:80 other:3", "Responses of the run so far as `status:count`, at most 64 statuses; `other` sums further ones.";
+    HAS_TLS = "HAS_TLS", Flag, "1", "The record also carries the fields of a `tls` record, for the whole run.";
+    USAGE_DEFERRED = "USAGE_DEFERRED", Count, "0", "Values of usage that changed and whose record was put off to a later interval.";
+    AGES_ACCEPTED = "TICKET_AGES_ACCEPTED", AgeCounts, "60:11 3444:80", "Ages of tickets and sessions that resumed, of the run so far, as `seconds:count` with the upper end of each class of a quarter octave.";
+    AGES_EXPIRED = "TICKET_AGES_EXPIRED", AgeCounts, "46341:12", "Ages of tickets and sessions that were too old, of the run so far, in the same way.";
+    USAGE_DIMENSION = "USAGE_DIMENSION", Text, "version", "By what is told apart: `version`, `group`, `cipher`, `signature`, `alpn`, `certificate`, `name` or `fingerprint`.";
+    USAGE_VALUE = "USAGE_VALUE", Text, "TLSv1.2", "The value that the record is about; `other` for all values beyond the bound.";
     ROUTE = "ROUTE", Text, "shop.example/static", "Host and path prefix of the route; `other` for all routes from the 51st on.";
     ROUTE_LAST = "ROUTE_LAST", Flag, "0", "The route's last record; its latencies are those of the whole run.";
     REQUEST_ROUTE = "REQUEST_ROUTE", Text, "shop.example/static", "Route that serves the request (absent if none does).";

@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 
+use crate::collect::tls::FullReason;
 use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::histogram::SparseHistogram;
 use crate::metrics::{
     ClientCounter, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-    RouteCounter, RouteLatency,
+    RouteCounter, RouteLatency, UsageCounter,
 };
 use crate::record::{
     AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HttpRecord, Level,
-    LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord,
+    LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, TlsRecord, UsageRecord,
 };
 
 /// The syslog priority of a record.
@@ -28,9 +29,14 @@ pub(crate) fn priority(body: &Body) -> u8 {
         Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
         Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => 5,
         Body::Connection(_) | Body::Request(_) | Body::Health(_) => 6,
-        Body::Proxy(_) | Body::Http(_) | Body::Route(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => {
-            7
-        }
+        Body::Proxy(_)
+        | Body::Tls(_)
+        | Body::Usage(_)
+        | Body::Http(_)
+        | Body::Route(_)
+        | Body::Client(_)
+        | Body::Load(_)
+        | Body::Host(_) => 7,
     }
 }
 
@@ -39,6 +45,8 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.body {
         Body::Run(run) => run_sentence(run, record.stamp.interval_us),
         Body::Proxy(proxy) => proxy_sentence(proxy),
+        Body::Tls(tls) => tls_sentence(tls),
+        Body::Usage(usage) => usage_sentence(usage),
         Body::Http(http) => http_sentence(http),
         Body::Route(route) => route_sentence(route),
         Body::Request(request) => format!("{} {}", request.client, request.sentence()),
@@ -165,6 +173,27 @@ fn proxy_sentence(proxy: &ProxyRecord) -> String {
         c[ProxyCounter::BytesIn],
         c[ProxyCounter::BytesOut],
         percentiles("exchange", &proxy.latencies[ProxyLatency::Exchange].interval)
+    )
+}
+
+fn tls_sentence(tls: &TlsRecord) -> String {
+    let known = FullReason::ALL.iter().map(|(reason, counter, _)| (reason, tls.counters[*counter]));
+    let known = known.filter(|(_, n)| *n > 0).map(|(reason, n)| format!("{n} {reason}"));
+    let reasons: Vec<String> = known.collect();
+    let reasons = if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") };
+    format!("tls: full handshakes by reason: {reasons}")
+}
+
+fn usage_sentence(usage: &UsageRecord) -> String {
+    let c = &usage.counters;
+    format!(
+        "{} {}: {} full, {} resumed, {} B in, {} B out",
+        usage.dimension,
+        usage.value,
+        c[UsageCounter::HandshakesFull],
+        c[UsageCounter::HandshakesResumed],
+        c[UsageCounter::BytesIn],
+        c[UsageCounter::BytesOut],
     )
 }
 

@@ -1,5 +1,6 @@
 //! The records that tlsdash writes: once an interval, or when something happens.
 
+pub(crate) mod age_counts;
 mod alert;
 pub mod clean;
 pub(crate) mod codec;
@@ -17,6 +18,7 @@ pub(crate) mod origin;
 pub(crate) mod setting;
 pub(crate) mod setting_info;
 pub(crate) mod status_counts;
+mod tls;
 pub(crate) mod wire;
 pub(crate) mod words;
 
@@ -38,6 +40,7 @@ pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use kinds::Kind;
 pub use latencies::{Latencies, Latency};
+pub use tls::{TlsRecord, UsageRecord};
 
 /// Version of the record format that this program writes; a reader refuses a higher one.
 pub const SCHEMA: u64 = 1;
@@ -95,6 +98,10 @@ pub enum Body {
     Client(ClientRecord),
     /// One connection: an error, or a sample.
     Connection(Box<ConnectionRecord>),
+    /// What the proxy counted of TLS.
+    Tls(Box<TlsRecord>),
+    /// What the proxy counted for one TLS version, server name, or other value of a dimension.
+    Usage(Box<UsageRecord>),
     /// What the proxy counted of HTTP.
     Http(Box<HttpRecord>),
     /// What the proxy counted for one route.
@@ -166,6 +173,8 @@ wire! {
         pub runs_on: bool = &field::RUNS_ON,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
         pub proxy: Option<ProxyRecord> = &field::HAS_PROXY,
+        /// The totals of TLS with histograms of the whole run; only at the end of a run with a proxy.
+        pub tls: Option<TlsRecord> = &field::HAS_TLS,
         /// The totals of HTTP with histograms of the whole run; only at the end of a run in HTTP mode.
         pub http: Option<HttpRecord> = &field::HAS_HTTP,
         /// The load's totals with histograms of the whole run; only at the end of a run with a load.

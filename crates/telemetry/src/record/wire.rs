@@ -7,10 +7,12 @@ use std::str::FromStr;
 use journal::EntryBuf;
 
 use crate::collect::http::RequestFailure;
+use crate::collect::tls::Dimension;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
 use crate::metrics::{Counters, Metric};
+use crate::record::age_counts::AgeCounts;
 use crate::record::connection::Outcome;
 use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
@@ -219,7 +221,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
+parsed!(Phase Dimension AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
@@ -291,6 +293,19 @@ impl Member for Sketch {
             || Ok(Self::default()),
             |text| text.parse().map_err(|_| malformed(field.name.clone())),
         )
+    }
+}
+
+impl Member for AgeCounts {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let text = from.text(&field.name).unwrap_or_default();
+        text.parse().map_err(|_| malformed(field.name.clone()))
     }
 }
 

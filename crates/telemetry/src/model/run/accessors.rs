@@ -11,16 +11,18 @@ use super::reading::Reading;
 use super::requests::Requests;
 use super::routes::Routes;
 use super::timeline::Marker;
+use super::usage::Usage;
 use super::{DEFERRED_US_MAX, Run};
 use crate::metrics::Counters;
 use crate::metrics::{
-    CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter,
+    TlsLatency,
 };
 use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::origin::Writer;
 use crate::record::setting::Setting;
-use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord};
+use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord};
 
 impl Run {
     /// Its id.
@@ -165,6 +167,21 @@ impl Run {
     /// Connections of the proxy open when its last record was made.
     pub fn proxy_open(&self) -> u64 {
         self.proxy.open
+    }
+
+    /// What the proxy counted of TLS; `None` without such records.
+    pub fn tls(&self) -> Option<&MetricSeries<TlsCounter, TlsLatency>> {
+        self.tls.series.as_ref()
+    }
+
+    /// The last record of TLS, without latencies.
+    pub fn tls_record(&self) -> Option<&TlsRecord> {
+        self.tls.record.as_ref()
+    }
+
+    /// Who uses what.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// What the proxy counted and timed of HTTP over all routes; `None` in a run that is not in HTTP mode.

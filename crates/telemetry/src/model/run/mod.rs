@@ -31,6 +31,8 @@ mod retention;
 pub(in crate::model) mod routes;
 pub(crate) mod settings;
 pub(in crate::model) mod timeline;
+mod tls;
+pub(super) mod usage;
 
 use alerts::RunAlerts;
 use clients::Clients;
@@ -49,6 +51,8 @@ use retention::{Retention, SeriesStart};
 use routes::Routes;
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
+use tls::TlsPart;
+use usage::Usage;
 
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
@@ -67,6 +71,8 @@ pub struct Run {
     header: RunHeader,
     settings: RunSettings,
     proxy: ProxyPart,
+    tls: TlsPart,
+    usage: Usage,
     http: HttpPart,
     routes: Routes,
     requests: Requests,
@@ -89,6 +95,8 @@ impl Run {
             header: RunHeader::new(id, writer),
             settings: RunSettings::default(),
             proxy: ProxyPart::default(),
+            tls: TlsPart::default(),
+            usage: Usage::default(),
             http: HttpPart::default(),
             routes: Routes::default(),
             requests: Requests::default(),
@@ -114,6 +122,8 @@ impl Run {
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
             proxy: ProxyPart::merged(&members),
+            tls: TlsPart::merged(&members),
+            usage: Usage::merged(&members),
             http: HttpPart::merged(&members),
             routes: Routes::merged(&members),
             requests: Requests::merged(&members),
@@ -140,6 +150,8 @@ impl Run {
             header,
             settings,
             proxy,
+            tls,
+            usage,
             http,
             routes,
             requests: _,
@@ -160,6 +172,8 @@ impl Run {
             header: header.resumed(),
             settings: settings.resumed_at(us, initial, markers),
             proxy: proxy.resumed(history),
+            tls: tls.resumed(history),
+            usage: usage.idle_at(us),
             http: http.resumed(history),
             routes: routes.idle_at(us, history),
             load: load.resumed(history),
@@ -185,6 +199,8 @@ impl Run {
             header: _,
             settings: _,
             proxy,
+            tls,
+            usage,
             http,
             routes,
             requests,
@@ -201,6 +217,8 @@ impl Run {
             retention,
         } = self;
         proxy.abridge();
+        tls.abridge();
+        *usage = Usage::default();
         http.abridge();
         *routes = Routes::default();
         *requests = Requests::default();
@@ -221,6 +239,8 @@ impl Run {
             header,
             settings,
             proxy,
+            tls,
+            usage,
             http,
             routes,
             requests,
@@ -240,6 +260,8 @@ impl Run {
             + header.heap_bytes()
             + settings.heap_bytes()
             + proxy.heap_bytes()
+            + tls.heap_bytes()
+            + usage.heap_bytes()
             + http.heap_bytes()
             + routes.heap_bytes()
             + requests.heap_bytes()
@@ -314,6 +336,7 @@ impl Run {
         match record.body {
             Body::Client(_)
             | Body::Connection(_)
+            | Body::Usage(_)
             | Body::Route(_)
             | Body::Request(_)
             | Body::Mark(_)
@@ -322,6 +345,7 @@ impl Run {
             | Body::Alert(_) => return,
             Body::Run(_)
             | Body::Proxy(_)
+            | Body::Tls(_)
             | Body::Http(_)
             | Body::Load(_)
             | Body::Setting(_)
@@ -341,6 +365,11 @@ impl Run {
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
+            Body::Tls(tls) => {
+                let gap_from_us = self.tls.apply(&stamp, *tls, self.series_start());
+                self.reading.note_gap(gap_from_us, &stamp);
+            }
+            Body::Usage(usage) => self.usage.apply(&stamp, *usage),
             Body::Http(http) => {
                 let gap_from_us = self.http.apply(&stamp, *http, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
@@ -391,6 +420,7 @@ impl Run {
             Phase::Stop => {
                 let start = self.series_start();
                 run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, start));
+                run.tls.iter().for_each(|tls| self.tls.finish(tls, start));
                 run.http.iter().for_each(|http| self.http.finish(http, start));
                 run.load.iter().for_each(|load| self.load.finish(load, start));
             }
