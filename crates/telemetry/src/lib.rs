@@ -9,6 +9,7 @@ pub mod experiment;
 pub mod figures;
 mod histogram;
 mod history;
+mod insight;
 mod metrics;
 pub mod model;
 pub mod output_file;
@@ -41,6 +42,7 @@ pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::slice::{Baseline, RunSlice, TimeRange};
 pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
+pub use insight::costs::{Cost, CostTable, FULL, HandshakeCosts, RESUMED};
 pub use journal::Timestamps;
 pub use metrics::{
     ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,

@@ -54,6 +54,7 @@ use timeline::{Marker, Markers, TimelineEvent};
 use tls::TlsPart;
 use usage::Usage;
 
+use crate::insight::costs::HandshakeCosts;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
@@ -83,6 +84,8 @@ pub struct Run {
     health: HealthRecord,
     log: RunLog,
     markers: Markers,
+    /// The latest calibration, and when it was.
+    calibration: Option<(Stamp, Box<HandshakeCosts>)>,
     alerts: RunAlerts,
     failures: Failures,
     reading: Reading,
@@ -107,6 +110,7 @@ impl Run {
             health: HealthRecord::default(),
             log: RunLog::default(),
             markers: Markers::default(),
+            calibration: None,
             alerts: RunAlerts::default(),
             failures: Failures::default(),
             reading: Reading::default(),
@@ -134,6 +138,10 @@ impl Run {
             health: health::merged(&members),
             log: RunLog::merged(&members),
             markers: Markers::merged(&members),
+            calibration: members
+                .iter()
+                .filter_map(Member::calibration)
+                .max_by_key(|(stamp, _)| stamp.mono_us),
             alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
             reading: Reading::merged(&members),
@@ -162,6 +170,7 @@ impl Run {
             health: _,
             log,
             markers,
+            calibration,
             alerts,
             failures: _,
             reading: _,
@@ -180,6 +189,7 @@ impl Run {
             clients: clients.idle_at(us, history),
             log: log.until(us),
             markers: markers.until(us),
+            calibration: calibration.clone().filter(|(stamp, _)| stamp.mono_us <= us),
             alerts: alerts.until(us),
             // Built again from the records after `us`.
             requests: Requests::default(),
@@ -211,6 +221,7 @@ impl Run {
             health: _,
             log,
             markers,
+            calibration,
             alerts,
             failures,
             reading: _,
@@ -228,6 +239,7 @@ impl Run {
         *experiments = Experiments::default();
         *log = RunLog::default();
         *markers = Markers::default();
+        *calibration = None;
         *alerts = RunAlerts::default();
         *failures = Failures::default();
         *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
@@ -251,6 +263,7 @@ impl Run {
             health,
             log,
             markers,
+            calibration,
             alerts,
             failures,
             reading,
@@ -272,6 +285,7 @@ impl Run {
             + health.error.heap_bytes()
             + log.heap_bytes()
             + markers.bytes()
+            + calibration.as_ref().map_or(0, |(_, costs)| costs.heap_bytes())
             + alerts.bytes()
             + failures.bytes()
             + reading.bytes()
@@ -340,6 +354,7 @@ impl Run {
             | Body::Route(_)
             | Body::Request(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => return,
@@ -398,6 +413,7 @@ impl Run {
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
+            Body::Calibration(costs) => self.calibration = Some((stamp, costs)),
             Body::Mark(mark) => {
                 self.push_marker(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
             }

@@ -1,0 +1,3 @@
+//! What the figures of a run mean: what handshakes cost.
+
+pub(crate) mod costs;
