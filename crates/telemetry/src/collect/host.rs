@@ -56,6 +56,9 @@ impl HostSampler {
         for &(group, ns) in self.threads.values() {
             used_ns[group] += ns;
         }
+        let workers_ns =
+            self.threads.values().filter(|(group, _)| *group == CpuGroup::Proxy).map(|(_, ns)| *ns);
+        let busiest_worker_ns = workers_ns.max().unwrap_or(0);
         let mut cpu = Counters::default();
         for (group, ns) in used_ns.iter() {
             cpu[group] = ns / 1_000;
@@ -66,6 +69,7 @@ impl HostSampler {
             descriptors: descriptors(),
             descriptors_max: descriptors_max(),
             threads,
+            busiest_worker_cpu_us_total: busiest_worker_ns / 1_000,
             cpu,
             ..HostRecord::default()
         };
@@ -189,6 +193,8 @@ mod tests {
         told.recv().unwrap();
         let alive = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
         assert!(alive > 10_000, "only {alive} us");
+        let busiest = sampler.sample().busiest_worker_cpu_us_total;
+        assert!(busiest >= alive, "{busiest} us of the busiest of the proxy's threads");
         done.send(()).unwrap();
         worker.join().unwrap();
         let ended = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];

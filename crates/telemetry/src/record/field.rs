@@ -211,6 +211,7 @@ fields! {
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     DESCRIPTORS_MAX = "DESCRIPTORS_MAX", Count, "65536", "Bound on open file descriptors of the process (`RLIMIT_NOFILE`); 0 without one.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
+    BUSIEST_WORKER_CPU = "BUSIEST_WORKER_CPU_US_TOTAL", Micros, "812033", "CPU time of the proxy's thread that has used the most, of those that run: beside the CPU time of all of them it shows how evenly workers are used.";
     LISTEN_OVERFLOWS = "LISTEN_OVERFLOWS_TOTAL", Count, "0", "Connections that found the backlog of a listening socket full: of all sockets in the network namespace, since the run began, read every 2 s.";
     LISTEN_DROPS = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that listening sockets dropped for that or another cause; the same.";
     CPU_THROTTLED = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were not run because its CPU bound was met, since the run began, read every 2 s; 0 without cgroup v2.";

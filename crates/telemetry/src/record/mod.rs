@@ -287,6 +287,8 @@ wire! {
         pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,
         /// Threads.
         pub threads: u64 = &field::THREADS,
+        /// CPU time of the proxy's thread that has used the most, in microseconds of the run so far.
+        pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
         /// Connections that found the backlog of a listening socket full, in the network namespace, of the run so far.
         pub listen_overflows_total: u64 = &field::LISTEN_OVERFLOWS,
         /// Connections that a listening socket dropped for that or another cause, of the run so far.

@@ -40,6 +40,7 @@ impl HostSamples {
                 descriptors,
                 descriptors_max,
                 threads,
+                busiest_worker_cpu_us_total,
                 listen_overflows_total: _,
                 listen_drops_total: _,
                 cpu_throttled_us_total: _,
@@ -63,6 +64,8 @@ impl HostSamples {
                 sum.observed_memory_bytes += observed_memory_bytes;
                 sum.observed_memory_max_bytes += observed_memory_max_bytes;
             }
+            sum.busiest_worker_cpu_us_total =
+                sum.busiest_worker_cpu_us_total.max(*busiest_worker_cpu_us_total);
             sum.observed_pid = sum.observed_pid.max(*observed_pid);
             threads_max = threads_max.max(*observed_threads_max);
             memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
@@ -123,6 +126,7 @@ impl HostRecord {
             descriptors: _,
             descriptors_max: _,
             threads: _,
+            busiest_worker_cpu_us_total,
             listen_overflows_total,
             listen_drops_total,
             cpu_throttled_us_total,
@@ -137,6 +141,7 @@ impl HostRecord {
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
         let pairs = [
+            (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
             (listen_overflows_total, before.listen_overflows_total),
             (listen_drops_total, before.listen_drops_total),
             (cpu_throttled_us_total, before.cpu_throttled_us_total),
