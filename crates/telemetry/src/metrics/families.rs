@@ -54,8 +54,8 @@ metrics! {
 metrics! {
     /// What the proxy times.
     ProxyLatency {
-        HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: first byte of the `ClientHello` to handshake done, round trips included.";
-        HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: first byte of the `ClientHello` to handshake done.";
+        HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: the worker learns of the `ClientHello`, to handshake done, round trips included.";
+        HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: the worker learns of the `ClientHello`, to handshake done.";
         ComputeFull = "COMPUTE_FULL", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a full handshake.";
         ComputeResumed = "COMPUTE_RESUMED", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a resumed handshake.";
         Connect = "CONNECT", Histogram, "HISTFAAA…", "Connecting to the upstream.";

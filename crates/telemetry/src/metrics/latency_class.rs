@@ -99,7 +99,7 @@ fn timed(key: &'static str, title: &'static str, start: &'static str, end: &'sta
 }
 
 fn of_proxy(class: ProxyLatency) -> ClassInfo {
-    const HELLO: &str = "first byte of the ClientHello read";
+    const HELLO: &str = "worker learns of the ClientHello";
     const DONE: &str = "handshake complete";
     const CALL: &str = "each call into the TLS library";
     match class {

@@ -194,8 +194,8 @@ fn tls_sentence(tls: &TlsRecord) -> String {
 fn calibration_sentence(costs: &HandshakeCosts) -> String {
     let tables = costs.key_exchange.iter().chain(costs.signature.iter()).chain(costs.rest.iter());
     let costs: Vec<String> =
-        tables.map(|(name, cost)| format!("{name} {:.1} µs", cost.median_ns as f64 / 1e3)).collect();
-    format!("costs of handshakes: {}", costs.join(", "))
+        tables.map(|(name, cost)| format!("{name} {:.1}", cost.median_ns as f64 / 1e3)).collect();
+    format!("costs of handshakes, µs: {}", costs.join(", "))
 }
 
 fn usage_sentence(usage: &UsageRecord) -> String {
