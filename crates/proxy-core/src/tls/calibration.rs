@@ -14,7 +14,7 @@ use rustls::crypto::{ActiveKeyExchange, CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::Signer;
 use rustls::{NamedGroup, RootCertStore, SignatureScheme};
-use telemetry::{Cost, CostTable, FULL, HandshakeCosts, RESUMED};
+use telemetry::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
 
 use super::Certificate;
 use super::config::{TlsConfig, TlsConfigError};
@@ -161,11 +161,19 @@ fn operations() -> Result<Vec<MeasuredOperation>, CalibrationError> {
             operations.push(MeasuredOperation::new(kind.to_owned(), Operation::Signature(signer)));
         }
     }
+    let (_, x25519) = GROUPS[0];
+    let mut rest = |version, resumes, group, name: String| {
+        let handshake = TestHandshake::new(version, resumes, group)?;
+        operations.push(MeasuredOperation::new(name, Operation::Rest(Box::new(handshake))));
+        Ok::<_, CalibrationError>(())
+    };
     for (version, name) in [(TlsVersion::Tls13, "TLSv1.3"), (TlsVersion::Tls12, "TLSv1.2")] {
-        for (resumes, kind) in [(false, FULL), (true, RESUMED)] {
-            let handshake = Operation::Rest(Box::new(TestHandshake::new(version, resumes)?));
-            operations.push(MeasuredOperation::new(format!("{name} {kind}"), handshake));
-        }
+        rest(version, false, x25519, format!("{name} {FULL}"))?;
+        rest(version, true, x25519, format!("{name} {RESUMED}"))?;
+    }
+    let hybrid = GROUPS.iter().find(|(_, group)| group_name(group.name()) == HYBRID);
+    if let Some((_, hybrid)) = hybrid {
+        rest(TlsVersion::Tls13, false, *hybrid, format!("TLSv1.3 {FULL} {HYBRID}"))?;
     }
     Ok(operations)
 }
@@ -217,11 +225,14 @@ struct TestHandshake {
 }
 
 impl TestHandshake {
-    fn new(version: TlsVersion, resumes: bool) -> Result<Self, CalibrationError> {
+    fn new(
+        version: TlsVersion,
+        resumes: bool,
+        group: &'static dyn SupportedKxGroup,
+    ) -> Result<Self, CalibrationError> {
         let certificate = Certificate::generate(&[])?;
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(certificate.leaf_der().to_vec()))?;
-        let (_, group) = GROUPS[0];
         let provider = CryptoProvider { kx_groups: vec![group], ..aws_lc_rs::default_provider() };
         let mut client = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[version.supported()])?
@@ -287,7 +298,13 @@ mod tests {
         assert_eq!(names(&costs.key_exchange), ["X25519MLKEM768", "secp256r1", "secp384r1", "x25519"]);
         let kinds = ["ECDSA P-256", "ECDSA P-384", "Ed25519", "RSA-2048", "RSA-3072", "RSA-4096"];
         assert_eq!(names(&costs.signature), kinds);
-        let rest = ["TLSv1.2 full", "TLSv1.2 resumed", "TLSv1.3 full", "TLSv1.3 resumed"];
+        let rest = [
+            "TLSv1.2 full",
+            "TLSv1.2 resumed",
+            "TLSv1.3 full",
+            "TLSv1.3 full X25519MLKEM768",
+            "TLSv1.3 resumed",
+        ];
         assert_eq!(names(&costs.rest), rest);
         for table in [&costs.key_exchange, &costs.signature, &costs.rest] {
             for (name, Cost { low_ns, median_ns, high_ns }) in table.iter() {

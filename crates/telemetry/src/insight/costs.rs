@@ -10,15 +10,15 @@ use crate::record::wire::wire;
 /// Most costs of one table; further ones of a hostile journal are dropped.
 const COSTS_MAX: usize = 64;
 
-/// CPU time of one operation, in nanoseconds: the medians of several slices of time.
+/// CPU time of one operation, in nanoseconds: the quartiles of the medians of several slices of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 3]", into = "[u64; 3]")]
 pub struct Cost {
-    /// The median of the cheapest slice.
+    /// The lower quartile.
     pub low_ns: u64,
-    /// The median of all slices.
+    /// The median.
     pub median_ns: u64,
-    /// The median of the most expensive slice.
+    /// The upper quartile.
     pub high_ns: u64,
 }
 
@@ -38,14 +38,14 @@ impl Cost {
     /// From the median of each slice, in nanoseconds; `None` without one.
     pub fn of_slices(slices: &mut [u64]) -> Option<Self> {
         slices.sort_unstable();
-        let (&low_ns, &high_ns) = (slices.first()?, slices.last()?);
-        Some(Self { low_ns, median_ns: slices[slices.len() / 2], high_ns })
+        let at = |quarter: usize| slices.get(slices.len().saturating_sub(1) * quarter / 4).copied();
+        Some(Self { low_ns: at(1)?, median_ns: at(2)?, high_ns: at(3)? })
     }
 }
 
 /// Costs by name.
 ///
-/// As text a JSON object: `{"x25519":[31000,32000,35000]}` with lowest, median and highest in nanoseconds.
+/// As text a JSON object: `{"x25519":[31000,32000,35000]}` with the quartiles in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CostTable(BTreeMap<String, Cost>);
@@ -82,6 +82,8 @@ impl CostTable {
     }
 }
 
+/// The hybrid group, by its IANA name.
+pub const HYBRID: &str = "X25519MLKEM768";
 /// The rest of a full handshake in [`HandshakeCosts::rest`], after the version's name.
 pub const FULL: &str = "full";
 /// The same of a resumed one.
@@ -97,7 +99,8 @@ wire! {
         pub key_exchange: CostTable = &field::COST_KEY_EXCHANGE,
         /// A signature, by the kind of the certificate's key, such as `ECDSA P-256`.
         pub signature: CostTable = &field::COST_SIGNATURE,
-        /// The rest of a handshake, such as `TLSv1.3 full` or `TLSv1.2 resumed`.
+        /// The rest of a handshake, such as `TLSv1.3 full` or `TLSv1.2 resumed`: with X25519, or with the group that follows,
+        /// as in `TLSv1.3 full X25519MLKEM768`.
         pub rest: CostTable = &field::COST_REST,
     }
 }
@@ -115,9 +118,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_is_the_median_of_its_slices_between_the_lowest_and_the_highest() {
-        let cost = Cost { low_ns: 10, median_ns: 30, high_ns: 90 };
-        assert_eq!(Cost::of_slices(&mut [90, 10, 30]), Some(cost));
+    fn a_cost_is_the_median_of_its_slices_between_their_quartiles() {
+        let cost = Cost { low_ns: 20, median_ns: 30, high_ns: 40 };
+        assert_eq!(Cost::of_slices(&mut [900, 10, 30, 40, 20]), Some(cost), "disturbed slices do not count");
+        let one = Cost { low_ns: 7, median_ns: 7, high_ns: 7 };
+        assert_eq!(Cost::of_slices(&mut [7]), Some(one));
         assert_eq!(Cost::of_slices(&mut []), None);
         assert_eq!(
             Cost::from([40, 30, 20]),

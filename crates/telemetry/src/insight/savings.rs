@@ -8,7 +8,7 @@ mod mix;
 use std::fmt;
 use std::ops::{Mul, Sub};
 
-use super::costs::{Cost, HandshakeCosts, RESUMED};
+use super::costs::{Cost, FULL, HYBRID, HandshakeCosts, RESUMED};
 use crate::model::Run;
 pub use mix::{HandshakeMix, Timed};
 
@@ -157,11 +157,17 @@ fn group_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate
     // Under load an operation costs more than on its own. All groups are scaled to what was measured.
     let scale = mix.key_exchange_scale(|group| cost(group).map(|cost| cost.median_ns as f64));
     let (from, to) = (Estimate::from(cost(HYBRID)?), Estimate::from(cost(CLASSICAL)?));
-    Some((from - to) * (hybrids as f64 * scale))
+    Some((from - to + longer_messages(costs)) * (hybrids as f64 * scale))
 }
 
-/// Group names, as costs and counters have them.
-const HYBRID: &str = "X25519MLKEM768";
+/// What the hybrid's longer messages cost besides the key exchange.
+fn longer_messages(costs: &HandshakeCosts) -> Estimate {
+    let rest = |name: &str| costs.rest.of(name).map(Estimate::from);
+    let (hybrid, classical) = (rest(&format!("TLSv1.3 {FULL} {HYBRID}")), rest(&format!("TLSv1.3 {FULL}")));
+    hybrid.zip(classical).map_or_else(Estimate::default, |(hybrid, classical)| hybrid - classical)
+}
+
+/// The classical group, as costs and counters have it.
 const CLASSICAL: &str = "x25519";
 
 /// Full handshakes become resumed ones.
