@@ -138,6 +138,10 @@ budgets:
 soak MIB="1024":
     cargo run --release --locked -p tlsdash-proxy-core --example soak {{MIB}}
 
+# Estimates of what a change saves beside what it saves, over so many rounds: just savings 100
+savings ROUNDS="40":
+    cargo run --release --locked -p tlsdash-proxy-core --example savings {{ROUNDS}}
+
 # Connections lost in 100 drains at 1,000 new ones a second, also as another user: just drains --user nobody
 drains *ARGS:
     cargo build --release --locked -p tlsdash
