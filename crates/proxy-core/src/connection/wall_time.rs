@@ -67,7 +67,7 @@ impl WallTime {
         HandshakeTime {
             whole: self.span.map_or(Duration::ZERO, |(first, until)| until - first),
             network,
-            client: self.waited - network.unwrap_or_default(),
+            client: self.waited.saturating_sub(network.unwrap_or_default()),
             worker: self.worker,
             compute: self.compute,
             key_exchange: self.crypto.key_exchange,

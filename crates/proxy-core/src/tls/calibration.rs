@@ -66,7 +66,7 @@ pub fn calibrate() -> Result<HandshakeCosts, CalibrationError> {
     let began = thread_cpu();
     let mut operations = operations()?;
     for _ in 0..ROUNDS {
-        if thread_cpu() - began >= CALIBRATION_CPU * (ROUNDS as u32 - 1) / ROUNDS as u32 {
+        if thread_cpu().saturating_sub(began) >= CALIBRATION_CPU * (ROUNDS as u32 - 1) / ROUNDS as u32 {
             break;
         }
         operations.iter_mut().try_for_each(MeasuredOperation::measure_slice)?;
@@ -76,7 +76,7 @@ pub fn calibrate() -> Result<HandshakeCosts, CalibrationError> {
         let Some(cost) = Cost::of_slices(&mut slices) else { continue };
         operation.table(&mut costs).insert(&name, cost);
     }
-    costs.took_us = (thread_cpu() - began).as_micros() as u64;
+    costs.took_us = (thread_cpu().saturating_sub(began)).as_micros() as u64;
     Ok(costs)
 }
 
@@ -111,7 +111,7 @@ impl MeasuredOperation {
     fn measure_slice(&mut self) -> Result<(), CalibrationError> {
         let began = thread_cpu();
         let mut times = Vec::with_capacity(SLICE_MAX);
-        while times.len() < SLICE_MAX && thread_cpu() - began < SLICE {
+        while times.len() < SLICE_MAX && thread_cpu().saturating_sub(began) < SLICE {
             times.push(self.operation.run()?.as_nanos() as u64);
         }
         times.sort_unstable();

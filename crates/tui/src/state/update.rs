@@ -179,8 +179,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
-        // The publisher assigns the number of a mark.
-        Intent::Mark => return send(state, Command::Mark(String::new()), now),
+        Intent::Mark => return send(state, Command::Mark(String::new()), now), // The publisher numbers it.
         Intent::Record => return send(state, Command::Record, now),
         Intent::Calibrate => return send(state, Command::Calibrate, now),
     }

@@ -67,8 +67,8 @@ impl HandshakeMix {
                 *n += interval.counters[counter];
             }
         }
-        for interval in run.tls().into_iter().flat_map(|tls| tls.intervals()) {
-            if is_covered(interval.start_us, interval.after_loss) {
+        if let Some(tls) = run.tls() {
+            for interval in tls.intervals().filter(|it| is_covered(it.start_us, it.after_loss)) {
                 mix.key_exchange.add(interval.latency(TlsLatency::KeyExchange));
                 mix.signature.add(interval.latency(TlsLatency::Signature));
             }
