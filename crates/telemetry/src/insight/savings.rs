@@ -164,7 +164,10 @@ fn group_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate
 fn longer_messages(costs: &HandshakeCosts) -> Estimate {
     let rest = |name: &str| costs.rest.of(name).map(Estimate::from);
     let (hybrid, classical) = (rest(&format!("TLSv1.3 {FULL} {HYBRID}")), rest(&format!("TLSv1.3 {FULL}")));
-    hybrid.zip(classical).map_or_else(Estimate::default, |(hybrid, classical)| hybrid - classical)
+    let Some((hybrid, classical)) = hybrid.zip(classical) else { return Estimate::default() };
+    let Estimate { low, mid, high } = hybrid - classical;
+    // Longer messages cannot cost less: such a difference is the machine's disturbance.
+    Estimate { low: low.max(0.0), mid: mid.max(0.0), high: high.max(0.0) }
 }
 
 /// The classical group, as costs and counters have it.
