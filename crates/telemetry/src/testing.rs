@@ -222,6 +222,7 @@ fn setting(text: &str, flag: bool) -> Setting {
 }
 
 /// One record of each kind.
+#[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
         open: numbers[4],

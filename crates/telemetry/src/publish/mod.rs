@@ -55,6 +55,7 @@ use usage::UsageKey;
 const PUT_OFF_US_MAX: u64 = 2_000_000;
 
 /// A record of the interval that ended last, or of the end, that is not written yet. It is made when it is offered.
+#[expect(clippy::large_enum_variant, reason = "most of them are clients")]
 #[derive(Debug)]
 enum PendingRecord {
     Health,

@@ -51,7 +51,7 @@ impl TlsRecord {
     pub(crate) fn without_intervals(&self) -> Self {
         let latencies = self.latencies.without_intervals();
         let (ages_accepted, ages_expired) = (self.ages_accepted.clone(), self.ages_expired.clone());
-        Self { latencies, ages_accepted, ages_expired, ..*self }
+        Self { ages_accepted, ages_expired, latencies, ..*self }
     }
 
     /// Takes in the record before it, to cover the time of both.

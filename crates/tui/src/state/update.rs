@@ -149,12 +149,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.next_run(now);
             state.status = ViewStatus::of(state, now);
         }
-        Intent::Compare => {
-            if !refuse_if_read_only(state, now) {
-                state.tuning.complaint = None;
-                state.type_experiment();
-            }
-        }
+        Intent::Compare => compare(state, now),
         Intent::EndExperiment => return send(state, Command::EndExperiment, now),
         Intent::Setting(edit) => return edit_setting(state, edit, now),
         Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
@@ -179,7 +174,8 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
-        Intent::Mark => return send(state, Command::Mark(String::new()), now), // The publisher numbers it.
+        // The publisher assigns the number of a mark.
+        Intent::Mark => return send(state, Command::Mark(String::new()), now),
         Intent::Record => return send(state, Command::Record, now),
         Intent::Calibrate => return send(state, Command::Calibrate, now),
     }
@@ -289,6 +285,13 @@ fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: N
     let run = super::shown_run(&state.model, &state.options);
     let asked = state.control.adjust(run, control, direction, now);
     std::iter::once(DRAW).chain(state.sent(asked, now)).collect()
+}
+
+fn compare(state: &mut State, now: Now) {
+    if !refuse_if_read_only(state, now) {
+        state.tuning.complaint = None;
+        state.type_experiment();
+    }
 }
 
 fn send(state: &mut State, command: Command, now: Now) -> Vec<Effect> {
