@@ -56,11 +56,11 @@ impl ConnIds {
 }
 
 impl ProxyStats {
-    pub(crate) fn new(clients_max: usize, seen: Arc<SeenAddresses>) -> Self {
+    pub(crate) fn new(clients_max: usize, records_names: bool, seen: Arc<SeenAddresses>) -> Self {
         Self {
             delta: ProxyDelta::default(),
             clients: Clients::new(clients_max),
-            usage: Usage::new(true),
+            usage: Usage::new(records_names),
             seen,
             next_sample: None,
             ids: 0..0,

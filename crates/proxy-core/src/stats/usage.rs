@@ -31,8 +31,8 @@ pub(crate) struct Usage {
     certificates: Values,
     names: Values,
     fingerprints: Values,
-    /// Whether names and fingerprints, which are of clients, are counted.
-    records_names: bool,
+    /// Whether names and fingerprints, which are clients' data, are counted and recorded.
+    pub(crate) records_names: bool,
 }
 
 impl Usage {

@@ -79,7 +79,7 @@ impl<H: Handler> Worker<H> {
             timers: Timers::default(),
             pool: Pool::default(),
             pending: PendingBytes::default(),
-            stats: ProxyStats::new(shared.clients_max, shared.seen),
+            stats: ProxyStats::new(shared.clients_max, shared.records_names, shared.seen),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
             handshaking: 0,

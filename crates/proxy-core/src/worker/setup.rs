@@ -22,6 +22,7 @@ const FIRST_LISTENER: usize = WAKER.0 - 1;
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerShared {
     pub(crate) clients_max: usize,
+    pub(crate) records_names: bool,
     pub(crate) seen: Arc<SeenAddresses>,
     pub(crate) cpus: Option<Cpus>,
     pub(crate) sends_header: Option<ProxyProtocol>,

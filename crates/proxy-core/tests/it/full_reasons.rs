@@ -333,6 +333,21 @@ fn a_failed_handshake_is_counted_for_its_name_and_fingerprint() {
 }
 
 #[test]
+fn names_and_fingerprints_can_be_left_out() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(&served.upstream, |config| config.records_names = false);
+    visit(&proxy, &proxy.client(&TLS13), 1);
+    drop(s_client(proxy.addr(), &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]));
+    let total = proxy.finish();
+    assert_eq!(total.connections.len(), 2);
+    assert!(total.connections.iter().all(|record| record.sni.is_empty()), "{:?}", total.connections);
+    let is_private =
+        |row: &&telemetry::UsageDelta| [Dimension::Name, Dimension::Fingerprint].contains(&row.dimension);
+    assert_eq!(total.tls.usage.iter().find(is_private), None);
+    assert!(!total.tls.usage.is_empty());
+}
+
+#[test]
 fn reasons_add_up_whatever_clients_do() {
     let served = Served::unix(serve_echo);
     let mut proxy = Counted::start(&served.upstream);

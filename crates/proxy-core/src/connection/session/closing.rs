@@ -106,7 +106,11 @@ impl ClientSession {
         if let Some(slots) = usage {
             context.stats.usage.closed(slots, bytes_in, bytes_out);
         }
-        context.stats.record(outcome, context.now, || self.record(outcome, detail, lifetime));
+        let records_names = context.stats.usage.records_names;
+        context.stats.record(outcome, context.now, || {
+            let record = self.record(outcome, detail, lifetime);
+            if records_names { record } else { ConnectionRecord { sni: String::new(), ..record } }
+        });
     }
 
     fn record(&self, outcome: Outcome, detail: String, lifetime: Duration) -> ConnectionRecord {
