@@ -1,8 +1,9 @@
 //! Which addresses have completed a handshake before, in memory of a fixed size.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use foldhash::quality::RandomState;
 use telemetry::ClientId;
 
 /// Addresses that share a place, of which each has so many.
@@ -24,7 +25,7 @@ pub(crate) struct SeenAddresses {
 impl Default for SeenAddresses {
     fn default() -> Self {
         let tags = (0..PLACES).map(|_| Default::default()).collect();
-        Self { hashes: RandomState::new(), tags }
+        Self { hashes: RandomState::default(), tags }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Who uses what: handshakes and bytes by version, group, cipher suite, signature, protocol, certificate, server name and
 //! fingerprint. All of it is bounded, whatever clients send.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt as _};
 use telemetry::{
     Counters, Dimension, FullReason, OTHER_VALUE, USAGE_VALUES_MAX, UsageCounter, UsageDelta, clean,
 };

@@ -136,15 +136,17 @@ impl ClientHello {
         let (mut hello, mut ja4) = (Self::default(), Ja4::new(body.u16()?));
         body.take(32)?;
         hello.resumption.has_session_id = !body.vec8()?.0.is_empty();
-        for suite in body.vec16()?.all_u16()? {
+        ja4.ciphers = body.vec16()?;
+        for suite in ja4.ciphers.all_u16()? {
             hello.choices.add_suite(suite);
-            ja4.ciphers.push(suite);
+            ja4.add_cipher(suite);
         }
         body.vec8()?;
         let mut extensions = if body.0.is_empty() { Input(&[]) } else { body.vec16()? };
+        ja4.extensions = extensions;
         while !extensions.0.is_empty() {
             let (kind, content) = (extensions.u16()?, extensions.vec16()?);
-            ja4.extensions.push(kind);
+            ja4.add_extension(kind);
             hello.read_extension(kind, content, &mut ja4)?;
         }
         if !ja4.has_supported_versions && ja4.version >= TLS12 {
@@ -154,7 +156,7 @@ impl ClientHello {
         body.0.is_empty().then_some(hello)
     }
 
-    fn read_extension(&mut self, kind: u16, mut content: Input<'_>, ja4: &mut Ja4) -> Option<()> {
+    fn read_extension<'a>(&mut self, kind: u16, mut content: Input<'a>, ja4: &mut Ja4<'a>) -> Option<()> {
         match kind {
             extension::SERVER_NAME => {
                 ja4.has_server_name = true;
@@ -164,7 +166,7 @@ impl ClientHello {
                 content.vec16()?.all_u16()?.for_each(|group| self.choices.add_group(group));
             }
             extension::SIGNATURE_ALGORITHMS => {
-                content.vec16()?.all_u16()?.for_each(|scheme| ja4.signatures.push(scheme));
+                ja4.signatures = content.vec16()?;
             }
             extension::ALPN => ja4.set_alpn(content.vec16()?.vec8()?.0),
             extension::SESSION_TICKET => self.resumption.has_ticket = !content.0.is_empty(),
@@ -227,7 +229,7 @@ impl<'a> Input<'a> {
         self.take(usize::from(len)).map(Self)
     }
 
-    fn all_u16(self) -> Option<impl Iterator<Item = u16>> {
+    fn all_u16(self) -> Option<impl Iterator<Item = u16> + 'a> {
         let (pairs, rest) = self.0.as_chunks::<2>();
         rest.is_empty().then(|| pairs.iter().map(|pair| u16::from_be_bytes(*pair)))
     }

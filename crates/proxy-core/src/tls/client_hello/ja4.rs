@@ -3,19 +3,18 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::hash::{BuildHasher as _, RandomState};
 
 use aws_lc_rs::digest;
 
-use super::extension;
+use super::{Input, extension};
 
 /// Values of a list that a fingerprint is made of, at most. Real clients send a few dozen, test suites some hundreds.
 const VALUES_MAX: usize = 512;
-/// Parts of fingerprints whose digest a thread remembers: clients share few libraries.
+/// Fingerprints whose digests a thread remembers: clients share few libraries.
 const RECENT: usize = 64;
 /// Hexadecimal digits of a digest.
 const DIGITS: usize = 12;
-
 const FINGERPRINT_BYTES: usize = 10 + 1 + DIGITS + 1 + DIGITS;
 
 type Digest = [u8; DIGITS];
@@ -36,40 +35,15 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// A list of values without GREASE (RFC 8701).
-pub(super) struct Values {
-    list: [u16; VALUES_MAX],
+/// Values in any order, without GREASE (RFC 8701).
+#[derive(Default)]
+struct Bag {
     len: usize,
-    has_overflown: bool,
+    /// The sum of their hashes, which does not depend on the order: clients permute their extensions.
+    hash: u64,
 }
 
-impl Values {
-    const fn new() -> Self {
-        Self { list: [0; VALUES_MAX], len: 0, has_overflown: false }
-    }
-
-    pub(super) fn push(&mut self, value: u16) {
-        if is_grease(value) {
-            return;
-        }
-        match self.list.get_mut(self.len) {
-            Some(place) => {
-                *place = value;
-                self.len += 1;
-            }
-            None => self.has_overflown = true,
-        }
-    }
-
-    fn as_slice(&self) -> &[u16] {
-        &self.list[..self.len]
-    }
-
-    fn sorted(&mut self) -> &[u16] {
-        self.list[..self.len].sort_unstable();
-        self.as_slice()
-    }
-
+impl Bag {
     /// Two decimal digits.
     fn count(&self) -> [u8; 2] {
         let n = self.len.min(99) as u8;
@@ -78,32 +52,62 @@ impl Values {
 }
 
 fn is_grease(value: u16) -> bool {
-    let [high, low] = value.to_be_bytes();
-    high == low && low & 0x0f == 0x0a
+    value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
+}
+
+/// The finalizer of `SplitMix64`.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
 
 /// What a fingerprint is made of.
-pub(super) struct Ja4 {
+pub(super) struct Ja4<'a> {
     /// The highest one.
     pub(super) version: u16,
     pub(super) has_supported_versions: bool,
     pub(super) has_server_name: bool,
-    pub(super) ciphers: Values,
-    pub(super) extensions: Values,
-    pub(super) signatures: Values,
     alpn: [u8; 2],
+    /// As they stand in the message.
+    pub(super) ciphers: Input<'a>,
+    pub(super) extensions: Input<'a>,
+    pub(super) signatures: Input<'a>,
+    seed: u64,
+    cipher_bag: Bag,
+    extension_bag: Bag,
 }
 
-impl Ja4 {
+impl Ja4<'_> {
     pub(super) fn new(legacy_version: u16) -> Self {
         Self {
             version: legacy_version,
             has_supported_versions: false,
             has_server_name: false,
-            ciphers: Values::new(),
-            extensions: Values::new(),
-            signatures: Values::new(),
             alpn: *b"00",
+            ciphers: Input(&[]),
+            extensions: Input(&[]),
+            signatures: Input(&[]),
+            seed: RECENT_DIGESTS.with_borrow(|recent| recent.seed),
+            cipher_bag: Bag::default(),
+            extension_bag: Bag::default(),
+        }
+    }
+
+    /// Takes one of the cipher suites.
+    pub(super) fn add_cipher(&mut self, suite: u16) {
+        if !is_grease(suite) {
+            self.cipher_bag.len += 1;
+            self.cipher_bag.hash = self.cipher_bag.hash.wrapping_add(mix(self.seed ^ u64::from(suite)));
+        }
+    }
+
+    /// Takes the type of one of the extensions.
+    pub(super) fn add_extension(&mut self, kind: u16) {
+        if !is_grease(kind) {
+            self.extension_bag.len += 1;
+            let hash = if is_hashed(kind) { mix(self.seed ^ u64::from(kind)) } else { 0 };
+            self.extension_bag.hash = self.extension_bag.hash.wrapping_add(hash);
         }
     }
 
@@ -125,28 +129,61 @@ impl Ja4 {
     }
 
     /// `None` if a list is too long.
-    pub(super) fn fingerprint(&mut self) -> Option<Fingerprint> {
-        let lists = [&self.ciphers, &self.extensions, &self.signatures];
-        if lists.iter().any(|list| list.has_overflown) {
+    pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
+        let longest = self.cipher_bag.len.max(self.extension_bag.len).max(self.signatures.0.len() / 2);
+        if longest > VALUES_MAX {
             return None;
         }
-        let (ciphers, extensions) = (self.ciphers.count(), self.extensions.count());
-        let destination = if self.has_server_name { b'd' } else { b'i' };
-        let is_hashed = |kind: &u16| ![extension::SERVER_NAME, extension::ALPN].contains(kind);
-        let kinds = self.extensions.sorted().iter().copied().filter(is_hashed);
-        let first = digest_of(self.ciphers.sorted().iter().copied(), &[]);
-        let second = digest_of(kinds, self.signatures.as_slice());
+        let (first, second) = self.digests()?;
         let mut text = [b'_'; FINGERPRINT_BYTES];
         text[0] = b't';
         text[1..3].copy_from_slice(version(self.version));
-        text[3] = destination;
-        text[4..6].copy_from_slice(&ciphers);
-        text[6..8].copy_from_slice(&extensions);
+        text[3] = if self.has_server_name { b'd' } else { b'i' };
+        text[4..6].copy_from_slice(&self.cipher_bag.count());
+        text[6..8].copy_from_slice(&self.extension_bag.count());
         text[8..10].copy_from_slice(&self.alpn);
         text[11..11 + DIGITS].copy_from_slice(&first);
         text[12 + DIGITS..].copy_from_slice(&second);
         Some(Fingerprint(text))
     }
+
+    /// The digests of both parts, from memory if a client of the same library was here lately.
+    fn digests(&self) -> Option<(Digest, Digest)> {
+        let (chunks, rest) = self.signatures.0.as_chunks::<8>();
+        let rest = rest.iter().fold(rest.len() as u64, |sum, &byte| sum << 8 | u64::from(byte));
+        let chunks = chunks.iter().map(|chunk| u64::from_be_bytes(*chunk));
+        let signatures = chunks.chain([rest]).fold(self.seed, |hash, chunk| mix(hash ^ chunk));
+        let key = mix(self.cipher_bag.hash ^ mix(self.extension_bag.hash ^ signatures));
+        RECENT_DIGESTS.with_borrow_mut(|recent| {
+            let place = &mut recent.digests[key as usize % RECENT];
+            if place.0 != key {
+                *place = (key, self.compute()?);
+            }
+            Some(place.1)
+        })
+    }
+
+    #[cold]
+    fn compute(&self) -> Option<(Digest, Digest)> {
+        let mut ciphers: Vec<_> = self.ciphers.all_u16()?.filter(|&suite| !is_grease(suite)).collect();
+        ciphers.sort_unstable();
+        let (mut kinds, mut rest) = (Vec::new(), self.extensions);
+        while !rest.0.is_empty() {
+            let kind = rest.u16()?;
+            rest.vec16()?;
+            if !is_grease(kind) && is_hashed(kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds.sort_unstable();
+        let signatures: Vec<_> = self.signatures.all_u16()?.filter(|&scheme| !is_grease(scheme)).collect();
+        Some((digest_of(&ciphers, &[]), digest_of(&kinds, &signatures)))
+    }
+}
+
+/// Whether an extension is part of the digest: its presence shows in front of that otherwise.
+fn is_hashed(kind: u16) -> bool {
+    ![extension::SERVER_NAME, extension::ALPN].contains(&kind)
 }
 
 fn version(version: u16) -> &'static [u8; 2] {
@@ -167,45 +204,27 @@ fn hex_digit(nibble: u8) -> u8 {
 
 /// Digests that were computed before, by a keyed hash of what they are of.
 struct Recent {
-    keys: RandomState,
-    digests: [(u64, Digest); RECENT],
+    seed: u64,
+    digests: [(u64, (Digest, Digest)); RECENT],
 }
 
 thread_local! {
-    static RECENT_DIGESTS: RefCell<Recent> =
-        RefCell::new(Recent { keys: RandomState::new(), digests: [(0, [0; DIGITS]); RECENT] });
+    static RECENT_DIGESTS: RefCell<Recent> = RefCell::new(Recent {
+        seed: RandomState::new().hash_one(()),
+        digests: [(0, Default::default()); RECENT],
+    });
 }
 
 /// The beginning of the SHA-256 of both lists as text, or zeros if the first is empty.
-fn digest_of(first: impl Iterator<Item = u16> + Clone, second: &[u16]) -> Digest {
-    if first.clone().next().is_none() {
+fn digest_of(first: &[u16], second: &[u16]) -> Digest {
+    if first.is_empty() {
         return [b'0'; DIGITS];
     }
-    RECENT_DIGESTS.with_borrow_mut(|recent| {
-        let mut hasher = recent.keys.build_hasher();
-        for value in first.clone() {
-            hasher.write_u16(value);
-        }
-        hasher.write_u32(u32::MAX);
-        for &value in second {
-            hasher.write_u16(value);
-        }
-        let key = hasher.finish();
-        let place = &mut recent.digests[key as usize % RECENT];
-        if place.0 != key {
-            *place = (key, compute(first, second));
-        }
-        place.1
-    })
-}
-
-#[cold]
-fn compute(first: impl Iterator<Item = u16>, second: &[u16]) -> Digest {
     let mut text = Vec::new();
     push_list(&mut text, first);
     if !second.is_empty() {
         text.push(b'_');
-        push_list(&mut text, second.iter().copied());
+        push_list(&mut text, second);
     }
     let digest = digest::digest(&digest::SHA256, &text);
     let mut digits = Digest::default();
@@ -215,8 +234,8 @@ fn compute(first: impl Iterator<Item = u16>, second: &[u16]) -> Digest {
     digits
 }
 
-fn push_list(text: &mut Vec<u8>, values: impl Iterator<Item = u16>) {
-    for (i, value) in values.enumerate() {
+fn push_list(text: &mut Vec<u8>, values: &[u16]) {
+    for (i, value) in values.iter().enumerate() {
         if i > 0 {
             text.push(b',');
         }
