@@ -19,7 +19,7 @@ use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_e
 
 const VERSIONS: [(&SupportedProtocolVersion, &str); 2] = [(&TLS12, "-tls1_2"), (&TLS13, "-tls1_3")];
 
-fn start(served: &Served, resumption: Resumption) -> Counted {
+pub(crate) fn start(served: &Served, resumption: Resumption) -> Counted {
     Counted::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.tls.settings.resumption = resumption;
@@ -27,7 +27,7 @@ fn start(served: &Served, resumption: Resumption) -> Counted {
 }
 
 /// Connects from 127.0.0.`n`, to the end, and says whether the session was resumed.
-fn visit(proxy: &Counted, config: &Arc<ClientConfig>, n: u8) -> Option<HandshakeKind> {
+pub(crate) fn visit(proxy: &Counted, config: &Arc<ClientConfig>, n: u8) -> Option<HandshakeKind> {
     let mut tls = tls_over(connect_from(n, proxy.addr()), config);
     echo(&mut tls, b"hello");
     end(&mut tls);
@@ -49,7 +49,7 @@ fn set(proxy: &mut Counted, name: &str, value: &str) {
 }
 
 /// Drains, and checks that handshakes were full for exactly these reasons.
-fn expect(proxy: Counted, reasons: &[(FullReason, u64)]) -> ProxyDelta {
+pub(crate) fn expect(proxy: Counted, reasons: &[(FullReason, u64)]) -> ProxyDelta {
     let total = finish(proxy);
     for (reason, counter, _) in FullReason::ALL {
         let wanted = reasons.iter().find(|(one, _)| *one == reason).map_or(0, |(_, n)| *n);
@@ -58,12 +58,10 @@ fn expect(proxy: Counted, reasons: &[(FullReason, u64)]) -> ProxyDelta {
     total
 }
 
-/// Drains, and checks what always holds.
-fn finish(proxy: Counted) -> ProxyDelta {
+/// Drains, and checks that the rows of usage add up too.
+pub(crate) fn finish(proxy: Counted) -> ProxyDelta {
     let total = proxy.finish();
     let count = |counter| total.counters[counter];
-    let reasons = FullReason::ALL.map(|(_, counter, _)| counter);
-    assert_eq!(total.tls.counters.sum(&reasons), count(ProxyCounter::HandshakesFull), "{:?}", total.tls);
     let usage = |dimension, counter| -> u64 {
         let rows = total.tls.usage.iter().filter(|row| row.dimension == dimension);
         rows.map(|row| row.counters[counter]).sum()
@@ -294,57 +292,6 @@ fn what_a_cache_never_had_has_no_known_reason() {
         expect(first, &[(FullReason::FirstVisit, 1)]);
         expect(second, &[(FullReason::Unknown, 1)]);
     }
-}
-
-#[test]
-fn a_hello_in_two_packets_is_read_and_a_retry_counts_once() {
-    let served = Served::unix(serve_echo);
-    let proxy = start(&served, Resumption::Tickets);
-    for groups in ["P-384:X25519", "P-521:P-256"] {
-        let output = s_client(proxy.addr(), &["-tls1_3", "-groups", groups]);
-        assert!(has_echo(&output), "{output}");
-    }
-    let total = expect(proxy, &[(FullReason::FirstVisit, 1), (FullReason::NoTicket, 1)]);
-    assert_eq!(total.counters[ProxyCounter::HandshakesRetried], 1);
-    let only = |dimension| -> u64 {
-        let rows = total.tls.usage.iter().filter(|row| row.dimension == dimension);
-        rows.map(|row| row.counters[UsageCounter::OnlyChoice]).sum()
-    };
-    assert_eq!((only(Dimension::Version), only(Dimension::Group), only(Dimension::Cipher)), (2, 1, 0));
-}
-
-#[test]
-fn a_failed_handshake_is_counted_for_its_name_and_fingerprint() {
-    let served = Served::unix(serve_echo);
-    let proxy = start(&served, Resumption::Tickets);
-    let output = s_client(proxy.addr(), &["-tls1_3", "-servername", "Old.test", "-groups", "P-521"]);
-    assert!(!has_echo(&output), "{output}");
-    drop(proxy.tcp());
-    let total = finish(proxy);
-    assert_eq!(total.counters[ProxyCounter::HandshakesFailed], 2);
-    let failed = |row: &&telemetry::UsageDelta| row.counters[UsageCounter::HandshakesFailed] == 1;
-    let mut rows = total.tls.usage.iter().filter(failed);
-    let names: Vec<_> = rows.by_ref().map(|row| (row.dimension, &*row.value)).collect();
-    assert_eq!(names[0], (Dimension::Name, "old.test"));
-    assert!(
-        names.len() == 2 && names[1].0 == Dimension::Fingerprint && names[1].1.starts_with("t13d"),
-        "{names:?}"
-    );
-}
-
-#[test]
-fn names_and_fingerprints_can_be_left_out() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.records_names = false);
-    visit(&proxy, &proxy.client(&TLS13), 1);
-    drop(s_client(proxy.addr(), &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]));
-    let total = proxy.finish();
-    assert_eq!(total.connections.len(), 2);
-    assert!(total.connections.iter().all(|record| record.sni.is_empty()), "{:?}", total.connections);
-    let is_private =
-        |row: &&telemetry::UsageDelta| [Dimension::Name, Dimension::Fingerprint].contains(&row.dimension);
-    assert_eq!(total.tls.usage.iter().find(is_private), None);
-    assert!(!total.tls.usage.is_empty());
 }
 
 #[test]

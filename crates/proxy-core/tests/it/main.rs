@@ -27,4 +27,5 @@ mod tls_negotiation;
 mod tls_reload;
 mod tls_resumption;
 mod upstreams;
+mod usage;
 mod workers;

@@ -11,7 +11,8 @@ use proxy_http::HttpConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use telemetry::{
-    ClientCounter, Counters, HttpCounter, HttpDelta, HttpGauges, HttpLatency, ProxyCounter, ProxyDelta,
+    ClientCounter, Counters, FullReason, HttpCounter, HttpDelta, HttpGauges, HttpLatency, ProxyCounter,
+    ProxyDelta,
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -94,6 +95,9 @@ impl Running {
         assert_eq!(http.counters.sum(&of_protocol), count(HttpCounter::Requests));
         assert_eq!(http.latencies[HttpLatency::Request].count(), count(HttpCounter::Requests));
         assert_eq!(http.gauges, HttpGauges::default(), "nothing is left open");
+        let reasons = FullReason::ALL.map(|(_, counter, _)| counter);
+        let full = total.counters[ProxyCounter::HandshakesFull];
+        assert_eq!(total.tls.counters.sum(&reasons), full, "each full handshake has one reason");
         let mut of_clients = Counters::default();
         total.clients.iter().for_each(|client| of_clients.add(&client.counters));
         for (of_client, of_proxy) in [
