@@ -21,6 +21,7 @@ use hyper::{Method, Request, Uri};
 use telemetry::{ClientId, FinishedRequest, RequestFailure};
 
 use crate::client::Client;
+use crate::route_timeouts::RouteTimeouts;
 
 /// What is known of a request.
 #[derive(Debug)]
@@ -85,6 +86,13 @@ impl RequestHandle {
     /// Notes its route.
     pub(crate) fn set_route(&self, route: usize) {
         self.0.route.set(Some(route));
+    }
+
+    /// The timeouts of its route.
+    pub(crate) fn timeouts(&self) -> RouteTimeouts {
+        let RequestState { route, client, .. } = &*self.0;
+        let destinations = &client.worker.shared.routing.destinations;
+        route.get().map_or_else(RouteTimeouts::default, |route| destinations[route].timeouts)
     }
 
     /// Notes the upstream that it is sent to, how long it waited for a connection, and whether that was a kept one.

@@ -5,7 +5,7 @@ use telemetry::{labels, quantile_is_thin};
 
 use crate::numbers::{DASH, fixed, grouped, ms};
 use crate::report::Report;
-use crate::table::Column::{Number, Words};
+use crate::table::Heading::{Number, Words};
 use crate::table::Table;
 
 impl Report<'_> {

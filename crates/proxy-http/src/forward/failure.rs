@@ -11,24 +11,24 @@ use crate::upstream::response_body::ResponseBody;
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RefusedRequest {
     pub(super) failure: RequestFailure,
     pub(super) status: StatusCode,
 }
 
-impl From<RequestFailure> for Refusal {
+impl From<RequestFailure> for RefusedRequest {
     fn from(failure: RequestFailure) -> Self {
         Self { failure, status: status(failure) }
     }
 }
 
-impl From<AmbiguousRequest> for Refusal {
+impl From<AmbiguousRequest> for RefusedRequest {
     fn from(_: AmbiguousRequest) -> Self {
         RequestFailure::Malformed.into()
     }
 }
 
-impl From<SelectError> for Refusal {
+impl From<SelectError> for RefusedRequest {
     fn from(error: SelectError) -> Self {
         match error {
             SelectError::NotFound => RequestFailure::NoRoute.into(),
@@ -76,7 +76,7 @@ fn text(failure: RequestFailure) -> &'static str {
 }
 
 /// The answer to a request that is refused.
-pub(super) fn response(refusal: Refusal, handle: &RequestHandle) -> Response<ResponseBody> {
+pub(super) fn response(refusal: RefusedRequest, handle: &RequestHandle) -> Response<ResponseBody> {
     let text = match refusal.status {
         StatusCode::METHOD_NOT_ALLOWED => "the method is not allowed\n",
         _ => text(refusal.failure),

@@ -14,7 +14,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
-use self::failure::Refusal;
+use self::failure::RefusedRequest;
 use crate::client::Client;
 use crate::frame_tap::{request_header_bytes, response_header_bytes};
 use crate::request::RequestHandle;
@@ -57,12 +57,12 @@ async fn answer(
     client: &Rc<Client>,
     handle: &RequestHandle,
     request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Response<ResponseBody>, RefusedRequest> {
     let worker = &client.worker;
     request_check::check(&request)?;
     let target = target::select(client, &request)?;
     handle.set_route(target.route);
-    let among = worker.shared.routing.upstreams[target.route];
+    let destination = &worker.shared.routing.destinations[target.route];
     let framing = RequestFraming::of(request.body());
     let upgrade = fields::requested_upgrade(client, &request);
     let mut head = RequestHead::new(request.method(), target.path);
@@ -75,7 +75,7 @@ async fn answer(
     check_size(client, framing)?;
     let mut is_retry = false;
     let (response, exchange) = loop {
-        let lease = acquire(worker, among, is_retry).await?;
+        let lease = acquire(worker, destination, is_retry).await?;
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
         let mut exchange = Exchange::begin(lease, handle, method.clone(), &head, content);
         match poll_fn(|cx| exchange.poll_head(cx)).await {
@@ -109,7 +109,7 @@ fn respond(
     mut response: Response<()>,
     exchange: Exchange,
     upgrade: Option<HeaderValue>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let protocol = response.headers().get(hyper::header::UPGRADE).cloned();
     fields::remove_hop_by_hop(response.headers_mut());

@@ -163,7 +163,8 @@ impl RequestContent {
     /// Waits until nothing has moved for the timeout.
     pub(super) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let worker = &self.client.worker;
-        let until = self.moved_at + worker.limits().body_timeout;
+        let own = self.request.timeouts().body;
+        let until = self.moved_at + own.unwrap_or_else(|| worker.limits().body_timeout);
         loop {
             let timer = self.timer.get_or_insert_with(|| worker.timers.at(until));
             if Pin::new(timer).poll(cx).is_pending() {

@@ -186,7 +186,10 @@ impl Exchange {
             });
         }
         let worker = &self.lease.worker;
-        let timer = self.timer.get_or_insert_with(|| worker.timers.after(worker.limits().response_timeout));
+        let timer = self.timer.get_or_insert_with(|| {
+            let own = self.request.timeouts().response;
+            worker.timers.after(own.unwrap_or_else(|| worker.limits().response_timeout))
+        });
         Pin::new(timer).poll(cx).map(|()| RequestFailure::UpstreamTimeout)
     }
 

@@ -90,7 +90,8 @@ fn is_number<T>(option: &OptionSpec<T>) -> bool {
     option.range().is_some() && option.unit().is_empty()
 }
 
-fn read<T>(option: &OptionSpec<T>, text: &str) -> Result<Value, DeclaredError> {
+/// Reads the value of an option.
+pub(crate) fn read<T>(option: &OptionSpec<T>, text: &str) -> Result<Value, DeclaredError> {
     let Some((low, high)) = option.range() else { return Ok(Value::Text(text.to_owned())) };
     let unit = option.unit();
     let number = match unit {

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proxy_core::Upstream;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route};
+use proxy_core::{DeclaredOptions as _, Limits, Upstream};
+use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route, RouteTimeouts};
 use serde::{Deserialize, Serialize};
+use telemetry::{Value, quantity};
 
-use super::declared::Declared;
+use super::declared::{Declared, DeclaredError, read};
 use super::value::{Parsed, one_or_many, values};
 use super::{ProxyOptions, usage};
 
@@ -69,7 +71,7 @@ pub(crate) struct HttpOptions {
 
 /// A route, and in which line of a file it stands.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "RouteTable")]
+#[serde(try_from = "RouteEntry")]
 pub(crate) struct RouteOption {
     route: Route,
     pub(crate) line: Option<usize>,
@@ -77,20 +79,53 @@ pub(crate) struct RouteOption {
 
 /// A `[[route]]` of the configuration file.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RouteTable {
+struct RouteEntry {
     #[serde(default)]
     host: String,
+    #[serde(default)]
     path: String,
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(default, deserialize_with = "one_or_many")]
     upstreams: Vec<Parsed<Upstream>>,
+    #[serde(flatten)]
+    timeouts: toml::Table,
 }
 
-impl TryFrom<RouteTable> for RouteOption {
-    type Error = ParseRouteError;
+/// Why a `[[route]]` is none.
+#[derive(Debug, thiserror::Error)]
+enum RouteEntryError {
+    #[error("unknown field `{word}`, expected one of `host`, `path`, `upstreams`, `{}`", RouteTimeouts::NAMES.join("`, `"))]
+    Unknown { word: String },
+    #[error("{word}: {value}: {error}")]
+    Timeout { word: String, value: toml::Value, error: DeclaredError },
+    #[error(transparent)]
+    Route(#[from] ParseRouteError),
+}
 
-    fn try_from(table: RouteTable) -> Result<Self, ParseRouteError> {
-        Route::new(&table.host, &table.path, values(&table.upstreams)).map(|route| Self { route, line: None })
+impl TryFrom<RouteEntry> for RouteOption {
+    type Error = RouteEntryError;
+
+    fn try_from(entry: RouteEntry) -> Result<Self, RouteEntryError> {
+        let mut timeouts = RouteTimeouts::default();
+        for (word, value) in entry.timeouts {
+            let read = read_timeout(&word, value.as_str().unwrap_or_default());
+            let (Some(timeout), Some(read)) = (timeouts.of(&word), read) else {
+                return Err(RouteEntryError::Unknown { word });
+            };
+            *timeout = Some(read.map_err(|error| RouteEntryError::Timeout { word, value, error })?);
+        }
+        let route = Route::new(&entry.host, &entry.path, values(&entry.upstreams))?;
+        Ok(Self { route: Route { timeouts, ..route }, line: None })
+    }
+}
+
+/// Reads a time as the setting of this name does; `None` if there is no such setting.
+fn read_timeout(name: &str, text: &str) -> Option<Result<Duration, DeclaredError>> {
+    let of_proxy = || Some(read(Limits::option(name)?, text));
+    let of_http = || Some(read(HttpLimits::option(name)?, text));
+    match of_proxy().or_else(of_http)? {
+        Ok(Value::Number(seconds)) => Some(Ok(Duration::from_secs_f64(seconds))),
+        Ok(Value::Text(_) | Value::Flag(_)) => None,
+        Err(error) => Some(Err(error)),
     }
 }
 
@@ -130,6 +165,9 @@ impl HttpOptions {
                 "\n[[route]]\nhost = {host:?}\npath = {:?}\nupstreams = [{upstreams}]\n",
                 route.prefix
             );
+            for (name, timeout) in route.timeouts.given() {
+                let _ = writeln!(text, "{name} = {:?}", quantity::shown(timeout.as_secs_f64(), "s"));
+            }
         }
         text
     }
@@ -268,6 +306,18 @@ mod tests {
     }
 
     #[test]
+    fn a_route_of_a_file_has_timeouts_of_its_own() {
+        let timeouts = RouteTimeouts::NAMES.map(|name| format!("{name} = \"90s\"\n")).concat();
+        let text = format!("mode = \"http\"\n[[route]]\npath = \"/a\"\nupstreams = \"h:1\"\n{timeouts}");
+        let config = options(&text).http_config().unwrap().unwrap();
+        let given: Vec<_> = config.routes[0].timeouts.given().collect();
+        assert_eq!(given, RouteTimeouts::NAMES.map(|name| (name, Duration::from_secs(90))));
+        let printed = options(&text).to_toml().unwrap();
+        assert!(printed.contains("\nqueue-timeout = \"90s\"\n"), "{printed}");
+        assert_eq!(options(&printed).http_config().unwrap().unwrap().routes, config.routes);
+    }
+
+    #[test]
     fn two_equal_routes_are_named_with_their_places() {
         let a = "[[route]]\npath = \"/a\"\nupstreams = \"h:1\"\n";
         let file = format!("mode = \"http\"\n{a}\n{a}");
@@ -289,6 +339,19 @@ mod tests {
             ),
             ("path = \"/a\"\nupstreams = \"h\"", "line 5: route: h: "),
             ("path = \"/a\"\nupstream = \"h:1\"", "line 5: route: unknown field `upstream`"),
+            (
+                "path = \"/a\"\nupstreams = \"h:1\"\nheader-timeout = \"1s\"",
+                "line 5: route: unknown field `header-timeout`, expected one of `host`, `path`, `upstreams`, \
+                 `connect-timeout`, `queue-timeout`, `response-timeout`, `body-timeout`",
+            ),
+            (
+                "path = \"/a\"\nupstreams = \"h:1\"\nqueue-timeout = \"2days\"",
+                "line 5: route: queue-timeout: \"2days\": expected a time from 1ms to 24h, such as 10s",
+            ),
+            (
+                "path = \"/a\"\nupstreams = \"h:1\"\nbody-timeout = 5",
+                "line 5: route: body-timeout: 5: expected a time from 1ms to 24h, such as 10s",
+            ),
         ] {
             let text =
                 format!("mode = \"http\"\n[[route]]\npath = \"/x\"\nupstreams = \"h:1\"\n[[route]]\n{table}");

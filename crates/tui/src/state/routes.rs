@@ -7,7 +7,7 @@ use super::{PaneId, Screen, State};
 use crate::table::{Rows, Table};
 use crate::view;
 use crate::view::layout;
-use crate::view_model::{self, RequestRow, RouteDetail, RouteId, RouteRow, RouteTable};
+use crate::view_model::{self, RequestRow, RouteDetail, RouteId, RouteRow, RouteRows};
 
 /// A list that keys act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl State {
     }
 
     /// The list of routes, and the routes that are shown.
-    pub(super) fn routes_and_table(&mut self) -> (&mut Table<RouteRow>, &mut RouteTable) {
+    pub(super) fn routes_and_table(&mut self) -> (&mut Table<RouteRow>, &mut RouteRows) {
         let snapshot = match &mut self.view {
             View::Live => &mut self.live,
             View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,

@@ -14,7 +14,7 @@ use super::parts::{StatusItem, fit};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{Column, PastSetting, levels};
+use crate::view_model::{PastSetting, TimelineColumn, levels};
 
 /// Returns the number of lines.
 pub(super) fn height(state: &State) -> usize {
@@ -39,7 +39,7 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     vec![summary, counts(state.theme, column, cells), settings]
 }
 
-fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
+fn summary(state: &State, us: u64, column: Option<&TimelineColumn>) -> Vec<StatusItem> {
     let theme = state.theme;
     let at = format!("at {}", state.time_of_day(state.realtime_at(us)));
     let mut segments = vec![StatusItem::text(0, at, theme.heading())];
@@ -67,7 +67,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
 }
 
 /// Returns the samples of each row of the heat map; without room for all, those of the highest latencies.
-fn counts(theme: Theme, column: Option<&Column>, cells: usize) -> Line<'static> {
+fn counts(theme: Theme, column: Option<&TimelineColumn>, cells: usize) -> Line<'static> {
     let mut segments = vec![StatusItem::text(0, "ms from", theme.label())];
     let counted =
         column.into_iter().flat_map(|column| column.levels.iter().enumerate()).filter(|(_, n)| **n > 0);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn counts_of_the_highest_latencies_are_kept_without_room_for_all() {
         let theme = TestDashboard::empty(options()).state.theme;
-        let mut column = Column::default();
+        let mut column = TimelineColumn::default();
         column.levels[6..14].fill(1_340);
         let text = |cells| counts(theme, Some(&column), cells).to_string();
         assert_eq!(text(80), "ms from  …  0.5: 1,340  1: 1,340  2: 1,340  5: 1,340  10: 1,340  20: 1,340");

@@ -57,7 +57,7 @@ fn end_of_series(class: LatencyClass, run: &Run) -> u64 {
 
 /// What one column shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Column {
+pub(crate) struct TimelineColumn {
     /// True if records cover any of its time; else it is blank.
     pub(crate) is_covered: bool,
     /// Samples by level.
@@ -94,7 +94,7 @@ pub(crate) struct LatencyTimeline {
     first: u64,
     /// The end of the last interval that was read: no column before it changes any more.
     settled_us: u64,
-    columns: VecDeque<Column>,
+    columns: VecDeque<TimelineColumn>,
 }
 
 impl LatencyTimeline {
@@ -131,7 +131,7 @@ impl LatencyTimeline {
         let fresh = if is_near { known_until.max(first) } else { first };
         for number in fresh..=last {
             let at = (number - first) as usize;
-            self.columns.resize_with((at + 1).max(self.columns.len()), Column::default);
+            self.columns.resize_with((at + 1).max(self.columns.len()), TimelineColumn::default);
             self.columns[at] = self.column(run, number);
         }
         self.leave_out_unread(last);
@@ -149,7 +149,7 @@ impl LatencyTimeline {
         }
     }
 
-    fn column(&self, run: &Run, number: u64) -> Column {
+    fn column(&self, run: &Run, number: u64) -> TimelineColumn {
         match self.of.map(|of| of.class) {
             Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Http(class)) => run.http().map(|track| self.of_track(track, class, number)),
@@ -159,11 +159,16 @@ impl LatencyTimeline {
         .unwrap_or_default()
     }
 
-    fn of_track<C: Metric, L: Metric>(&self, track: &MetricSeries<C, L>, class: L, number: u64) -> Column {
+    fn of_track<C: Metric, L: Metric>(
+        &self,
+        track: &MetricSeries<C, L>,
+        class: L,
+        number: u64,
+    ) -> TimelineColumn {
         let [from_us, to_us] = self.bounds(number);
         let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
         let near = newest_first.take_while(|interval| interval.end_us > from_us);
-        let (mut column, mut taken) = (Column::default(), Vec::new());
+        let (mut column, mut taken) = (TimelineColumn::default(), Vec::new());
         for interval in near {
             let is_within = (from_us..to_us).contains(&interval.place_us());
             let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
@@ -210,7 +215,7 @@ impl LatencyTimeline {
     }
 
     /// Oldest first.
-    pub(crate) fn columns(&self) -> &VecDeque<Column> {
+    pub(crate) fn columns(&self) -> &VecDeque<TimelineColumn> {
         &self.columns
     }
 

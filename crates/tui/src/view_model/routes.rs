@@ -110,13 +110,13 @@ impl RouteRow {
 
 /// All routes of a run at a moment, with the windows that their figures were taken over.
 #[derive(Debug, Default)]
-pub(crate) struct RouteTable {
+pub(crate) struct RouteRows {
     of: Option<RunId>,
     pub(crate) rows: Rows<RouteRow>,
     windows: BTreeMap<RouteId, RouteWindow>,
 }
 
-impl RouteTable {
+impl RouteRows {
     /// A copy of the rows, to be moved to other moments.
     pub(crate) fn copy(&self) -> Self {
         Self { rows: self.rows.clone(), ..Self::default() }

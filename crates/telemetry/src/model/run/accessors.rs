@@ -209,7 +209,7 @@ impl Run {
         self.load.series.as_ref()
     }
 
-    /// The load's last record, its latencies left out while the run lasts.
+    /// The load's last record, without latencies.
     pub fn load_record(&self) -> Option<&LoadRecord> {
         self.load.record.as_ref()
     }

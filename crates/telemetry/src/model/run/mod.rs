@@ -23,6 +23,7 @@ mod hosts;
 mod http;
 mod load;
 mod log;
+mod measured;
 mod merged;
 mod proxy;
 pub(in crate::model) mod reading;
@@ -40,9 +41,8 @@ use experiment::Experiments;
 use failures::Failures;
 use header::RunHeader;
 use hosts::HostSamples;
-use http::HttpPart;
-use load::LoadPart;
 use log::RunLog;
+use measured::MeasuredPart;
 use merged::Member;
 use proxy::ProxyPart;
 use reading::Reading;
@@ -51,13 +51,14 @@ use retention::{Retention, SeriesStart};
 use routes::Routes;
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
-use tls::TlsPart;
 use usage::Usage;
 
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
-use crate::record::{Body, HealthRecord, Level, Phase, Record, RunRecord, Stamp};
+use crate::record::{
+    Body, HealthRecord, HttpRecord, Level, LoadRecord, Phase, Record, RunRecord, Stamp, TlsRecord,
+};
 
 pub use hosts::CpuUse;
 pub use log::LogLine;
@@ -71,12 +72,12 @@ pub struct Run {
     header: RunHeader,
     settings: RunSettings,
     proxy: ProxyPart,
-    tls: TlsPart,
+    tls: MeasuredPart<TlsRecord>,
     usage: Usage,
-    http: HttpPart,
+    http: MeasuredPart<HttpRecord>,
     routes: Routes,
     requests: Requests,
-    load: LoadPart,
+    load: MeasuredPart<LoadRecord>,
     clients: Clients,
     hosts: HostSamples,
     experiments: Experiments,
@@ -95,12 +96,12 @@ impl Run {
             header: RunHeader::new(id, writer),
             settings: RunSettings::default(),
             proxy: ProxyPart::default(),
-            tls: TlsPart::default(),
+            tls: MeasuredPart::default(),
             usage: Usage::default(),
-            http: HttpPart::default(),
+            http: MeasuredPart::default(),
             routes: Routes::default(),
             requests: Requests::default(),
-            load: LoadPart::default(),
+            load: MeasuredPart::default(),
             clients: Clients::new(history),
             hosts: HostSamples::default(),
             experiments: Experiments::default(),
@@ -122,12 +123,12 @@ impl Run {
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
             proxy: ProxyPart::merged(&members),
-            tls: TlsPart::merged(&members),
+            tls: MeasuredPart::merged(&members),
             usage: Usage::merged(&members),
-            http: HttpPart::merged(&members),
+            http: MeasuredPart::merged(&members),
             routes: Routes::merged(&members),
             requests: Requests::merged(&members),
-            load: LoadPart::merged(&members),
+            load: MeasuredPart::merged(&members),
             clients: Clients::merged(&members),
             hosts: HostSamples::merged(&members, header.last),
             experiments: Experiments::merged(&members),

@@ -8,7 +8,7 @@ use super::{LABEL_CELLS, TimeAxis};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{Column, levels};
+use crate::view_model::{TimelineColumn, levels};
 
 /// The shares of a column's samples from which a cell is drawn in the next stronger way; a single sample is drawn in
 /// the first.
@@ -37,7 +37,7 @@ impl HeatRows {
     }
 
     /// Returns the samples of a column in a row, counted from the bottom.
-    fn samples(&self, column: &Column, row: usize) -> u64 {
+    fn samples(&self, column: &TimelineColumn, row: usize) -> u64 {
         let from = self.first + row * self.stride;
         let to = (from + self.stride).min(column.levels.len());
         column.levels.get(from..to).map_or(0, |levels| levels.iter().sum())
