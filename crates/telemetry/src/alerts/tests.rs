@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::{FinishedRequest, HttpDelta};
-use crate::metrics::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{
+    CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter, TlsLatency,
+};
 use crate::publish::LoadState;
 use crate::record::event_counts::LoadEvent;
 use crate::record::{AlertState, HostRecord};
@@ -117,6 +119,8 @@ impl Simulation {
         proxy.counters[ProxyCounter::Exchanges] = exchanges;
         proxy.counters[ProxyCounter::BytesOut] = exchanges * 1_000;
         proxy.counters[ProxyCounter::Accepted] = 2;
+        proxy.tls.counters[TlsCounter::FullExpired] = exchanges;
+        proxy.tls.counters[TlsCounter::FullNoTicket] = exchanges * 3;
         proxy.counters[ProxyCounter::Closed] = 1;
         let mut http = HttpDelta::default();
         let upstream_time = Some(Duration::from_micros(latency_us));
@@ -128,6 +132,7 @@ impl Simulation {
         load.counters[LoadCounter::Scheduled] = exchanges;
         for _ in 0..exchanges {
             proxy.latencies[ProxyLatency::Exchange].record(Duration::from_micros(latency_us));
+            proxy.tls.latencies[TlsLatency::WorkerFull].record(Duration::from_micros(latency_us));
             load.latencies[LoadLatency::Response].record(Duration::from_micros(latency_us));
             load.tally.count(LoadEvent::Status(503), String::new);
         }
@@ -159,6 +164,18 @@ fn records(news: Vec<AlertNews>) -> Vec<AlertRecord> {
         AlertNews::Notice(_) => None,
     };
     news.into_iter().filter_map(record).collect()
+}
+
+#[test]
+fn reasons_and_waits_of_handshakes_have_values_over_a_window() {
+    for (text, value) in [
+        ("handshakes.full.expired > 1 over 2s", 400.0),
+        ("handshakes.full.expired.ratio > 1% over 2s", 0.25),
+        ("wait_worker_full.p50 > 1ms over 2s", 7_000.0),
+    ] {
+        let [(_, fired)] = &Simulation::new(&[text]).run(5, 7_000)[..] else { panic!("{text}") };
+        assert!((fired.value - value).abs() <= value / 100.0, "{text}: {fired:?}");
+    }
 }
 
 #[test]

@@ -7,14 +7,14 @@ use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::HttpGauges;
 use crate::figures::{Figure, FigureSide};
 use crate::histogram::SparseHistogram;
-use crate::metrics::{Counters, HttpCounter, LatencyClass, LoadCounter, Metric, ProxyCounter};
+use crate::metrics::{Counters, HttpCounter, LatencyClass, LoadCounter, Metric, ProxyCounter, TlsCounter};
 use crate::model::Model;
 use crate::publish::LoadState;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
 use crate::record::{
     Body, HostRecord, HttpRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RunRecord,
-    Stamp,
+    Stamp, TlsRecord,
 };
 
 /// The most intervals that a window keeps apart; shorter ones are added up.
@@ -63,6 +63,7 @@ pub(super) struct Window {
 struct Part {
     end_us: u64,
     proxy: Counters<ProxyCounter>,
+    tls: Counters<TlsCounter>,
     http: Counters<HttpCounter>,
     load: Counters<LoadCounter>,
     tally: EventCounts,
@@ -127,6 +128,9 @@ impl Window {
             Figure::Latency(LatencyClass::Proxy(class), _) => {
                 proxy.map(|delta| delta.latencies[class].to_sparse())
             }
+            Figure::Latency(LatencyClass::Tls(class), _) => {
+                proxy.map(|delta| delta.tls.latencies[class].to_sparse())
+            }
             Figure::Latency(LatencyClass::Http(class), _) => {
                 http.map(|delta| delta.latencies[class].to_sparse())
             }
@@ -138,6 +142,7 @@ impl Window {
         Part {
             end_us,
             proxy: proxy.map(|delta| delta.counters).unwrap_or_default(),
+            tls: proxy.map(|delta| delta.tls.counters).unwrap_or_default(),
             http: http.map(|delta| delta.counters).unwrap_or_default(),
             load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
             tally: load.map(|(delta, _)| delta.tally.clone()).unwrap_or_default(),
@@ -190,6 +195,7 @@ impl Window {
         let bodies = [
             Body::Run(Box::new(RunRecord { phase: Phase::Start, ..RunRecord::default() })),
             Body::Proxy(Box::new(self.proxy_record(&sum))),
+            Body::Tls(Box::new(self.tls_record(&sum))),
             Body::Load(Box::new(self.load_record(&sum, state, &first.before.load))),
             Body::Host(host),
         ];
@@ -206,6 +212,14 @@ impl Window {
             _ => Latencies::default(),
         };
         ProxyRecord { open: self.present.open, clients_deferred: 0, counters: sum.proxy, latencies }
+    }
+
+    fn tls_record(&self, sum: &Part) -> TlsRecord {
+        let latencies = match self.figure {
+            Figure::Latency(LatencyClass::Tls(class), _) => timed(class, &sum.latencies),
+            _ => Latencies::default(),
+        };
+        TlsRecord { counters: sum.tls, latencies, ..TlsRecord::default() }
     }
 
     fn http_record(&self, sum: &Part, gauges: HttpGauges) -> HttpRecord {
@@ -241,6 +255,7 @@ impl Part {
     fn add(&mut self, later: &Self) {
         self.end_us = later.end_us;
         self.proxy.add(&later.proxy);
+        self.tls.add(&later.tls);
         self.http.add(&later.http);
         self.load.add(&later.load);
         self.tally.add(&later.tally);

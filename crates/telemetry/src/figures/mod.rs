@@ -223,7 +223,7 @@ impl Figure {
     /// What the figure measures.
     pub fn side(self) -> FigureSide {
         match self {
-            Self::Latency(LatencyClass::Proxy(_), _) => FigureSide::Proxy,
+            Self::Latency(LatencyClass::Proxy(_) | LatencyClass::Tls(_), _) => FigureSide::Proxy,
             Self::Latency(LatencyClass::Http(_), _) => FigureSide::Http,
             Self::Latency(LatencyClass::Load(_), _) => FigureSide::Load,
             Self::Scalar(scalar) => scalar.side(),
@@ -293,6 +293,7 @@ pub fn samples(run: &Run, class: LatencyClass) -> u64 {
 fn histogram(run: &Run, class: LatencyClass) -> Option<&Histogram> {
     match class {
         LatencyClass::Proxy(class) => run.proxy().map(|series| &series.whole()[class]),
+        LatencyClass::Tls(class) => run.tls().map(|series| &series.whole()[class]),
         LatencyClass::Http(class) => run.http().map(|series| &series.whole()[class]),
         LatencyClass::Load(class) => run.load().map(|series| &series.whole()[class]),
     }

@@ -1,12 +1,14 @@
 //! The classes of latencies: what people and programs call them, and what each one times.
 
-use super::{HttpLatency, LoadLatency, Metric, ProxyLatency};
+use super::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
 /// A class of latencies of either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyClass {
     /// Timed by the proxy.
     Proxy(ProxyLatency),
+    /// A part of the proxy's handshakes.
+    Tls(TlsLatency),
     /// Timed by the proxy in HTTP mode.
     Http(HttpLatency),
     /// Timed by the load generator.
@@ -36,6 +38,12 @@ impl From<ProxyLatency> for LatencyClass {
     }
 }
 
+impl From<TlsLatency> for LatencyClass {
+    fn from(class: TlsLatency) -> Self {
+        Self::Tls(class)
+    }
+}
+
 impl From<HttpLatency> for LatencyClass {
     fn from(class: HttpLatency) -> Self {
         Self::Http(class)
@@ -49,17 +57,18 @@ impl From<LoadLatency> for LatencyClass {
 }
 
 impl LatencyClass {
-    /// Every class: the proxy's, those of HTTP mode last, then the load's.
+    /// Every class: the proxy's, then the parts of its handshakes, those of HTTP mode, and the load's.
     pub fn all() -> impl Iterator<Item = Self> {
         let proxy = ProxyLatency::ALL.iter().copied().map(Self::Proxy);
+        let tls = TlsLatency::ALL.iter().copied().map(Self::Tls);
         let http = HttpLatency::ALL.iter().copied().map(Self::Http);
-        proxy.chain(http).chain(LoadLatency::ALL.iter().copied().map(Self::Load))
+        proxy.chain(tls).chain(http).chain(LoadLatency::ALL.iter().copied().map(Self::Load))
     }
 
     /// `proxy` or `load`.
     pub fn side(self) -> &'static str {
         match self {
-            Self::Proxy(_) | Self::Http(_) => "proxy",
+            Self::Proxy(_) | Self::Tls(_) | Self::Http(_) => "proxy",
             Self::Load(_) => "load",
         }
     }
@@ -78,6 +87,7 @@ impl LatencyClass {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Proxy(class) => &class.field().meaning,
+            Self::Tls(class) => &class.field().meaning,
             Self::Http(class) => &class.field().meaning,
             Self::Load(class) => &class.field().meaning,
         }
@@ -87,6 +97,7 @@ impl LatencyClass {
     pub fn info(self) -> ClassInfo {
         match self {
             Self::Proxy(class) => of_proxy(class),
+            Self::Tls(class) => of_tls(class),
             Self::Http(class) => of_http(class),
             Self::Load(class) => of_load(class),
         }
@@ -128,6 +139,52 @@ fn of_proxy(class: ProxyLatency) -> ClassInfo {
             "first byte of the upstream's answer",
         ),
         ProxyLatency::Lifetime => timed("lifetime", "lifetime", "connection accepted", "connection closed"),
+    }
+}
+
+fn of_tls(class: TlsLatency) -> ClassInfo {
+    const FLIGHT: &str = "each flight sent";
+    const CAME: &str = "data of the client came";
+    let network = |key, title, end| ClassInfo { note: "estimated", ..timed(key, title, FLIGHT, end) };
+    match class {
+        TlsLatency::NetworkFull => network(
+            "wait_network_full",
+            "full handshake network",
+            "one round-trip time later, or the answer; summed over a full handshake",
+        ),
+        TlsLatency::NetworkResumed => network(
+            "wait_network_resumed",
+            "resumed handshake network",
+            "one round-trip time later, or the answer; summed over a resumed handshake",
+        ),
+        TlsLatency::ClientFull => timed(
+            "wait_client_full",
+            "full handshake client",
+            "one round-trip time after each flight",
+            "the client's answer; summed over a full handshake",
+        ),
+        TlsLatency::ClientResumed => timed(
+            "wait_client_resumed",
+            "resumed handshake client",
+            "one round-trip time after each flight",
+            "the client's answer; summed over a resumed handshake",
+        ),
+        TlsLatency::WorkerFull => timed(
+            "wait_worker_full",
+            "full handshake loop delay",
+            CAME,
+            "the worker read it; summed over a full handshake",
+        ),
+        TlsLatency::WorkerResumed => timed(
+            "wait_worker_resumed",
+            "resumed handshake loop delay",
+            CAME,
+            "the worker read it; summed over a resumed handshake",
+        ),
+        TlsLatency::KeyExchange => {
+            timed("key_exchange", "key exchange CPU", "each call for the key exchange", "its return")
+        }
+        TlsLatency::Signature => timed("signature", "signature CPU", "each signature begun", "it is made"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the proxy counts and times of TLS, besides what every proxy record carries.
 
-use super::counters::metrics;
+use super::counters::{Counters, metrics};
 
 metrics! {
     /// What the proxy counts of TLS.
@@ -57,5 +57,17 @@ metrics! {
         FullExpired = "USAGE_FULL_EXPIRED_TOTAL", Count, "1", "Full handshakes whose ticket or session had expired.";
         FullUnknownKey = "USAGE_FULL_UNKNOWN_KEY_TOTAL", Count, "0", "Full handshakes whose ticket was sealed with an unknown key.";
         FullMismatch = "USAGE_FULL_MISMATCH_TOTAL", Count, "0", "Full handshakes whose ticket is for another name, version, cipher or rule for client certificates.";
+    }
+}
+
+impl Counters<UsageCounter> {
+    /// Handshakes completed.
+    pub fn handshakes(&self) -> u64 {
+        self.sum(&[UsageCounter::HandshakesFull, UsageCounter::HandshakesResumed])
+    }
+
+    /// Time spent inside the TLS library during handshakes, in nanoseconds.
+    pub fn compute_ns(&self) -> u64 {
+        self.sum(&[UsageCounter::ComputeFullNs, UsageCounter::ComputeResumedNs])
     }
 }

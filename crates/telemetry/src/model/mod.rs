@@ -25,6 +25,7 @@ mod series;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod tls_summary;
 
 use crate::history::update::ForeignRecords;
 use crate::record::Record;
@@ -59,6 +60,7 @@ pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Observed, Percentiles,
     ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
+pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
 /// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged
 /// ([`Run::is_brief`]).

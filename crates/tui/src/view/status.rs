@@ -117,6 +117,7 @@ fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
     let rate: &[&str] = match row.map(|row| row.class) {
         Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
         Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
+        Some(LatencyClass::Tls(_)) => &["handshakes.rate"],
         Some(LatencyClass::Http(_)) => &["http.requests.rate"],
         None => &[],
     };

@@ -41,6 +41,7 @@ pub(crate) fn next_class(class: LatencyClass, run: &Run) -> LatencyClass {
 fn has_samples(class: LatencyClass, run: &Run) -> bool {
     match class {
         LatencyClass::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
+        LatencyClass::Tls(class) => run.tls().is_some_and(|track| track.samples_total(class) > 0),
         LatencyClass::Http(class) => run.http().is_some_and(|track| track.samples_total(class) > 0),
         LatencyClass::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
     }
@@ -50,6 +51,7 @@ fn has_samples(class: LatencyClass, run: &Run) -> bool {
 fn end_of_series(class: LatencyClass, run: &Run) -> u64 {
     match class {
         LatencyClass::Proxy(_) => run.proxy().map_or(0, MetricSeries::last_us),
+        LatencyClass::Tls(_) => run.tls().map_or(0, MetricSeries::last_us),
         LatencyClass::Http(_) => run.http().map_or(0, MetricSeries::last_us),
         LatencyClass::Load(_) => run.load().map_or(0, MetricSeries::last_us),
     }
@@ -152,6 +154,7 @@ impl LatencyTimeline {
     fn column(&self, run: &Run, number: u64) -> TimelineColumn {
         match self.of.map(|of| of.class) {
             Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
+            Some(LatencyClass::Tls(class)) => run.tls().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Http(class)) => run.http().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
             None => None,

@@ -68,6 +68,14 @@ impl Usage {
         values.map(|(value, totals)| (value.as_str(), &totals.counters))
     }
 
+    /// The sum over the values of a dimension. Server names and fingerprints also count failed handshakes, and signatures
+    /// and certificates only full ones.
+    pub fn sum(&self, dimension: Dimension) -> Counters<UsageCounter> {
+        let mut sum = Counters::default();
+        self.of(dimension).for_each(|(_, counters)| sum.add(counters));
+        sum
+    }
+
     /// True if nothing is known.
     pub fn is_empty(&self) -> bool {
         self.0.values().all(BTreeMap::is_empty)
