@@ -4,7 +4,7 @@
 use telemetry::model::{
     AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
-use telemetry::{Setting, Value};
+use telemetry::{Dimension, OTHER_VALUE, Setting, Value};
 
 /// Replaces a text that is left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
@@ -65,7 +65,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         unit: String::new(),
         duration_s,
         ended,
-        proxy: proxy.map(without_routes),
+        proxy: proxy.map(without_names),
         load: load.map(without_examples),
         clients: numbered.collect(),
         experiments: experiments.into_iter().map(|experiment| self::experiment(experiment, &shows)).collect(),
@@ -81,10 +81,15 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
     }
 }
 
-/// Routes name hosts.
-fn without_routes(mut proxy: ProxySummary) -> ProxySummary {
+/// Routes, server names and certificates name hosts, and a fingerprint may tell who a client is.
+fn without_names(mut proxy: ProxySummary) -> ProxySummary {
     let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
     (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));
+    for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint] {
+        let values = proxy.tls.iter_mut().filter_map(|tls| tls.usage.get_mut(dimension.word())).flatten();
+        let named = values.filter(|usage| usage.value != OTHER_VALUE && usage.value != "none");
+        (1..).zip(named).for_each(|(number, usage)| usage.value = format!("{dimension} {number}"));
+    }
     proxy
 }
 

@@ -20,6 +20,7 @@ mod quality;
 mod report;
 mod table;
 mod text;
+mod tls;
 
 pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, junit};
 pub use compare::{

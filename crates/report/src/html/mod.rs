@@ -10,8 +10,10 @@ mod multiples;
 mod over_time;
 mod plot;
 mod run;
+mod stacked;
 mod tables;
 mod time;
+mod tls;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
