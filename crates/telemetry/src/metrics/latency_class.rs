@@ -149,35 +149,35 @@ fn of_tls(class: TlsLatency) -> ClassInfo {
     match class {
         TlsLatency::NetworkFull => network(
             "wait_network_full",
-            "full handshake network",
+            "full, network",
             "one round-trip time later, or the answer; summed over a full handshake",
         ),
         TlsLatency::NetworkResumed => network(
             "wait_network_resumed",
-            "resumed handshake network",
+            "resumed, network",
             "one round-trip time later, or the answer; summed over a resumed handshake",
         ),
         TlsLatency::ClientFull => timed(
             "wait_client_full",
-            "full handshake client",
+            "full, client",
             "one round-trip time after each flight",
             "the client's answer; summed over a full handshake",
         ),
         TlsLatency::ClientResumed => timed(
             "wait_client_resumed",
-            "resumed handshake client",
+            "resumed, client",
             "one round-trip time after each flight",
             "the client's answer; summed over a resumed handshake",
         ),
         TlsLatency::WorkerFull => timed(
             "wait_worker_full",
-            "full handshake loop delay",
+            "full, loop delay",
             CAME,
             "the worker read it; summed over a full handshake",
         ),
         TlsLatency::WorkerResumed => timed(
             "wait_worker_resumed",
-            "resumed handshake loop delay",
+            "resumed, loop delay",
             CAME,
             "the worker read it; summed over a resumed handshake",
         ),

@@ -9,7 +9,7 @@ use crate::options::Exit;
 use crate::table::ListMove;
 use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
-use crate::view_model::RouteId;
+use crate::view_model::{RouteId, UsageId};
 
 use super::choice::{Choice, ChoiceEdit};
 use super::panes::PaneAction;
@@ -40,6 +40,7 @@ pub(crate) enum Intent {
     Filter,
     Open,
     Requests,
+    NextDimension,
     Pane(PaneAction),
     Choose(Choice),
     EditChoice(ChoiceEdit),
@@ -132,6 +133,8 @@ pub(crate) enum Screen {
     Client(ClientId),
     /// The details of a route over the panes.
     Route(RouteId),
+    /// The details of a value of usage over the panes.
+    Usage(UsageId),
     /// Single requests over the panes: the slowest first.
     Requests {
         /// Whether only those that failed are listed.

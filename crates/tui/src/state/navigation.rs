@@ -35,11 +35,14 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
         | Screen::Experiments
         | Screen::Client(_)
         | Screen::Route(_)
+        | Screen::Usage(_)
         | Screen::Requests { .. }
         | Screen::Help { .. } => {}
     }
-    if state.list() != List::Clients {
-        return state.scroll_http(to);
+    match state.list() {
+        List::Clients => {}
+        List::Routes | List::Requests => return state.scroll_http(to),
+        List::Usage => return state.scroll_usage(to),
     }
     let rows = layout::client_rows(state);
     let (clients, table) = state.clients_and_table();
@@ -61,8 +64,12 @@ pub(super) fn back(state: &mut State) {
         state.screen = Screen::Dashboard;
     } else if state.panes.maximised.is_some() {
         state.panes.maximised = None;
-    } else if state.routes.selected.is_some() || state.clients.selected.is_some() {
+    } else if state.routes.selected.is_some()
+        || state.clients.selected.is_some()
+        || state.usage.table.selected.is_some()
+    {
         (state.routes.selected, state.clients.selected) = (None, None);
+        state.usage.table.selected = None;
     } else if state.view.past().is_some() {
         state.go_live();
     }
@@ -79,6 +86,7 @@ pub(super) fn open(state: &mut State) {
     match state.list() {
         List::Clients => {}
         List::Routes => return state.open_route(),
+        List::Usage => return state.open_usage(),
         List::Requests => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);

@@ -57,6 +57,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("open", "drill down details"),
     ("requests", "slowest failed errors http"),
     ("only-routes", "layout preset http"),
+    ("usage", "sni ja4 alpn tls12 mlkem post-quantum legacy"),
     ("copy", "clipboard yank"),
     ("export", "save file screenshot json"),
     ("log", "events messages"),

@@ -15,6 +15,7 @@ pub(crate) enum List {
     Clients,
     Routes,
     Requests,
+    Usage,
 }
 
 impl List {
@@ -24,6 +25,7 @@ impl List {
             Self::Clients => "clients",
             Self::Routes => "routes",
             Self::Requests => "requests",
+            Self::Usage => "usage",
         }
     }
 }
@@ -42,6 +44,10 @@ macro_rules! with_table {
             }
             $crate::state::List::Requests => {
                 let $table = &mut $state.requests.table;
+                $what
+            }
+            $crate::state::List::Usage => {
+                let $table = &mut $state.usage.table;
                 $what
             }
         }
@@ -75,6 +81,8 @@ impl State {
             Screen::Requests { .. } => List::Requests,
             Screen::Route(_) => List::Routes,
             Screen::Client(_) => List::Clients,
+            Screen::Usage(_) => List::Usage,
+            _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
             _ if self.panes.focus == Some(PaneId::Clients) => List::Clients,
             _ => List::Routes,

@@ -135,6 +135,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
         Intent::Requests => state.next_requests(),
+        Intent::NextDimension => state.next_dimension(),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);
@@ -235,6 +236,10 @@ fn copy(state: &mut State, now: Now) -> Vec<Effect> {
         (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
         (Screen::Route(id), _) => {
             let text = crate::view::route::text(state, id);
+            (text.lines().next().unwrap_or_default().to_owned(), text)
+        }
+        (Screen::Usage(id), _) => {
+            let text = crate::view::usage_detail::text(state, id);
             (text.lines().next().unwrap_or_default().to_owned(), text)
         }
         (Screen::Requests { .. }, _) => {

@@ -34,6 +34,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod usage;
+pub(crate) mod usage_detail;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
@@ -74,6 +76,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Choice(of, selected) => choice::render(state, frame, of, selected),
         Screen::Client(id) => client::render(state, frame, id),
         Screen::Route(id) => route::render(state, frame, id),
+        Screen::Usage(id) => usage_detail::render(state, frame, id),
         Screen::Requests { failed_only } => requests::render(state, frame, failed_only),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {

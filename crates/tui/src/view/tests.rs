@@ -6,6 +6,7 @@ mod http;
 mod lists;
 mod messages;
 mod plots;
+mod usage;
 
 use insta::assert_snapshot;
 use telemetry::Update;
@@ -246,12 +247,12 @@ fn a_frozen_view_keeps_its_sparklines() {
 fn help_names_every_key() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
-    assert_snapshot!(stage.screen(80, 150));
+    assert_snapshot!(stage.screen(80, 200));
     let mut watched = TestDashboard::live(watching(), 3);
     watched.want(Intent::Help);
     let mut http = TestDashboard::live_http(options(), 3);
     http.want(Intent::Help);
-    let screens = [stage.screen(80, 150), watched.screen(80, 150), http.screen(80, 240)];
+    let screens = [stage.screen(80, 200), watched.screen(80, 200), http.screen(80, 240)];
     for binding in crate::input::keymap::BINDINGS {
         assert!(
             screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),
@@ -265,7 +266,7 @@ fn help_names_every_key() {
 fn help_is_searched_and_defines_every_class() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
-    let screen = stage.screen(80, 150);
+    let screen = stage.screen(80, 200);
     for class in telemetry::LatencyClass::all() {
         assert!(screen.contains(class.info().start.split(' ').next().unwrap()), "{}", class.title());
     }
@@ -276,7 +277,7 @@ fn help_is_searched_and_defines_every_class() {
     assert!(screen.contains("help with undo") && screen.contains("undo the last change"), "{screen}");
     assert!(!screen.contains("to the worst latency"), "{screen}");
     stage.press('\x1b');
-    assert!(stage.screen(80, 150).contains("to the worst latency"));
+    assert!(stage.screen(80, 200).contains("to the worst latency"));
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod runs;
 mod setting_changes;
 mod span;
 mod sparkline;
+mod usage;
 
 use telemetry::model::{LogLine, MetricSeries, Run};
 use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
@@ -34,7 +35,7 @@ pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
 pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
-pub(crate) use handshakes::Handshakes;
+pub(crate) use handshakes::{Handshakes, MeanHandshake};
 pub(crate) use health::{Health, Warning};
 pub(crate) use http::{HttpFigures, HttpNow};
 pub(crate) use latency_timeline::{LatencyTimeline, TimelineColumn, first_class, next_class};
@@ -47,6 +48,7 @@ pub(crate) use runs::RunRow;
 pub(crate) use setting_changes::{SettingChange, setting_changes};
 pub(crate) use span::{Count, Span, Windows};
 pub(crate) use sparkline::{History, SLOTS, history};
+pub(crate) use usage::{UsageId, UsageRow, usage_rows};
 
 /// Log lines that are taken: more than any screen shows.
 const LOG_LINES_MAX: usize = 200;
@@ -132,6 +134,9 @@ impl ViewModel {
             (None, Some((totals, taken))) => Handshakes::of_load(&totals, taken),
             (None, None) => Handshakes::default(),
         };
+        if let Some((tls, proxy)) = windows.tls(run, span).zip(proxy.as_ref()) {
+            handshakes.take_tls(&tls, proxy);
+        }
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
         }

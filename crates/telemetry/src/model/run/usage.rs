@@ -17,7 +17,7 @@ struct UsageTotals {
 
 /// The values of each dimension that a run knows, with their totals. A hostile journal cannot add more than the writer
 /// tells apart.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Usage(BTreeMap<Dimension, BTreeMap<String, UsageTotals>>);
 
 impl Usage {

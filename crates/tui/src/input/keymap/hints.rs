@@ -125,6 +125,14 @@ pub(crate) const ROUTE_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "requests", Needs::Http),
 ];
 
+/// What the footer names for usage.
+pub(crate) const USAGE_HINTS: &[Hint] = &[
+    hint(&[Intent::NextDimension], "next dimension", Needs::Clients),
+    hint(&[Intent::SortNext], "sort", Needs::Clients),
+    hint(&[Intent::Filter], "filter", Needs::Clients),
+    hint(&[Intent::Open], "details", Needs::Clients),
+];
+
 /// What stands below the list of requests.
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", Needs::Http),
