@@ -2,3 +2,6 @@
 
 pub(crate) mod clients;
 pub(crate) mod proxy_stats;
+pub(crate) mod seen;
+mod tls;
+pub(crate) mod usage;

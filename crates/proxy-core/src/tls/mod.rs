@@ -12,10 +12,12 @@
 mod cert_resolver;
 mod certificate;
 mod client_auth;
+mod client_hello;
 mod config;
 mod description;
 mod engine;
 mod error;
+mod evidence;
 mod files;
 mod harness;
 mod live;
@@ -31,6 +33,7 @@ mod words;
 
 pub use certificate::Certificate;
 pub use client_auth::ClientCa;
+pub(crate) use client_hello::SingleChoices;
 pub(crate) use config::TlsConfig;
 pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};

@@ -9,6 +9,7 @@ mod draining;
 mod endings;
 mod failures;
 mod forwarding;
+mod full_reasons;
 mod held;
 mod identity;
 mod limits;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::{Declared, examples};
-use super::http::{ALPN, HttpOptions, ProxyMode};
+use super::http::{ALPN, HttpOptions, ProxyMode, Switch};
 use super::tls::TlsFiles;
 use super::value::{Parsed, Time, one_or_many, workers};
 use super::{Cli, Flags, RunOptions, usage};
@@ -34,6 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("route", "[{ path = \"/api\", upstreams = [\"unix:/run/api.sock\"] }]"),
     ("trust-forwarded", "\"10.0.0.0/8\""),
     ("log-paths", "\"off\""),
+    ("log-names", "\"off\""),
     ("user", "\"tlsdash\""),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
@@ -78,6 +79,10 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept_proxy: Option<Parsed<TrustedPeers>>,
+    /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_names: Option<Switch>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls_files: TlsFiles,

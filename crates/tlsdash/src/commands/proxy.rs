@@ -10,7 +10,7 @@ use proxy_http::{HttpConfig, HttpStartError, Route};
 use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::ProxyMode;
+use crate::cli::http::{ProxyMode, Switch};
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
@@ -223,6 +223,7 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         cpus,
         proxy_protocol: options.proxy_protocol.as_deref().copied(),
         accept_proxy: options.accept_proxy.as_deref().cloned().unwrap_or_default(),
+        records_names: options.log_names != Some(Switch::Off),
         limits: options.limits.values().clone(),
         ..config
     };

@@ -19,6 +19,7 @@ use super::handler::ConnEnd;
 use super::{SocketRole, token};
 use crate::io::socket::Socket;
 use crate::stats::clients::ClientSlot;
+use crate::stats::usage::UsageSlots;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
@@ -62,6 +63,8 @@ struct Account {
     accepted_at: Instant,
     bytes_in: u64,
     bytes_out: u64,
+    /// Once its handshake has been counted.
+    usage: Option<UsageSlots>,
 }
 
 impl ClientSession {
@@ -82,6 +85,7 @@ impl ClientSession {
             accepted_at: context.now,
             bytes_in: 0,
             bytes_out: 0,
+            usage: None,
         };
         let mut session = Self {
             key,
@@ -138,7 +142,10 @@ impl ClientSession {
 
     /// Counts a handshake that is complete: `took` since its first byte, `compute` of it in rustls.
     pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut WorkerContext) {
-        context.stats.handshake(self.account.slot, &self.engine.session(), took, compute);
+        let Account { slot, client, .. } = self.account;
+        let usage = context.stats.handshake(slot, client, &self.engine.session(), took, compute);
+        self.account.usage = Some(usage);
+        self.engine.forget_handshake();
     }
 
     /// Holds a session ticket back until it can go out with the first answer.
