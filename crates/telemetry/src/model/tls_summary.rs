@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::run::Run;
+use super::series::MetricSeries;
 use super::summary::{ByteCounts, Percentiles};
 use crate::collect::tls::{Dimension, FullReason, OTHER_VALUE};
 use crate::metrics::{Counters, ProxyLatency, TlsCounter, TlsLatency, UsageCounter};
@@ -115,6 +116,7 @@ pub struct ReasonCounts {
 impl TlsSummary {
     /// `None` for a run without records of TLS.
     pub(super) fn of(run: &Run) -> Option<Self> {
+        use TlsLatency as T;
         let (series, proxy) = (run.tls()?, run.proxy()?);
         let (totals, whole) = (series.totals(), series.whole());
         let wall_time = |[network, client, worker]: [TlsLatency; 3], compute| WallTime {
@@ -123,7 +125,6 @@ impl TlsSummary {
             loop_delay: Percentiles::of(&whole[worker]),
             compute: Percentiles::of(&proxy.whole()[compute]),
         };
-        use TlsLatency as T;
         Some(Self {
             offers: totals[TlsCounter::OffersToResume],
             tls12_only: totals[TlsCounter::Tls12Only],
@@ -161,7 +162,7 @@ const BESIDE: [(&str, TlsCounter); 5] = [
 
 /// Full handshakes by reason; empty for a run without records of TLS.
 pub(super) fn full_by_reason(run: &Run) -> BTreeMap<&'static str, u64> {
-    let totals = run.tls().map(|series| series.totals());
+    let totals = run.tls().map(MetricSeries::totals);
     let count =
         |totals: &Counters<TlsCounter>| FullReason::ALL.map(|(_, counter, word)| (word, totals[counter]));
     totals.map(count).into_iter().flatten().collect()
@@ -224,7 +225,9 @@ mod tests {
 
     fn usage(dimension: Dimension, value: &str, counts: &[(UsageCounter, u64)]) -> UsageDelta {
         let mut counters = Counters::default();
-        counts.iter().for_each(|&(counter, n)| counters[counter] = n);
+        for &(counter, n) in counts {
+            counters[counter] = n;
+        }
         UsageDelta { dimension, value: value.into(), counters }
     }
 

@@ -171,11 +171,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::ZoomIn => state.time.zoom_in(state.column_us()),
         Intent::ZoomToFit => state.time.zoom_to_fit(),
         Intent::ToggleTimeline => state.time.toggle_mode(),
-        Intent::NextClass => {
-            if let Some(run) = super::shown_run(&state.model, &state.options) {
-                state.time.next_class(run);
-            }
-        }
+        Intent::NextClass => next_class(state),
         Intent::Window(direction) => change_span(state, direction, now),
         Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),
         Intent::Scroll(to) => scroll(state, to),
@@ -186,6 +182,12 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     }
     state.arrange();
     vec![DRAW]
+}
+
+fn next_class(state: &mut State) {
+    if let Some(run) = super::shown_run(&state.model, &state.options) {
+        state.time.next_class(run);
+    }
 }
 
 /// Returns whether a request makes sense on this screen and in this mode.

@@ -97,15 +97,15 @@ fn one_line(theme: Theme, h: &Handshakes, reasons: &[Named<'_>], width: u16) -> 
         3
     };
     let reasons = short_reasons(reasons).into_iter().take(told).collect::<Vec<_>>().join(", ");
-    let (full, resumed) = if is_narrow {
+    let (full_figure, resumed_figure) = if is_narrow {
         (rate(theme, h.full_per_second), share(theme, resumed_share))
     } else {
         (with_share(h.full_per_second, h.full_share), with_share(h.resumed_per_second, resumed_share))
     };
     let because = if reasons.is_empty() { String::new() } else { format!(": {reasons}") };
     let mut segments = vec![
-        StatusItem::figure(theme, 0, "full", full + &because),
-        StatusItem::figure(theme, 0, "resumed", resumed),
+        StatusItem::figure(theme, 0, "full", full_figure + &because),
+        StatusItem::figure(theme, 0, "resumed", resumed_figure),
     ];
     segments.push(if h.failed.recent == 0 {
         StatusItem::figure(theme, 1, "failed", h.failed.words())

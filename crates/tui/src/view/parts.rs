@@ -195,7 +195,7 @@ pub(super) fn flexible_share_line(
     let room = cells.saturating_sub(format::width(name) + 2);
     let joined = |words: &[String]| words.join(GAP);
     let fits = |words: &&Vec<String>| format::width(&joined(words)) + FLEXIBLE_CELLS.0 <= room;
-    let mut shown = words.iter().find(fits).or(words.last()).cloned().unwrap_or_default();
+    let mut shown = words.iter().find(fits).or_else(|| words.last()).cloned().unwrap_or_default();
     while shown.len() > 1 && !fits(&&shown) {
         shown.pop();
     }
