@@ -9,6 +9,7 @@ pub mod experiment;
 pub mod figures;
 mod histogram;
 mod history;
+pub mod insight;
 mod metrics;
 pub mod model;
 pub mod output_file;

@@ -13,6 +13,7 @@ use super::routes::Routes;
 use super::timeline::Marker;
 use super::usage::Usage;
 use super::{DEFERRED_US_MAX, Run};
+use crate::insight::Finding;
 use crate::metrics::Counters;
 use crate::metrics::{
     CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter,
@@ -132,6 +133,12 @@ impl Run {
     /// Alerts that fired, in the order in which they did, the latest thousand.
     pub fn alerts(&self) -> impl DoubleEndedIterator<Item = &AlertEpisode> + ExactSizeIterator {
         self.alerts.iter()
+    }
+
+    /// What is about to break, or was: open findings first, the most serious before others, then those that closed. The
+    /// interval that is being read is not judged yet.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.findings.list(self)
     }
 
     /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.

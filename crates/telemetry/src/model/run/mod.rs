@@ -54,6 +54,7 @@ use timeline::{Marker, Markers, TimelineEvent};
 use tls::TlsPart;
 use usage::Usage;
 
+use crate::insight::findings::Findings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
@@ -85,6 +86,7 @@ pub struct Run {
     markers: Markers,
     alerts: RunAlerts,
     failures: Failures,
+    findings: Findings,
     reading: Reading,
     retention: Retention,
 }
@@ -109,6 +111,7 @@ impl Run {
             markers: Markers::default(),
             alerts: RunAlerts::default(),
             failures: Failures::default(),
+            findings: Findings::default(),
             reading: Reading::default(),
             retention: Retention { history, is_joined: false, is_brief: false },
         }
@@ -136,6 +139,7 @@ impl Run {
             markers: Markers::merged(&members),
             alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
+            findings: Findings::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
             reading: Reading::merged(&members),
             retention: Retention { history, is_joined: false, is_brief: false },
             settings,
@@ -164,6 +168,7 @@ impl Run {
             markers,
             alerts,
             failures: _,
+            findings,
             reading: _,
             retention: _,
         } = self;
@@ -181,6 +186,7 @@ impl Run {
             log: log.until(us),
             markers: markers.until(us),
             alerts: alerts.until(us),
+            findings: findings.frozen(),
             // Built again from the records after `us`.
             requests: Requests::default(),
             hosts: HostSamples::default(),
@@ -213,6 +219,7 @@ impl Run {
             markers,
             alerts,
             failures,
+            findings,
             reading: _,
             retention,
         } = self;
@@ -230,6 +237,7 @@ impl Run {
         *markers = Markers::default();
         *alerts = RunAlerts::default();
         *failures = Failures::default();
+        *findings = Findings::default();
         *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
     }
 
@@ -253,6 +261,7 @@ impl Run {
             markers,
             alerts,
             failures,
+            findings,
             reading,
             retention: _,
         } = self;
@@ -274,6 +283,7 @@ impl Run {
             + markers.bytes()
             + alerts.bytes()
             + failures.bytes()
+            + findings.heap_bytes()
             + reading.bytes()
     }
 
@@ -361,6 +371,7 @@ impl Run {
         match record.body {
             Body::Run(run) => self.apply_run(stamp, run),
             Body::Proxy(proxy) => {
+                self.judge();
                 self.clients.end_interval(self.reading.lost());
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
@@ -379,6 +390,9 @@ impl Run {
             }
             Body::Request(request) => self.requests.apply(&stamp, request),
             Body::Load(load) => {
+                if self.proxy.series.is_none() {
+                    self.judge();
+                }
                 let gap_from_us = self.load.apply(&stamp, *load, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
@@ -414,10 +428,20 @@ impl Run {
         }
     }
 
+    /// Looks for findings when all records of an interval have been read: before the first one of the next, and at the end.
+    fn judge(&mut self) {
+        if !self.retention.is_brief {
+            let mut findings = std::mem::take(&mut self.findings);
+            findings.judge(self);
+            self.findings = findings;
+        }
+    }
+
     fn apply_run(&mut self, stamp: Stamp, run: Box<RunRecord>) {
         match run.phase {
             Phase::Start => self.settings.begin(&run.settings),
             Phase::Stop => {
+                self.judge();
                 let start = self.series_start();
                 run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, start));
                 run.tls.iter().for_each(|tls| self.tls.finish(tls, start));
