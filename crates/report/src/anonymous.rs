@@ -1,6 +1,7 @@
 //! A report that names nobody. What it shows is an allow-list: a new part of a summary does not compile until this file
 //! says what becomes of it, and a new setting with a text is left out until it is listed here.
 
+use telemetry::insight::{FindingSummary, Told};
 use telemetry::model::{
     AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
@@ -50,6 +51,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         clients,
         experiments,
         alerts,
+        findings,
         journal,
         cpu_s,
         process,
@@ -74,11 +76,18 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
             .into_iter()
             .map(|alert| AlertSummary { condition: alert.figure.clone(), ..alert })
             .collect(),
+        findings: findings.into_iter().map(nameless).collect(),
         journal: journal.map(|journal| JournalSummary { source: LEFT_OUT.to_owned(), ..journal }),
         cpu_s,
         process,
         observed,
     }
+}
+
+/// The finding without clients, names and messages. Its sentences and figures name nobody.
+fn nameless(finding: FindingSummary) -> FindingSummary {
+    let told = Told { whom: Vec::new(), whom_more: 0, ..finding.told };
+    FindingSummary { run: None, told, ..finding }
 }
 
 /// Routes name hosts.

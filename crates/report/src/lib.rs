@@ -11,6 +11,7 @@ mod columns;
 mod compare;
 mod contents;
 mod figures;
+mod findings;
 mod headline;
 mod html;
 mod http;

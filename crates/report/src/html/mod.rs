@@ -4,6 +4,7 @@ mod compared;
 mod curves;
 mod effects;
 mod experiments;
+mod findings;
 mod first;
 mod heat;
 mod multiples;

@@ -22,6 +22,7 @@ impl Report<'_> {
         }
         let tiles = self.headline().into_iter().map(|tile| vec![tile.title, tile.value, tile.sentence]);
         table(&mut out, "In short", &["figure", "value", "in words"], tiles);
+        self.finding_rows().markdown(&mut out, usize::MAX);
         self.conditions_table().markdown(&mut out, usize::MAX);
         self.changes_table().markdown(&mut out, EVENTS_SHOWN);
         list(&mut out, "Warnings", &self.warnings());

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::collect::host::GROUPS;
 use crate::histogram::Histogram;
+use crate::insight::FindingSummary;
 use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency};
 use crate::model::Model;
 use crate::model::alert_summary::AlertSummary;
@@ -50,6 +51,9 @@ pub struct Summary {
     /// Alerts that fired, oldest first; absent if none did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<AlertSummary>,
+    /// What is about to break, or was: open findings first, the most serious before others; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FindingSummary>,
     /// What became of the records; `null` where none were written.
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
@@ -283,6 +287,7 @@ impl Run {
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
+            findings: self.findings().into_iter().map(|finding| FindingSummary::of(self, finding)).collect(),
             journal: None,
             cpu_s: self.cpu_seconds(),
             process: self.host().map(|host| ProcessSummary {

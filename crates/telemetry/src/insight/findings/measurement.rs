@@ -23,11 +23,15 @@ fn tell_records_lost(sight: &Sight<'_>) -> Told {
     let told = Told::new(format!(
         "{} lost in the last minute: figures have gaps",
         counted(sight.minute().records_lost, "record")
-    ))
-    .figure("records missing between those read, so far", run.reading().lost())
-    .figure("refused by the journal", health.refused_total)
-    .figure("given up", health.dropped_total)
-    .figure("dropped by journald's rate limit", health.suppressed_total.max(run.reading().suppressed()));
+    ));
+    let causes = [
+        ("records missing between those read, so far", run.reading().lost()),
+        ("refused by the journal, so far", health.refused_total),
+        ("given up, so far", health.dropped_total),
+        ("dropped by journald's rate limit, so far", health.suppressed_total.max(run.reading().suppressed())),
+    ];
+    let causes = causes.into_iter().filter(|(_, n)| *n > 0);
+    let told = causes.fold(told, |told, (cause, n)| told.figure(cause, n));
     let told = match &*health.error {
         "" => told,
         error => told.whom([error.to_owned()]),
