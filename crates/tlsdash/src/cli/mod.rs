@@ -40,7 +40,7 @@ use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
-pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ReportArgs, RunsArgs};
 
 /// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
 #[derive(Debug)]
@@ -137,6 +137,8 @@ pub(crate) enum Mode {
     Watch(WatchArgs),
     /// Check conditions on a recorded run; exit code 99 if one does not hold
     Check(CheckArgs),
+    /// Explain a run: what is about to break, why handshakes were full, and what would help
+    Explain(ExplainArgs),
     /// Write a report on a recorded run: a page, tables, or files for tools
     Report(ReportArgs),
     /// Copy a recording with intervals of ten seconds; totals and latencies stay the same
