@@ -271,6 +271,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         Body::Host(HostRecord {
             memory_bytes: numbers[12],
             memory_pss_bytes: numbers[11],
+            listen_drops_total: numbers[10],
             observed_cpu_us: numbers[13],
             cpu: fill(numbers),
             ..HostRecord::default()

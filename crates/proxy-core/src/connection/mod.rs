@@ -14,6 +14,7 @@ mod half_duplex;
 pub mod handler;
 mod handshake;
 mod session;
+mod wall_time;
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
 //! Counting: every figure is a plain addition in its worker.
 
 pub(crate) mod clients;
+pub(crate) mod handshake_time;
 pub(crate) mod proxy_stats;

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use super::description::{Description, ParseError, ValidityEnd};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
+use super::provider::time_signatures;
 use super::refusal::in_words;
 
 /// A certificate chain with its private key.
@@ -76,7 +77,8 @@ impl Certificate {
     fn new(certified: CertifiedKey) -> Result<Self, ParseError> {
         let leaf = certified.cert.first().expect("a certificate is never made of an empty chain");
         let description = Description::read(leaf)?;
-        Ok(Self { certified: Arc::new(certified), description, warnings: Vec::new(), origin: None })
+        let certified = Arc::new(time_signatures(certified));
+        Ok(Self { certified, description, warnings: Vec::new(), origin: None })
     }
 
     /// The kind of key, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.

@@ -70,6 +70,7 @@ impl<H: Handler> Worker<H> {
         let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
         // Read before the limits and TLS, so that no change is missed.
         let generation = shared.control.generation();
+        let now = Instant::now();
         let context = WorkerContext {
             registry,
             tls: shared.control.tls().for_worker(),
@@ -85,7 +86,8 @@ impl<H: Handler> Worker<H> {
             handshaking: 0,
             control: Arc::clone(&shared.control),
             notices: Arc::clone(&shared.notices),
-            now: Instant::now(),
+            ready_at: now,
+            now,
         };
         Self {
             index,

@@ -9,6 +9,7 @@ mod draining;
 mod endings;
 mod failures;
 mod forwarding;
+mod handshake_time;
 mod held;
 mod identity;
 mod limits;

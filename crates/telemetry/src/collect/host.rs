@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::collect::scarcity::ScarcitySampler;
 use crate::metrics::Counters;
 use crate::metrics::CpuGroup;
 use crate::record::HostRecord;
@@ -34,6 +35,7 @@ pub struct HostSampler {
     earlier_ns: Option<u64>,
     /// What was read last, and when.
     pss: Option<(Instant, u64)>,
+    scarcity: ScarcitySampler,
 }
 
 impl HostSampler {
@@ -58,14 +60,17 @@ impl HostSampler {
         for (group, ns) in used_ns.iter() {
             cpu[group] = ns / 1_000;
         }
-        HostRecord {
+        let mut host = HostRecord {
             memory_bytes: memory_bytes(),
             memory_pss_bytes: self.pss_bytes(),
             descriptors: descriptors(),
+            descriptors_max: descriptors_max(),
             threads,
             cpu,
             ..HostRecord::default()
-        }
+        };
+        self.scarcity.sample(&mut host);
+        host
     }
 }
 
@@ -146,6 +151,11 @@ fn descriptors() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
 }
 
+/// The bound on open descriptors; 0 without one.
+fn descriptors_max() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +202,7 @@ mod tests {
         let pss = sample.memory_pss_bytes;
         assert!(pss > 100_000 && pss <= sample.memory_bytes + (1 << 20), "{sample:?}");
         assert!(sample.descriptors >= 3);
+        assert!(sample.descriptors_max == 0 || sample.descriptors_max > sample.descriptors);
         assert!(sample.threads >= 1);
     }
 }

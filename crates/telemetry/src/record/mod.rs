@@ -280,8 +280,18 @@ wire! {
         pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
         /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,
+        /// The bound on open file descriptors; 0 without one.
+        pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,
         /// Threads.
         pub threads: u64 = &field::THREADS,
+        /// Connections that found the backlog of a listening socket full, in the network namespace, of the run so far.
+        pub listen_overflows_total: u64 = &field::LISTEN_OVERFLOWS,
+        /// Connections that a listening socket dropped for that or another cause, of the run so far.
+        pub listen_drops_total: u64 = &field::LISTEN_DROPS,
+        /// Time that the cgroup's threads were not run because its CPU bound was met, in microseconds of the run so far.
+        pub cpu_throttled_us_total: u64 = &field::CPU_THROTTLED,
+        /// CPU time of the machine that its hypervisor gave to others, in microseconds of the run so far.
+        pub cpu_stolen_us_total: u64 = &field::CPU_STOLEN,
         /// Process that is observed with all its descendants; 0 if none is.
         pub observed_pid: u64 = &field::OBSERVED_PID,
         /// CPU time that they have used since observing began, in microseconds.

@@ -19,6 +19,7 @@ use super::handler::ConnEnd;
 use super::{SocketRole, token};
 use crate::io::socket::Socket;
 use crate::stats::clients::ClientSlot;
+use crate::stats::handshake_time::HandshakeTime;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
@@ -136,9 +137,16 @@ impl ClientSession {
         self.admit(context)
     }
 
-    /// Counts a handshake that is complete: `took` since its first byte, `compute` of it in rustls.
-    pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut WorkerContext) {
-        context.stats.handshake(self.account.slot, &self.engine.session(), took, compute);
+    /// Counts a handshake that is complete.
+    pub(crate) fn count_handshake(&mut self, time: &HandshakeTime, context: &mut WorkerContext) {
+        let session = self.engine.session();
+        context.stats.handshake(self.account.slot, &session, time.whole, time.compute);
+        context.stats.handshake_parts(session.is_resumed(), time);
+    }
+
+    /// The kernel's estimate of a round trip to the client; `None` if it does not tell.
+    pub(crate) fn round_trip_time(&self) -> Option<Duration> {
+        self.socket.round_trip_time()
     }
 
     /// Holds a session ticket back until it can go out with the first answer.

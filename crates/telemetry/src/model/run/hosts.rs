@@ -38,7 +38,12 @@ impl HostSamples {
                 memory_bytes,
                 memory_pss_bytes,
                 descriptors,
+                descriptors_max,
                 threads,
+                listen_overflows_total,
+                listen_drops_total,
+                cpu_throttled_us_total,
+                cpu_stolen_us_total,
                 observed_pid,
                 observed_cpu_us,
                 observed_threads,
@@ -51,11 +56,22 @@ impl HostSamples {
                 sum.memory_bytes += memory_bytes;
                 sum.memory_pss_bytes += memory_pss_bytes;
                 sum.descriptors += descriptors;
+                sum.descriptors_max += descriptors_max;
                 sum.threads += threads;
                 sum.observed_threads += observed_threads;
                 sum.observed_threads_max += observed_threads_max;
                 sum.observed_memory_bytes += observed_memory_bytes;
                 sum.observed_memory_max_bytes += observed_memory_max_bytes;
+            }
+            // They are the machine's: processes that share one read the same.
+            let pairs = [
+                (&mut sum.listen_overflows_total, listen_overflows_total),
+                (&mut sum.listen_drops_total, listen_drops_total),
+                (&mut sum.cpu_throttled_us_total, cpu_throttled_us_total),
+                (&mut sum.cpu_stolen_us_total, cpu_stolen_us_total),
+            ];
+            for (most, of_member) in pairs {
+                *most = (*most).max(*of_member);
             }
             sum.observed_pid = sum.observed_pid.max(*observed_pid);
             threads_max = threads_max.max(*observed_threads_max);
@@ -109,7 +125,12 @@ impl HostRecord {
             memory_bytes: _,
             memory_pss_bytes: _,
             descriptors: _,
+            descriptors_max: _,
             threads: _,
+            listen_overflows_total,
+            listen_drops_total,
+            cpu_throttled_us_total,
+            cpu_stolen_us_total,
             observed_pid: _,
             observed_cpu_us,
             observed_threads: _,
@@ -119,6 +140,15 @@ impl HostRecord {
             cpu,
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
+        let pairs = [
+            (listen_overflows_total, before.listen_overflows_total),
+            (listen_drops_total, before.listen_drops_total),
+            (cpu_throttled_us_total, before.cpu_throttled_us_total),
+            (cpu_stolen_us_total, before.cpu_stolen_us_total),
+        ];
+        for (total, before) in pairs {
+            *total = total.saturating_sub(before);
+        }
         *cpu = cpu.since(&before.cpu);
     }
 }
