@@ -176,7 +176,7 @@ struct Rule {
     tell: fn(&Sight<'_>) -> Told,
 }
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 19] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     clients::TLS12_ONLY,
@@ -186,6 +186,10 @@ const RULES: [Rule; 15] = [
     handshakes::REFUSED,
     handshakes::UPSTREAM_UNREACHABLE,
     host::ACCEPT_ERRORS,
+    host::BACKLOG_OVERFLOW,
+    host::DESCRIPTORS,
+    host::CPU_THROTTLED,
+    host::CPU_STOLEN,
     measurement::RECORDS_LOST,
     measurement::LOAD_LATE,
     http::QUEUE,

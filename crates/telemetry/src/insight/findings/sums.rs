@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::metrics::{Counters, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
 use crate::model::{MetricSeries, Run};
+use crate::record::HostRecord;
 
 /// What all parts of a run counted in some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,18 +13,54 @@ pub(super) struct Counted {
     pub(super) tls: Counters<TlsCounter>,
     pub(super) http: Counters<HttpCounter>,
     pub(super) load: Counters<LoadCounter>,
+    pub(super) host: Withheld,
     /// Records that are missing, for whatever reason.
     pub(super) records_lost: u64,
+    /// The time, in microseconds.
+    pub(super) span_us: u64,
+}
+
+/// What kernel and hypervisor withheld.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Withheld {
+    pub(super) listen_overflows: u64,
+    pub(super) listen_drops: u64,
+    pub(super) cpu_throttled_us: u64,
+    pub(super) cpu_stolen_us: u64,
+}
+
+impl Withheld {
+    /// So far in the run.
+    fn so_far(host: &HostRecord) -> Self {
+        Self {
+            listen_overflows: host.listen_overflows_total,
+            listen_drops: host.listen_drops_total,
+            cpu_throttled_us: host.cpu_throttled_us_total,
+            cpu_stolen_us: host.cpu_stolen_us_total,
+        }
+    }
+
+    /// Both, by a function such as an addition.
+    fn with(self, other: Self, both: fn(u64, u64) -> u64) -> Self {
+        Self {
+            listen_overflows: both(self.listen_overflows, other.listen_overflows),
+            listen_drops: both(self.listen_drops, other.listen_drops),
+            cpu_throttled_us: both(self.cpu_throttled_us, other.cpu_throttled_us),
+            cpu_stolen_us: both(self.cpu_stolen_us, other.cpu_stolen_us),
+        }
+    }
 }
 
 impl Counted {
     fn add(&mut self, other: &Self) {
-        let Self { proxy, tls, http, load, records_lost } = other;
+        let Self { proxy, tls, http, load, host, records_lost, span_us } = other;
         self.proxy.add(proxy);
         self.tls.add(tls);
         self.http.add(http);
         self.load.add(load);
+        self.host = self.host.with(*host, u64::saturating_add);
         self.records_lost = self.records_lost.saturating_add(*records_lost);
+        self.span_us = self.span_us.saturating_add(*span_us);
     }
 }
 
@@ -69,6 +106,8 @@ pub(super) struct Sums {
     seen_us: [u64; 4],
     /// Records that were missing then.
     lost: u64,
+    /// What had been withheld until then; `None` if that is not known.
+    withheld: Option<Withheld>,
 }
 
 impl Default for Sums {
@@ -79,6 +118,7 @@ impl Default for Sums {
             ten_minutes: Counted::default(),
             seen_us: [0; 4],
             lost: 0,
+            withheld: None,
         }
     }
 }
@@ -96,18 +136,21 @@ impl Sums {
             health.suppressed_total.max(run.reading().suppressed()),
         ];
         let lost = lost.into_iter().fold(0, u64::saturating_add);
+        let withheld = run.host().map_or_else(Withheld::default, Withheld::so_far);
         let counted = Counted {
             proxy: latest(run.proxy(), proxy),
             tls: latest(run.tls(), tls),
             http: latest(run.http(), http),
             load: latest(run.load(), load),
+            host: withheld.with(self.withheld.unwrap_or(withheld), u64::saturating_sub),
             records_lost: lost.saturating_sub(self.lost),
+            span_us: length_us(run.proxy()).or_else(|| length_us(run.load())).unwrap_or(0),
         };
         if before == [*proxy, *load] {
             return None;
         }
         let now_us = (*proxy).max(*load);
-        self.lost = lost;
+        (self.lost, self.withheld) = (lost, Some(withheld));
         self.slots.iter_mut().for_each(|slots| slots.push(now_us, &counted));
         [self.minute, self.ten_minutes] = [self.slots[0].sum(), self.slots[1].sum()];
         Some(now_us)
@@ -116,6 +159,11 @@ impl Sums {
     pub(super) fn heap_bytes(&self) -> usize {
         self.slots.iter().map(|slots| slots.slots.capacity() * size_of::<(u64, Counted)>()).sum()
     }
+}
+
+/// The length of the last interval of a series.
+fn length_us<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>) -> Option<u64> {
+    Some(series?.intervals().next_back()?.length_us())
 }
 
 /// What the last interval of a series counted, unless it was seen before.

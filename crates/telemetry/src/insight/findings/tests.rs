@@ -8,7 +8,7 @@ use crate::metrics::{
     ClientCounter, Counters, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter, UsageCounter,
 };
 use crate::record::setting::Value;
-use crate::record::{Body, ClientRecord, HealthRecord, HttpRecord, LoadRecord, UsageRecord};
+use crate::record::{Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, UsageRecord};
 use crate::testing::{client, connection};
 
 const CERTIFICATE: &str = "ECDSA P-256 for www.example.org until 2026-06-01 sha256:5b1e";
@@ -109,6 +109,35 @@ fn requests_that_fail_open_and_close_their_findings() {
     counted("http-5xx", Severity::Critical, HttpCounter::Status5xx, 200);
     counted("http-retried", Severity::Info, HttpCounter::Retried, 30);
     counted("http-upstream-timeout", Severity::Warning, HttpCounter::FailedUpstreamTimeout, 20);
+}
+
+#[test]
+fn what_the_host_withholds_opens_and_closes_its_findings() {
+    let counted = |id, severity, withhold: fn(&mut HostRecord)| {
+        opens_and_closes(&mut begun(&[]), (id, severity), |recorder| withhold(&mut recorder.host));
+    };
+    counted("backlog-overflow", Severity::Warning, |host| host.listen_overflows_total += 1);
+    counted("backlog-overflow", Severity::Warning, |host| host.listen_drops_total += 1);
+    counted("cpu-throttled", Severity::Warning, |host| host.cpu_throttled_us_total += 200_000);
+    counted("cpu-stolen", Severity::Critical, |host| host.cpu_stolen_us_total += 900_000);
+}
+
+#[test]
+fn descriptors_near_their_bound_are_found_until_some_are_closed() {
+    let mut recorder = begun(&[]);
+    for (descriptors, severity) in [
+        (700, None),
+        (850, Some(Severity::Warning)),
+        (960, Some(Severity::Critical)),
+        (920, Some(Severity::Critical)),
+        (720, Some(Severity::Warning)),
+        (600, None),
+    ] {
+        recorder.host = HostRecord { descriptors, descriptors_max: 1_000, ..HostRecord::default() };
+        recorder.seconds(2, calm);
+        let found: Vec<_> = severity.into_iter().map(|severity| ("descriptors", severity)).collect();
+        assert_eq!(open(&recorder), found, "{descriptors}");
+    }
 }
 
 #[test]
