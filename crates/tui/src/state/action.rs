@@ -40,6 +40,7 @@ pub(crate) enum Intent {
     Filter,
     Open,
     Requests,
+    Findings,
     Pane(PaneAction),
     Choose(Choice),
     EditChoice(ChoiceEdit),
@@ -132,6 +133,8 @@ pub(crate) enum Screen {
     Client(ClientId),
     /// The details of a route over the panes.
     Route(RouteId),
+    /// Findings over the panes, with the place of the one whose figures are shown.
+    Findings(usize),
     /// Single requests over the panes: the slowest first.
     Requests {
         /// Whether only those that failed are listed.

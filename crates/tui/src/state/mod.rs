@@ -207,6 +207,7 @@ impl State {
             | Screen::Help { .. }
             | Screen::Client(_)
             | Screen::Route(_)
+            | Screen::Findings(_)
             | Screen::Requests { .. } => Context::Panes,
         }
     }

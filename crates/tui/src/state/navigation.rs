@@ -1,6 +1,6 @@
 //! Moving between screens, and along their lines.
 
-use super::{List, ListMove, Screen, State};
+use super::{List, ListMove, PaneId, Screen, State};
 use crate::view::{help, layout};
 
 pub(super) fn toggle_help(state: &mut State) {
@@ -31,6 +31,11 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
         Screen::Tuning => return select_setting(state, to),
         Screen::Runs => return state.select_run(to),
         Screen::Choice(..) => return state.select_choice(to),
+        Screen::Findings(selected) => {
+            let last = state.figures().map_or(0, |figures| figures.findings.open.len().saturating_sub(1));
+            state.screen = Screen::Findings(to.from(selected, last));
+            return;
+        }
         Screen::Dashboard
         | Screen::Experiments
         | Screen::Client(_)
@@ -76,6 +81,10 @@ pub(super) fn toggle_screen(state: &mut State, screen: Screen) {
 
 /// Opens the selected client or route, or the first in sight.
 pub(super) fn open(state: &mut State) {
+    let is_focused = state.screen == Screen::Dashboard && state.panes.focus == Some(PaneId::Findings);
+    if is_focused || matches!(state.screen, Screen::Findings(_)) {
+        return toggle_screen(state, Screen::Findings(0));
+    }
     match state.list() {
         List::Clients => {}
         List::Routes => return state.open_route(),

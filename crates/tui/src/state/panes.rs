@@ -13,12 +13,13 @@ pub(crate) enum PaneId {
     Http,
     Routes,
     Clients,
+    Findings,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Latency,
         Self::Timeline,
         Self::Http,
@@ -26,6 +27,7 @@ impl PaneId {
         Self::System,
         Self::Routes,
         Self::Clients,
+        Self::Findings,
         Self::Log,
     ];
 
@@ -44,6 +46,7 @@ impl PaneId {
             Self::Http => "http",
             Self::Routes => "routes",
             Self::Clients => "clients",
+            Self::Findings => "findings",
             Self::Log => "log",
         }
     }

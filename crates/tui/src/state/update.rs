@@ -135,6 +135,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
         Intent::Requests => state.next_requests(),
+        Intent::Findings => toggle_screen(state, Screen::Findings(0)),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);

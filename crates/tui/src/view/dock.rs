@@ -56,6 +56,7 @@ impl Dock {
             | Screen::Choice(..)
             | Screen::Client(_)
             | Screen::Route(_)
+            | Screen::Findings(_)
             | Screen::Requests { .. } => Self::Closed,
         }
     }

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
-//! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
+//! cells there is one line. Findings, if there are any, stand above the log. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
 
 use ratatui::layout::Rect;
 
@@ -47,6 +47,7 @@ const NARROW: &[Band] = &[
     &[&[PaneId::System]],
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
+    &[&[PaneId::Findings]],
     &[&[PaneId::Log]],
 ];
 const WIDE: &[Band] = &[
@@ -54,6 +55,7 @@ const WIDE: &[Band] = &[
     &[&[PaneId::Timeline]],
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
+    &[&[PaneId::Findings]],
     &[&[PaneId::Log]],
 ];
 

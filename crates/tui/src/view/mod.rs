@@ -7,6 +7,7 @@ mod clients;
 mod dock;
 mod experiment;
 mod experiment_form;
+mod findings;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
@@ -74,6 +75,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Choice(of, selected) => choice::render(state, frame, of, selected),
         Screen::Client(id) => client::render(state, frame, id),
         Screen::Route(id) => route::render(state, frame, id),
+        Screen::Findings(selected) => findings::details::render(state, frame, selected),
         Screen::Requests { failed_only } => requests::render(state, frame, failed_only),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {

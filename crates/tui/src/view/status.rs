@@ -259,7 +259,9 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let (badge, badge_style) = badge(state);
     let (recording, recording_style) = recording(state);
     let (alerts, alerts_style) = super::alerts::badge(state);
-    let badges = [&badge, &recording, &alerts].map(|text| format::width(text)).iter().sum::<usize>();
+    let (findings, findings_style) = super::findings::badge(state);
+    let badges =
+        [&badge, &recording, &alerts, &findings].map(|text| format::width(text)).iter().sum::<usize>();
     let room = usize::from(width).saturating_sub(badges + 9);
     // The writer chooses the contents of a run, but not its own identity.
     let account = match &*state.account() {
@@ -292,6 +294,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
         Span::raw(" ".repeat(fill + 1)),
         Span::styled(recording, recording_style),
         Span::styled(alerts, alerts_style),
+        Span::styled(findings, findings_style),
         Span::styled(badge, badge_style),
     ])
 }

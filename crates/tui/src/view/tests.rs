@@ -2,6 +2,7 @@
 
 mod accounts;
 mod alerts;
+mod findings;
 mod http;
 mod lists;
 mod messages;

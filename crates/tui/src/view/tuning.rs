@@ -143,10 +143,12 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let allowed = allowed.map_or_else(String::new, |text| format!("{text}; "));
     let allowed = format!("{allowed}{default}applies: {}", applies(setting));
     let about = info.map_or("", |info| &info.about);
+    let found = super::findings::about(state, &setting.name);
     [
         (&*problem, theme.warning()),
         (if is_cut { &value } else { "" }, theme.figure()),
         (about, theme.label()),
+        (&found, theme.notice()),
         (&allowed, theme.quiet()),
     ]
     .into_iter()

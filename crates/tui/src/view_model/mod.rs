@@ -9,6 +9,7 @@ mod client_columns;
 mod client_detail;
 mod client_table;
 mod clients;
+mod findings;
 mod handshakes;
 mod health;
 mod http;
@@ -34,6 +35,7 @@ pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
 pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
+pub(crate) use findings::Findings;
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use http::{HttpFigures, HttpNow};
@@ -107,6 +109,8 @@ pub(crate) struct ViewModel {
     pub(crate) host: Option<HostRecord>,
     /// Alerts that fire at the moment, the latest first.
     pub(crate) alerts: Vec<FiringAlert>,
+    /// What is about to break at the moment, and what would resume more.
+    pub(crate) findings: Findings,
     /// What cannot be trusted or overlooked: alerts, then the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
@@ -174,6 +178,7 @@ impl ViewModel {
                 .chain(health::warnings(run, &health, span))
                 .collect(),
             alerts,
+            findings: Findings::at(run, us),
             health,
             cpu: cpu_until(run, us),
             host: run.host_at(us).cloned(),

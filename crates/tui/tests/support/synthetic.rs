@@ -100,6 +100,18 @@ impl Synthetic {
         Record { stamp, body }
     }
 
+    /// A record of something that happens now.
+    #[allow(dead_code, reason = "not every user of this file has other events")]
+    pub fn event(&mut self, body: Body) -> Record {
+        self.record(0, body)
+    }
+
+    /// So many records are lost.
+    #[allow(dead_code, reason = "not every user of this file loses records")]
+    pub fn lose(&mut self, records: u64) {
+        self.seq += records;
+    }
+
     /// The process does not run for so many seconds.
     #[allow(dead_code, reason = "not every user of this file stops its run")]
     pub fn stand_still(&mut self, seconds: u64) {

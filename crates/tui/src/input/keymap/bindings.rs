@@ -166,6 +166,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         HTTP,
         "the slowest requests of the window, then only those that failed, then close",
     ),
+    bind("findings", &["b"], Intent::Findings, PANES, "what is about to break: figures, and what to do"),
     bind("up", &["up", "k"], Intent::Scroll(ListMove::Up), ANYWHERE, "previous client or line"),
     bind("down", &["down", "j"], Intent::Scroll(ListMove::Down), ANYWHERE, "next client or line"),
     bind("page-up", &["pageup"], Intent::Scroll(ListMove::PageUp), ANYWHERE, "a page up"),

@@ -2,7 +2,8 @@
 
 use super::Needs;
 use crate::state::{
-    ChoiceEdit, Direction, Intent, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
+    ChoiceEdit, Direction, Intent, ListMove, PaneAction, PlayControl, Preset, QuickControl, SeekTarget,
+    SettingEdit,
 };
 
 /// What the footer says of one or more intents.
@@ -133,6 +134,13 @@ pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Freeze], "freeze", Needs::Nothing),
     hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
     hint(&[Intent::Back], "leave", Needs::Nothing),
+];
+
+/// What the footer names for the findings, and below their details.
+pub(crate) const FINDING_HINTS: &[Hint] = &[
+    hint(&[Intent::Findings], "figures, close", Needs::Nothing),
+    hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "select", Needs::Nothing),
+    hint(&[Intent::Tune], "tune", Needs::Control),
 ];
 
 /// What the footer names for the timeline.
