@@ -42,6 +42,8 @@ pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::slice::{Baseline, RunSlice, TimeRange};
 pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
+pub use insight::costs::{Cost, CostTable, FULL, HandshakeCosts, RESUMED};
+pub use insight::savings::{Change, Estimate, HandshakeMix, HowTo, Saving, Timed, savings};
 pub use journal::Timestamps;
 pub use metrics::{
     ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,

@@ -8,6 +8,7 @@ use crate::collect::tls::Dimension;
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
+use crate::insight::costs::{Cost, CostTable, HandshakeCosts};
 use crate::metrics::{Counters, Metric};
 use crate::record::age_counts::AgeCounts;
 use crate::record::connection::{ConnectionRecord, Outcome};
@@ -97,6 +98,20 @@ fn tls(numbers: &[u64]) -> TlsRecord {
         ages_expired: ages(3),
         counters: fill(numbers),
         latencies: latencies(numbers),
+    }
+}
+
+fn costs(numbers: &[u64], text: &str) -> HandshakeCosts {
+    let table = |at: usize| {
+        let mut table = CostTable::default();
+        table.insert(text, Cost::from([numbers[at], numbers[at + 1], numbers[at + 2]]));
+        table
+    };
+    HandshakeCosts {
+        took_us: numbers[0],
+        key_exchange: table(1),
+        signature: table(2),
+        rest: CostTable::default(),
     }
 }
 
@@ -267,6 +282,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         })),
         Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
         Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
+        Body::Calibration(Box::new(costs(numbers, text))),
         Body::Experiment(Box::new(experiment(numbers, text, flag))),
         Body::Host(HostRecord {
             memory_bytes: numbers[12],

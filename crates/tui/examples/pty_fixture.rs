@@ -93,6 +93,7 @@ fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
             },
             Ok(Command::Record) => Update::Recording(telemetry::Recording::Written),
             Ok(Command::Notice(notice)) => Update::Notice(notice.level, notice.text),
+            Ok(Command::Calibrate) => Update::Notice(Level::Notice, "a calibration was asked for".to_owned()),
             Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),
             Ok(Command::Experiment(_) | Command::EndExperiment) => {
                 Update::Notice(Level::Notice, "an experiment was asked for".to_owned())

@@ -9,6 +9,7 @@
 //! A [`TlsConfig`] never changes. A renewed certificate or a changed setting makes a new one, which the
 //! workers use for new connections.
 
+mod calibration;
 mod cert_resolver;
 mod certificate;
 mod client_auth;
@@ -30,6 +31,7 @@ mod tickets;
 mod watch;
 mod words;
 
+pub use calibration::{CALIBRATION_CPU, CalibrationError, calibrate};
 pub use certificate::Certificate;
 pub use client_auth::ClientCa;
 pub(crate) use config::TlsConfig;

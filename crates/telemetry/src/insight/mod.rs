@@ -1,9 +1,12 @@
-//! What follows from a run's figures: what is about to break, and what would resume more.
+//! What follows from a run's figures: what is about to break, and what would resume more, what handshakes
+//! cost, and what a change would save.
 //!
 //! All of it comes from records, so a recording gives the answers that the screen gave.
 
+pub(crate) mod costs;
 pub(crate) mod findings;
 mod resumption;
+pub(crate) mod savings;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -28,6 +28,7 @@ use journal::Timestamps;
 
 use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::history::slice::Baseline;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::model::put_setting;
 use crate::record::connection::ConnectionRecord;
@@ -188,6 +189,11 @@ impl<S: Sink> Publisher<S> {
         self.marks += 1;
         let mark = MarkRecord { number: self.marks, text: crate::record::clean::text(text) };
         self.event(Body::Mark(mark), now);
+    }
+
+    /// Records what the parts of a handshake cost.
+    pub fn calibration(&mut self, costs: HandshakeCosts, now: Timestamps) {
+        self.event(Body::Calibration(Box::new(costs)), now);
     }
 
     /// Records what a person should know. Whoever says it bounds how often.

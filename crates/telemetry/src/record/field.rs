@@ -162,6 +162,10 @@ fields! {
     SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";
     SETTING_BEFORE = "SETTING_BEFORE", Text, "1000", "How it stood before.";
     SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
+    CALIBRATION_CPU = "CALIBRATION_CPU_US", Micros, "1800000", "CPU time that measuring the costs took.";
+    COST_KEY_EXCHANGE = "COST_KEY_EXCHANGE_NS", Text, r#"{"x25519":[31000,32000,35000]}"#, "The proxy's part of a key exchange by group: lowest, median and highest of several slices, in nanoseconds, as a JSON object.";
+    COST_SIGNATURE = "COST_SIGNATURE_NS", Text, r#"{"ECDSA P-256":[15000,16000,19000]}"#, "A signature by the kind of the certificate's key; the same.";
+    COST_REST = "COST_REST_NS", Text, r#"{"TLSv1.3 full":[51000,52000,57000]}"#, "The rest of a full and of a resumed handshake by version; the same.";
     MARK = "MARK", Count, "1", "Number of the note within the run.";
     MARK_TEXT = "MARK_TEXT", Text, "after kernel update", "What was noted.";
     ALERT = "ALERT", Count, "1", "Number of the alert within the run.";

@@ -172,6 +172,7 @@ impl HeapSize for Record {
                 setting.name.heap_bytes() + setting.before.heap_bytes() + setting.after.heap_bytes()
             }
             Body::Mark(mark) => mark.text.heap_bytes(),
+            Body::Calibration(costs) => costs.heap_bytes(),
             Body::Notice(NoticeRecord { topic, text, .. }) => topic.heap_bytes() + text.heap_bytes(),
             Body::Health(health) => health.error.heap_bytes(),
             Body::Experiment(experiment) => experiment.heap_bytes(),

@@ -7,6 +7,7 @@ use super::{
     MarkRecord, NoticeRecord, ProxyRecord, RequestRecord, RouteRecord, RunRecord, SettingRecord, TlsRecord,
     UsageRecord,
 };
+use crate::insight::costs::HandshakeCosts;
 use crate::record::connection::ConnectionRecord;
 use crate::record::field::Field;
 use crate::record::wire::{DecodeError, FieldSource, Wire};
@@ -69,6 +70,7 @@ kinds! {
     Request(Box<RequestRecord>) "request" "e78f4bc777144f8392dea8b83dd76f0d" "One request: one that failed, one of the slowest of an interval, or a sample of the rest.";
     Load(Box<LoadRecord>) "load" "b3d3b6d2d3804929bfffe694b57aec40" "What the load counted, once an interval.";
     Setting(SettingRecord) "setting" "c5332e59fa0a40edb863f5d2d94d2289" "A setting was changed.";
+    Calibration(Box<HandshakeCosts>) "calibration" "06ff7f241ab64736b7bbe7d945af8d34" "What the parts of a handshake cost on this machine, measured on demand.";
     Mark(MarkRecord) "mark" "828eeca68486434c8a3c9e51c974725b" "A person left a note in the time line.";
     Experiment(Box<ExperimentRecord>) "experiment" "1b3cb98c95c04a129eb8fdd905e30412" "An experiment begins, switches, completes a pair, or comes to its verdict.";
     Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::collect::tls::FullReason;
 use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::histogram::SparseHistogram;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{
     ClientCounter, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
     RouteCounter, RouteLatency, UsageCounter,
@@ -27,7 +28,12 @@ pub(crate) fn priority(body: &Body) -> u8 {
         },
         Body::Alert(alert) if alert.state == AlertState::Fired => 4,
         Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
-        Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => 5,
+        Body::Run(_)
+        | Body::Setting(_)
+        | Body::Mark(_)
+        | Body::Calibration(_)
+        | Body::Experiment(_)
+        | Body::Alert(_) => 5,
         Body::Connection(_) | Body::Request(_) | Body::Health(_) => 6,
         Body::Proxy(_)
         | Body::Tls(_)
@@ -60,6 +66,7 @@ pub(crate) fn sentence(record: &Record) -> String {
             Some(after) => format!("{} changed from {} to {}", setting.name, setting.before, after.value),
             None => format!("{} changed from {}", setting.name, setting.before),
         },
+        Body::Calibration(costs) => calibration_sentence(costs),
         Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
         Body::Experiment(experiment) => experiment_sentence(experiment),
         Body::Host(host) => format!(
@@ -182,6 +189,13 @@ fn tls_sentence(tls: &TlsRecord) -> String {
     let reasons: Vec<String> = known.collect();
     let reasons = if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") };
     format!("tls: full handshakes by reason: {reasons}")
+}
+
+fn calibration_sentence(costs: &HandshakeCosts) -> String {
+    let tables = costs.key_exchange.iter().chain(costs.signature.iter()).chain(costs.rest.iter());
+    let costs: Vec<String> =
+        tables.map(|(name, cost)| format!("{name} {:.1} µs", cost.median_ns as f64 / 1e3)).collect();
+    format!("costs of handshakes: {}", costs.join(", "))
 }
 
 fn usage_sentence(usage: &UsageRecord) -> String {

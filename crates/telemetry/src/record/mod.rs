@@ -25,6 +25,7 @@ pub(crate) mod words;
 use journal::Timestamps;
 
 use crate::histogram::Sketch;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{
     ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
@@ -114,6 +115,8 @@ pub enum Body {
     Setting(SettingRecord),
     /// A person left a note.
     Mark(MarkRecord),
+    /// What the parts of a handshake cost on this machine.
+    Calibration(Box<HandshakeCosts>),
     /// How an experiment goes.
     Experiment(Box<ExperimentRecord>),
     /// What the process used.

@@ -11,6 +11,7 @@ use crate::collect::tls::Dimension;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
+use crate::insight::costs::CostTable;
 use crate::metrics::{Counters, Metric};
 use crate::record::age_counts::AgeCounts;
 use crate::record::connection::Outcome;
@@ -278,6 +279,19 @@ impl Member for Vec<Setting> {
         let settings: Self =
             from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
         Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
+    }
+}
+
+impl Member for CostTable {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        from.text(&field.name)
+            .map_or_else(|| Ok(Self::default()), |text| json(field, text).map(Self::cleaned))
     }
 }
 

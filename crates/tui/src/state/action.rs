@@ -59,6 +59,7 @@ pub(crate) enum Intent {
     Adjust(QuickControl, Direction),
     Mark,
     Record,
+    Calibrate,
     Redraw,
     Suspend,
 }

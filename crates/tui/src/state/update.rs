@@ -183,6 +183,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         // The publisher assigns the number of a mark.
         Intent::Mark => return send(state, Command::Mark(String::new()), now),
         Intent::Record => return send(state, Command::Record, now),
+        Intent::Calibrate => return send(state, Command::Calibrate, now),
     }
     state.arrange();
     vec![DRAW]

@@ -208,7 +208,8 @@ fn topic(intent: Intent) -> Topic {
         | Intent::Setting(_)
         | Intent::Adjust(..)
         | Intent::Mark
-        | Intent::Record => Topic::Control,
+        | Intent::Record
+        | Intent::Calibrate => Topic::Control,
         Intent::NextClass
         | Intent::ToggleTimeline
         | Intent::Window(_)

@@ -122,7 +122,12 @@ impl RunBuffer {
             Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Notice(_) => {
                 self.give(record, out);
             }
-            Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => {
+            Body::Run(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Calibration(_)
+            | Body::Experiment(_)
+            | Body::Alert(_) => {
                 self.flush(out);
                 self.give(record, out);
             }
@@ -233,6 +238,7 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Request(_)
             | Body::Setting(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Host(_)
             | Body::Health(_)

@@ -89,6 +89,7 @@ impl Baseline {
             | Body::Connection(_)
             | Body::Request(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => {}
@@ -171,6 +172,7 @@ impl Baseline {
             | Body::Request(_)
             | Body::Setting(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => {}

@@ -1,5 +1,7 @@
 //! What a run tells of itself.
 
+use std::time::Duration;
+
 use super::alerts::AlertEpisode;
 use super::client::{Client, ClientRate};
 use super::clients::Clients;
@@ -14,6 +16,7 @@ use super::timeline::Marker;
 use super::usage::Usage;
 use super::{DEFERRED_US_MAX, Run};
 use crate::insight::Finding;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::Counters;
 use crate::metrics::{
     CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter,
@@ -276,6 +279,17 @@ impl Run {
     /// The same up to a moment of the monotonic clock.
     pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
         self.hosts.cpu_until(until_us, group, span_us)
+    }
+
+    /// What the parts of a handshake cost on its machine, by its latest calibration.
+    pub fn handshake_costs(&self) -> Option<&HandshakeCosts> {
+        self.calibration.as_ref().map(|(_, costs)| &**costs)
+    }
+
+    /// The age of its latest calibration at its last record.
+    pub fn calibration_age(&self) -> Option<Duration> {
+        let (stamp, _) = self.calibration.as_ref()?;
+        Some(Duration::from_micros(self.last_us().saturating_sub(stamp.mono_us)))
     }
 
     /// Its experiments, oldest first.

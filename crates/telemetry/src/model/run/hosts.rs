@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::{Member, sum_by_host};
 use crate::metrics::CpuGroup;
 use crate::record::{HostRecord, Stamp};
 
@@ -40,10 +40,10 @@ impl HostSamples {
                 descriptors,
                 descriptors_max,
                 threads,
-                listen_overflows_total,
-                listen_drops_total,
-                cpu_throttled_us_total,
-                cpu_stolen_us_total,
+                listen_overflows_total: _,
+                listen_drops_total: _,
+                cpu_throttled_us_total: _,
+                cpu_stolen_us_total: _,
                 observed_pid,
                 observed_cpu_us,
                 observed_threads,
@@ -63,22 +63,18 @@ impl HostSamples {
                 sum.observed_memory_bytes += observed_memory_bytes;
                 sum.observed_memory_max_bytes += observed_memory_max_bytes;
             }
-            // They are the machine's: processes that share one read the same.
-            let pairs = [
-                (&mut sum.listen_overflows_total, listen_overflows_total),
-                (&mut sum.listen_drops_total, listen_drops_total),
-                (&mut sum.cpu_throttled_us_total, cpu_throttled_us_total),
-                (&mut sum.cpu_stolen_us_total, cpu_stolen_us_total),
-            ];
-            for (most, of_member) in pairs {
-                *most = (*most).max(*of_member);
-            }
             sum.observed_pid = sum.observed_pid.max(*observed_pid);
             threads_max = threads_max.max(*observed_threads_max);
             memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
             sum.observed_cpu_us += observed_cpu_us;
             sum.cpu.add(cpu);
         }
+        // These are the machine's: processes that share one read the same.
+        let by_host = |of: fn(&HostRecord) -> u64| sum_by_host(members, |run| run.host().map_or(0, of));
+        sum.listen_overflows_total = by_host(|host| host.listen_overflows_total);
+        sum.listen_drops_total = by_host(|host| host.listen_drops_total);
+        sum.cpu_throttled_us_total = by_host(|host| host.cpu_throttled_us_total);
+        sum.cpu_stolen_us_total = by_host(|host| host.cpu_stolen_us_total);
         sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
         sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
         Self(last.map(|last| (last.mono_us, sum)).into_iter().collect())

@@ -54,6 +54,7 @@ use timeline::{Marker, Markers, TimelineEvent};
 use tls::TlsPart;
 use usage::Usage;
 
+use crate::insight::costs::HandshakeCosts;
 use crate::insight::findings::Findings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
@@ -84,6 +85,8 @@ pub struct Run {
     health: HealthRecord,
     log: RunLog,
     markers: Markers,
+    /// The latest calibration, and when it was.
+    calibration: Option<(Stamp, Box<HandshakeCosts>)>,
     alerts: RunAlerts,
     failures: Failures,
     findings: Findings,
@@ -109,6 +112,7 @@ impl Run {
             health: HealthRecord::default(),
             log: RunLog::default(),
             markers: Markers::default(),
+            calibration: None,
             alerts: RunAlerts::default(),
             failures: Failures::default(),
             findings: Findings::default(),
@@ -137,6 +141,10 @@ impl Run {
             health: health::merged(&members),
             log: RunLog::merged(&members),
             markers: Markers::merged(&members),
+            calibration: members
+                .iter()
+                .filter_map(Member::calibration)
+                .max_by_key(|(stamp, _)| stamp.mono_us),
             alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
             findings: Findings::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
@@ -166,6 +174,7 @@ impl Run {
             health: _,
             log,
             markers,
+            calibration,
             alerts,
             failures: _,
             findings,
@@ -185,6 +194,7 @@ impl Run {
             clients: clients.idle_at(us, history),
             log: log.until(us),
             markers: markers.until(us),
+            calibration: calibration.clone().filter(|(stamp, _)| stamp.mono_us <= us),
             alerts: alerts.until(us),
             findings: findings.frozen(),
             // Built again from the records after `us`.
@@ -217,6 +227,7 @@ impl Run {
             health: _,
             log,
             markers,
+            calibration,
             alerts,
             failures,
             findings,
@@ -235,6 +246,7 @@ impl Run {
         *experiments = Experiments::default();
         *log = RunLog::default();
         *markers = Markers::default();
+        *calibration = None;
         *alerts = RunAlerts::default();
         *failures = Failures::default();
         *findings = Findings::default();
@@ -259,6 +271,7 @@ impl Run {
             health,
             log,
             markers,
+            calibration,
             alerts,
             failures,
             findings,
@@ -281,6 +294,7 @@ impl Run {
             + health.error.heap_bytes()
             + log.heap_bytes()
             + markers.bytes()
+            + calibration.as_ref().map_or(0, |(_, costs)| costs.heap_bytes())
             + alerts.bytes()
             + failures.bytes()
             + findings.heap_bytes()
@@ -350,6 +364,7 @@ impl Run {
             | Body::Route(_)
             | Body::Request(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => return,
@@ -412,6 +427,7 @@ impl Run {
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
+            Body::Calibration(costs) => self.calibration = Some((stamp, costs)),
             Body::Mark(mark) => {
                 self.push_marker(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
             }

@@ -5,6 +5,7 @@
 //! a method of the proxy or the load that does the work, and a key in tui.
 
 mod alerts;
+mod calibration;
 mod certificates;
 mod experiment;
 mod files;
@@ -31,6 +32,7 @@ use crate::service::{self, Watchdog};
 use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, Experiments};
 use crate::session::record_sink::{CloseError, RecordSink};
+use calibration::Calibration;
 use files::FileWatch;
 use interval::PATIENCE;
 
@@ -78,6 +80,7 @@ pub(crate) struct RunController {
     /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
     experiments: Experiments,
+    calibration: Calibration,
 }
 
 /// What the journal accepted of a run.
@@ -125,6 +128,7 @@ impl RunController {
             is_refusing: false,
             has_worker_failed: false,
             experiments,
+            calibration: Calibration::default(),
         }
     }
 
@@ -170,6 +174,7 @@ impl RunController {
                 self.publisher.retry();
             }
             self.check_certificates();
+            self.check_calibration();
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick(next_us, stage);
                 next_us = self.next_tick_us();
@@ -261,6 +266,7 @@ impl RunController {
                 Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
+            Command::Calibrate => self.begin_calibration(),
             Command::Record => {
                 let baseline = self.publisher.baseline();
                 match self.publisher.sink_mut().toggle_recording(baseline) {

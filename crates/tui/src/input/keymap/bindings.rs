@@ -247,6 +247,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind("mark", &["m"], Intent::Mark, CONTROL, "set a numbered mark in the timeline"),
     bind("record", &["shift-r"], Intent::Record, CONTROL, "start or stop recording to a file"),
+    bind(
+        "calibrate",
+        &["shift-k"],
+        Intent::Calibrate,
+        CONTROL,
+        "measure what handshakes cost on this machine",
+    ),
     bind("undo", &["u"], Intent::Setting(SettingEdit::Undo), CONTROL, "undo the last change of a setting"),
     bind(
         "step-down",
