@@ -239,6 +239,7 @@ impl Proxy {
         }
         let shared = WorkerShared {
             clients_max: config.clients_max,
+            seen: Arc::default(),
             cpus: config.cpus.clone(),
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),

@@ -3,3 +3,6 @@
 pub(crate) mod clients;
 pub(crate) mod handshake_time;
 pub(crate) mod proxy_stats;
+pub(crate) mod seen;
+mod tls;
+pub(crate) mod usage;

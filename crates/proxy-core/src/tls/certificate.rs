@@ -10,6 +10,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
+use telemetry::clean;
 use zeroize::Zeroizing;
 
 use super::description::{Description, ParseError, ValidityEnd};
@@ -17,6 +18,9 @@ use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
 use super::provider::time_signatures;
 use super::refusal::in_words;
+
+/// Stands for the names of a certificate that has none.
+const NO_NAME: &str = "no name";
 
 /// A certificate chain with its private key.
 #[derive(Clone)]
@@ -110,6 +114,11 @@ impl Certificate {
     /// in order to trust this proxy and nothing else.
     pub fn leaf_der(&self) -> &[u8] {
         self.certified.cert.first().expect("a certificate is never made of an empty chain")
+    }
+
+    /// What handshakes with it are counted by: its first name.
+    pub(super) fn label(&self) -> Arc<str> {
+        self.names().first().map_or_else(|| NO_NAME.into(), |name| clean::text(name).into())
     }
 
     pub(super) fn certified(&self) -> Arc<CertifiedKey> {

@@ -9,6 +9,7 @@ mod draining;
 mod endings;
 mod failures;
 mod forwarding;
+mod full_reasons;
 mod handshake_time;
 mod held;
 mod identity;
