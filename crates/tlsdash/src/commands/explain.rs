@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
-use telemetry::FullReason;
 use telemetry::insight::{self, Advice, FindingSummary, Severity};
 use telemetry::model::Run;
+use telemetry::{Estimate, FullReason, HowTo, Saving};
 
 use crate::cli::{ExplainArgs, Format};
 use crate::journals::reading::{RecordedRun, RunQuery, run_name};
@@ -14,6 +14,9 @@ use crate::summary;
 
 /// Version of the JSON's shape; later versions only add to it.
 const SCHEMA: u64 = 1;
+
+/// Intervals kept of the run, for estimates: more than a day of seconds.
+const INTERVALS_MAX: usize = 100_000;
 
 /// There are findings that `--fail-on` asks for; ends with exit code 99.
 #[derive(Debug)]
@@ -38,11 +41,38 @@ struct Explanation {
     full_by_reason: BTreeMap<String, u64>,
     /// What would resume more.
     advice: Vec<Advice>,
+    /// What a change would save; empty if the run has no calibration.
+    savings: Vec<SavingText>,
+}
+
+/// An estimate of what a change would save.
+#[derive(Debug, Serialize)]
+struct SavingText {
+    change: String,
+    /// Cores: CPU seconds a second, from the least to the most that is plausible.
+    cores: [f64; 3],
+    /// Share of the CPU time of all handshakes, in the same way.
+    share: [f64; 3],
+    how: String,
+}
+
+impl SavingText {
+    fn of(saving: &Saving) -> Self {
+        let three = |estimate: Estimate| [estimate.low, estimate.mid, estimate.high];
+        let how = match &saving.how {
+            HowTo::Setting { name, value: Some(value), .. } => format!("set {name} to {value}"),
+            HowTo::Setting { name, value: None, .. } => format!("change {name}"),
+            HowTo::Otherwise(text) => (*text).to_owned(),
+        };
+        let change = saving.change.to_string();
+        Self { change, cores: three(saving.cores), share: three(saving.share), how }
+    }
 }
 
 /// Prints the explanation, and fails if there are findings as severe as `--fail-on`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    let recorded = RecordedRun::read(&args.runs.sources, &RunQuery::of("explain", &args.runs, 1))?;
+    let recorded =
+        RecordedRun::read(&args.runs.sources, &RunQuery::of("explain", &args.runs, INTERVALS_MAX))?;
     let run = recorded.run()?;
     let explanation = Explanation::of(run);
     summary::print_text(&match args.format {
@@ -63,6 +93,9 @@ impl Explanation {
                 |(_, counter, word): (FullReason, _, &str)| (word.to_owned(), series.totals()[counter]);
             FullReason::ALL.into_iter().map(count).collect()
         });
+        let costs = run.handshake_costs();
+        let savings = costs.map(|costs| telemetry::savings(run, costs, run.duration_us()));
+        let savings = savings.unwrap_or_default();
         Self {
             schema: SCHEMA,
             run: summary.run,
@@ -70,6 +103,7 @@ impl Explanation {
             findings: summary.findings,
             full_by_reason: reasons.unwrap_or_default(),
             advice: insight::advice(run),
+            savings: savings.iter().map(SavingText::of).collect(),
         }
     }
 
@@ -98,6 +132,17 @@ impl Explanation {
         }
         for advice in &self.advice {
             let _ = writeln!(out, "  {}: {}", advice.flag, advice.sentence);
+        }
+        if !self.savings.is_empty() {
+            out.push_str("\nWhat a change would save (estimates)\n");
+        }
+        for SavingText { change, share, cores, how } in &self.savings {
+            let [low, mid, high] = share.map(|share| share * 100.0);
+            let _ = writeln!(
+                out,
+                "  {change}: {mid:.0} % of handshake CPU ({low:.0} to {high:.0} %), {:.3} cores; {how}",
+                cores[1]
+            );
         }
         out
     }
