@@ -1,4 +1,4 @@
-//! What follows from a run's figures: what is about to break, and what would resume more, what handshakes
+//! What follows from a run's figures: what is about to break, what would resume more, what handshakes
 //! cost, and what a change would save.
 //!
 //! All of it comes from records, so a recording gives the answers that the screen gave.

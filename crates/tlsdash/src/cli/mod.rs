@@ -60,8 +60,7 @@ pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
 }
 
 /// Printed below the help.
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold, or explain found something";
 
 /// Observe what TLS costs, live, on this box.
 ///

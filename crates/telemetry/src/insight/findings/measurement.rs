@@ -9,9 +9,8 @@ pub(super) const RECORDS_LOST: Rule =
     Rule { id: "records-lost", judge: records_lost, tell: tell_records_lost };
 pub(super) const LOAD_LATE: Rule = Rule { id: "load-late", judge: load_late, tell: tell_load_late };
 
-/// Share of requests that the generator started late: above the first, latencies are partly its own.
-const LATE: &[(Severity, Limit)] =
-    &[(Severity::Warning, Limit::at(0.01)), (Severity::Critical, Limit::at(0.2))];
+/// Share of requests that the generator started late: above it, latencies are partly its own.
+const LATE: &[(Severity, Limit)] = &[(Severity::Warning, Limit::at(0.01))];
 const LATE_MIN: f64 = 10.0;
 
 fn records_lost(sight: &Sight<'_>) -> Option<Severity> {

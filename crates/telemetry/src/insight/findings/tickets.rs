@@ -98,10 +98,11 @@ fn tell_resumption_low(sight: &Sight<'_>) -> Told {
         .collect();
     reasons.sort_by(|a, b| b.0.cmp(&a.0));
     let main = reasons.first().map_or_else(|| "unknown".to_owned(), |(_, word)| word.clone());
-    let title = format!(
-        "Only {} of the handshakes of returning clients were resumed; main reason: {main}",
-        percent(share(whole - full, whole))
-    );
+    let resumed = match whole - full {
+        0 => "None".to_owned(),
+        n => format!("Only {}", percent(share(n, whole))),
+    };
+    let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
     let told = Told::new(title)
         .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
     let told = reasons.iter().take(REASONS_SHOWN).fold(told, |told, (n, word)| {

@@ -86,8 +86,7 @@ fn figures(state: &State, findings: &Findings, finding: &Finding, cells: usize) 
         (true, Some(_)) => ", over by now: figures of when it opened",
     };
     let since = state.time_of_day(state.realtime_at(finding.since_us));
-    let mut texts: Vec<(String, Style)> =
-        vec![(format!("{}, since {since}{of}", finding.id), theme.quiet())];
+    let mut texts: Vec<(String, Style)> = vec![(format!("{}, since {since}{of}", finding.id), theme.quiet())];
     if state.size().1 >= BLANK_ROWS_MIN {
         texts.insert(0, (String::new(), theme.label()));
     }
