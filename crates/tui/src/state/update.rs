@@ -130,12 +130,10 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Choose(choice) => state.open_choice(choice),
         Intent::EditChoice(edit) => state.edit_choice(edit),
         Intent::Pane(action) => state.arrange_panes(action),
-        Intent::Experiments => toggle_screen(state, Screen::Experiments),
-        Intent::Runs => toggle_screen(state, Screen::Runs),
+        Intent::Experiments | Intent::Runs | Intent::Findings => toggle_screen(state, screen_of(intent)),
         Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
         Intent::Requests => state.next_requests(),
-        Intent::Findings => toggle_screen(state, Screen::Findings(0)),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);
@@ -187,6 +185,15 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     }
     state.arrange();
     vec![DRAW]
+}
+
+/// Returns the screen that a request shows or closes.
+fn screen_of(intent: Intent) -> Screen {
+    match intent {
+        Intent::Experiments => Screen::Experiments,
+        Intent::Findings => Screen::Findings(0),
+        _ => Screen::Runs,
+    }
 }
 
 /// Returns whether a request makes sense on this screen and in this mode.

@@ -86,6 +86,7 @@ impl Told {
         Self { title: title.into(), ..Self::default() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "figures are numbers, or texts made on the spot")]
     fn figure(mut self, figure: impl Into<String>, value: impl ToString) -> Self {
         self.evidence.push(Evidence { figure: figure.into(), value: value.to_string() });
         self

@@ -70,28 +70,28 @@ struct Slots {
     slot_us: u64,
     max: u64,
     /// Number and contents of each slot that has any, in ascending order.
-    slots: VecDeque<(u64, Counted)>,
+    counted: VecDeque<(u64, Counted)>,
 }
 
 impl Slots {
     fn new(slot_us: u64, max: u64) -> Self {
-        Self { slot_us, max, slots: VecDeque::new() }
+        Self { slot_us, max, counted: VecDeque::new() }
     }
 
     fn push(&mut self, us: u64, counted: &Counted) {
         let now = us / self.slot_us;
-        while self.slots.front().is_some_and(|(number, _)| number + self.max <= now) {
-            self.slots.pop_front();
+        while self.counted.front().is_some_and(|(number, _)| number + self.max <= now) {
+            self.counted.pop_front();
         }
-        match self.slots.back_mut().filter(|(number, _)| *number >= now) {
+        match self.counted.back_mut().filter(|(number, _)| *number >= now) {
             Some((_, slot)) => slot.add(counted),
-            None => self.slots.push_back((now, *counted)),
+            None => self.counted.push_back((now, *counted)),
         }
     }
 
     fn sum(&self) -> Counted {
         let mut sum = Counted::default();
-        self.slots.iter().for_each(|(_, slot)| sum.add(slot));
+        self.counted.iter().for_each(|(_, slot)| sum.add(slot));
         sum
     }
 }
@@ -157,7 +157,7 @@ impl Sums {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.slots.iter().map(|slots| slots.slots.capacity() * size_of::<(u64, Counted)>()).sum()
+        self.slots.iter().map(|slots| slots.counted.capacity() * size_of::<(u64, Counted)>()).sum()
     }
 }
 
@@ -190,6 +190,6 @@ mod tests {
             assert!(sum <= 60 && (second < 60 || sum > 55), "{second}: {sum}");
         }
         slots.push(3_600_000_000, &one);
-        assert_eq!((slots.sum().records_lost, slots.slots.len()), (1, 1));
+        assert_eq!((slots.sum().records_lost, slots.counted.len()), (1, 1));
     }
 }

@@ -96,7 +96,7 @@ fn tell_resumption_low(sight: &Sight<'_>) -> Told {
         .map(|(_, counter, word)| (tls[counter], word.replace('_', " ")))
         .filter(|(n, _)| *n > 0)
         .collect();
-    reasons.sort_by(|a, b| b.0.cmp(&a.0));
+    reasons.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
     let main = reasons.first().map_or_else(|| "unknown".to_owned(), |(_, word)| word.clone());
     let resumed = match whole - full {
         0 => "None".to_owned(),

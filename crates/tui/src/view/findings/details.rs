@@ -44,7 +44,7 @@ pub(in crate::view) fn render(state: &State, frame: &mut Frame<'_>, at: usize) {
     match findings.open.get(at) {
         Some(finding) => lines.extend(figures(state, findings, finding, cells)),
         None => {
-            lines.push(Line::styled("nothing is about to break, by what was counted", state.theme.quiet()))
+            lines.push(Line::styled("nothing is about to break, by what was counted", state.theme.quiet()));
         }
     }
     let Some(area) = overlay::place(screen, (cells, lines.len())) else { return };
