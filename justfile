@@ -138,6 +138,15 @@ budgets:
 soak MIB="1024":
     cargo run --release --locked -p tlsdash-proxy-core --example soak {{MIB}}
 
+# Ten minutes of HTTP/1.1 and HTTP/2 before an upstream that restarts every 20 s: only requests in flight that may not be
+# sent twice fail, and each is counted. Shorter: just soak-http 120
+soak-http SECONDS="600":
+    cargo run --release --locked -p tlsdash-proxy-http --example soak_http {{SECONDS}}
+
+# Estimates of what a change saves beside what it saves, over so many rounds: just savings 100
+savings ROUNDS="40":
+    cargo run --release --locked -p tlsdash-proxy-core --example savings {{ROUNDS}}
+
 # Connections lost in 100 drains at 1,000 new ones a second, also as another user: just drains --user nobody
 drains *ARGS:
     cargo build --release --locked -p tlsdash

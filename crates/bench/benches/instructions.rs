@@ -27,13 +27,17 @@ const TRAFFIC: Traffic = Traffic {
     resumed: Share::ALL,
     clients_active: 200,
     clients_seen: 1_000,
+    routes: 0,
 };
+
+const HTTP: Mode = Mode::Http { routes: 1 };
 
 /// Returns the cases: name, load and number of requests. There is one request at a time, so events do not
 /// overlap.
 fn cases() -> [(&'static str, Shape, u64); 10] {
     let request = Template::post("/echo", 10_000);
-    let post = Shape { plan: "connections=1,keepalive=on".to_owned(), request, mode: Mode::Tcp };
+    let post =
+        Shape { plan: "connections=1,keepalive=on".to_owned(), requests: vec![request], mode: Mode::Tcp };
     let http1 = "connections=1,keepalive=on";
     let http2 = "connections=1,keepalive=on,http2=on,streams=1";
     [
@@ -59,10 +63,10 @@ fn cases() -> [(&'static str, Shape, u64); 10] {
             200,
         ),
         ("upload of 10 kB, and 10 kB back", post, 1_000),
-        ("HTTP/1.1 request, 100 B answer", Shape::get(http1, 100).over_http(), 2_000),
-        ("HTTP/2 request, 100 B answer", Shape::get(http2, 100).over_http(), 4_000),
-        ("HTTP/2 request, 10 kB answer", Shape::get(http2, 10_000).over_http(), 2_000),
-        ("HTTP/2 request, 100 kB answer", Shape::get(http2, 100_000).over_http(), 400),
+        ("HTTP/1.1 request, 100 B answer", Shape::get_in(HTTP, http1, 100), 2_000),
+        ("HTTP/2 request, 100 B answer", Shape::get_in(HTTP, http2, 100), 4_000),
+        ("HTTP/2 request, 10 kB answer", Shape::get_in(HTTP, http2, 10_000), 2_000),
+        ("HTTP/2 request, 100 kB answer", Shape::get_in(HTTP, http2, 100_000), 400),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Measures what watching costs: the proxy's work per CPU-second with records against `--journal off`.
 //!
 //! `just bench-watching [--only PART_OF_A_NAME] [--pairs N] [--seconds S]` gives two answers for each of
-//! three situations; `docs/performance.md` describes the method and its limits:
+//! its situations, three in TCP mode and six in HTTP mode; `docs/performance.md` describes the method and its limits:
 //!
 //! 1. By instructions. Callgrind counts the worker's instructions for a request, and those for an interval's
 //!    records. Callgrind slows the program but not the clock, so the two are counted separately, and combined
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use bench::interval::Traffic;
 use bench::interval::counted::{self, IntervalCost};
-use bench::load::{Shape, Upstream, counted};
+use bench::load::{Mode, Shape, Upstream, counted};
 use bench::statistics::{Ratio, median};
 use bench::terminator::{Journal, PerRequest, Terminator};
 use bench::{Result, argument, move_to_last_core};
@@ -37,6 +37,7 @@ const ANSWER_BYTES: u64 = 100;
 /// The clients' behaviour.
 struct Situation {
     name: &'static str,
+    mode: Mode,
     plan: &'static str,
     /// The same mix over few connections. So callgrind meets returning clients within few requests, and does
     /// not count the memory of hundreds of slow connections served at once, which is rare without it.
@@ -45,26 +46,68 @@ struct Situation {
     requests: u64,
 }
 
-const SITUATIONS: [Situation; 3] = [
+const ONE_ROUTE: Mode = Mode::Http { routes: 1 };
+const FIFTY_ROUTES: Mode = Mode::Http { routes: 50 };
+
+const SITUATIONS: [Situation; 9] = [
     Situation {
         name: "one client address",
+        mode: Mode::Tcp,
         plan: "connections=64,keepalive=on,sources=1",
         brief: "connections=8,keepalive=on,sources=1",
         requests: 5_000,
     },
     Situation {
         name: "200 active",
+        mode: Mode::Tcp,
         plan: "connections=200,keepalive=on,sources=200",
         brief: "connections=8,keepalive=on,sources=8",
         requests: 5_000,
     },
     Situation {
         name: "10,000 seen",
+        mode: Mode::Tcp,
         plan: "connections=200,keepalive=5,resume=80%,sources=10000",
         brief: "connections=8,keepalive=5,resume=80%,sources=8",
         requests: 1_000,
     },
+    one_client("HTTP, one client address, 1 route", ONE_ROUTE),
+    one_client("HTTP, one client address, 50 routes", FIFTY_ROUTES),
+    many_clients("HTTP, 200 active, 1 route", ONE_ROUTE),
+    many_clients("HTTP, 200 active, 50 routes", FIFTY_ROUTES),
+    new_clients("HTTP, 10,000 seen, 1 route", ONE_ROUTE),
+    new_clients("HTTP, 10,000 seen, 50 routes", FIFTY_ROUTES),
 ];
+
+const fn one_client(name: &'static str, mode: Mode) -> Situation {
+    Situation {
+        name,
+        mode,
+        plan: "connections=16,keepalive=on,http2=on,streams=8,sources=1",
+        brief: "connections=4,keepalive=on,http2=on,streams=2,sources=1",
+        requests: 4_000,
+    }
+}
+
+const fn many_clients(name: &'static str, mode: Mode) -> Situation {
+    Situation {
+        name,
+        mode,
+        plan: "connections=200,keepalive=on,http2=on,streams=2,sources=200",
+        brief: "connections=8,keepalive=on,http2=on,streams=2,sources=8",
+        requests: 4_000,
+    }
+}
+
+const fn new_clients(name: &'static str, mode: Mode) -> Situation {
+    Situation {
+        name,
+        mode,
+        plan: "connections=200,keepalive=5,resume=80%,sources=10000",
+        brief: "connections=8,keepalive=5,resume=80%,sources=8",
+        requests: 1_000,
+    }
+}
 
 impl Situation {
     /// Returns the traffic of an interval of a second in which the proxy answers `requests`.
@@ -82,6 +125,10 @@ impl Situation {
             resumed: plan.resume,
             clients_active,
             clients_seen,
+            routes: match self.mode {
+                Mode::Tcp => 0,
+                Mode::Http { routes } => routes,
+            },
         })
     }
 }
@@ -180,9 +227,10 @@ fn sample(
     core: usize,
 ) -> Result<Sample> {
     let upstream = Upstream::start()?;
-    let terminator = Terminator::natively(program, &upstream, journal, core)?;
+    let shape = Shape::get_in(situation.mode, situation.plan, ANSWER_BYTES);
+    let terminator = Terminator::natively(program, &upstream, &shape, journal, core)?;
     let plan: Plan = situation.plan.parse()?;
-    let mut load = Shape::get(situation.plan, ANSWER_BYTES).start(terminator.addr(), "")?;
+    let mut load = shape.start(terminator.addr(), "")?;
     let begun = Instant::now();
     let mut opened = 0;
     while begun.elapsed() < WARM_UP || opened < u64::from(plan.sources.unwrap_or(1)) {
@@ -222,7 +270,7 @@ struct Counts {
 
 impl Counts {
     fn take(program: &Path, situation: &Situation, requests: f64) -> Result<Self> {
-        let shape = Shape::get(situation.brief, ANSWER_BYTES);
+        let shape = Shape::get_in(situation.mode, situation.brief, ANSWER_BYTES);
         let request = PerRequest::count(program, &shape, situation.requests)?;
         let traffic = situation.traffic(requests)?;
         let interval = |with_journal| IntervalCost::count(&traffic, with_journal);

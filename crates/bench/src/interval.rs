@@ -15,8 +15,8 @@ use journal::{Start, Tail, Timestamps};
 use loadgen::Share;
 use telemetry::{
     Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionRecord, Counters, Delta,
-    HostSampler, Model, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RECORDS_PER_SECOND_OWN,
-    Record, RecordWriter, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
+    FinishedRequest, HostSampler, Model, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
+    RECORDS_PER_SECOND_OWN, Record, RecordWriter, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
 };
 
 use crate::Result;
@@ -43,16 +43,18 @@ pub struct Traffic {
     pub clients_active: u32,
     /// The clients that are active in turn.
     pub clients_seen: u32,
+    /// The routes that share the requests in HTTP mode; 0 in TCP mode.
+    pub routes: u32,
 }
 
 impl Traffic {
     fn to_argument(self) -> String {
-        let Self { requests, connections, resumed, clients_active, clients_seen } = self;
-        format!("{requests},{connections},{},{clients_active},{clients_seen}", resumed.as_percent())
+        let Self { requests, connections, resumed, clients_active, clients_seen, routes } = self;
+        format!("{requests},{connections},{},{clients_active},{clients_seen},{routes}", resumed.as_percent())
     }
 
     fn from_argument(text: &str) -> Result<Self> {
-        let [requests, connections, resumed, clients_active, clients_seen] =
+        let [requests, connections, resumed, clients_active, clients_seen, routes] =
             text.split(',').collect::<Vec<_>>()[..]
         else {
             return Err(format!("{text:?} is not the traffic of an interval").into());
@@ -63,6 +65,7 @@ impl Traffic {
             resumed: Share::percent(resumed.parse()?).ok_or_else(|| format!("{resumed} % is no share"))?,
             clients_active: clients_active.parse()?,
             clients_seen: clients_seen.parse()?,
+            routes: routes.parse()?,
         })
     }
 }
@@ -140,6 +143,7 @@ impl Simulation {
             None => (Records::Direct(Arc::clone(&direct)), None),
         };
         let mut publisher = Publisher::new(RunId::from_bits(1), sink, RECORDS_PER_SECOND_OWN, now);
+        publisher.name_routes((0..traffic.routes).map(|route| format!("/bytes/{route}")).collect());
         publisher.start(RunRecord::default(), now);
         Ok(Self {
             traffic,
@@ -214,10 +218,42 @@ impl Simulation {
             }
         }
         self.count_clients(&mut counted);
+        self.count_requests(&mut counted);
         if connections > 0 {
             counted.push_connection(sample());
         }
         lock(&self.worker).counted = counted;
+    }
+
+    fn count_requests(&mut self, counted: &mut ProxyDelta) {
+        let Traffic { requests, clients_active, routes, .. } = self.traffic;
+        if routes == 0 {
+            return;
+        }
+        let http = counted.http.get_or_insert_default();
+        for n in 0..requests {
+            let client = FIRST_CLIENT + self.next_client + (n % u64::from(clients_active)) as u32;
+            let upstream_time = self.spread.draw(300.0);
+            http.finish(&FinishedRequest {
+                route: Some((n % u64::from(routes)) as usize),
+                conn: ConnId(n),
+                client: ClientId::from(IpAddr::from(Ipv4Addr::from_bits(client))),
+                is_http2: true,
+                method: "GET",
+                path: "/bytes/100",
+                upstream: "unix:/tmp/app.sock",
+                status: Some(200),
+                failure: None,
+                queue: None,
+                upstream_time: Some(upstream_time),
+                first_byte: Some(upstream_time + Duration::from_micros(20)),
+                duration: upstream_time + Duration::from_micros(40),
+                body_in: 0,
+                body_out: 100,
+                is_reused: true,
+                is_retried: false,
+            });
+        }
     }
 
     fn count_clients(&mut self, counted: &mut ProxyDelta) {
@@ -322,23 +358,26 @@ mod tests {
 
     #[test]
     fn every_record_of_a_simulated_run_reaches_the_model() {
-        let traffic = Traffic {
-            requests: 100,
-            connections: 10,
-            resumed: Share::ALL,
-            clients_active: 7,
-            clients_seen: 20,
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.journal");
-        let mut counts = Vec::new();
-        for journal in [Some(path.as_path()), None] {
-            let mut run = Simulation::start(traffic, journal).unwrap();
-            run.warm_up().unwrap();
-            assert!(run.interval().unwrap() >= 7);
-            assert_eq!(run.read(), run.made());
-            counts.push(run.made());
+        for routes in [0, 3] {
+            let traffic = Traffic {
+                requests: 100,
+                connections: 10,
+                resumed: Share::ALL,
+                clients_active: 7,
+                clients_seen: 20,
+                routes,
+            };
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.journal");
+            let mut counts = Vec::new();
+            for journal in [Some(path.as_path()), None] {
+                let mut run = Simulation::start(traffic, journal).unwrap();
+                run.warm_up().unwrap();
+                assert!(run.interval().unwrap() >= 7 + u64::from(routes));
+                assert_eq!(run.read(), run.made());
+                counts.push(run.made());
+            }
+            assert_eq!(counts[0], counts[1]);
         }
-        assert_eq!(counts[0], counts[1]);
     }
 }

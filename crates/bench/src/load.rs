@@ -19,16 +19,19 @@ pub enum Mode {
     /// It forwards them.
     Tcp,
     /// It forwards requests.
-    Http,
+    Http {
+        /// Its routes, which share the requests; one is that of `--upstream`.
+        routes: u32,
+    },
 }
 
-/// A load: the options of `tlsdash --load`, and one request.
+/// A load: the options of `tlsdash --load`, and its requests.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The plan without its length.
     pub plan: String,
-    /// The request that is repeated.
-    pub request: Template,
+    /// The requests that are repeated.
+    pub requests: Vec<Template>,
     /// How the program serves it.
     pub mode: Mode,
 }
@@ -36,13 +39,23 @@ pub struct Shape {
 impl Shape {
     /// Returns a load whose requests each get this many bytes.
     pub fn get(plan: &str, bytes: u64) -> Self {
-        let request = Template::get(format!("/bytes/{bytes}"));
-        Self { plan: plan.to_owned(), request, mode: Mode::Tcp }
+        Self::get_in(Mode::Tcp, plan, bytes)
     }
 
-    /// Returns the same load for the program in HTTP mode.
-    pub fn over_http(self) -> Self {
-        Self { mode: Mode::Http, ..self }
+    /// Returns the same for the program in this mode. The requests of several routes each get a few bytes more.
+    pub fn get_in(mode: Mode, plan: &str, bytes: u64) -> Self {
+        let routes = match mode {
+            Mode::Tcp => 1,
+            Mode::Http { routes } => u64::from(routes),
+        };
+        let request = |route| Template::get(format!("/bytes/{}", bytes + route));
+        Self { plan: plan.to_owned(), requests: (0..routes).map(request).collect(), mode }
+    }
+
+    /// Returns the paths of its routes; none if there is but one.
+    pub fn routes(&self) -> impl Iterator<Item = &str> {
+        let has_many = matches!(self.mode, Mode::Http { routes: 2.. });
+        self.requests.iter().filter(move |_| has_many).map(|request| &*request.path)
     }
 
     /// Starts the load against `addr`; `length` is one more option of the plan, or empty. The certificate is
@@ -53,7 +66,7 @@ impl Shape {
     pub fn start(&self, addr: SocketAddr, length: &str) -> Result<Load> {
         let plan: Plan = format!("{},{length}", self.plan).parse()?;
         let config = LoadConfig::new(format!("https://{addr}/").parse()?, plan, Trust::Insecure);
-        let config = LoadConfig { requests: vec![self.request.clone()], request_timeout: TIMEOUT, ..config };
+        let config = LoadConfig { requests: self.requests.clone(), request_timeout: TIMEOUT, ..config };
         Ok(Load::start(config)?)
     }
 

@@ -42,14 +42,20 @@ pub enum Journal {
 }
 
 impl Terminator {
-    /// Starts `program` with all its threads on the core `core`, and a record interval of a second.
+    /// Starts `program` for requests of `shape` with all its threads on the core `core`, and a record interval of a second.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn natively(program: &Path, upstream: &Upstream, journal: Journal, core: usize) -> Result<Self> {
+    pub fn natively(
+        program: &Path,
+        upstream: &Upstream,
+        shape: &Shape,
+        journal: Journal,
+        core: usize,
+    ) -> Result<Self> {
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]).arg(program);
-        Self::start(command, upstream, Mode::Tcp, journal, "1s")
+        Self::start(command, upstream, shape, journal, "1s")
     }
 
     /// Starts `program` under callgrind, which writes to `out` at the end. The interval is so long that none
@@ -57,25 +63,27 @@ impl Terminator {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn under_callgrind(program: &Path, upstream: &Upstream, mode: Mode, out: &Path) -> Result<Self> {
+    pub fn under_callgrind(program: &Path, upstream: &Upstream, shape: &Shape, out: &Path) -> Result<Self> {
         let mut command = callgrind::command(out)?;
         command.arg(program);
-        Self::start(command, upstream, mode, Journal::Off, "60s")
+        Self::start(command, upstream, shape, Journal::Off, "60s")
     }
 
     fn start(
         mut command: Command,
         upstream: &Upstream,
-        mode: Mode,
+        shape: &Shape,
         journal: Journal,
         interval: &str,
     ) -> Result<Self> {
         command.args(["--headless", "--workers", "1", "--listen", "127.0.0.1:0", "--interval", interval]);
-        command.arg(format!("--upstream=unix:{}", upstream.socket().display()));
+        let socket = upstream.socket().display();
+        command.arg(format!("--upstream=unix:{socket}"));
         // An older program, with which this one is compared, knows no other mode than TCP's, nor the option.
-        if mode == Mode::Http {
+        if let Mode::Http { .. } = shape.mode {
             command.args(["--mode", "http"]);
         }
+        command.args(shape.routes().map(|path| format!("--route={path}=unix:{socket}")));
         command.arg("--journal");
         match journal {
             Journal::Off => command.arg("off"),
@@ -189,7 +197,7 @@ impl PerRequest {
 fn worker(program: &Path, shape: &Shape, requests: u64) -> Result<Thread> {
     let upstream = Upstream::start()?;
     let out = upstream.folder().join("callgrind");
-    let terminator = Terminator::under_callgrind(program, &upstream, shape.mode, &out)?;
+    let terminator = Terminator::under_callgrind(program, &upstream, shape, &out)?;
     shape.run(terminator.addr(), requests)?;
     terminator.end()?;
     let worker = Thread::read_all(&out)?.into_iter().find(|thread| thread.ran(WORKER));

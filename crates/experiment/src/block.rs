@@ -4,7 +4,7 @@ use telemetry::figures::Totals;
 use telemetry::model::Interval;
 use telemetry::{
     Counters, CpuGroup, Histogram, Histograms, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
-    LoadLatency, ProxyCounter, ProxyLatency, SparseHistogram,
+    LoadLatency, ProxyCounter, ProxyLatency, SparseHistogram, TlsCounter, TlsLatency,
 };
 
 use crate::comparable_figure::{ComparableFigure, FigureKind};
@@ -53,6 +53,8 @@ pub struct Observation<'a> {
     pub is_whole: bool,
     /// The proxy's side; `None` in a run without one.
     pub proxy: Option<SideInterval<'a, ProxyCounter, ProxyLatency>>,
+    /// What the proxy counted of TLS; `None` in a run without such records.
+    pub tls: Option<SideInterval<'a, TlsCounter, TlsLatency>>,
     /// What the proxy counted of HTTP; `None` in a run that is not in HTTP mode.
     pub http: Option<SideInterval<'a, HttpCounter, HttpLatency>>,
     /// The load's side; `None` in a run without one.
@@ -121,6 +123,9 @@ impl Block {
         if let Some(proxy) = &observation.proxy {
             self.totals.proxy.add(proxy.counters);
         }
+        if let Some(tls) = &observation.tls {
+            self.totals.tls.add(tls.counters);
+        }
         if let Some(http) = &observation.http {
             self.totals.http.add(http.counters);
         }
@@ -132,6 +137,9 @@ impl Block {
             match metric.class() {
                 Some(LatencyClass::Proxy(class)) => {
                     observation.proxy.iter().for_each(|proxy| proxy.latencies.add_to(class, histogram));
+                }
+                Some(LatencyClass::Tls(class)) => {
+                    observation.tls.iter().for_each(|tls| tls.latencies.add_to(class, histogram));
                 }
                 Some(LatencyClass::Http(class)) => {
                     observation.http.iter().for_each(|http| http.latencies.add_to(class, histogram));

@@ -48,7 +48,7 @@ pub enum NotAComparableFigure {
 }
 
 fn known() -> String {
-    let quotients: Vec<String> = Figure::quotients().map(Figure::short_name).collect();
+    let quotients: Vec<String> = Figure::quotients().map(|figure| figure.short_name()).collect();
     format!("{}, and mean or any percentile of a class of latencies", quotients.join(", "))
 }
 
@@ -135,7 +135,8 @@ impl FromStr for ComparableFigure {
                 _,
                 Statistic::Count | Statistic::Min | Statistic::StandardDeviation | Statistic::Max,
             )
-            | Figure::Scalar(_) => None,
+            | Figure::Scalar(_)
+            | Figure::Route(_) => None,
         });
         match kind {
             Some(kind) => Ok(Self { name: name.to_string(), kind }),

@@ -113,11 +113,12 @@ pub fn blocks_between(
 /// The intervals of both sides; those that end together are joined.
 fn observations(run: &Run) -> Vec<Observation<'_>> {
     let mut proxy = run.proxy().into_iter().flat_map(MetricSeries::intervals).peekable();
-    // They are of the same ticks as the proxy's.
+    // These are of the same ticks as the proxy's.
+    let mut tls = run.tls().into_iter().flat_map(MetricSeries::intervals).peekable();
     let mut http = run.http().into_iter().flat_map(MetricSeries::intervals).peekable();
     let mut load = run.load().into_iter().flat_map(MetricSeries::intervals).peekable();
     let (has_proxy, has_load) = (proxy.peek().is_some(), load.peek().is_some());
-    let has_http = http.peek().is_some();
+    let (has_tls, has_http) = (tls.peek().is_some(), http.peek().is_some());
     let mut all = Vec::new();
     loop {
         let end_us = match (proxy.peek(), load.peek()) {
@@ -128,13 +129,17 @@ fn observations(run: &Run) -> Vec<Observation<'_>> {
         };
         let proxy = proxy.next_if(|interval| interval.end_us == end_us);
         let load = load.next_if(|interval| interval.end_us == end_us);
+        while tls.next_if(|interval| interval.end_us < end_us).is_some() {}
+        let tls = tls.next_if(|interval| interval.end_us == end_us);
         while http.next_if(|interval| interval.end_us < end_us).is_some() {}
         let http = http.next_if(|interval| interval.end_us == end_us);
         let starts = [proxy.map(|interval| interval.start_us), load.map(|interval| interval.start_us)];
         let is_lossy = proxy.is_some_and(|interval| interval.after_loss)
+            || tls.is_some_and(|interval| interval.after_loss)
             || http.is_some_and(|interval| interval.after_loss)
             || load.is_some_and(|interval| interval.after_loss);
         let is_complete = proxy.is_some() == has_proxy
+            && (!has_tls || tls.is_some() == proxy.is_some())
             && (!has_http || http.is_some() == proxy.is_some())
             && load.is_some() == has_load;
         let start_us = starts.into_iter().flatten().min().unwrap_or(end_us);
@@ -144,6 +149,7 @@ fn observations(run: &Run) -> Vec<Observation<'_>> {
             is_whole: !is_lossy && is_complete,
             proxy: proxy
                 .map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
+            tls: tls.map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
             http: http.map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
             load: load.map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
             cpu: cpu(run, start_us, end_us),

@@ -65,6 +65,7 @@ fn play(
             end_us,
             is_whole: seen.is_whole,
             proxy: Some(SideInterval { counters: &seen.proxy.counters, latencies: &seen.proxy.latencies }),
+            tls: None,
             http: None,
             load: Some(SideInterval { counters: &seen.load.counters, latencies: &seen.load.latencies }),
             cpu: seen.cpu,

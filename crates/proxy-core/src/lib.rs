@@ -76,9 +76,10 @@ pub use connection::handler;
 pub use io::socket::{IoResult, Socket};
 pub use proxy::{BoundProxy, Proxy, StartError};
 pub use tls::{
-    Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges, ForgetError, HarnessOutcome,
-    PresentedCertificates, RefreshError, Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError,
-    TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, TlsVersion,
+    CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges,
+    ForgetError, HarnessOutcome, PresentedCertificates, RefreshError, Resumption, TicketKeyFile, TicketSend,
+    Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings,
+    TlsVersion, calibrate,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
 pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamTarget};

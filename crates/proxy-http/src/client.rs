@@ -148,8 +148,8 @@ impl Client {
         self.framed.borrow_mut().push(request);
     }
 
-    /// Counts the requests that were framed. `has_flushed`: the kernel has taken everything.
-    pub(crate) fn count_framed(&self, has_flushed: bool) {
+    /// Counts the requests that were framed. `cut`: why the kernel has not taken everything, if it has not.
+    pub(crate) fn count_framed(&self, cut: Option<RequestFailure>) {
         let framed = std::mem::take(&mut *self.framed.borrow_mut());
         if framed.is_empty() {
             return;
@@ -159,7 +159,7 @@ impl Client {
         requests.set(requests.get() - framed.len());
         idle_since.set(now);
         for request in framed {
-            request.count(has_flushed, now);
+            request.count(cut, now);
         }
     }
 
@@ -223,6 +223,11 @@ impl Client {
     /// Whether no request is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.activity.requests.get() == 0
+    }
+
+    /// Whether a request has ever begun.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.activity.begun.get() > 0
     }
 
     /// Since when no request is under way.

@@ -10,6 +10,7 @@ use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstre
 use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
 use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
+use crate::route_timeouts::RouteTimeouts;
 use crate::settings::HttpSettings;
 use crate::worker::{HttpShared, HttpWorker};
 
@@ -32,7 +33,12 @@ pub struct HttpConfig {
 impl HttpConfig {
     /// The routes, and last the default route to `upstreams`, if there are any. Figures of a route have its index.
     pub fn all_routes(&self, upstreams: &[Upstream]) -> Vec<Route> {
-        let default = Route { host: HostPattern::Any, prefix: "/".to_owned(), upstreams: upstreams.to_vec() };
+        let default = Route {
+            host: HostPattern::Any,
+            prefix: "/".to_owned(),
+            upstreams: upstreams.to_vec(),
+            timeouts: RouteTimeouts::default(),
+        };
         let default = (!upstreams.is_empty()).then_some(default);
         self.routes.iter().cloned().chain(default).collect()
     }
@@ -49,12 +55,20 @@ pub enum HttpStartError {
     Start(#[from] StartError),
 }
 
-/// Routes, and the upstreams of each as the bits of a word.
+/// Routes, and where the requests of each go.
 #[derive(Clone, Debug)]
 pub(crate) struct Routing {
     pub(crate) table: RouteTable,
-    /// For each route, which upstreams of the proxy serve it.
-    pub(crate) upstreams: Vec<u64>,
+    /// By the route's index.
+    pub(crate) destinations: Vec<Destination>,
+}
+
+/// Where the requests of a route go, and what that may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    /// Which upstreams of the proxy serve it, as the bits of a word.
+    pub(crate) upstreams: u64,
+    pub(crate) timeouts: RouteTimeouts,
 }
 
 /// Binds a proxy that serves HTTP, on the `listeners` if there are any, and else at the addresses of `config`.
@@ -93,8 +107,9 @@ fn routing(upstreams: &mut Vec<Upstream>, routes: &[Route]) -> Result<Routing, D
             upstreams.len() - 1
         })
     };
-    let bits = |route: &Route| {
-        route.upstreams.iter().fold(0, |bits, one| bits | 1_u64.wrapping_shl(place(one) as u32))
+    let destination = |route: &Route| {
+        let bit = |bits, upstream| bits | 1_u64.wrapping_shl(place(upstream) as u32);
+        Destination { upstreams: route.upstreams.iter().fold(0, bit), timeouts: route.timeouts }
     };
-    Ok(Routing { table, upstreams: routes.iter().map(bits).collect() })
+    Ok(Routing { table, destinations: routes.iter().map(destination).collect() })
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use mio::event::Event;
 use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
-use telemetry::{Counters, HttpCounter, Outcome, ProxyDelta};
+use telemetry::{Counters, HttpCounter, Outcome, ProxyDelta, RequestFailure};
 
 use self::serving::Ending;
 use crate::client::Client;
@@ -45,7 +45,7 @@ impl Handler for HttpConnection {
         context: &mut WorkerContext,
         worker: &mut Rc<HttpWorker>,
     ) -> Self {
-        worker.timers.set_now(context.now);
+        worker.set_now(context.now);
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = Client::new(worker, session, context.now);
         let wire = Rc::new(RefCell::new(Wire::default()));
@@ -74,11 +74,11 @@ impl Handler for HttpConnection {
         context: &mut WorkerContext,
         worker: &mut Rc<HttpWorker>,
     ) -> Result<Next, ConnEnd> {
-        worker.timers.set_now(context.now);
+        worker.set_now(context.now);
         let is_again = self.serve(session, context)?;
         let has_flushed = !session.owes_client() && self.wire.borrow().written.is_empty();
         if has_flushed {
-            self.client.count_framed(true);
+            self.client.count_framed(None);
             if let Some(ending) = self.ended.borrow_mut().take() {
                 return Err(self.end(&ending, session, context));
             }
@@ -101,10 +101,10 @@ impl Handler for HttpConnection {
         self.client.is_idle() && self.client.head_began_at().is_none() && !session.owes_client()
     }
 
-    fn stop(&mut self, _: &mut Rc<HttpWorker>) {
+    fn stop(&mut self, outcome: Outcome, _: &mut Rc<HttpWorker>) {
         self.tasks.clear();
         drop(self.client.tunnel.take());
-        self.client.count_framed(false);
+        self.client.count_framed(Some(cut_by(outcome)));
     }
 
     fn take_woken(worker: &mut Rc<HttpWorker>) -> Vec<usize> {
@@ -128,12 +128,33 @@ impl Handler for HttpConnection {
     }
 
     fn expire_resources(worker: &mut Rc<HttpWorker>, now: Instant) {
-        worker.timers.expire(now);
+        worker.set_now(now);
+        worker.timers.expire();
         worker.pool.borrow_mut().expire(now);
     }
 
     fn next_deadline(worker: &Rc<HttpWorker>) -> Option<Instant> {
         worker.timers.next().into_iter().chain(worker.pool.borrow().next_deadline()).min()
+    }
+}
+
+/// Why requests are cut that are under way when their connection ends.
+fn cut_by(outcome: Outcome) -> RequestFailure {
+    match outcome {
+        Outcome::DrainTimeout => RequestFailure::DrainTimeout,
+        Outcome::IdleTimeout => RequestFailure::IdleTimeout,
+        Outcome::SendTimeout => RequestFailure::SendTimeout,
+        Outcome::PendingBound => RequestFailure::PendingBound,
+        Outcome::Ended
+        | Outcome::HandshakeTimeout
+        | Outcome::HandshakeEof
+        | Outcome::HandshakeAlert
+        | Outcome::NotTls
+        | Outcome::Incompatible
+        | Outcome::HandshakeOther
+        | Outcome::UpstreamConnect
+        | Outcome::UpstreamBroken
+        | Outcome::ClientBroken => RequestFailure::ClientGone,
     }
 }
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Instant;
 
-use bytes::BytesMut;
+use bytes::Bytes;
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
@@ -22,6 +22,7 @@ use crate::limits::HttpLimits;
 use crate::request_check;
 use crate::route::{Route, RouteTable};
 use crate::tasks::{Tasks, WokenConnections};
+use crate::upstream::connection::append;
 use crate::upstream::content::RequestFraming;
 use crate::upstream::framing::Framing;
 use crate::upstream::head::{self, RequestHead};
@@ -86,7 +87,7 @@ pub fn parse_response<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> ParsedR
     let mut response = ParsedResponse::default();
     let mut reader = ResponseReader::default();
     for piece in pieces {
-        reader.received.extend_from_slice(piece);
+        append(&mut reader.received, piece);
         reader.read(&mut response, false);
     }
     reader.read(&mut response, true);
@@ -95,7 +96,7 @@ pub fn parse_response<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> ParsedR
 
 #[derive(Default)]
 struct ResponseReader {
-    received: BytesMut,
+    received: Bytes,
     framing: Option<Framing>,
 }
 
@@ -108,11 +109,10 @@ impl ResponseReader {
     /// True if there may be more to read.
     fn step(&mut self, response: &mut ParsedResponse, has_ended: bool) -> bool {
         let Some(framing) = &mut self.framing else {
-            let Ok((rest, head)) = head::take(std::mem::take(&mut self.received)) else {
+            let Ok(head) = head::take(&mut self.received) else {
                 response.is_refused = true;
                 return false;
             };
-            self.received = rest;
             let Some(head) = head else { return false };
             if head.status().is_informational() && head.status() != StatusCode::SWITCHING_PROTOCOLS {
                 return true;
@@ -213,7 +213,7 @@ async fn answer(
         head.field(name.as_str(), value.as_bytes());
     }
     let head = head.finish(request.method(), framing);
-    served.borrow_mut().heads.push(head.to_vec());
+    served.borrow_mut().heads.push(head);
     let mut body = request.into_body();
     while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
     Ok(response)

@@ -21,6 +21,7 @@ use hyper::{Method, Request, Uri};
 use telemetry::{ClientId, FinishedRequest, RequestFailure};
 
 use crate::client::Client;
+use crate::route_timeouts::RouteTimeouts;
 
 /// What is known of a request.
 #[derive(Debug)]
@@ -85,6 +86,13 @@ impl RequestHandle {
     /// Notes its route.
     pub(crate) fn set_route(&self, route: usize) {
         self.0.route.set(Some(route));
+    }
+
+    /// The timeouts of its route.
+    pub(crate) fn timeouts(&self) -> RouteTimeouts {
+        let RequestState { route, client, .. } = &*self.0;
+        let destinations = &client.worker.shared.routing.destinations;
+        route.get().map_or_else(RouteTimeouts::default, |route| destinations[route].timeouts)
     }
 
     /// Notes the upstream that it is sent to, how long it waited for a connection, and whether that was a kept one.
@@ -164,10 +172,9 @@ impl Drop for RequestHandle {
 }
 
 impl RequestState {
-    /// Counts it. `has_flushed`: the kernel has taken everything that was framed.
-    pub(crate) fn count(&self, has_flushed: bool, now: Instant) {
-        let is_whole = self.is_complete.get() && has_flushed;
-        let gone = (!is_whole).then_some(RequestFailure::ClientGone);
+    /// Counts it. `cut`: why the kernel has not taken everything that was framed, if it has not.
+    pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) {
+        let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
         let Client { worker, conn, id, is_http2, .. } = &*self.client;
         worker.count_over(&FinishedRequest {
             route: self.route.get(),
@@ -178,7 +185,7 @@ impl RequestState {
             path: if worker.shared.records_paths { self.uri.path() } else { "" },
             upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
             status: self.status.get(),
-            failure: self.failure.get().or(gone),
+            failure: self.failure.get().or(cut),
             queue: self.queue.get(),
             upstream_time: self.upstream_time.get(),
             first_byte: self.first_byte.get(),

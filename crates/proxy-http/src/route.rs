@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use proxy_core::{ParseUpstreamError, Upstream};
 
+use crate::route_timeouts::RouteTimeouts;
+
 /// Where requests of a host and a path prefix go, such as `/api=unix:/run/api.sock` or
 /// `shop.example/static=127.0.0.1:9000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Route {
     pub prefix: String,
     /// Where they go; at least one.
     pub upstreams: Vec<Upstream>,
+    /// What its requests may take.
+    pub timeouts: RouteTimeouts,
 }
 
 /// The hosts of a route.
@@ -173,11 +177,12 @@ fn without_port(host: &str) -> &str {
 
 /// Whether a path is certainly its own normal form.
 fn is_normal(path: &str) -> bool {
-    path.starts_with('/')
-        && !path.contains('%')
-        && !path.contains("//")
-        && !path.contains("/.")
-        && !path.contains('\\')
+    let mut last = b'_';
+    let changes = |byte: u8| {
+        let pair = (std::mem::replace(&mut last, byte), byte);
+        matches!(pair, (_, b'%' | b'\\') | (b'/', b'/' | b'.'))
+    };
+    path.starts_with('/') && !path.bytes().any(changes)
 }
 
 /// The form in which an upstream may understand a path: escapes decoded, `.` and `..` resolved, `//` as `/`.
@@ -240,11 +245,12 @@ fn route(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Route, Rout
     if path != prefix && path.strip_suffix('/') != Some(prefix.as_str()) {
         return Err(RouteProblem::NotNormal(prefix));
     }
-    Ok(Route { host: host.parse().map_err(|()| RouteProblem::Host)?, prefix, upstreams })
+    let host = host.parse().map_err(|()| RouteProblem::Host)?;
+    Ok(Route { host, prefix, upstreams, timeouts: RouteTimeouts::default() })
 }
 
 impl Route {
-    /// A route of a host (empty for every host) and a path.
+    /// A route of a host (empty for every host) and a path, without timeouts of its own.
     ///
     /// # Errors
     /// As for its text.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use proxy_core::{HandlerSettings, LiveOptions, UpstreamSockets, fixed_setting};
-use telemetry::{Setting, SettingError, Value};
+use telemetry::{Setting, SettingError, Value, quantity};
 
 use crate::config::HttpConfig;
 use crate::limits::HttpLimits;
@@ -27,16 +28,28 @@ impl HttpSettings {
         workers: Arc<AtomicUsize>,
     ) -> Self {
         let on_or_off = |is_on| if is_on { "on" } else { "off" }.to_owned();
+        let timeouts: Vec<_> = routes.iter().filter_map(timeouts).collect();
+        let timeouts =
+            (!timeouts.is_empty()).then(|| fixed_setting("proxy.route-timeouts", timeouts.join(" ")));
         let routes: Vec<_> = routes.iter().map(Route::to_string).collect();
-        let fixed = vec![
+        let mut fixed = vec![
             fixed_setting("proxy.mode", "http".to_owned()),
             fixed_setting("proxy.route", routes.join(" ")),
             fixed_setting("proxy.trust-forwarded", config.trusted_forwarders.to_string()),
             fixed_setting("proxy.tls-headers", on_or_off(config.sends_tls_fields)),
             fixed_setting("proxy.log-paths", on_or_off(config.records_paths)),
         ];
+        fixed.extend(timeouts);
         Self { fixed, limits, workers }
     }
+}
+
+/// The timeouts of a route, such as `/api:response-timeout=5s,queue-timeout=1s`; `None` if it has none of its own.
+fn timeouts(route: &Route) -> Option<String> {
+    let shown =
+        |(name, timeout): (&str, Duration)| format!("{name}={}", quantity::shown(timeout.as_secs_f64(), "s"));
+    let given: Vec<_> = route.timeouts.given().map(shown).collect();
+    (!given.is_empty()).then(|| format!("{}:{}", route.name(), given.join(",")))
 }
 
 impl HandlerSettings for HttpSettings {
@@ -70,7 +83,7 @@ mod tests {
     use proxy_core::{Certificate, Proxy, ProxyConfig, raise_descriptor_limit};
 
     use super::*;
-    use crate::{HttpLimits, bind};
+    use crate::{HttpLimits, RouteTimeouts, bind};
 
     fn proxy(upstream_connections_max: usize) -> Proxy {
         let certificate = Certificate::generate(&["localhost".to_owned()]).unwrap();
@@ -78,7 +91,14 @@ mod tests {
         let config = ProxyConfig::new(listen, "unix:/nowhere".parse().unwrap(), certificate);
         let config = ProxyConfig { workers: std::num::NonZeroUsize::MIN, ..config };
         let http = HttpConfig {
-            routes: vec!["/api=unix:/elsewhere,unix:/nowhere".parse().unwrap()],
+            routes: vec![Route {
+                timeouts: RouteTimeouts {
+                    queue: Some(Duration::from_millis(500)),
+                    response: Some(Duration::from_secs(5)),
+                    ..RouteTimeouts::default()
+                },
+                .."/api=unix:/elsewhere,unix:/nowhere".parse().unwrap()
+            }],
             limits: HttpLimits { upstream_connections_max, ..HttpLimits::default() },
             ..HttpConfig::default()
         };
@@ -95,6 +115,8 @@ mod tests {
         assert_eq!(value(&proxy, "proxy.mode"), Some(Value::Text("http".to_owned())));
         let routes = "/api=unix:/elsewhere,unix:/nowhere /=unix:/nowhere".to_owned();
         assert_eq!(value(&proxy, "proxy.route"), Some(Value::Text(routes)));
+        let timeouts = "/api:queue-timeout=500ms,response-timeout=5s".to_owned();
+        assert_eq!(value(&proxy, "proxy.route-timeouts"), Some(Value::Text(timeouts)));
         assert_eq!(value(&proxy, "proxy.half-closed-timeout"), None);
         let set = |name: &str| proxy.set(name, &Value::Number(1.0)).unwrap_err();
         assert_eq!(set("proxy.mode"), SettingError::Restart("proxy.mode".to_owned()));

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use hyper::rt::Executor;
 
@@ -92,8 +92,8 @@ impl WokenTasks {
 }
 
 impl Slots {
-    /// Puts a task into a place, and returns its waker.
-    fn insert(&mut self, task: Task, woken: &Arc<WokenTasks>) -> Waker {
+    /// Puts a task into a place, and wakes it.
+    fn insert(&mut self, task: Task, woken: &Arc<WokenTasks>) {
         let at = self.free.pop().unwrap_or_else(|| {
             let task = self.slots.len();
             let woken = Arc::clone(woken);
@@ -104,7 +104,7 @@ impl Slots {
         });
         let slot = &mut self.slots[at];
         slot.task = Some(task);
-        slot.waker.clone()
+        slot.waker.wake_by_ref();
     }
 
     /// Frees the place of a task that is over, and the memory of most places once few are taken.
@@ -142,8 +142,7 @@ impl Tasks {
 
     /// Adds a task, to be polled soon.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let waker = self.0.slots.borrow_mut().insert(Box::pin(future), &self.0.woken);
-        waker.wake();
+        self.0.slots.borrow_mut().insert(Box::pin(future), &self.0.woken);
     }
 
     /// Polls the tasks that were woken, and those that they wake, until none is; at most `rounds` times. True if some
@@ -172,21 +171,18 @@ impl Tasks {
     fn poll(&self, at: usize) {
         let taken = self.0.slots.borrow_mut().slots.get_mut(at).and_then(|slot| {
             slot.state.is_woken.store(false, Ordering::Relaxed);
-            Some((slot.task.take()?, slot.waker.clone()))
+            // Cloning the waker would count references, which costs more.
+            Some((slot.task.take()?, mem::replace(&mut slot.waker, Waker::noop().clone())))
         });
         let Some((mut task, waker)) = taken else { return };
         let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
-        match polled {
-            // The task has not been cleared away by what it did.
-            Poll::Pending => {
-                if let Some(slot) = self.0.slots.borrow_mut().slots.get_mut(at) {
-                    slot.task = Some(task);
-                }
-            }
-            Poll::Ready(()) => {
-                drop(task);
-                self.0.slots.borrow_mut().free(at);
-            }
+        let rest = polled.is_pending().then_some(task);
+        let mut slots = self.0.slots.borrow_mut();
+        let Some(slot) = slots.slots.get_mut(at) else { return };
+        slot.waker = waker;
+        slot.task = rest;
+        if polled.is_ready() {
+            slots.free(at);
         }
     }
 
@@ -218,6 +214,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::cell::Cell;
     use std::future::poll_fn;
+    use std::task::Poll;
 
     use super::*;
 

@@ -1,6 +1,5 @@
 //! Timers of one worker, for hyper and for the pool. The worker's loop waits until the next of them.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use hyper::rt;
+use slab::Slab;
 
 /// The timers of one worker. hyper wants them to be `Send`, hence the lock; no other thread ever takes it.
 #[derive(Clone, Debug)]
@@ -15,9 +15,11 @@ pub(crate) struct Timers(Arc<Mutex<TimerQueue>>);
 
 #[derive(Debug)]
 struct TimerQueue {
-    /// By deadline; the number tells equal deadlines apart.
-    waiting: BTreeMap<(Instant, u64), Waker>,
-    number: u64,
+    /// Deadlines, and whom to wake; nobody after the deadline.
+    waiting: Slab<(Instant, Option<Waker>)>,
+    /// No deadline is earlier. Nearly all timers are dropped before they end, and leave this as it is: looking through
+    /// all of them once it has passed costs less than keeping them in order.
+    next: Option<Instant>,
     /// When the worker last looked at the clock.
     now: Instant,
 }
@@ -27,13 +29,13 @@ struct TimerQueue {
 pub(crate) struct Sleep {
     timers: Timers,
     deadline: Instant,
-    /// Its number, once it waits.
-    number: Option<u64>,
+    /// Its place, while it waits.
+    key: Option<usize>,
 }
 
 impl Default for Timers {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(TimerQueue { waiting: BTreeMap::new(), number: 0, now: Instant::now() })))
+        Self(Arc::new(Mutex::new(TimerQueue { waiting: Slab::new(), next: None, now: Instant::now() })))
     }
 }
 
@@ -44,13 +46,12 @@ impl Timers {
 
     /// A timer that ends so long after the worker last looked at the clock.
     pub(crate) fn after(&self, duration: Duration) -> Sleep {
-        let deadline = self.lock().now + duration;
-        Sleep { timers: self.clone(), deadline, number: None }
+        self.at(self.now() + duration)
     }
 
     /// A timer that ends at this moment.
     pub(crate) fn at(&self, deadline: Instant) -> Sleep {
-        Sleep { timers: self.clone(), deadline, number: None }
+        Sleep { timers: self.clone(), deadline, key: None }
     }
 
     /// Notes the time.
@@ -63,17 +64,45 @@ impl Timers {
         self.lock().now
     }
 
-    /// The earliest deadline.
+    /// When [`Timers::expire`] is due: at the earliest deadline, or before.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.lock().waiting.first_key_value().map(|((deadline, _), _)| *deadline)
+        self.lock().next
     }
 
-    /// Notes the time, and wakes whoever waits for a moment that has passed.
-    pub(crate) fn expire(&self, now: Instant) {
+    /// Wakes whoever waits for a moment that has passed.
+    pub(crate) fn expire(&self) {
         let mut queue = self.lock();
-        queue.now = now;
-        while let Some(entry) = queue.waiting.first_entry().filter(|entry| entry.key().0 <= now) {
-            entry.remove().wake();
+        if queue.next.is_some_and(|next| next <= queue.now) {
+            queue.wake_expired();
+        }
+    }
+}
+
+impl TimerQueue {
+    fn wake_expired(&mut self) {
+        self.next = None;
+        for (_, (deadline, waker)) in &mut self.waiting {
+            if *deadline > self.now {
+                self.next = Some(self.next.map_or(*deadline, |next| next.min(*deadline)));
+            } else if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Waits until the deadline, at the place that it has, or a new one.
+    fn wait(&mut self, deadline: Instant, key: Option<usize>, waker: &Waker) -> usize {
+        self.next = Some(self.next.map_or(deadline, |next| next.min(deadline)));
+        let waiting = (deadline, Some(waker.clone()));
+        let Some(key) = key else { return self.waiting.insert(waiting) };
+        self.waiting[key] = waiting;
+        key
+    }
+
+    fn remove(&mut self, key: usize) {
+        self.waiting.remove(key);
+        if self.waiting.is_empty() {
+            self.next = None;
         }
     }
 }
@@ -84,22 +113,21 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut queue = this.timers.lock();
-        if this.deadline <= queue.now {
-            return Poll::Ready(());
+        if this.deadline > queue.now {
+            this.key = Some(queue.wait(this.deadline, this.key, cx.waker()));
+            return Poll::Pending;
         }
-        let number = *this.number.get_or_insert_with(|| {
-            queue.number += 1;
-            queue.number
-        });
-        queue.waiting.insert((this.deadline, number), cx.waker().clone());
-        Poll::Pending
+        if let Some(key) = this.key.take() {
+            queue.remove(key);
+        }
+        Poll::Ready(())
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.timers.lock().waiting.remove(&(self.deadline, number));
+        if let Some(key) = self.key {
+            self.timers.lock().remove(key);
         }
     }
 }
@@ -134,7 +162,8 @@ mod tests {
         assert!(long.as_mut().poll(&mut cx).is_pending());
         assert!(short.as_mut().poll(&mut cx).is_pending());
         assert_eq!(timers.next(), Some(began_at + Duration::from_millis(5)));
-        timers.expire(began_at + Duration::from_millis(5));
+        timers.set_now(began_at + Duration::from_millis(5));
+        timers.expire();
         assert!(short.as_mut().poll(&mut cx).is_ready());
         assert_eq!(timers.next(), Some(began_at + Duration::from_millis(9)));
         drop(long);

@@ -37,12 +37,14 @@ pub(crate) struct HttpWorker {
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) pool: RefCell<Pool>,
     pub(crate) timers: Timers,
+    /// As the timers have it, without their lock.
+    now: Cell<Instant>,
     pub(crate) woken: WokenConnections,
     /// For reaching an upstream, as proxy-core's limits have it.
     pub(crate) connect_timeout: Cell<Duration>,
     /// Where the choice between equally loaded upstreams begins next.
     pub(crate) turn: Cell<usize>,
-    limits: RefCell<Arc<HttpLimits>>,
+    limits: RefCell<Rc<HttpLimits>>,
     number: usize,
     delta: RefCell<HttpDelta>,
     /// How long connecting to an upstream took.
@@ -58,8 +60,9 @@ impl HttpWorker {
     pub(crate) fn new(shared: Arc<HttpShared>, upstreams: Arc<Upstreams>, number: usize) -> Rc<Self> {
         let timers = Timers::default();
         let worker = Self {
-            pool: RefCell::new(Pool::new(Arc::clone(&upstreams), timers.clone())),
-            limits: RefCell::new(shared.limits.current()),
+            pool: RefCell::new(Pool::new(Arc::clone(&upstreams))),
+            limits: RefCell::new(Rc::new((*shared.limits.current()).clone())),
+            now: Cell::new(timers.now()),
             shared,
             upstreams,
             timers,
@@ -85,8 +88,8 @@ impl HttpWorker {
     }
 
     /// The limits as they are now.
-    pub(crate) fn limits(&self) -> Arc<HttpLimits> {
-        Arc::clone(&self.limits.borrow())
+    pub(crate) fn limits(&self) -> Rc<HttpLimits> {
+        Rc::clone(&self.limits.borrow())
     }
 
     /// Takes the limits over that have changed.
@@ -96,12 +99,18 @@ impl HttpWorker {
         let all = limits.upstream_connections_max;
         let share = all / workers + usize::from(self.number < all % workers);
         self.pool.borrow_mut().set_limits(&limits, share.max(1));
-        *self.limits.borrow_mut() = limits;
+        *self.limits.borrow_mut() = Rc::new((*limits).clone());
     }
 
     /// When the worker last looked at the clock.
     pub(crate) fn now(&self) -> Instant {
-        self.timers.now()
+        self.now.get()
+    }
+
+    /// Notes the time.
+    pub(crate) fn set_now(&self, now: Instant) {
+        self.now.set(now);
+        self.timers.set_now(now);
     }
 
     /// Counts the beginning of a request.

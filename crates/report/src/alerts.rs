@@ -3,7 +3,7 @@
 use telemetry::model::AlertSummary;
 
 use crate::report::Report;
-use crate::table::Column::{Number, Words};
+use crate::table::Heading::{Number, Words};
 use crate::table::Table;
 
 impl Report<'_> {

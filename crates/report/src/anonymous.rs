@@ -1,10 +1,11 @@
 //! A report that names nobody. What it shows is an allow-list: a new part of a summary does not compile until this file
 //! says what becomes of it, and a new setting with a text is left out until it is listed here.
 
+use telemetry::insight::{FindingSummary, Told};
 use telemetry::model::{
     AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
-use telemetry::{Setting, Value};
+use telemetry::{Dimension, OTHER_VALUE, Setting, Value};
 
 /// Replaces a text that is left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
@@ -50,6 +51,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         clients,
         experiments,
         alerts,
+        findings,
         journal,
         cpu_s,
         process,
@@ -65,7 +67,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         unit: String::new(),
         duration_s,
         ended,
-        proxy: proxy.map(without_routes),
+        proxy: proxy.map(without_names),
         load: load.map(without_examples),
         clients: numbered.collect(),
         experiments: experiments.into_iter().map(|experiment| self::experiment(experiment, &shows)).collect(),
@@ -74,6 +76,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
             .into_iter()
             .map(|alert| AlertSummary { condition: alert.figure.clone(), ..alert })
             .collect(),
+        findings: findings.into_iter().map(nameless).collect(),
         journal: journal.map(|journal| JournalSummary { source: LEFT_OUT.to_owned(), ..journal }),
         cpu_s,
         process,
@@ -81,10 +84,21 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
     }
 }
 
-/// Routes name hosts.
-fn without_routes(mut proxy: ProxySummary) -> ProxySummary {
+/// The finding without clients, names and messages. Its sentences and figures name nobody.
+fn nameless(finding: FindingSummary) -> FindingSummary {
+    let told = Told { whom: Vec::new(), whom_more: 0, ..finding.told };
+    FindingSummary { run: None, told, ..finding }
+}
+
+/// Routes, server names and certificates name hosts, and a fingerprint may tell who a client is.
+fn without_names(mut proxy: ProxySummary) -> ProxySummary {
     let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
     (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));
+    for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint] {
+        let values = proxy.tls.iter_mut().filter_map(|tls| tls.usage.get_mut(dimension.word())).flatten();
+        let named = values.filter(|usage| usage.value != OTHER_VALUE && usage.value != "none");
+        (1..).zip(named).for_each(|(number, usage)| usage.value = format!("{dimension} {number}"));
+    }
     proxy
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     };
     // The last interval of a run may be so short that its rate says nothing: it is merged with the one before.
     let is_rest = |a: &Interval<C, L>, b: &Interval<C, L>| {
-        b.end_us == last.end_us && !b.after_loss && b.length_us() * 2 < a.length_us()
+        b.end_us == last.end_us && !(a.after_loss || b.after_loss) && b.length_us() * 2 < a.length_us()
     };
     let is_together = |a: &&Interval<C, L>, b: &&Interval<C, L>| {
         is_rest(a, b) || (intervals.len() > COLUMNS_MAX as usize && at(a) == at(b))

@@ -6,7 +6,7 @@ use telemetry::{LoadCounter, ProxyCounter, labels};
 use crate::assert::AssertionOutcome;
 use crate::numbers::{DASH, fixed, grouped, iso, ms, percent, short};
 use crate::report::{EventKind, Report};
-use crate::table::Column::{Number, Words};
+use crate::table::Heading::{Number, Words};
 use crate::table::Table;
 
 /// Failures that are listed.

@@ -1,6 +1,6 @@
 //! A run's figures with their values: for assertions, CSV, and the spread over several runs.
 
-use telemetry::figures::{Figure, FigureName, FigureSide};
+use telemetry::figures::{AbsentSubject, Figure, FigureName, FigureSide, FigureSubjects};
 use telemetry::model::{Run, Summary};
 use telemetry::{LatencyClass, Model};
 
@@ -24,11 +24,12 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// With what the run lacks.
-    pub(crate) fn find(&self, name: &FigureName) -> Result<Figure, FigureSide> {
-        name.first_of(|side| side.is_in(&self.summary))
+    pub(crate) fn find(&self, name: &FigureName) -> Result<Figure, AbsentSubject> {
+        let subjects = FigureSubjects::of(self.run, &self.summary);
+        name.first_of(|figure| subjects.check(figure))
     }
 
-    pub(crate) fn value(&self, figure: Figure) -> Option<f64> {
+    pub(crate) fn value(&self, figure: &Figure) -> Option<f64> {
         figure.value(self.run, &self.summary)
     }
 }
@@ -44,7 +45,11 @@ pub fn load_figures(run: &Run) -> Option<Vec<FigureValue>> {
     let host = Figure::scalars().filter(is_of(&[FigureSide::Process, FigureSide::Observed]));
     let all = of_load.chain(host).chain(Figure::quotients().filter(is_of(&[FigureSide::Load])));
     let known = all.filter(|figure| figure.side().is_in(&summary));
-    Some(known.map(|figure| (figure, figure.value(run, &summary))).collect())
+    let with_value = |figure: Figure| {
+        let value = figure.value(run, &summary);
+        (figure, value)
+    };
+    Some(known.map(with_value).collect())
 }
 
 /// The figures of several runs as CSV: a line of names, then one for each run.

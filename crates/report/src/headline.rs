@@ -232,7 +232,7 @@ impl Report<'_> {
             (LatencyClass::Load(_), Some(requests)) => {
                 (requests.ok + requests.failed + requests.unfinished + requests.never_sent) as f64
             }
-            (LatencyClass::Load(_) | LatencyClass::Proxy(_) | LatencyClass::Http(_), _) => samples,
+            (_, _) => samples,
         };
         let share = |part: f64| part / all.max(samples);
         let (satisfied, tolerating) = (share(satisfied), share(tolerating));

@@ -5,7 +5,7 @@ use telemetry::{labels, quantile_is_thin};
 
 use crate::numbers::{DASH, fixed, grouped, ms};
 use crate::report::Report;
-use crate::table::Column::{Number, Words};
+use crate::table::Heading::{Number, Words};
 use crate::table::Table;
 
 impl Report<'_> {
@@ -98,7 +98,7 @@ fn http_counts(http: &HttpSummary) -> Vec<(&'static str, &'static str, u64)> {
 }
 
 /// A percentile in milliseconds; in brackets if fewer than ten samples lie above it.
-fn quantile(of: Option<&Percentiles>, q: f64, us: fn(&Percentiles) -> Option<f64>) -> String {
+pub(crate) fn quantile(of: Option<&Percentiles>, q: f64, us: fn(&Percentiles) -> Option<f64>) -> String {
     let Some((of, us)) = of.and_then(|of| Some((of, us(of)?))) else { return DASH.to_owned() };
     if quantile_is_thin(of.n, q) { format!("({})", ms(us / 1e3)) } else { ms(us / 1e3) }
 }

@@ -11,6 +11,7 @@ mod columns;
 mod compare;
 mod contents;
 mod figures;
+mod findings;
 mod headline;
 mod html;
 mod http;
@@ -20,6 +21,7 @@ mod quality;
 mod report;
 mod table;
 mod text;
+mod tls;
 
 pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, junit};
 pub use compare::{

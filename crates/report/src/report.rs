@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use telemetry::model::{ClientSummary, LogLine, Marker, Run, Summary, TimelineEvent};
 use telemetry::{
-    HttpLatency, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, TimeRange, labels,
+    HttpCounter, HttpLatency, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting,
+    TimeRange, TlsLatency, labels,
 };
 
 use crate::anonymous::{self, LEFT_OUT};
@@ -271,12 +272,21 @@ impl<'a> Report<'a> {
                 .iter()
                 .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
         });
-        let http = self.run.http().into_iter().flat_map(|track| {
-            HttpLatency::ALL
+        let tls = self.run.tls().into_iter().flat_map(|track| {
+            TlsLatency::ALL
                 .iter()
                 .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
         });
-        proxy.chain(http).chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
+        let http = self.run.http().into_iter().flat_map(|track| {
+            let requests = [HttpCounter::Requests11, HttpCounter::Requests2].map(|of| track.totals()[of]);
+            // What the only protocol took is what all requests took.
+            let has_parts = requests.iter().all(|n| *n > 0);
+            HttpLatency::ALL
+                .iter()
+                .filter(move |class| has_parts || !class.is_of_one_protocol())
+                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+        });
+        proxy.chain(tls).chain(http).chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }
 
     /// Handshakes by version, group and cipher, and failures by cause; counts of 0 are left out.

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use crate::numbers::grouped;
 use crate::text::markdown;
 
-/// A column: its heading, and how its cells are aligned.
+/// The heading of a column, which says how its cells are aligned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Column {
+pub(crate) enum Heading {
     /// Words.
     Words(&'static str),
     /// Numbers, to the right.
     Number(&'static str),
 }
 
-impl Column {
+impl Heading {
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Words(heading) | Self::Number(heading) => heading,
@@ -26,14 +26,14 @@ impl Column {
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) caption: &'static str,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<Heading>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Table {
     pub(crate) fn new(
         caption: &'static str,
-        columns: impl Into<Vec<Column>>,
+        columns: impl Into<Vec<Heading>>,
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
         Self { caption, columns: columns.into(), rows: rows.into_iter().collect() }

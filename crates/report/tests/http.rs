@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{HOST, HOSTILE, at};
-use report::{CompareOptions, Report, comparison};
+use report::{Assertion, AssertionOutcome, CompareOptions, Figures, Report, comparison};
 use telemetry::{
     ClientId, ConnId, FinishedRequest, HttpDelta, Model, ProxyDelta, Publisher, RequestFailure, RunId,
     RunRecord,
@@ -101,4 +101,28 @@ fn two_runs_in_http_mode_are_compared_by_their_upstreams() {
     let (a, b) = (report(&a), report(&b));
     let text = comparison(&a, &b, &how, "tlsdash compare").unwrap().text();
     assert!(text.contains("http.upstream.p50") && text.contains("+48"), "{text}");
+}
+
+#[test]
+fn conditions_on_one_route_hold_against_its_own_figures() {
+    let model = model(1, 2);
+    let figures = Figures::of(&model, model.current().unwrap(), None);
+    let check = |text: &str| {
+        let assertion: Assertion = text.parse().unwrap();
+        assertion.is_known(&figures).map(|()| assertion.check(&figures)).map_err(|error| error.to_string())
+    };
+    // The one request in a hundred that fails is of the other route.
+    for text in [
+        "proxy.http.route.\"/\".failed == 0",
+        "proxy.http.route.\"/\".requests == 1500",
+        "http.route.\"/\".request.p99 < 5ms",
+        "http.route.\"/\".requests.rate > 10/s",
+        "http.route.\"/\".status.5xx.ratio < 1%",
+    ] {
+        assert_eq!(check(text), Ok(AssertionOutcome::Holds), "{text}");
+    }
+    let failed = check("http.route.\"/\".request.p99 > 5ms");
+    assert!(matches!(failed, Ok(AssertionOutcome::Breached(_))), "{failed:?}");
+    let error = check("proxy.http.route.\"/api\".failed == 0").unwrap_err();
+    assert!(error.contains("the run has no route /api; it has /, "), "{error}");
 }

@@ -9,6 +9,7 @@ pub mod experiment;
 pub mod figures;
 mod histogram;
 mod history;
+pub mod insight;
 mod metrics;
 pub mod model;
 pub mod output_file;
@@ -28,6 +29,7 @@ pub use collect::host::HostSampler;
 pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, RequestFailure, RouteDelta};
 pub use collect::observe::ProcessTree;
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
+pub use collect::tls::{Dimension, FullReason, OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
     CompactHistogram, HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram,
@@ -40,16 +42,19 @@ pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::slice::{Baseline, RunSlice, TimeRange};
 pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
+pub use insight::costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
+pub use insight::savings::{Change, Estimate, HandshakeMix, HowTo, Saving, Timed, savings};
 pub use journal::Timestamps;
 pub use metrics::{
     ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
-    LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, labels,
-    parse_percentile, percentile_interval_ns,
+    LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TlsCounter,
+    TlsLatency, UsageCounter, labels, parse_percentile, percentile_interval_ns,
 };
 pub use model::Model;
 pub use publish::{
     LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, RecordWriter, Refusal, Sink,
 };
+pub use record::age_counts::AgeCounts;
 pub use record::clean;
 pub use record::codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use record::connection::{ConnectionRecord, Outcome};
@@ -64,5 +69,6 @@ pub use record::wire::DecodeError;
 pub use record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
     HttpRecord, HttpVersion, Kind, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
-    ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp,
+    ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp, TlsRecord,
+    UsageRecord,
 };

@@ -4,10 +4,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use crate::collect::http::{FinishedRequest, RequestFailure};
+use crate::collect::tls::Dimension;
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
+use crate::insight::costs::{Cost, CostTable, HandshakeCosts};
 use crate::metrics::{Counters, Metric};
+use crate::record::age_counts::AgeCounts;
 use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
@@ -16,7 +19,7 @@ use crate::record::status_counts::StatusCounts;
 use crate::record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
     HttpRecord, HttpVersion, Latencies, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord,
-    RequestRecord, RouteRecord, RunRecord, SettingRecord,
+    RequestRecord, RouteRecord, RunRecord, SettingRecord, TlsRecord, UsageRecord,
 };
 
 pub(crate) fn client(n: u8) -> ClientId {
@@ -80,6 +83,35 @@ fn http(numbers: &[u64]) -> HttpRecord {
         statuses,
         counters: fill(numbers),
         latencies: latencies(numbers),
+    }
+}
+
+fn tls(numbers: &[u64]) -> TlsRecord {
+    let ages = |step: usize| {
+        let mut ages = AgeCounts::default();
+        numbers.iter().step_by(step).for_each(|number| ages.count(Duration::from_secs(number % 100_000)));
+        ages
+    };
+    TlsRecord {
+        usage_deferred: numbers[3 % numbers.len()],
+        ages_accepted: ages(1),
+        ages_expired: ages(3),
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    }
+}
+
+fn costs(numbers: &[u64], text: &str) -> HandshakeCosts {
+    let table = |at: usize| {
+        let mut table = CostTable::default();
+        table.insert(text, Cost::from([numbers[at], numbers[at + 1], numbers[at + 2]]));
+        table
+    };
+    HandshakeCosts {
+        took_us: numbers[0],
+        key_exchange: table(1),
+        signature: table(2),
+        rest: CostTable::default(),
     }
 }
 
@@ -190,6 +222,7 @@ fn setting(text: &str, flag: bool) -> Setting {
 }
 
 /// One record of each kind.
+#[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
         open: numbers[4],
@@ -217,6 +250,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         host: text.into(),
         settings: vec![setting.clone()],
         proxy: Some(proxy.clone()),
+        tls: Some(tls(numbers)),
         http: flag.then(|| http(numbers)),
         load: flag.then(|| load.clone()),
         ..RunRecord::default()
@@ -224,6 +258,12 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     vec![
         Body::Run(Box::new(run)),
         Body::Proxy(Box::new(proxy)),
+        Body::Tls(Box::new(tls(numbers))),
+        Body::Usage(Box::new(UsageRecord {
+            dimension: if flag { Dimension::Name } else { Dimension::Version },
+            value: text.into(),
+            counters: fill(numbers),
+        })),
         Body::Http(Box::new(http(numbers))),
         Body::Route(Box::new(route(numbers, text, flag))),
         Body::Request(Box::new(request(numbers, text, flag))),
@@ -243,10 +283,12 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         })),
         Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
         Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
+        Body::Calibration(Box::new(costs(numbers, text))),
         Body::Experiment(Box::new(experiment(numbers, text, flag))),
         Body::Host(HostRecord {
             memory_bytes: numbers[12],
             memory_pss_bytes: numbers[11],
+            listen_drops_total: numbers[10],
             observed_cpu_us: numbers[13],
             cpu: fill(numbers),
             ..HostRecord::default()

@@ -24,7 +24,7 @@ const SIDES: [(FigureSide, &str); 7] = [
     (FigureSide::Journal, "Numbers of the journal\n\nOnly if the run was read from a journal."),
 ];
 
-fn unit(figure: Figure) -> &'static str {
+fn unit(figure: &Figure) -> &'static str {
     match figure.unit() {
         FigureUnit::Count => "count",
         FigureUnit::Ratio => "share, 0 to 1",
@@ -45,7 +45,7 @@ fn classes(side: &str, out: &mut String) {
 fn table(figures: impl Iterator<Item = Figure>, out: &mut String) {
     out.push_str("| figure | unit | what it is |\n|---|---|---|\n");
     for figure in figures {
-        writeln!(out, "| `{}` | {} | {} |", figure.short_name(), unit(figure), figure.definition()).unwrap();
+        writeln!(out, "| `{}` | {} | {} |", figure.short_name(), unit(&figure), figure.definition()).unwrap();
     }
     out.push('\n');
 }
@@ -61,6 +61,11 @@ fn rendered() -> String {
         write!(out, "## {heading}\n\n").unwrap();
         table(Figure::scalars().filter(|figure| figure.side() == side), &mut out);
     }
+    out.push_str(
+        "## Figures of one route\n\nOnly with `--mode http`. The name of the route, host and path, stands in quotes. Latencies \
+         have every statistic. `other` sums all routes after the 50th.\n\n",
+    );
+    table(Figure::of_route("/api"), &mut out);
     out
 }
 

@@ -18,7 +18,7 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, Mode, Usage, usage};
-use crate::commands::{check, compact, compare, demo, load, proxy, report, watch};
+use crate::commands::{check, compact, compare, demo, explain, load, proxy, report, watch};
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
             say(line(&error));
             if error.is::<Usage>() {
                 ExitCode::from(2)
-            } else if error.is::<check::AssertionFailed>() {
+            } else if error.is::<check::AssertionFailed>() || error.is::<explain::FindingsFailed>() {
                 ExitCode::from(99)
             } else {
                 ExitCode::FAILURE
@@ -100,6 +100,7 @@ fn run(cli: Cli, flags: &Flags) -> anyhow::Result<()> {
         Some(Mode::Check(args)) => check::run(&args),
         Some(Mode::Compact(args)) => compact::run(&args),
         Some(Mode::Compare(args)) => compare::run(&args),
+        Some(Mode::Explain(args)) => explain::run(&args),
         Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());

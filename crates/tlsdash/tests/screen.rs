@@ -112,3 +112,40 @@ fn a_hang_up_on_a_terminal_that_stays_ends_nothing() {
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
 }
+
+/// The file that `W` writes, of which there is one in the folder.
+fn written(terminal: &mut Terminal, folder: &std::path::Path) -> std::path::PathBuf {
+    terminal.press("W");
+    terminal.shows(".toml has the");
+    let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|extension| extension == "toml")).unwrap()
+}
+
+#[test]
+fn the_configuration_in_force_starts_the_same_proxy() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let upstream = common::upstream(first.path(), b"hello");
+    let upstream = format!("unix:{}", upstream.display());
+    let at = format!("file:{}", journal(first.path()).display());
+    let flags = ["--listen", "127.0.0.1:0", "--upstream", &upstream, "--journal", &at, "--workers", "1"];
+    let mut terminal = Terminal::start(first.path(), &flags);
+    terminal.shows("LIVE");
+    terminal.press("t");
+    terminal.shows("▶proxy.workers");
+    terminal.press("2\r\r");
+    terminal.shows("workers 1>2");
+    let file = written(&mut terminal, first.path());
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\nworkers = 2\n"), "{text}");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let file = file.display().to_string();
+    let printed = common::run(second.path(), &["--config", &file, "--print-config"]);
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), text);
+    let mut terminal = Terminal::start(second.path(), &["--config", &file]);
+    terminal.shows("LIVE");
+    let again = written(&mut terminal, second.path());
+    assert_eq!(std::fs::read_to_string(again).unwrap(), text);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}

@@ -91,8 +91,12 @@ fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
                 Some(record) => Update::Batch(Synthetic::live(vec![record])),
                 None => Update::Notice(Level::Warning, format!("{name} cannot be changed here")),
             },
+            Ok(Command::WriteConfiguration) => {
+                Update::Notice(Level::Notice, "a configuration was asked for".to_owned())
+            }
             Ok(Command::Record) => Update::Recording(telemetry::Recording::Written),
             Ok(Command::Notice(notice)) => Update::Notice(notice.level, notice.text),
+            Ok(Command::Calibrate) => Update::Notice(Level::Notice, "a calibration was asked for".to_owned()),
             Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),
             Ok(Command::Experiment(_) | Command::EndExperiment) => {
                 Update::Notice(Level::Notice, "an experiment was asked for".to_owned())

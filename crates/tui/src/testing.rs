@@ -100,6 +100,17 @@ impl TestDashboard {
         stage
     }
 
+    /// The same of a run that tells why handshakes were full, and who uses what.
+    pub(crate) fn live_tls(options: Options, seconds: usize) -> Self {
+        let mut stage = Self::empty(options);
+        stage.run = Synthetic::tls();
+        let start = stage.run.start();
+        stage.read(vec![start]);
+        stage.act(Action::Update(Update::CaughtUp));
+        stage.pass(seconds as u64);
+        stage
+    }
+
     /// The run goes on for so many seconds, and is read.
     pub(crate) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {

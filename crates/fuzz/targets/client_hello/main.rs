@@ -1,5 +1,6 @@
 //! Hands any bytes to TLS as the first of a client's, whole and in pieces: nothing panics, nothing is kept beyond its
-//! bound, nobody who cannot know the key shakes hands, and pieces lead to what the whole leads to.
+//! bound, nobody who cannot know the key shakes hands, and pieces lead to what the whole leads to, also in what is read of
+//! the `ClientHello` beside rustls.
 
 #![no_main]
 
@@ -31,6 +32,12 @@ fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
         assert!(outcome.failure.is_none() || says_why, "{outcome:?}");
     }
     assert_eq!(whole.failure.is_some(), pieces.failure.is_some(), "{whole:?} {pieces:?}");
+    // Bytes behind what rustls refuses are only looked at if they come with it.
+    if whole.failure.is_none() {
+        assert_eq!(whole.hello, pieces.hello, "{whole:?} {pieces:?}");
+    }
+    let is_fingerprint = |text: &str| text.is_empty() || (text.len() == 36 && text.is_ascii() && text.starts_with('t'));
+    assert!(whole.hello.is_none_or(|(_, fingerprint)| is_fingerprint(&fingerprint)));
 });
 
 /// Of a handshake message that says to be too long rustls sends no alert.

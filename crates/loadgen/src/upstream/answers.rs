@@ -1,6 +1,7 @@
 //! What the demo upstream answers.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
@@ -25,17 +26,29 @@ pub(super) enum Answer {
     Text(&'static str),
 }
 
-pub(super) async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+pub(super) async fn answer(mut request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+    if !is_echo(&request) {
+        // An answer that comes earlier would cross what the client still sends.
+        while let Some(Ok(_)) = poll_fn(|context| Pin::new(request.body_mut()).poll_frame(context)).await {}
+    }
     let (status, body) = choose(request);
     let mut response = Response::new(body);
     *response.status_mut() = status;
     Ok(response)
 }
 
-fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
+/// The path without the prefix of a route of the demo.
+fn path_of(request: &Request<Incoming>) -> &str {
     let path = request.uri().path();
-    // The demo's routes.
-    let path = ["/api", "/files"].iter().find_map(|prefix| path.strip_prefix(prefix)).unwrap_or(path);
+    ["/api", "/files"].iter().find_map(|prefix| path.strip_prefix(prefix)).unwrap_or(path)
+}
+
+fn is_echo(request: &Request<Incoming>) -> bool {
+    path_of(request) == "/echo" && matches!(*request.method(), Method::POST | Method::PUT)
+}
+
+fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
+    let path = path_of(&request);
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
     match path.strip_prefix("/bytes/").map(str::parse::<u64>) {
         Some(Ok(bytes)) if is_get && bytes <= BYTES_MAX => return (StatusCode::OK, Answer::Bytes(bytes)),
@@ -46,9 +59,7 @@ fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
     }
     match path {
         "/" if is_get => (StatusCode::OK, Answer::Text("hello from the demo upstream\n")),
-        "/echo" if matches!(*request.method(), Method::POST | Method::PUT) => {
-            (StatusCode::OK, Answer::Echo(request.into_body()))
-        }
+        "/echo" if is_echo(&request) => (StatusCode::OK, Answer::Echo(request.into_body())),
         "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET /, or POST or PUT /echo\n")),
         _ => (
             StatusCode::NOT_FOUND,

@@ -33,6 +33,8 @@ pub struct ProxyConfig {
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Peers that must send a PROXY header, whose client address then stands for theirs.
     pub accept_proxy: TrustedPeers,
+    /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries.
+    pub records_names: bool,
     /// Clients that one worker tells apart; the rest is accounted to `other`.
     pub clients_max: usize,
 }
@@ -58,6 +60,7 @@ impl ProxyConfig {
             limits: Limits::default(),
             proxy_protocol: None,
             accept_proxy: TrustedPeers::default(),
+            records_names: true,
             clients_max: telemetry::CLIENTS_MAX,
         }
     }

@@ -172,6 +172,7 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
         fixed_setting("proxy.upstream", words(&upstreams)),
         fixed_setting("proxy.proxy-protocol", sent),
         fixed_setting("proxy.accept-proxy", config.accept_proxy.to_string()),
+        fixed_setting("proxy.log-names", if config.records_names { "on" } else { "off" }.to_owned()),
         fixed_setting("proxy.cpus", cpus),
         live_number(WORKERS, workers, WORKERS_RANGE),
     ];

@@ -63,8 +63,8 @@ pub trait Handler: Sized + 'static {
     /// Whether nobody is owed anything, so that a proxy that ends may close the connection cleanly.
     fn is_unused(&self, session: &ClientSession) -> bool;
 
-    /// Gives back what it holds of the resources, before it is dropped.
-    fn stop(&mut self, resources: &mut Self::Resources);
+    /// Gives back what it holds of the resources, before it is dropped. The connection has come to this end.
+    fn stop(&mut self, outcome: Outcome, resources: &mut Self::Resources);
 
     /// The keys of connections to wake. One of them may have been closed since.
     fn take_woken(resources: &mut Self::Resources) -> Vec<usize>;

@@ -9,8 +9,10 @@ use telemetry::Outcome;
 
 use super::handler::ConnEnd;
 use super::session::{ClientSession, READS_PER_TURN_MAX};
+use super::wall_time::{TimedRead, WallTime};
 use crate::accept::proxy_protocol::{self, Endpoints, ParsedHeader};
 use crate::io::socket::IoResult;
+use crate::tls::CryptoTime;
 use crate::worker::context::WorkerContext;
 
 /// How long a session ticket waits for the first answer to go out with. A client that has had it together with
@@ -21,9 +23,7 @@ const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 pub(super) struct HandshakeState {
     /// Only where the PROXY protocol is used.
     header: Option<Box<PeerHeader>>,
-    hello_at: Option<Instant>,
-    /// Time spent in rustls.
-    compute: Duration,
+    time: WallTime,
 }
 
 struct PeerHeader {
@@ -42,7 +42,7 @@ impl HandshakeState {
             let endpoints = Endpoints::new(peer, socket.local_addr()?);
             Some(Box::new(PeerHeader { endpoints, awaited: is_trusted.then(Vec::new) }))
         };
-        Ok(Self { header, hello_at: None, compute: Duration::ZERO })
+        Ok(Self { header, time: WallTime::default() })
     }
 
     /// Whether the peer must still send a PROXY header: until then the client is unknown.
@@ -92,10 +92,16 @@ impl HandshakeState {
         if len == 0 {
             return Ok(());
         }
+        let waiting_bytes = session.pending_bytes();
         let began_at = Instant::now();
         let result = session.decrypt(len, context);
-        self.compute += began_at.elapsed();
-        self.hello_at.get_or_insert(context.now);
+        self.time.add(TimedRead {
+            ready_at: context.ready_at,
+            began_at,
+            ended_at: Instant::now(),
+            crypto: CryptoTime::take(),
+            has_answered: session.pending_bytes() > waiting_bytes,
+        });
         result.map(|_| ())
     }
 
@@ -134,11 +140,10 @@ impl HandshakeState {
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Option<Endpoints> {
-        let now = Instant::now();
         context.handshaking -= 1;
-        session.count_handshake(now - self.hello_at.unwrap_or(now), self.compute, context);
+        session.count_handshake(&self.time.parts(session.round_trip_time()), context);
         session.clear_deadline(context);
-        session.hold_ticket(now + TICKET_PATIENCE, context);
+        session.hold_ticket(self.time.until().unwrap_or(context.now) + TICKET_PATIENCE, context);
         self.header.as_ref().map(|header| header.endpoints)
     }
 

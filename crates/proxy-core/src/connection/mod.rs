@@ -14,6 +14,7 @@ mod half_duplex;
 pub mod handler;
 mod handshake;
 mod session;
+mod wall_time;
 
 use std::io;
 use std::net::SocketAddr;
@@ -248,7 +249,7 @@ impl<H: Handler> Connection<H> {
                 Ending { outcome, detail }
             }
             ConnState::Serving(handler) => {
-                handler.stop(resources);
+                handler.stop(outcome, resources);
                 self.session.count_error(outcome, false, context);
                 Ending { outcome, detail }
             }
@@ -271,7 +272,7 @@ impl<H: Handler> Connection<H> {
         let ending = match self.state {
             ConnState::Closing(ending) | ConnState::Closed(ending) => ending,
             ConnState::Serving(mut handler) => {
-                handler.stop(resources);
+                handler.stop(Outcome::Ended, resources);
                 Ending::default()
             }
             ConnState::Handshake(_) => Ending::default(),

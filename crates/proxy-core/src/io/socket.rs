@@ -240,6 +240,14 @@ impl Socket {
         }
     }
 
+    /// The kernel's smoothed estimate of a round trip to the peer; `None` if it has none.
+    pub(crate) fn round_trip_time(&self) -> Option<Duration> {
+        match &self.stream {
+            StreamSocket::Tcp(tcp) => socket_options::round_trip_time(tcp).ok().filter(|rtt| !rtt.is_zero()),
+            StreamSocket::Unix(_) => None,
+        }
+    }
+
     /// Makes closing a reset, so that the kernel drops what it still holds for the peer.
     pub(crate) fn reset_when_closed(&self) {
         if let StreamSocket::Tcp(tcp) = &self.stream {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt};
@@ -33,4 +34,12 @@ pub(crate) fn set_min_ttl(socket: &impl AsFd, is_ipv6: bool, min: u8) -> io::Res
 /// When the kernel does not tell.
 pub(crate) fn is_end_acknowledged(socket: &impl AsFd) -> io::Result<bool> {
     Ok(getsockopt(socket, TcpInfo)?.tcpi_state != TCP_FIN_WAIT1)
+}
+
+/// The smoothed round-trip time of a TCP socket (`tcpi_rtt`); zero before the first.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub(crate) fn round_trip_time(socket: &impl AsFd) -> io::Result<Duration> {
+    Ok(Duration::from_micros(getsockopt(socket, TcpInfo)?.tcpi_rtt.into()))
 }

@@ -239,6 +239,8 @@ impl Proxy {
         }
         let shared = WorkerShared {
             clients_max: config.clients_max,
+            records_names: config.records_names,
+            seen: Arc::default(),
             cpus: config.cpus.clone(),
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),

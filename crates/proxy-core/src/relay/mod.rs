@@ -125,7 +125,7 @@ impl Handler for Relay {
             && !session.has_moved_bytes()
     }
 
-    fn stop(&mut self, dialer: &mut UpstreamDialer) {
+    fn stop(&mut self, _: Outcome, dialer: &mut UpstreamDialer) {
         match &mut self.upstream {
             UpstreamConn::Connecting { attempt, .. } => attempt.abandon(dialer),
             UpstreamConn::Connected { index, .. } => dialer.upstreams.leave(*index),

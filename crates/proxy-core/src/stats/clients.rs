@@ -73,6 +73,12 @@ impl Clients {
         self.change(slot).counters[counter] += n;
     }
 
+    /// Connections of the client besides the one that holds `slot`; `None` where clients are not told apart.
+    pub(crate) fn others_open(&self, slot: ClientSlot) -> Option<u64> {
+        let client = &self.table[slot.0];
+        (client.id != ClientId::Other).then(|| client.open.saturating_sub(1))
+    }
+
     /// Counts an exchange that took so long.
     pub(crate) fn exchange(&mut self, slot: ClientSlot, took: Duration) {
         let client = self.change(slot);

@@ -6,15 +6,18 @@
 //! received; of one that breaks, *out* may include bytes that never reached the client.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use telemetry::{
-    CONNECTION_RECORDS_MAX, ClientCounter, ConnId, ConnectionRecord, Outcome, ProxyCounter, ProxyDelta,
-    ProxyLatency,
+    CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ConnId, ConnectionRecord, Outcome, ProxyCounter,
+    ProxyDelta, ProxyLatency,
 };
 
 use crate::stats::clients::{ClientSlot, Clients};
+use crate::stats::seen::SeenAddresses;
+use crate::stats::usage::{Usage, UsageSlots};
 use crate::tls::NegotiatedTls;
 
 /// At most one connection that ends well is recorded in this time.
@@ -24,6 +27,9 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct ProxyStats {
     pub(crate) delta: ProxyDelta,
     pub(crate) clients: Clients,
+    pub(crate) usage: Usage,
+    /// Shared with the other workers.
+    pub(super) seen: Arc<SeenAddresses>,
     next_sample: Option<Instant>,
     /// Connection ids that only this worker assigns.
     ids: Range<u64>,
@@ -50,10 +56,12 @@ impl ConnIds {
 }
 
 impl ProxyStats {
-    pub(crate) fn new(clients_max: usize) -> Self {
+    pub(crate) fn new(clients_max: usize, records_names: bool, seen: Arc<SeenAddresses>) -> Self {
         Self {
             delta: ProxyDelta::default(),
             clients: Clients::new(clients_max),
+            usage: Usage::new(records_names),
+            seen,
             next_sample: None,
             ids: 0..0,
         }
@@ -92,14 +100,16 @@ impl ProxyStats {
         self.clients.exchange(client, took);
     }
 
-    /// `took` since the first byte of the `ClientHello`, `compute` of it within rustls.
+    /// `took` since the first byte of the `ClientHello`, `compute` of it within rustls. `id` owns `client`. Returns where
+    /// the connection's bytes are counted.
     pub(crate) fn handshake(
         &mut self,
         client: ClientSlot,
+        id: ClientId,
         session: &NegotiatedTls<'_>,
         took: Duration,
         compute: Duration,
-    ) {
+    ) -> UsageSlots {
         session.count(&mut self.delta.counters);
         let (counter, whole, inside) = if session.is_resumed() {
             (ClientCounter::HandshakesResumed, ProxyLatency::HandshakeResumed, ProxyLatency::ComputeResumed)
@@ -109,6 +119,7 @@ impl ProxyStats {
         self.clients.add(client, counter, 1);
         self.time(whole, took);
         self.time(inside, compute);
+        self.handshake_details(client, id, session, compute)
     }
 
     /// Counts an error under its cause. `in_handshake`: it ended the connection before its handshake was done.

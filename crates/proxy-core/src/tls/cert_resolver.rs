@@ -1,6 +1,5 @@
 //! Which certificate a client gets.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::iter;
 use std::sync::Arc;
@@ -10,9 +9,28 @@ use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use super::Certificate;
+use super::evidence::{HandshakeNotes, Presented};
 
 /// Certificates for the same name, those first whose keys sign with the least work.
-type Candidates = Vec<Arc<CertifiedKey>>;
+type Candidates = Vec<Candidate>;
+
+#[derive(Clone, Debug)]
+struct Candidate {
+    certified: Arc<CertifiedKey>,
+    /// What it is counted by.
+    label: Arc<str>,
+}
+
+impl Candidate {
+    fn new(certificate: &Certificate) -> Self {
+        Self { certified: certificate.certified(), label: certificate.label() }
+    }
+
+    /// The scheme that it signs with for a client that can verify these. rustls makes the same choice.
+    fn scheme(&self, schemes: &[SignatureScheme]) -> Option<SignatureScheme> {
+        self.certified.key.choose_scheme(schemes).map(|signer| signer.scheme())
+    }
+}
 
 /// Chooses by the name that a client asks for, and among the certificates for that name by the signatures that it
 /// can verify.
@@ -35,7 +53,7 @@ impl CertResolver {
             for name in certificate.names() {
                 let (names, name) =
                     name.strip_prefix("*.").map_or((&mut exact, &**name), |parent| (&mut wildcard, parent));
-                names.entry(name.to_owned()).or_default().push(certificate.certified());
+                names.entry(name.to_owned()).or_default().push(Candidate::new(certificate));
             }
         }
         let first = certificates.first();
@@ -45,19 +63,25 @@ impl CertResolver {
                     || first.names().iter().any(|name| certificate.names().contains(name))
             })
         };
-        let default = sorted.iter().filter(is_default).map(|certificate| certificate.certified()).collect();
+        let default =
+            sorted.iter().filter(is_default).map(|certificate| Candidate::new(certificate)).collect();
         Self { exact, wildcard, default }
     }
 
-    fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
+    /// The certificate, and the scheme that it signs with, if there is one.
+    fn choose(
+        &self,
+        name: Option<&str>,
+        schemes: &[SignatureScheme],
+    ) -> Option<(&Candidate, Option<SignatureScheme>)> {
         let exact = name.and_then(|name| self.exact.get(name));
         let parent = name.and_then(|name| name.split_once('.')).map(|(_, parent)| parent);
         let wildcard = parent.and_then(|parent| self.wildcard.get(parent));
         let candidates = || exact.into_iter().chain(wildcard).chain(iter::once(&self.default)).flatten();
         candidates()
-            .find(|certified| certified.key.choose_scheme(schemes).is_some())
+            .find_map(|candidate| Some((candidate, Some(candidate.scheme(schemes)?))))
             // Nothing suits; with one of them rustls finds the alert that says why.
-            .or_else(|| candidates().next())
+            .or_else(|| Some((candidates().next()?, None)))
     }
 }
 
@@ -72,24 +96,17 @@ fn signing_work(certificate: &Certificate) -> usize {
     }
 }
 
-thread_local! {
-    /// The server name of the `ClientHello` that the thread's current call into rustls has read. The unbuffered
-    /// connection does not tell it, and the resolver is called within the connection's own call, so this hands
-    /// it over without a lock.
-    static SERVER_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
-}
-
-/// Takes the server name that a `ClientHello` has just brought on this thread.
-pub(super) fn take_server_name() -> Option<Box<str>> {
-    SERVER_NAME.take()
-}
-
 impl ResolvesServerCert for CertResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         // rustls gives it in lower case.
         let name = hello.server_name();
-        SERVER_NAME.set(name.map(Box::from));
-        self.choose(name, hello.signature_schemes()).map(Arc::clone)
+        let chosen = self.choose(name, hello.signature_schemes());
+        let presented = chosen.map(|(candidate, scheme)| Presented {
+            certificate: Arc::clone(&candidate.label),
+            scheme: scheme.map(u16::from),
+        });
+        HandshakeNotes::resolved(name, presented);
+        chosen.map(|(candidate, _)| Arc::clone(&candidate.certified))
     }
 }
 
@@ -105,8 +122,9 @@ mod tests {
     /// The place in `certificates` of the one that is chosen.
     fn chosen(certificates: &[Certificate], name: Option<&str>, schemes: &[SignatureScheme]) -> usize {
         let resolver = CertResolver::new(&certificates.iter().collect::<Vec<_>>());
-        let chosen = resolver.choose(name, schemes).unwrap();
-        certificates.iter().position(|one| Arc::ptr_eq(&one.certified(), chosen)).unwrap()
+        let (chosen, scheme) = resolver.choose(name, schemes).unwrap();
+        assert!(scheme.is_none_or(|scheme| schemes.contains(&scheme)));
+        certificates.iter().position(|one| Arc::ptr_eq(&one.certified(), &chosen.certified)).unwrap()
     }
 
     #[test]

@@ -10,12 +10,17 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
+use telemetry::clean;
 use zeroize::Zeroizing;
 
 use super::description::{Description, ParseError, ValidityEnd};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
+use super::provider::time_signatures;
 use super::refusal::in_words;
+
+/// Stands for the names of a certificate that has none.
+const NO_NAME: &str = "no name";
 
 /// A certificate chain with its private key.
 #[derive(Clone)]
@@ -76,7 +81,8 @@ impl Certificate {
     fn new(certified: CertifiedKey) -> Result<Self, ParseError> {
         let leaf = certified.cert.first().expect("a certificate is never made of an empty chain");
         let description = Description::read(leaf)?;
-        Ok(Self { certified: Arc::new(certified), description, warnings: Vec::new(), origin: None })
+        let certified = Arc::new(time_signatures(certified));
+        Ok(Self { certified, description, warnings: Vec::new(), origin: None })
     }
 
     /// The kind of key, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
@@ -108,6 +114,11 @@ impl Certificate {
     /// in order to trust this proxy and nothing else.
     pub fn leaf_der(&self) -> &[u8] {
         self.certified.cert.first().expect("a certificate is never made of an empty chain")
+    }
+
+    /// What handshakes with it are counted by: its first name.
+    pub(super) fn label(&self) -> Arc<str> {
+        self.names().first().map_or_else(|| NO_NAME.into(), |name| clean::text(name).into())
     }
 
     pub(super) fn certified(&self) -> Arc<CertifiedKey> {

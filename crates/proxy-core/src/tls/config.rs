@@ -12,6 +12,8 @@ use telemetry::Value;
 use super::Certificate;
 use super::cert_resolver::CertResolver;
 use super::client_auth::ClientCa;
+use super::client_hello::Choices;
+use super::evidence::Policy;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
 use super::tickets::{OWN_KEYS_MAX, Ticketer};
 
@@ -66,6 +68,7 @@ pub enum TlsConfigError {
 pub(crate) struct TlsConfig {
     server: Arc<ServerConfig>,
     holds_tickets: bool,
+    policy: Policy,
 }
 
 /// What a configuration is made of, besides the settings.
@@ -117,6 +120,21 @@ impl TlsSettings {
         Ok(())
     }
 
+    /// What a client can choose from, with these certificates.
+    fn choices(&self, certificates: &[&Certificate]) -> Choices {
+        let mut choices = Choices::default();
+        self.versions().for_each(|version| choices.add_version(version.supported().version.into()));
+        self.groups.iter().for_each(|group| choices.add_group(group.name().into()));
+        let has_key_for = |suite: &&SupportedCipherSuite| {
+            certificates
+                .iter()
+                .any(|one| suite.usable_for_signature_algorithm(one.certified().key.algorithm()))
+        };
+        let suites = self.ciphers.iter().filter(has_key_for);
+        suites.for_each(|suite| choices.add_suite(suite.suite().into()));
+        choices
+    }
+
     fn provider(&self) -> CryptoProvider {
         let mut provider = aws_lc_rs::default_provider();
         provider.cipher_suites.clone_from(&self.ciphers);
@@ -156,7 +174,9 @@ impl TlsConfig {
             Resumption::Off => config.send_tls13_tickets = 0,
         }
         let holds_tickets = settings.ticket_send == TicketSend::WithAnswer;
-        Ok(Self { server: Arc::new(config), holds_tickets })
+        let allowed = settings.choices(&material.certificates);
+        let policy = Policy { resumption: settings.resumption, allowed };
+        Ok(Self { server: Arc::new(config), holds_tickets, policy })
     }
 
     /// A copy for one worker: each connection counts itself as a user of its configuration, and workers that
@@ -167,6 +187,11 @@ impl TlsConfig {
 
     pub(super) fn connection(&self) -> Result<UnbufferedServerConnection, rustls::Error> {
         UnbufferedServerConnection::new(Arc::clone(&self.server))
+    }
+
+    /// What connections may use.
+    pub(super) fn policy(&self) -> Policy {
+        self.policy
     }
 
     /// Whether a ticket waits for the first answer to go out with.

@@ -5,8 +5,8 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
 };
 
-use super::cert_resolver::take_server_name;
 use super::config::TlsConfig;
+use super::evidence::{HandshakeEvidence, HandshakeNotes};
 use super::negotiated::NegotiatedTls;
 use super::refusal::in_words;
 use crate::io::buffer::Buffer;
@@ -45,6 +45,8 @@ pub(crate) struct Engine {
     /// a long upload, and freed once nothing is left over.
     partial: Vec<u8>,
     server_name: Option<Box<str>>,
+    /// Until the handshake has been counted.
+    evidence: Option<Box<HandshakeEvidence>>,
     peer_closed: bool,
     /// After a failure rustls must not be asked again.
     has_failed: bool,
@@ -58,6 +60,7 @@ impl Engine {
             connection: config.connection()?,
             partial: Vec::new(),
             server_name: None,
+            evidence: Some(Box::new(HandshakeEvidence::new(config.policy()))),
             peer_closed: false,
             has_failed: false,
             has_answered: false,
@@ -85,7 +88,12 @@ impl Engine {
 
     /// What was negotiated so far.
     pub(crate) fn session(&self) -> NegotiatedTls<'_> {
-        NegotiatedTls::new(&self.connection, self.server_name.as_deref())
+        NegotiatedTls::new(&self.connection, self.server_name.as_deref(), self.evidence.as_deref())
+    }
+
+    /// Forgets what was only of interest until the handshake was counted.
+    pub(crate) fn forget_handshake(&mut self) {
+        self.evidence = None;
     }
 
     /// Processes what was received: `buffer` holds it behind [`Engine::partial_len`] free bytes, and is decrypted
@@ -101,6 +109,11 @@ impl Engine {
             return Err(EngineError::Failed);
         }
         buffer[..self.partial.len()].copy_from_slice(&self.partial);
+        if let Some(evidence) = &mut self.evidence
+            && let Some(name) = evidence.read(&buffer[self.partial.len()..])
+        {
+            self.server_name = Some(name);
+        }
         let used = self.process(buffer, plaintext, output)?;
         // RFC 8446, 6.1: what follows a close_notify is to be ignored.
         let rest = if self.peer_closed { &[] } else { &buffer[used..] };
@@ -126,10 +139,12 @@ impl Engine {
     ) -> Result<usize, EngineError> {
         let before = output.len();
         let was_handshaking = self.is_handshaking();
-        let result = self.process_until_blocked(buffer, plaintext, output);
-        // Only a handshake brings one.
         if was_handshaking {
-            self.server_name = take_server_name().or_else(|| self.server_name.take());
+            HandshakeNotes::begin(self.server_name.take());
+        }
+        let result = self.process_until_blocked(buffer, plaintext, output);
+        if was_handshaking {
+            self.take_notes();
         }
         if result.is_ok() {
             self.has_answered |= output.len() > before;
@@ -138,6 +153,15 @@ impl Engine {
             self.say_why(output)?;
         }
         result
+    }
+
+    /// Takes what rustls' callbacks have found out.
+    fn take_notes(&mut self) {
+        let mut notes = HandshakeNotes::take();
+        self.server_name = notes.server_name.take();
+        if let Some(evidence) = &mut self.evidence {
+            evidence.add(notes);
+        }
     }
 
     #[inline]

@@ -24,6 +24,8 @@ pub struct HarnessOutcome {
     pub failure: Option<String>,
     /// Whether the handshake is complete.
     pub is_handshake_complete: bool,
+    /// Server name and fingerprint, if the `ClientHello` was whole and well-formed.
+    pub hello: Option<(String, String)>,
 }
 
 impl TlsHarness {
@@ -55,6 +57,9 @@ impl TlsHarness {
                 break;
             }
         }
+        let session = engine.session();
+        let fingerprint = || session.fingerprint().unwrap_or_default().to_owned();
+        outcome.hello = session.has_hello().then(|| (session.server_name(), fingerprint()));
         outcome.is_handshake_complete = !engine.is_handshaking();
         outcome.plaintext_bytes = plaintext.len();
         output.as_slice().clone_into(&mut outcome.output);

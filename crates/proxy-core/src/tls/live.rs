@@ -11,7 +11,7 @@ use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
 use super::settings::TlsSettings;
-use super::tickets::{AuthDigest, OwnKeys, TicketKeyFile, Ticketer};
+use super::tickets::{OwnKeys, TicketKeyFile, Ticketer};
 use super::watch::{FileChanges, TlsFiles};
 
 /// Begins the names of these settings.
@@ -141,7 +141,7 @@ impl LiveTls {
             ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
-            sessions: SessionCache::new(1, AuthDigest::default()),
+            sessions: SessionCache::new(1),
         })
     }
 
@@ -149,13 +149,13 @@ impl LiveTls {
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
         let client_ca = self.client_ca.as_ref();
         let binding = binding(client_ca, self.settings.client_auth);
-        self.sessions.keep_for(self.settings.session_cache, binding);
+        self.sessions.resize(self.settings.session_cache);
         let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), TicketKeyFile::keys);
         let material = Material {
             certificates: self.certificates.iter().collect(),
             client_ca,
             ticketer: Ticketer::new(keys, self.settings.ticket_lifetime, binding),
-            sessions: self.sessions.store(self.settings.ticket_lifetime),
+            sessions: self.sessions.store(self.settings.ticket_lifetime, binding),
         };
         TlsConfig::new(&self.settings, material)
     }
@@ -212,7 +212,7 @@ impl LiveTls {
             return Err(ForgetError::SharedKeys);
         }
         self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
-        self.sessions = SessionCache::new(1, AuthDigest::default());
+        self.sessions = self.sessions.emptied();
         Ok(self.config()?)
     }
 

@@ -9,17 +9,21 @@
 //! A [`TlsConfig`] never changes. A renewed certificate or a changed setting makes a new one, which the
 //! workers use for new connections.
 
+mod calibration;
 mod cert_resolver;
 mod certificate;
 mod client_auth;
+mod client_hello;
 mod config;
 mod description;
 mod engine;
 mod error;
+mod evidence;
 mod files;
 mod harness;
 mod live;
 mod negotiated;
+mod provider;
 mod refusal;
 mod session_cache;
 mod settings;
@@ -29,8 +33,10 @@ mod tickets;
 mod watch;
 mod words;
 
+pub use calibration::{CALIBRATION_CPU, CalibrationError, calibrate};
 pub use certificate::Certificate;
 pub use client_auth::ClientCa;
+pub(crate) use client_hello::SingleChoices;
 pub(crate) use config::TlsConfig;
 pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
@@ -39,6 +45,7 @@ pub use harness::{HarnessOutcome, TlsHarness};
 pub(crate) use live::LiveTls;
 pub use live::{ForgetError, PresentedCertificates, RefreshError, Tls, TlsRefresh};
 pub(crate) use negotiated::NegotiatedTls;
+pub(crate) use provider::CryptoTime;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;
 pub use watch::{FileChanges, TlsFiles};

@@ -1,15 +1,19 @@
 //! What a handshake negotiated, and why one failed, in the terms of telemetry.
 
+use std::time::Duration;
+
 use rustls::crypto::SupportedKxGroup;
 use rustls::pki_types::CertificateDer;
 use rustls::{
     AlertDescription, CipherSuite, CommonState, Error as TlsError, HandshakeKind, InvalidMessage, NamedGroup,
-    ProtocolVersion,
+    ProtocolVersion, SignatureScheme,
 };
-use telemetry::{Counters, Outcome, ProxyCounter, clean};
+use telemetry::{Counters, FullReason, OTHER_VALUE, Outcome, ProxyCounter, clean};
 
+use super::client_hello::SingleChoices;
 use super::description::{self, CommonNameError};
 use super::engine::EngineError;
+use super::evidence::{HandshakeEvidence, Presented};
 use super::words::suite_name;
 
 /// What was negotiated so far; each part is absent until it is known.
@@ -21,10 +25,16 @@ pub(crate) struct NegotiatedTls<'a> {
     alpn: Option<&'a [u8]>,
     server_name: Option<&'a str>,
     client: Option<&'a CertificateDer<'static>>,
+    /// Until the handshake has been counted.
+    evidence: Option<&'a HandshakeEvidence>,
 }
 
 impl<'a> NegotiatedTls<'a> {
-    pub(super) fn new(connection: &'a CommonState, server_name: Option<&'a str>) -> Self {
+    pub(super) fn new(
+        connection: &'a CommonState,
+        server_name: Option<&'a str>,
+        evidence: Option<&'a HandshakeEvidence>,
+    ) -> Self {
         Self {
             version: connection.protocol_version(),
             cipher: connection.negotiated_cipher_suite().map(|suite| suite.suite()),
@@ -33,6 +43,7 @@ impl<'a> NegotiatedTls<'a> {
             alpn: connection.alpn_protocol(),
             server_name,
             client: connection.peer_certificates().and_then(<[_]>::first),
+            evidence,
         }
     }
 
@@ -124,6 +135,101 @@ impl<'a> NegotiatedTls<'a> {
     /// The negotiated application protocol, made printable.
     pub(crate) fn alpn(&self) -> String {
         self.alpn.map(clean::bytes).unwrap_or_default()
+    }
+
+    /// Whether this version and this cipher suite were negotiated.
+    pub(super) fn has_used(&self, version: u16, cipher: u16) -> bool {
+        self.version.map(u16::from) == Some(version) && self.cipher.map(u16::from) == Some(cipher)
+    }
+}
+
+/// What is known until the handshake has been counted.
+impl<'a> NegotiatedTls<'a> {
+    /// Why a completed handshake was full; `None` if it was not. `was_seen`: the client's address completed one before.
+    pub(crate) fn full_reason(&self, was_seen: bool) -> Option<FullReason> {
+        let reason = |evidence: &HandshakeEvidence| evidence.full_reason(self, was_seen);
+        (!self.is_resumed()).then(|| self.evidence.map_or(FullReason::Unknown, reason))
+    }
+
+    /// Whether the client's `ClientHello` was read.
+    pub(crate) fn has_hello(&self) -> bool {
+        self.evidence.is_some_and(HandshakeEvidence::has_hello)
+    }
+
+    /// Whether the client offered to resume a session.
+    pub(crate) fn has_offer(&self) -> bool {
+        self.is_resumed() || self.evidence.is_some_and(HandshakeEvidence::has_offer)
+    }
+
+    /// Whether the client offered no TLS 1.3.
+    pub(crate) fn is_without_tls13(&self) -> bool {
+        self.evidence.is_some_and(HandshakeEvidence::is_without_tls13)
+    }
+
+    /// Whether the client supports X25519MLKEM768.
+    pub(crate) fn has_mlkem(&self) -> bool {
+        self.evidence.is_some_and(HandshakeEvidence::has_mlkem)
+    }
+
+    /// How old the session is that was resumed.
+    pub(crate) fn resumed_age(&self) -> Option<Duration> {
+        self.evidence.filter(|_| self.is_resumed()).and_then(HandshakeEvidence::opened_age)
+    }
+
+    /// How old the session is that was offered and had expired.
+    pub(crate) fn expired_age(&self) -> Option<Duration> {
+        self.evidence.filter(|_| !self.is_resumed()).and_then(HandshakeEvidence::expired_age)
+    }
+
+    /// The fingerprint of the client's TLS library (JA4).
+    pub(crate) fn fingerprint(&self) -> Option<&'a str> {
+        self.evidence.and_then(HandshakeEvidence::fingerprint)
+    }
+
+    /// Of what the client left no choice.
+    pub(crate) fn single_choices(&self) -> SingleChoices {
+        self.evidence.map(|evidence| evidence.single_choices(self.is_tls13())).unwrap_or_default()
+    }
+
+    /// The first name of the certificate that the client was presented with; `None` if the session was resumed.
+    pub(crate) fn certificate(&self) -> Option<&'a str> {
+        Some(&*self.presented()?.certificate)
+    }
+
+    /// The IANA name of the scheme of the proxy's signature; `None` if there is none, as in a resumed session.
+    pub(crate) fn signature_name(&self) -> Option<&'static str> {
+        self.presented()?.scheme.map(scheme_name)
+    }
+
+    fn presented(&self) -> Option<&'a Presented> {
+        self.evidence.filter(|_| !self.is_resumed()).and_then(HandshakeEvidence::presented)
+    }
+
+    /// Version, group, cipher suite and scheme of the signature by their numbers, which tell combinations apart.
+    pub(crate) fn combination(&self) -> [u16; 4] {
+        [
+            self.version.map_or(0, u16::from),
+            self.group.map_or(0, u16::from),
+            self.cipher.map_or(0, u16::from),
+            self.presented().and_then(|presented| presented.scheme).unwrap_or(0),
+        ]
+    }
+}
+
+/// The IANA name of a scheme that a key of ours can sign with.
+fn scheme_name(scheme: u16) -> &'static str {
+    match SignatureScheme::from(scheme) {
+        SignatureScheme::ECDSA_NISTP256_SHA256 => "ecdsa_secp256r1_sha256",
+        SignatureScheme::ECDSA_NISTP384_SHA384 => "ecdsa_secp384r1_sha384",
+        SignatureScheme::ECDSA_NISTP521_SHA512 => "ecdsa_secp521r1_sha512",
+        SignatureScheme::ED25519 => "ed25519",
+        SignatureScheme::RSA_PSS_SHA256 => "rsa_pss_rsae_sha256",
+        SignatureScheme::RSA_PSS_SHA384 => "rsa_pss_rsae_sha384",
+        SignatureScheme::RSA_PSS_SHA512 => "rsa_pss_rsae_sha512",
+        SignatureScheme::RSA_PKCS1_SHA256 => "rsa_pkcs1_sha256",
+        SignatureScheme::RSA_PKCS1_SHA384 => "rsa_pkcs1_sha384",
+        SignatureScheme::RSA_PKCS1_SHA512 => "rsa_pkcs1_sha512",
+        _ => OTHER_VALUE,
     }
 }
 

@@ -1,56 +1,150 @@
 //! Sessions that the proxy keeps itself, instead of handing them out in tickets.
 
-use std::sync::Arc;
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
+use lru::LruCache;
+use rustls::server::StoresServerSessions;
+use zeroize::Zeroizing;
 
+use super::evidence::{HandshakeNotes, OfferedSession};
 use super::tickets::{AuthDigest, unix_now};
 
-/// A bounded cache of sessions. Those of another `binding` never come near it.
-#[derive(Debug)]
-pub(super) struct SessionCache {
+/// A bounded cache of sessions: the one that was not used for longest makes room.
+#[derive(Clone, Debug)]
+pub(super) struct SessionCache(Arc<Mutex<Sessions>>);
+
+struct Sessions {
     size: usize,
+    by_id: LruCache<Box<[u8]>, Session>,
+    /// Hashes of the identifiers of sessions that were here: those last evicted or used up, as many as sessions fit.
+    gone: LruCache<u64, ()>,
+    hashes: RandomState,
+}
+
+struct Session {
+    secret: Zeroizing<Vec<u8>>,
+    /// In seconds since 1970.
+    put_at: u64,
     binding: AuthDigest,
-    cache: Arc<ServerSessionMemoryCache>,
 }
 
 impl SessionCache {
-    /// `size`: sessions at most; the library may round it up.
-    pub(super) fn new(size: usize, binding: AuthDigest) -> Self {
-        Self { size, binding, cache: ServerSessionMemoryCache::new(size) }
+    /// For `size` sessions at most.
+    pub(super) fn new(size: usize) -> Self {
+        Self(Arc::new(Mutex::new(Sessions {
+            size,
+            by_id: LruCache::unbounded(),
+            gone: LruCache::unbounded(),
+            hashes: RandomState::new(),
+        })))
     }
 
-    /// The same sessions, or none if it is not to be the same cache.
-    pub(super) fn keep_for(&mut self, size: usize, binding: AuthDigest) {
-        if (self.size, self.binding) != (size, binding) {
-            *self = Self::new(size, binding);
+    pub(super) fn resize(&self, size: usize) {
+        let mut sessions = lock(&self.0);
+        sessions.size = size;
+        sessions.fit();
+    }
+
+    /// Another cache, which only knows that it had these sessions.
+    pub(super) fn emptied(&self) -> Self {
+        let mut sessions = lock(&self.0);
+        let (size, hashes) = (sessions.size, sessions.hashes.clone());
+        while sessions.evict().is_some() {}
+        let gone = std::mem::replace(&mut sessions.gone, LruCache::unbounded());
+        Self(Arc::new(Mutex::new(Sessions { size, by_id: LruCache::unbounded(), gone, hashes })))
+    }
+
+    /// What rustls asks, which by itself minds neither how old a session is nor under which rules it began.
+    pub(super) fn store(&self, lifetime: Duration, binding: AuthDigest) -> Arc<dyn StoresServerSessions> {
+        Arc::new(Store { cache: self.clone(), lifetime, binding })
+    }
+}
+
+fn lock(sessions: &Mutex<Sessions>) -> MutexGuard<'_, Sessions> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sessions {
+    fn put(&mut self, id: Vec<u8>, session: Session) {
+        self.by_id.put(id.into(), session);
+        self.fit();
+    }
+
+    /// Drops what is too much.
+    fn fit(&mut self) {
+        while self.by_id.len() > self.size {
+            self.evict();
+        }
+        while self.gone.len() > self.size {
+            self.gone.pop_lru();
         }
     }
 
-    /// What rustls asks, which by itself does not mind how old a session is.
-    pub(super) fn store(&self, lifetime: Duration) -> Arc<dyn StoresServerSessions> {
-        Arc::new(Store { cache: Arc::clone(&self.cache), lifetime })
+    fn evict(&mut self) -> Option<()> {
+        let (id, _) = self.by_id.pop_lru()?;
+        self.note_gone(&id);
+        Some(())
+    }
+
+    fn note_gone(&mut self, id: &[u8]) {
+        self.gone.put(self.hashes.hash_one(id), ());
+        if self.gone.len() > self.size {
+            self.gone.pop_lru();
+        }
+    }
+
+    fn was_here(&self, id: &[u8]) -> bool {
+        self.gone.contains(&self.hashes.hash_one(id))
+    }
+}
+
+impl fmt::Debug for Sessions {
+    // By hand, so that no secret can show up.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("len", &self.by_id.len()).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug)]
 struct Store {
-    cache: Arc<ServerSessionMemoryCache>,
+    cache: SessionCache,
     lifetime: Duration,
+    binding: AuthDigest,
 }
 
 impl Store {
-    /// Behind a session stands when it was put there, in seconds since 1970.
-    fn put_at(&self, id: Vec<u8>, mut session: Vec<u8>, now: u64) -> bool {
-        session.extend_from_slice(&now.to_be_bytes());
-        self.cache.put(id, session)
+    fn put_at(&self, id: Vec<u8>, session: Vec<u8>, now: u64) -> bool {
+        let session = Session { secret: Zeroizing::new(session), put_at: now, binding: self.binding };
+        lock(&self.cache.0).put(id, session);
+        true
     }
 
-    fn if_young(&self, mut session: Vec<u8>, now: u64) -> Option<Vec<u8>> {
-        let put_at = u64::from_be_bytes(*session.last_chunk()?);
-        session.truncate(session.len() - size_of_val(&put_at));
-        (now.saturating_sub(put_at) <= self.lifetime.as_secs()).then_some(session)
+    /// The session, if it may be resumed, and what is to be said of it.
+    fn look(&self, id: &[u8], is_taken: bool, now: u64) -> Option<Vec<u8>> {
+        let mut sessions = lock(&self.cache.0);
+        let Some(found) = sessions.by_id.get(id) else {
+            let was_here = sessions.was_here(id);
+            drop(sessions);
+            HandshakeNotes::offered(|_| was_here.then_some(OfferedSession::Evicted));
+            return None;
+        };
+        let (is_own, age) = (found.binding == self.binding, now.saturating_sub(found.put_at));
+        let age = Duration::from_secs(age);
+        let usable = (is_own && age <= self.lifetime).then(|| found.secret.to_vec());
+        if is_taken {
+            sessions.by_id.pop(id);
+            sessions.note_gone(id);
+        }
+        drop(sessions);
+        HandshakeNotes::offered(|name| match &usable {
+            Some(session) => OfferedSession::opened(session, age, name),
+            None if is_own => Some(OfferedSession::Expired { age }),
+            None => Some(OfferedSession::ClientAuth),
+        });
+        usable
     }
 }
 
@@ -60,11 +154,11 @@ impl StoresServerSessions for Store {
     }
 
     fn get(&self, id: &[u8]) -> Option<Vec<u8>> {
-        self.cache.get(id).and_then(|session| self.if_young(session, unix_now()))
+        self.look(id, false, unix_now())
     }
 
     fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
-        self.cache.take(id).and_then(|session| self.if_young(session, unix_now()))
+        self.look(id, true, unix_now())
     }
 
     fn can_cache(&self) -> bool {
@@ -76,25 +170,74 @@ impl StoresServerSessions for Store {
 mod tests {
     use super::*;
 
+    /// A session of rustls for no name, TLS 1.3 and a suite, as far as it is looked at.
+    const SESSION: &[u8] = &[0, 3, 4, 0x13, 1, 0];
+
+    fn store(cache: &SessionCache, binding: u8) -> Store {
+        Store { cache: cache.clone(), lifetime: Duration::from_secs(60), binding: [binding; 32] }
+    }
+
+    /// What the call that was just made has noted.
+    fn noted() -> Option<OfferedSession> {
+        HandshakeNotes::take().offered
+    }
+
     #[test]
     fn a_session_is_kept_for_its_lifetime_and_across_configurations() {
-        let mut sessions = SessionCache::new(4, [1; 32]);
-        let store = |sessions: &SessionCache| Store {
-            cache: Arc::clone(&sessions.cache),
-            lifetime: Duration::from_secs(60),
-        };
+        let cache = SessionCache::new(4);
         let now = unix_now();
         for (id, age) in [(b"new", 0), (b"old", 3600)] {
-            assert!(store(&sessions).put_at(id.to_vec(), b"session".to_vec(), now - age));
+            assert!(store(&cache, 1).put_at(id.to_vec(), SESSION.to_vec(), now - age));
         }
-        sessions.keep_for(4, [1; 32]);
-        assert_eq!(store(&sessions).get(b"new").unwrap(), b"session");
-        assert_eq!(store(&sessions).get(b"old"), None);
-        assert_eq!(store(&sessions).take(b"old"), None);
-        assert_eq!(store(&sessions).take(b"new").unwrap(), b"session");
-        assert_eq!(store(&sessions).get(b"new"), None, "it was taken");
-        assert!(store(&sessions).put(b"one".to_vec(), b"session".to_vec()));
-        sessions.keep_for(4, [2; 32]);
-        assert_eq!(store(&sessions).get(b"one"), None, "other clients are asked for");
+        cache.resize(3);
+        assert_eq!(store(&cache, 1).get(b"new").unwrap(), SESSION);
+        assert!(matches!(noted(), Some(OfferedSession::Opened { .. })));
+        assert_eq!(store(&cache, 1).get(b"old"), None);
+        let is_expired =
+            |noted| matches!(noted, Some(OfferedSession::Expired { age }) if age.as_secs() >= 3600);
+        assert!(is_expired(noted()));
+        assert_eq!(store(&cache, 1).take(b"old"), None);
+        assert!(is_expired(noted()));
+        assert_eq!(store(&cache, 2).get(b"new"), None, "other clients are asked for");
+        assert_eq!(noted(), Some(OfferedSession::ClientAuth));
+        assert_eq!(store(&cache, 1).take(b"new").unwrap(), SESSION);
+        noted();
+        assert_eq!(store(&cache, 1).get(b"new"), None, "it was taken");
+        assert_eq!(noted(), Some(OfferedSession::Evicted));
+    }
+
+    #[test]
+    fn the_session_longest_unused_makes_room_and_is_remembered_for_a_while() {
+        let cache = SessionCache::new(2);
+        let store = store(&cache, 1);
+        for id in [b"a", b"b"] {
+            store.put(id.to_vec(), SESSION.to_vec());
+        }
+        assert!(store.get(b"a").is_some());
+        store.put(b"c".to_vec(), SESSION.to_vec());
+        noted();
+        assert!(store.get(b"b").is_none());
+        assert_eq!(noted(), Some(OfferedSession::Evicted));
+        assert!(store.get(b"never").is_none());
+        assert_eq!(noted(), None, "nobody knows whose it is");
+        for id in 0..100_u8 {
+            store.put(vec![id, 0], SESSION.to_vec());
+        }
+        noted();
+        assert!(store.get(b"b").is_none());
+        assert_eq!(noted(), None, "what is known of former sessions is bounded too");
+        let sessions = lock(&cache.0);
+        assert_eq!((sessions.by_id.len(), sessions.gone.len()), (2, 2));
+    }
+
+    #[test]
+    fn sessions_that_were_forgotten_are_known_to_be_gone() {
+        let cache = SessionCache::new(2);
+        store(&cache, 1).put(b"a".to_vec(), SESSION.to_vec());
+        let emptied = cache.emptied();
+        assert!(store(&emptied, 1).get(b"a").is_none());
+        assert_eq!(noted(), Some(OfferedSession::Evicted));
+        store(&cache, 1).put(b"late".to_vec(), SESSION.to_vec());
+        assert!(store(&emptied, 1).get(b"late").is_none(), "a handshake under way ends with the former one");
     }
 }

@@ -6,6 +6,8 @@ use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
+use super::provider::TimedGroup;
+
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
@@ -79,10 +81,10 @@ pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
 
 /// The key exchange groups, with their IANA names in lower case.
 pub(super) const GROUPS: &[(&str, &dyn SupportedKxGroup)] = &[
-    ("x25519", kx_group::X25519),
-    ("secp256r1", kx_group::SECP256R1),
-    ("secp384r1", kx_group::SECP384R1),
-    ("x25519mlkem768", kx_group::X25519MLKEM768),
+    ("x25519", &TimedGroup(kx_group::X25519)),
+    ("secp256r1", &TimedGroup(kx_group::SECP256R1)),
+    ("secp384r1", &TimedGroup(kx_group::SECP384R1)),
+    ("x25519mlkem768", &TimedGroup(kx_group::X25519MLKEM768)),
 ];
 
 /// How the proxy speaks TLS. All of it can change while it runs, for new connections.

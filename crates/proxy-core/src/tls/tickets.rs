@@ -1,7 +1,8 @@
 //! Session tickets (RFC 5077, RFC 8446 4.6.1): their keys, and sealing and opening them.
 //!
-//! A ticket is `name (16) | nonce (12) | sealed(seconds since 1970 (8) | session) | tag (16)`, AES-256-GCM-SIV (RFC
-//! 8452): unlike GCM it stands the same random nonce coming up twice, as it may on many hosts under one key.
+//! A ticket is `name (16) | nonce (12) | sealed(seconds since 1970 (8) | binding (16) | session) | tag (16)`,
+//! AES-256-GCM-SIV (RFC 8452): unlike GCM it stands the same random nonce coming up twice, as it may on many hosts under
+//! one key. The binding is sealed too, and not only authenticated, so that a ticket of other rules is known for what it is.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -16,10 +17,15 @@ use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
 
 use super::error::{TlsFileError, TlsFileWarning};
+use super::evidence::{HandshakeNotes, OfferedSession};
 use super::files::{self, FileOrigin, FromFiles};
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
+/// Bytes of the sealed time, in front of the session.
+const TIME_BYTES: usize = 8;
+/// Bytes of the digest of the rules for client certificates that a ticket is bound to, behind the time.
+const BINDING_BYTES: usize = 16;
 /// Bytes of a key in a file: a name, which tickets carry openly, and a secret.
 const FILE_KEY_BYTES: usize = 80;
 /// Keys in a file at most.
@@ -176,21 +182,35 @@ impl OwnKeys {
 pub(super) struct Ticketer {
     keys: Vec<Arc<TicketKey>>,
     lifetime: Duration,
-    binding: AuthDigest,
+    binding: [u8; BINDING_BYTES],
+    /// Seconds since 1970.
+    pub(super) clock: fn() -> u64,
+}
+
+/// Why a ticket is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// It is too short for any ticket.
+    NoTicket,
+    Because(OfferedSession),
 }
 
 impl Ticketer {
-    /// `keys` are at least one. Tickets of another `binding` do not open.
+    /// `keys` are at least one. Tickets of another `binding` are not accepted.
     pub(super) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: AuthDigest) -> Self {
-        Self { keys, lifetime, binding }
+        let mut own = [0; BINDING_BYTES];
+        own.copy_from_slice(&binding[..BINDING_BYTES]);
+        Self { keys, lifetime, binding: own, clock: unix_now }
     }
 
     fn seal(&self, session: &[u8], now: u64) -> Option<Vec<u8>> {
         let sealing = self.keys.first()?;
-        let mut body = Vec::with_capacity(8 + session.len() + AES_256_GCM_SIV.tag_len());
+        let sealed_bytes = TIME_BYTES + BINDING_BYTES + session.len() + AES_256_GCM_SIV.tag_len();
+        let mut body = Vec::with_capacity(sealed_bytes);
         body.extend_from_slice(&now.to_be_bytes());
+        body.extend_from_slice(&self.binding);
         body.extend_from_slice(session);
-        let nonce = sealing.key.seal_in_place_append_tag(Aad::from(self.binding), &mut body).ok()?;
+        let nonce = sealing.key.seal_in_place_append_tag(Aad::empty(), &mut body).ok()?;
         let mut ticket = Vec::with_capacity(NAME_BYTES + NONCE_LEN + body.len());
         ticket.extend_from_slice(&sealing.name);
         ticket.extend_from_slice(nonce.as_ref());
@@ -198,19 +218,31 @@ impl Ticketer {
         Some(ticket)
     }
 
-    fn open(&self, ticket: &[u8], now: u64) -> Option<Vec<u8>> {
-        let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
-        let opening = self.keys.iter().find(|key| key.name == *name)?;
+    /// The session, and how old it is.
+    fn open(&self, ticket: &[u8], now: u64) -> Result<(Vec<u8>, Duration), Refused> {
+        let damaged = Refused::Because(OfferedSession::Damaged);
+        let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>().ok_or(Refused::NoTicket)?;
+        let opening = self.keys.iter().find(|key| key.name == *name);
+        let opening = opening.ok_or(Refused::Because(OfferedSession::UnknownKey))?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>().ok_or(damaged)?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let mut body = sealed.to_vec();
-        let opened = opening.key.open_in_place(nonce, Aad::from(self.binding), &mut body).ok()?;
-        let (made_at, len) = (u64::from_be_bytes(*opened.first_chunk()?), opened.len());
-        // In the same memory, so that no copy of the session's secret stays behind.
-        body.truncate(len);
-        body.drain(..size_of_val(&made_at));
+        let opened = opening.key.open_in_place(nonce, Aad::empty(), &mut body).map_err(|_| damaged)?;
+        let (made_at, rest) = opened.split_first_chunk::<TIME_BYTES>().ok_or(damaged)?;
+        let (binding, _) = rest.split_first_chunk::<BINDING_BYTES>().ok_or(damaged)?;
+        if *binding != self.binding {
+            return Err(Refused::Because(OfferedSession::ClientAuth));
+        }
         // Another host's clock may be ahead of ours.
-        (now.saturating_sub(made_at) <= self.lifetime.as_secs()).then_some(body)
+        let age = Duration::from_secs(now.saturating_sub(u64::from_be_bytes(*made_at)));
+        if age > self.lifetime {
+            return Err(Refused::Because(OfferedSession::Expired { age }));
+        }
+        // In the same memory, so that no copy of the session's secret stays behind.
+        let len = opened.len();
+        body.truncate(len);
+        body.drain(..TIME_BYTES + BINDING_BYTES);
+        Ok((body, age))
     }
 }
 
@@ -224,11 +256,17 @@ impl ProducesTickets for Ticketer {
     }
 
     fn encrypt(&self, session: &[u8]) -> Option<Vec<u8>> {
-        self.seal(session, unix_now())
+        self.seal(session, (self.clock)())
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.open(ticket, unix_now())
+        let opened = self.open(ticket, (self.clock)());
+        HandshakeNotes::offered(|name| match &opened {
+            Ok((session, age)) => OfferedSession::opened(session, *age, name),
+            Err(Refused::Because(verdict)) => Some(*verdict),
+            Err(Refused::NoTicket) => None,
+        });
+        opened.ok().map(|(session, _)| session)
     }
 }
 

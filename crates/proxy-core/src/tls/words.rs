@@ -13,7 +13,7 @@ use super::settings::{
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
 const TICKETS_MAX: f64 = 8.0;
-/// Sessions of the cache at most, some 300 bytes each.
+/// Sessions of the cache at most, some 400 bytes each.
 const SESSIONS_MAX: f64 = 1e6;
 /// In seconds; RFC 8446, 4.6.1: at most a week.
 const TICKET_TIME_RANGE: (f64, f64) = (60.0, 604_800.0);

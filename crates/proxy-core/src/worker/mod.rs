@@ -70,6 +70,7 @@ impl<H: Handler> Worker<H> {
         let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
         // Read before the limits and TLS, so that no change is missed.
         let generation = shared.control.generation();
+        let now = Instant::now();
         let context = WorkerContext {
             registry,
             tls: shared.control.tls().for_worker(),
@@ -79,13 +80,14 @@ impl<H: Handler> Worker<H> {
             timers: Timers::default(),
             pool: Pool::default(),
             pending: PendingBytes::default(),
-            stats: ProxyStats::new(shared.clients_max),
+            stats: ProxyStats::new(shared.clients_max, shared.records_names, shared.seen),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
             handshaking: 0,
             control: Arc::clone(&shared.control),
             notices: Arc::clone(&shared.notices),
-            now: Instant::now(),
+            ready_at: now,
+            now,
         };
         Self {
             index,
@@ -119,11 +121,12 @@ impl<H: Handler> Worker<H> {
         }
         let served = self.serve_until_over(&reporter);
         self.cut();
-        let ProxyStats { delta, mut clients, .. } = self.context.stats;
+        let ProxyStats { delta, mut clients, mut usage, .. } = self.context.stats;
         let resources = &mut self.resources;
         H::end_resources(resources);
         reporter.finish(delta, |delta| {
             clients.hand_over(delta);
+            usage.hand_over(&mut delta.tls.usage);
             H::hand_over(resources, delta);
         });
         served
@@ -136,9 +139,11 @@ impl<H: Handler> Worker<H> {
             if self.wait(&mut events, timeout)? {
                 self.run_commands();
                 let stats = &mut self.context.stats;
-                let (clients, resources) = (&mut stats.clients, &mut self.resources);
+                let (clients, usage) = (&mut stats.clients, &mut stats.usage);
+                let resources = &mut self.resources;
                 reporter.answer(&mut stats.delta, |delta| {
                     clients.hand_over(delta);
+                    usage.hand_over(&mut delta.tls.usage);
                     H::hand_over(resources, delta);
                 });
             }

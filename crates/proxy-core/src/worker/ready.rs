@@ -67,11 +67,12 @@ impl ReadyQueue {
     }
 
     /// Takes the handshake that has waited longest, in the turn that began at `began_at`. A handshake that
-    /// became ready in this turn has not waited, however long the other connections take.
-    pub(super) fn take_handshake(&mut self, began_at: Instant) -> Option<usize> {
+    /// became ready in this turn has not waited, however long the other connections take. Returns it with the time since
+    /// when it is ready.
+    pub(super) fn take_handshake(&mut self, began_at: Instant) -> Option<(usize, Instant)> {
         let (key, since) = self.handshakes.pop_front()?;
         self.adapt(began_at.saturating_duration_since(since));
-        Some(key)
+        Some((key, since))
     }
 
     /// How many connections may be accepted.
@@ -107,7 +108,7 @@ mod tests {
         let since = Instant::now();
         for _ in 0..n {
             queue.handshakes.push_back((7, since));
-            assert_eq!(queue.take_handshake(since + waited), Some(7));
+            assert_eq!(queue.take_handshake(since + waited), Some((7, since)));
         }
     }
 
@@ -124,7 +125,7 @@ mod tests {
     fn the_handshake_that_has_waited_longest_is_taken() {
         let (mut queue, now) = (ReadyQueue::default(), Instant::now());
         queue.handshakes.extend([(3, now), (1, now), (2, now)]);
-        let mut take = || queue.take_handshake(now);
+        let mut take = || queue.take_handshake(now).map(|(key, _)| key);
         assert_eq!([take(), take(), take(), take()], [Some(3), Some(1), Some(2), None]);
     }
 

@@ -13,6 +13,7 @@ use crate::accept::listeners::Listeners;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::cpus::Cpus;
 use crate::notices::NoticeLog;
+use crate::stats::seen::SeenAddresses;
 
 /// Listeners have the tokens from here downwards.
 const FIRST_LISTENER: usize = WAKER.0 - 1;
@@ -21,6 +22,8 @@ const FIRST_LISTENER: usize = WAKER.0 - 1;
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerShared {
     pub(crate) clients_max: usize,
+    pub(crate) records_names: bool,
+    pub(crate) seen: Arc<SeenAddresses>,
     pub(crate) cpus: Option<Cpus>,
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,

@@ -64,7 +64,8 @@ impl<H: Handler> Worker<H> {
     /// Continues handshakes in the turn that began at `began_at`: at least one, and no further one after
     /// `until`.
     fn serve_handshakes(&mut self, began_at: Instant, until: Instant) {
-        while let Some(key) = self.ready.take_handshake(began_at) {
+        while let Some((key, ready_at)) = self.ready.take_handshake(began_at) {
+            self.context.ready_at = ready_at;
             self.connections[key].read(&mut self.context, &mut self.resources);
             self.write(&[key]);
             self.context.now = Instant::now();

@@ -10,7 +10,7 @@ use telemetry::{CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ProxyCounter};
 use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_echo, tls_over};
 
 /// A connection from 127.0.0.`n`.
-fn connect_from(n: u8, to: SocketAddr) -> TcpStream {
+pub(crate) fn connect_from(n: u8, to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 0, n), 0)).into()).unwrap();
     socket.connect(&to.into()).unwrap();

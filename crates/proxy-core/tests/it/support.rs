@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use telemetry::{ClientCounter, Counters, ProxyCounter, ProxyDelta};
+use telemetry::{ClientCounter, Counters, FullReason, ProxyCounter, ProxyDelta};
 
 pub(crate) use rustls::version::{TLS12, TLS13};
 
@@ -125,6 +125,8 @@ impl Counted {
         assert_eq!(sum[ClientCounter::Errors], total.counters.sum(&errors));
         let handshakes = count(ProxyCounter::HandshakesFull) + count(ProxyCounter::HandshakesResumed);
         assert_eq!(count(ProxyCounter::Accepted), handshakes + count(ProxyCounter::HandshakesFailed));
+        let reasons = FullReason::ALL.map(|(_, counter, _)| counter);
+        assert_eq!(total.tls.counters.sum(&reasons), count(ProxyCounter::HandshakesFull), "{:?}", total.tls);
         total
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
@@ -109,7 +110,16 @@ async fn serve2(client: &Rc<Client>, io: WireIo, executor: Tasks) -> Ending {
         }
         connection.as_mut().poll(cx)
     });
-    served.await.map_or_else(|error| Ending::of(&error), |()| Ending::well())
+    match served.await {
+        Err(error) if client.has_asked() || !is_end_of_stream(&error) => Ending::of(&error),
+        // A client may leave before it has sent the preface, as a health check does.
+        Ok(()) | Err(_) => Ending::well(),
+    }
+}
+
+fn is_end_of_stream(error: &hyper::Error) -> bool {
+    let of_io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    of_io.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
 impl Ending {

@@ -11,24 +11,24 @@ use crate::upstream::response_body::ResponseBody;
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RefusedRequest {
     pub(super) failure: RequestFailure,
     pub(super) status: StatusCode,
 }
 
-impl From<RequestFailure> for Refusal {
+impl From<RequestFailure> for RefusedRequest {
     fn from(failure: RequestFailure) -> Self {
         Self { failure, status: status(failure) }
     }
 }
 
-impl From<AmbiguousRequest> for Refusal {
+impl From<AmbiguousRequest> for RefusedRequest {
     fn from(_: AmbiguousRequest) -> Self {
         RequestFailure::Malformed.into()
     }
 }
 
-impl From<SelectError> for Refusal {
+impl From<SelectError> for RefusedRequest {
     fn from(error: SelectError) -> Self {
         match error {
             SelectError::NotFound => RequestFailure::NoRoute.into(),
@@ -37,12 +37,15 @@ impl From<SelectError> for Refusal {
     }
 }
 
-/// The status of a failure. After a status was sent, or to a client that is gone, it goes nowhere.
+/// The status of a failure. After a status was sent, or on a connection that has ended, it goes nowhere.
 pub(crate) fn status(failure: RequestFailure) -> StatusCode {
     use RequestFailure as F;
     match failure {
         F::NoRoute => StatusCode::NOT_FOUND,
-        F::Ambiguous | F::Malformed | F::ClientGone => StatusCode::BAD_REQUEST,
+        F::Ambiguous | F::Malformed => StatusCode::BAD_REQUEST,
+        F::ClientGone | F::DrainTimeout | F::IdleTimeout | F::SendTimeout | F::PendingBound => {
+            StatusCode::BAD_REQUEST
+        }
         F::Misdirected => StatusCode::MISDIRECTED_REQUEST,
         F::HeadTimeout | F::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
         F::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -60,7 +63,9 @@ fn text(failure: RequestFailure) -> &'static str {
         F::NoRoute => "no route serves this host and path\n",
         F::Ambiguous => "the path is ambiguous\n",
         F::Malformed => "the request is malformed\n",
-        F::ClientGone => "the request is not complete\n",
+        F::ClientGone | F::DrainTimeout | F::IdleTimeout | F::SendTimeout | F::PendingBound => {
+            "the request is not complete\n"
+        }
         F::Misdirected => "this connection does not serve the requested host\n",
         F::HeadTimeout | F::BodyTimeout => "the request did not arrive in time\n",
         F::BodyTooLarge => "the request's body is too large\n",
@@ -76,7 +81,7 @@ fn text(failure: RequestFailure) -> &'static str {
 }
 
 /// The answer to a request that is refused.
-pub(super) fn response(refusal: Refusal, handle: &RequestHandle) -> Response<ResponseBody> {
+pub(super) fn response(refusal: RefusedRequest, handle: &RequestHandle) -> Response<ResponseBody> {
     let text = match refusal.status {
         StatusCode::METHOD_NOT_ALLOWED => "the method is not allowed\n",
         _ => text(refusal.failure),

@@ -30,6 +30,9 @@ fn is_replaced(name: &str, is_trusted: bool) -> bool {
 
 /// Removes the fields that belong to one connection: the usual ones, and those that `Connection` lists.
 pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
+    if !fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
+        return;
+    }
     let listed: Vec<&str> = words(fields, &CONNECTION).collect();
     let stops = |name: &&HeaderName| is_hop_by_hop(name.as_str()) || is_among(&listed, name);
     let names: Vec<HeaderName> = fields.keys().filter(stops).cloned().collect();
@@ -89,11 +92,13 @@ fn forwarded_client(client: &Client, fields: &HeaderMap) -> Option<ClientId> {
 
 /// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.
 pub(super) fn requested_upgrade<B>(client: &Client, request: &Request<B>) -> Option<HeaderValue> {
+    if client.is_http2 || request.version() != Version::HTTP_11 {
+        return None;
+    }
     let fields = request.headers();
-    let is_listed = || words(fields, &CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
     let protocol = fields.get(UPGRADE)?;
-    let may = !client.is_http2 && request.version() == Version::HTTP_11;
-    (may && protocol.as_bytes().eq_ignore_ascii_case(b"websocket") && is_listed()).then(|| protocol.clone())
+    let is_listed = || words(fields, &CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
+    (protocol.as_bytes().eq_ignore_ascii_case(b"websocket") && is_listed()).then(|| protocol.clone())
 }
 
 /// Says that the connection switches protocols.

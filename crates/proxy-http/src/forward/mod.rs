@@ -5,16 +5,16 @@ mod fields;
 mod target;
 
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue};
-use hyper::{Request, Response, StatusCode, Version};
+use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
-use self::failure::Refusal;
+use self::failure::RefusedRequest;
 use crate::client::Client;
 use crate::frame_tap::{request_header_bytes, response_header_bytes};
 use crate::request::RequestHandle;
@@ -25,21 +25,69 @@ use crate::upstream::exchange::{Exchange, ExchangeError};
 use crate::upstream::head::RequestHead;
 use crate::upstream::response_body::ResponseBody;
 
+/// A request that may be forwarded.
+struct PreparedRequest {
+    route: usize,
+    method: Method,
+    /// As the upstream gets it.
+    head: Vec<u8>,
+    /// `None` while it is sent.
+    content: Option<RequestContent>,
+    /// The protocol that it asks to switch to.
+    upgrade: Option<HeaderValue>,
+}
+
 /// Forwards a request, and answers with what the upstream says, or why it does not.
-pub(crate) async fn forward(
+pub(crate) fn forward(
     client: Rc<Client>,
     request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, Infallible> {
+) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> {
     let handle = RequestHandle::begin(&client, &request);
     client.count_header2(HttpCounter::PlainHeaderBytesIn, || request_header_bytes(&request));
-    let answered = answer(&client, &handle, request).await;
+    // What is done before the future begins is not in its memory.
+    let mut prepared = prepare(&client, &handle, request);
+    async move { Ok(answer(&client, &handle, &mut prepared).await) }
+}
+
+/// Finds out what to send, and to whom.
+fn prepare(
+    client: &Rc<Client>,
+    handle: &RequestHandle,
+    request: Request<Incoming>,
+) -> Result<PreparedRequest, RefusedRequest> {
+    request_check::check(&request)?;
+    let target = target::select(client, &request)?;
+    handle.set_route(target.route);
+    let route = target.route;
+    let framing = RequestFraming::of(request.body());
+    let upgrade = fields::requested_upgrade(client, &request);
+    let mut head = RequestHead::new(request.method(), target.path);
+    if let Some(client) = fields::write_request(&mut head, client, &request, target.host, upgrade.as_ref()) {
+        handle.set_client(client);
+    }
+    let head = head.finish(request.method(), framing);
+    let method = request.method().clone();
+    let content = RequestContent::new(request.into_body(), framing, handle);
+    check_size(client, framing)?;
+    Ok(PreparedRequest { route, method, head, content: Some(content), upgrade })
+}
+
+async fn answer(
+    client: &Rc<Client>,
+    handle: &RequestHandle,
+    prepared: &mut Result<PreparedRequest, RefusedRequest>,
+) -> Response<ResponseBody> {
+    let answered = match prepared {
+        Ok(prepared) => exchange(client, handle, prepared).await,
+        Err(refusal) => Err(*refusal),
+    };
     let mut response = answered.unwrap_or_else(|refusal| {
         handle.fail(refusal.failure);
         if refusal.failure == RequestFailure::Malformed && !client.is_http2 {
             // What follows on the connection may be a part of the request.
             client.set_ending();
         }
-        failure::response(refusal, &handle)
+        failure::response(refusal, handle)
     });
     // A client that is gone gets no status.
     if !handle.is_given_up() {
@@ -50,47 +98,36 @@ pub(crate) async fn forward(
     if client.is_ending() && !client.is_http2 && !switches {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response)
+    response
 }
 
-async fn answer(
+/// Sends a request to an upstream, once more if it could not take it, and begins its response.
+async fn exchange(
     client: &Rc<Client>,
     handle: &RequestHandle,
-    request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, Refusal> {
+    request: &mut PreparedRequest,
+) -> Result<Response<ResponseBody>, RefusedRequest> {
     let worker = &client.worker;
-    request_check::check(&request)?;
-    let target = target::select(client, &request)?;
-    handle.set_route(target.route);
-    let among = worker.shared.routing.upstreams[target.route];
-    let framing = RequestFraming::of(request.body());
-    let upgrade = fields::requested_upgrade(client, &request);
-    let mut head = RequestHead::new(request.method(), target.path);
-    if let Some(client) = fields::write_request(&mut head, client, &request, target.host, upgrade.as_ref()) {
-        handle.set_client(client);
-    }
-    let head = head.finish(request.method(), framing);
-    let method = request.method().clone();
-    let mut content = RequestContent::new(request.into_body(), framing, client, handle);
-    check_size(client, framing)?;
+    let destination = &worker.shared.routing.destinations[request.route];
     let mut is_retry = false;
-    let (response, exchange) = loop {
-        let lease = acquire(worker, among, is_retry).await?;
+    loop {
+        let lease = acquire(worker, destination, is_retry).await?;
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
-        let mut exchange = Exchange::begin(lease, handle, method.clone(), &head, content);
+        let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
+        let mut exchange = Exchange::begin(lease, handle, request.method.clone(), &request.head, content);
         match poll_fn(|cx| exchange.poll_head(cx)).await {
-            Ok(response) => break (response, exchange),
+            Ok(response) => return respond(client, handle, response, exchange, request.upgrade.take()),
             Err(ExchangeError::Failed(failure)) => return Err(failure.into()),
-            Err(ExchangeError::Closed) => match exchange.into_content_to_retry() {
-                Some(untouched) if !is_retry => {
-                    handle.set_retried();
-                    (is_retry, content) = (true, untouched);
+            Err(ExchangeError::Closed) => {
+                request.content = exchange.into_content_to_retry().filter(|_| !is_retry);
+                if request.content.is_none() {
+                    return Err(RequestFailure::UpstreamClosed.into());
                 }
-                _ => return Err(RequestFailure::UpstreamClosed.into()),
-            },
+                handle.set_retried();
+                is_retry = true;
+            }
         }
-    };
-    respond(client, handle, response, exchange, upgrade)
+    }
 }
 
 /// Refuses content whose announced length exceeds the bound.
@@ -109,9 +146,9 @@ fn respond(
     mut response: Response<()>,
     exchange: Exchange,
     upgrade: Option<HeaderValue>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let protocol = response.headers().get(hyper::header::UPGRADE).cloned();
+    let protocol = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     match (switches, upgrade) {

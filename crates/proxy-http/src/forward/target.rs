@@ -5,12 +5,12 @@ use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, StatusCode, Version};
 use telemetry::RequestFailure;
 
-use super::failure::Refusal;
+use super::failure::RefusedRequest;
 use crate::client::Client;
 
 /// What is asked for, and of which route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target<'a> {
+pub(super) struct RequestTarget<'a> {
     /// The host, with its port if it has one; empty if a request of HTTP/1.0 names none.
     pub(super) host: &'a str,
     /// The path with its query, as received; `*` for the server as a whole.
@@ -22,10 +22,13 @@ pub(super) struct Target<'a> {
 ///
 /// # Errors
 /// If that is malformed or ambiguous, or no route serves it.
-pub(super) fn select<'a, B>(client: &Client, request: &'a Request<B>) -> Result<Target<'a>, Refusal> {
+pub(super) fn select<'a, B>(
+    client: &Client,
+    request: &'a Request<B>,
+) -> Result<RequestTarget<'a>, RefusedRequest> {
     if request.method() == Method::CONNECT {
         let failure = RequestFailure::Malformed;
-        return Err(Refusal { failure, status: StatusCode::METHOD_NOT_ALLOWED });
+        return Err(RefusedRequest { failure, status: StatusCode::METHOD_NOT_ALLOWED });
     }
     if request.headers().len() > client.worker.limits().header_fields_max {
         return Err(RequestFailure::HeaderTooLarge.into());
@@ -34,7 +37,7 @@ pub(super) fn select<'a, B>(client: &Client, request: &'a Request<B>) -> Result<
     check_connection(client, request, host)?;
     let path = path(request)?;
     let route = client.worker.shared.routing.table.select(host, without_query(path))?;
-    Ok(Target { host, path, route })
+    Ok(RequestTarget { host, path, route })
 }
 
 /// The one host that a request names (RFC 9112, section 3.2, and RFC 9113, section 8.3.1).

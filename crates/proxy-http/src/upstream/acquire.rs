@@ -12,6 +12,8 @@ use telemetry::RequestFailure;
 
 use super::pool::AcquireError;
 use super::queue::QueueTicket;
+use crate::config::Destination;
+use crate::route_timeouts::RouteTimeouts;
 use crate::timers::Sleep;
 use crate::worker::HttpWorker;
 
@@ -41,6 +43,7 @@ struct ChosenUpstream<'a> {
 struct ConnectionWait<'a> {
     worker: &'a HttpWorker,
     upstream: usize,
+    timeouts: RouteTimeouts,
     must_be_new: bool,
     place: Option<QueueTicket>,
     /// A new connection that is not connected yet.
@@ -51,23 +54,23 @@ struct ConnectionWait<'a> {
     has_waited: bool,
 }
 
-/// Waits for a connection to one of the upstreams in the bits of `among`: the one with the fewest requests under way, and
-/// if it cannot be reached the others.
+/// Waits for a connection to one of the upstreams of a destination: the one with the fewest requests under way, and if it
+/// cannot be reached the others.
 ///
 /// # Errors
 /// With the last upstream's failure.
 pub(crate) async fn acquire(
     worker: &Rc<HttpWorker>,
-    among: u64,
+    destination: &Destination,
     must_be_new: bool,
 ) -> Result<Lease, RequestFailure> {
     let began_at = worker.now();
-    let mut tried = !among;
+    let mut tried = !destination.upstreams;
     let mut has_waited = false;
     let mut failure = RequestFailure::Connect;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, tried) {
         tried |= 1 << chosen.index;
-        let mut waiting = ConnectionWait::new(&chosen, must_be_new);
+        let mut waiting = ConnectionWait::new(&chosen, destination.timeouts, must_be_new);
         let acquired = poll_fn(|cx| waiting.poll(cx)).await;
         has_waited |= waiting.has_waited;
         match acquired {
@@ -122,12 +125,13 @@ impl Drop for ChosenUpstream<'_> {
 }
 
 impl<'a> ConnectionWait<'a> {
-    fn new(chosen: &ChosenUpstream<'a>, must_be_new: bool) -> Self {
+    fn new(chosen: &ChosenUpstream<'a>, timeouts: RouteTimeouts, must_be_new: bool) -> Self {
         let worker = chosen.worker;
-        let timeout = worker.connect_timeout.get();
+        let timeout = timeouts.connect.unwrap_or_else(|| worker.connect_timeout.get());
         Self {
             worker,
             upstream: chosen.index,
+            timeouts,
             must_be_new,
             place: None,
             connecting: None,
@@ -174,7 +178,8 @@ impl<'a> ConnectionWait<'a> {
 
     fn poll_queue_timeout(&mut self, cx: &mut Context<'_>) -> Poll<WaitError> {
         let timers = &self.worker.timers;
-        let until = self.began_at + self.worker.limits().queue_timeout;
+        let timeout = self.timeouts.queue.unwrap_or_else(|| self.worker.limits().queue_timeout);
+        let until = self.began_at + timeout;
         let timer = self.timer.get_or_insert_with(|| timers.at(until));
         Pin::new(timer).poll(cx).map(|()| WaitError::QueueTimeout)
     }

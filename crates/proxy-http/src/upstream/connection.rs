@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
 use proxy_core::{IoResult, Socket};
@@ -20,11 +20,15 @@ pub(crate) struct PooledConn {
     pub(super) next_addr: usize,
     is_connecting: bool,
     /// What the upstream has sent and nobody has taken.
-    pub(super) received: BytesMut,
+    pub(super) received: Bytes,
     /// What the upstream has yet to take.
     pub(super) unsent: BytesMut,
     /// Whether the upstream sends nothing more.
     pub(super) has_ended: bool,
+    /// Most bytes that an exchange waits for; 0 if none does.
+    wanted_bytes: usize,
+    /// What reading ahead has come to, for the exchange to learn: whether anything was read, or the end.
+    ahead: Option<io::Result<bool>>,
     pub(super) is_idle: bool,
     /// Who waits for it.
     waker: Option<Waker>,
@@ -40,9 +44,11 @@ impl PooledConn {
             upstream,
             next_addr: 1,
             is_connecting,
-            received: BytesMut::new(),
+            received: Bytes::new(),
             unsent: BytesMut::new(),
             has_ended: false,
+            wanted_bytes: 0,
+            ahead: None,
             is_idle: false,
             waker: None,
             is_reused: false,
@@ -72,6 +78,44 @@ impl PooledConn {
         }
     }
 
+    /// Reads at most `bytes_max` for an exchange; true if anything has come, or the end. Otherwise the exchange waits.
+    pub(super) fn read(&mut self, scratch: &mut [u8], bytes_max: usize, waker: &Waker) -> io::Result<bool> {
+        if let Some(ahead) = self.ahead.take() {
+            return ahead;
+        }
+        let has_read = self.read_now(&mut scratch[..bytes_max])?;
+        if !has_read {
+            self.wanted_bytes = bytes_max;
+            self.set_waker(waker);
+        }
+        Ok(has_read)
+    }
+
+    /// Reads what an exchange waits for, before it is polled; returns how much.
+    pub(super) fn read_ahead(&mut self, scratch: &mut [u8]) -> usize {
+        let bytes_max = std::mem::take(&mut self.wanted_bytes);
+        if bytes_max == 0 {
+            return 0;
+        }
+        let before = self.received.len();
+        // What was not read now is read when the exchange is polled.
+        self.ahead =
+            Some(self.read_now(&mut scratch[..bytes_max])).filter(|ahead| !matches!(ahead, Ok(false)));
+        self.received.len() - before
+    }
+
+    fn read_now(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
+        if !self.socket.is_readable() {
+            return Ok(false);
+        }
+        match self.socket.read(scratch)? {
+            IoResult::Bytes(n) => append(&mut self.received, &scratch[..n]),
+            IoResult::End => self.has_ended = true,
+            IoResult::Blocked => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// Waits until the address that is being tried has answered.
     pub(super) fn poll_connected(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.is_connecting {
@@ -99,8 +143,20 @@ impl PooledConn {
         self.waker = None;
         self.is_reused = true;
         self.is_idle = true;
-        self.received = BytesMut::new();
+        self.wanted_bytes = 0;
+        self.ahead = None;
+        self.received = Bytes::new();
         self.unsent = BytesMut::new();
+    }
+
+    /// Writes the head of a request; returns how much the upstream took. The rest waits.
+    pub(super) fn begin(&mut self, head: &[u8], registry: &Registry) -> io::Result<usize> {
+        let taken = match self.socket.write(head, registry)? {
+            IoResult::Bytes(n) => n,
+            IoResult::Blocked | IoResult::End => 0,
+        };
+        self.unsent.extend_from_slice(&head[taken..]);
+        Ok(taken)
     }
 
     pub(super) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
@@ -119,4 +175,15 @@ impl PooledConn {
         }
         Ok(taken)
     }
+}
+
+/// Appends what the upstream has sent to what it had sent before, which is empty, or the beginning of a head or a line.
+pub(crate) fn append(received: &mut Bytes, bytes: &[u8]) {
+    if received.is_empty() {
+        *received = Bytes::copy_from_slice(bytes);
+        return;
+    }
+    let mut joined = BytesMut::from(std::mem::take(received));
+    joined.extend_from_slice(bytes);
+    *received = joined.freeze();
 }

@@ -4,7 +4,6 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 use std::future::Future as _;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -15,7 +14,6 @@ use hyper::body::Incoming;
 use telemetry::RequestFailure;
 
 use super::framing::may_be_trailer;
-use crate::client::Client;
 use crate::request::RequestHandle;
 use crate::timers::Sleep;
 
@@ -36,7 +34,6 @@ pub(crate) struct RequestContent {
     /// `None` once it is whole.
     body: Option<Incoming>,
     framing: RequestFraming,
-    client: Rc<Client>,
     request: RequestHandle,
     received: u64,
     /// When a byte of it last moved, from the client or to the upstream.
@@ -63,19 +60,13 @@ impl RequestFraming {
 }
 
 impl RequestContent {
-    pub(crate) fn new(
-        body: Incoming,
-        framing: RequestFraming,
-        client: &Rc<Client>,
-        request: &RequestHandle,
-    ) -> Self {
+    pub(crate) fn new(body: Incoming, framing: RequestFraming, request: &RequestHandle) -> Self {
         let mut content = Self {
             body: Some(body),
             framing,
-            client: Rc::clone(client),
             request: request.clone(),
             received: 0,
-            moved_at: client.worker.now(),
+            moved_at: request.client().worker.now(),
             timer: None,
         };
         if framing == RequestFraming::None {
@@ -97,13 +88,13 @@ impl RequestContent {
     /// Sends no more of it.
     pub(super) fn stop(&mut self) {
         if self.body.take().is_some() {
-            self.client.end_content();
+            self.request.client().end_content();
         }
     }
 
     /// Notes that the upstream has taken some of it.
     pub(super) fn note_moved(&mut self) {
-        self.moved_at = self.client.worker.now();
+        self.moved_at = self.request.client().worker.now();
     }
 
     /// Takes what the client has sent of it.
@@ -128,7 +119,7 @@ impl RequestContent {
         };
         self.received += data.len() as u64;
         self.request.received(data.len() as u64);
-        if self.received > self.client.worker.limits().body_bytes_max as u64 {
+        if self.received > self.request.client().worker.limits().body_bytes_max as u64 {
             return Poll::Ready(Err(RequestFailure::BodyTooLarge));
         }
         Poll::Ready(Ok(Piece::Data(data)))
@@ -162,8 +153,9 @@ impl RequestContent {
 
     /// Waits until nothing has moved for the timeout.
     pub(super) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let worker = &self.client.worker;
-        let until = self.moved_at + worker.limits().body_timeout;
+        let worker = &self.request.client().worker;
+        let own = self.request.timeouts().body;
+        let until = self.moved_at + own.unwrap_or_else(|| worker.limits().body_timeout);
         loop {
             let timer = self.timer.get_or_insert_with(|| worker.timers.at(until));
             if Pin::new(timer).poll(cx).is_pending() {

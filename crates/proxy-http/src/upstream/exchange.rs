@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use hyper::header::HeaderMap;
 use hyper::{Method, Response, StatusCode};
 use telemetry::RequestFailure;
@@ -40,6 +40,8 @@ pub(crate) struct Exchange {
     timer: Option<Sleep>,
     /// Whether anything of a response has come.
     has_answered: bool,
+    /// Whether the upstream takes nothing more.
+    is_deaf: bool,
     may_be_kept: bool,
     interim_responses: usize,
 }
@@ -64,18 +66,19 @@ impl Exchange {
     ) -> Self {
         // It may have waited for the connection.
         content.note_moved();
-        lease.worker.pool.borrow_mut().connection(lease.key).unsent.extend_from_slice(head);
+        let sent = lease.worker.pool.borrow_mut().begin(lease.key, head);
         Self {
+            is_deaf: sent.is_err(),
+            may_be_kept: sent.is_ok(),
+            sent_at: sent.is_ok_and(|bytes| bytes > 0).then(Instant::now),
             lease,
             request: request.clone(),
             method,
             content,
             framing: None,
             trailers: None,
-            sent_at: None,
             timer: None,
             has_answered: false,
-            may_be_kept: true,
             interim_responses: 0,
         }
     }
@@ -96,7 +99,7 @@ impl Exchange {
 
     /// Sends what the client has sent of its content.
     fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), RequestFailure> {
-        loop {
+        while !self.is_deaf {
             match self.with_pool(|pool, key| pool.flush(key, cx.waker())) {
                 Ok(0) => {}
                 Ok(_) => {
@@ -105,9 +108,13 @@ impl Exchange {
                 }
                 // An upstream may answer before it has read the request, and reads no more then.
                 Err(_) => {
-                    self.may_be_kept = false;
-                    self.content.stop();
+                    (self.is_deaf, self.may_be_kept) = (true, false);
                     self.with_pool(|pool, key| pool.connection(key).unsent.clear());
+                    // What was not begun may be sent again, with its content.
+                    if self.sent_at.is_some() {
+                        self.content.stop();
+                    }
+                    break;
                 }
             }
             let unsent = self.with_pool(|pool, key| pool.connection(key).unsent.len());
@@ -122,6 +129,7 @@ impl Exchange {
             let mut pool = self.lease.worker.pool.borrow_mut();
             content.encode(piece, &mut pool.connection(self.lease.key).unsent);
         }
+        Ok(())
     }
 
     /// Waits for the head of the response.
@@ -154,11 +162,11 @@ impl Exchange {
     fn take_head(&mut self) -> Result<Option<Response<()>>, ExchangeError> {
         let invalid = |_| ExchangeError::Failed(RequestFailure::UpstreamInvalid);
         loop {
-            let received = self.with_pool(|pool, key| std::mem::take(&mut pool.connection(key).received));
+            let mut pool = self.lease.worker.pool.borrow_mut();
+            let received = &mut pool.connection(self.lease.key).received;
             self.has_answered |= !received.is_empty();
-            let (received, parsed) = head::take(received).map_err(invalid)?;
-            self.with_pool(|pool, key| pool.connection(key).received = received);
-            let Some(head) = parsed else { return Ok(None) };
+            let Some(head) = head::take(received).map_err(invalid)? else { return Ok(None) };
+            drop(pool);
             let status = head.status();
             // An interim response; hyper sends 100 when the content is asked for.
             if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
@@ -178,7 +186,7 @@ impl Exchange {
 
     /// Waits until the client or the upstream has made no progress for too long.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RequestFailure> {
-        if !self.content.is_whole() {
+        if !self.is_deaf && !self.content.is_whole() {
             // Either the client does not send, or the upstream does not take.
             let is_upstream = self.with_pool(|pool, key| !pool.connection(key).unsent.is_empty());
             return self.content.poll_stalled(cx).map(|()| {
@@ -186,7 +194,10 @@ impl Exchange {
             });
         }
         let worker = &self.lease.worker;
-        let timer = self.timer.get_or_insert_with(|| worker.timers.after(worker.limits().response_timeout));
+        let timer = self.timer.get_or_insert_with(|| {
+            let own = self.request.timeouts().response;
+            worker.timers.after(own.unwrap_or_else(|| worker.limits().response_timeout))
+        });
         Pin::new(timer).poll(cx).map(|()| RequestFailure::UpstreamTimeout)
     }
 
@@ -239,22 +250,29 @@ impl Exchange {
         self.framing == Some(Framing::Complete)
     }
 
+    /// The content of the response, if all of it has come with the head.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        let mut pool = self.lease.worker.pool.borrow_mut();
+        let received = &mut pool.connection(self.lease.key).received;
+        let Some(Framing::Length(length)) = self.framing else { return None };
+        let length = usize::try_from(length).ok().filter(|length| *length <= received.len())?;
+        self.framing = Some(Framing::Complete);
+        Some(received.split_to(length))
+    }
+
     /// Ends the exchange once its response is complete, and gives the connection back if another request may use it.
     pub(crate) fn finish(self) {
-        let may_be_kept = self.may_be_kept && self.content.is_whole();
-        let Self { lease, request, .. } = self;
-        request.set_complete();
-        if may_be_kept {
-            lease.give_back();
+        if self.may_be_kept && self.content.is_whole() {
+            self.lease.give_back();
         }
     }
 
     /// What a tunnel has received, after a response that switches protocols.
-    pub(super) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<BytesMut>> {
+    pub(super) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         while pool.connection(self.lease.key).received.is_empty() {
             if pool.connection(self.lease.key).has_ended {
-                return Poll::Ready(Ok(BytesMut::new()));
+                return Poll::Ready(Ok(Bytes::new()));
             }
             if !pool.read(self.lease.key, READ_BYTES_MAX, cx.waker())? {
                 return Poll::Pending;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, StatusCode};
 
@@ -90,7 +90,7 @@ impl Framing {
     /// `trailers`.
     pub(crate) fn take(
         &mut self,
-        received: &mut BytesMut,
+        received: &mut Bytes,
         has_ended: bool,
         trailers: &mut Option<HeaderMap>,
     ) -> Result<Option<Bytes>, FramingError> {
@@ -110,7 +110,7 @@ impl Framing {
             let is_cut = has_ended && *self != Self::UntilClose;
             return if is_cut { Err(FramingError::Truncated) } else { Ok(None) };
         }
-        let data = received.split_to(n).freeze();
+        let data = received.split_to(n);
         match self {
             Self::Length(left) if *left == n as u64 => *self = Self::Complete,
             Self::Chunked(ChunkState::Data(left)) if *left == n as u64 => {
@@ -127,7 +127,7 @@ impl Framing {
     /// Takes what stands between the data of chunks, and behind them.
     fn advance(
         &mut self,
-        received: &mut BytesMut,
+        received: &mut Bytes,
         trailers: &mut Option<HeaderMap>,
     ) -> Result<(), FramingError> {
         while let Self::Chunked(state) = self
@@ -143,7 +143,7 @@ impl ChunkState {
     /// Reads what stands between the data of chunks; `None` if data or more bytes must come first.
     fn next(
         self,
-        received: &mut BytesMut,
+        received: &mut Bytes,
         trailers: &mut Option<HeaderMap>,
     ) -> Result<Option<Framing>, FramingError> {
         match self {

@@ -1,13 +1,16 @@
 //! Heads of HTTP/1.1: the request's is written, the response's is read.
 
 use std::io;
+use std::mem::MaybeUninit;
 
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, Bytes};
 use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{Method, Response, Version};
 
 use super::content::RequestFraming;
 
+/// Bytes for which a request's head has room from the start, besides its target.
+const HEAD_ROOM: usize = 256;
 /// Longest head of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Fields for which a response has room, so that it need not grow: hyper adds some.
@@ -17,12 +20,12 @@ const FIELDS_MAX: usize = 128;
 
 /// The head of a request that is being written.
 #[derive(Debug)]
-pub(crate) struct RequestHead(BytesMut);
+pub(crate) struct RequestHead(Vec<u8>);
 
 impl RequestHead {
     /// Begins with the request line.
     pub(crate) fn new(method: &Method, target: &str) -> Self {
-        let mut head = BytesMut::with_capacity(512);
+        let mut head = Vec::with_capacity(HEAD_ROOM + target.len());
         for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
             head.extend_from_slice(part.as_bytes());
         }
@@ -31,14 +34,13 @@ impl RequestHead {
 
     /// Writes a field. Those that frame the content are for [`RequestHead::finish`].
     pub(crate) fn field(&mut self, name: &str, value: &[u8]) {
-        self.0.reserve(name.len() + value.len() + 4);
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.0.extend_from_slice(part);
         }
     }
 
     /// Ends with how the content is framed.
-    pub(crate) fn finish(mut self, method: &Method, framing: RequestFraming) -> BytesMut {
+    pub(crate) fn finish(mut self, method: &Method, framing: RequestFraming) -> Vec<u8> {
         match framing {
             // A server that expects content is told that there is none.
             RequestFraming::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
@@ -54,24 +56,26 @@ impl RequestHead {
 }
 
 /// Takes the head of a response off the front of what was received; `None` if it is not whole.
-pub(crate) fn take(mut received: BytesMut) -> io::Result<(BytesMut, Option<Response<()>>)> {
+pub(crate) fn take(received: &mut Bytes) -> io::Result<Option<Response<()>>> {
     if received.is_empty() {
-        return Ok((received, None));
+        return Ok(None);
     }
-    match parse(&received)? {
+    match parse(received)? {
         Some((used, head)) => {
             received.advance(used);
-            Ok((received, Some(head)))
+            Ok(Some(head))
         }
         None if received.len() > HEAD_BYTES_MAX => Err(invalid("the head is too long")),
-        None => Ok((received, None)),
+        None => Ok(None),
     }
 }
 
-fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut parsed = httparse::Response::new(&mut fields);
-    let used = match parsed.parse(bytes) {
+/// The values of the fields share the memory of `bytes`.
+fn parse(bytes: &Bytes) -> io::Result<Option<(usize, Response<()>)>> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let used = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields) {
         Ok(httparse::Status::Partial) => return Ok(None),
         Ok(httparse::Status::Complete(used)) => used,
         Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
@@ -83,7 +87,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Response<()>)>> {
         for field in parsed.headers.iter() {
             let name = HeaderName::from_bytes(field.name.as_bytes());
             let name = name.map_err(|_| invalid("a field's name is malformed"))?;
-            let value = HeaderValue::from_bytes(field.value);
+            let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value));
             headers.append(name, value.map_err(|_| invalid("a field's value is malformed"))?);
         }
     }

@@ -1,7 +1,7 @@
 //! The HTTP/1.1 client: connections to the upstreams, kept alive and pooled per worker.
 
 pub(crate) mod acquire;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod content;
 pub(crate) mod exchange;
 pub(crate) mod framing;

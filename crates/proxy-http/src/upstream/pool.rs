@@ -9,25 +9,29 @@ use std::time::{Duration, Instant};
 use mio::Registry;
 use mio::event::Event;
 use proxy_core::handler::resources_token;
-use proxy_core::{IoResult, Socket, UpstreamTarget, Upstreams};
+use proxy_core::{Socket, UpstreamTarget, Upstreams};
 use slab::Slab;
 
 use super::connection::PooledConn;
 use super::queue::{QueueTicket, RequestQueue};
 use crate::client::READ_BYTES_MAX;
 use crate::limits::HttpLimits;
-use crate::timers::Timers;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue
 /// tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Bytes of a turn that are read from upstreams as soon as an event reports them. Reading many connections one after
+/// another finds its code in the processor's caches, as long as what was read before is still there when it is used.
+const READ_AHEAD_BYTES: usize = 64 << 10;
 
 /// A worker's connections to its upstreams.
 #[derive(Debug)]
 pub(crate) struct Pool {
     registry: Option<Registry>,
     upstreams: Arc<Upstreams>,
-    timers: Timers,
+    /// When the turn began.
+    now: Instant,
     /// Connections of the worker, to all upstreams.
     connections_max: usize,
     /// Requests that may wait for a connection to an upstream.
@@ -37,6 +41,8 @@ pub(crate) struct Pool {
     of_upstream: Vec<UpstreamConns>,
     connections: Slab<PooledConn>,
     scratch: Box<[u8]>,
+    /// Bytes that were read ahead in this turn.
+    ahead_bytes: usize,
     /// Over all upstreams.
     idle: usize,
     queued: usize,
@@ -60,7 +66,7 @@ pub(crate) enum AcquireError {
 }
 
 impl Pool {
-    pub(crate) fn new(upstreams: Arc<Upstreams>, timers: Timers) -> Self {
+    pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
         Self {
             registry: None,
             connections_max: 1,
@@ -68,9 +74,10 @@ impl Pool {
             idle_timeout: Duration::ZERO,
             of_upstream: (0..upstreams.len()).map(|_| UpstreamConns::default()).collect(),
             upstreams,
-            timers,
+            now: Instant::now(),
             connections: Slab::new(),
             scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
+            ahead_bytes: 0,
             idle: 0,
             queued: 0,
         }
@@ -195,7 +202,7 @@ impl Pool {
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.of_upstream[upstream].queue.retry_at = Some(self.timers.now() + RETRY_INTERVAL);
+                self.of_upstream[upstream].queue.retry_at = Some(self.now + RETRY_INTERVAL);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -245,7 +252,7 @@ impl Pool {
         }
         connection.rest();
         let of = &mut self.of_upstream[connection.upstream];
-        of.idle.push_back((key, self.timers.now()));
+        of.idle.push_back((key, self.now));
         // It serves the first request that waits, whatever the backlog is like.
         of.queue.retry_at = None;
         self.idle += 1;
@@ -275,8 +282,9 @@ impl Pool {
         self.of_upstream.iter().filter_map(of).min()
     }
 
-    /// Closes connections that were idle for too long, and tries full backlogs again.
+    /// Begins a turn: closes connections that were idle for too long, and tries full backlogs again.
     pub(crate) fn expire(&mut self, now: Instant) {
+        (self.now, self.ahead_bytes) = (now, 0);
         for upstream in 0..self.of_upstream.len() {
             self.of_upstream[upstream].queue.expire(now);
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
@@ -293,12 +301,23 @@ impl Pool {
         connection.note(event);
         if connection.is_idle && !connection.is_still_open(&mut self.scratch) {
             self.close(key);
+        } else if self.ahead_bytes < READ_AHEAD_BYTES {
+            self.ahead_bytes += connection.read_ahead(&mut self.scratch);
         }
     }
 
     /// The connection of an exchange.
     pub(crate) fn connection(&mut self, key: usize) -> &mut PooledConn {
         &mut self.connections[key]
+    }
+
+    /// Writes the head of a request; returns how much the upstream took. The rest waits.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(crate) fn begin(&mut self, key: usize, head: &[u8]) -> io::Result<usize> {
+        let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
+        self.connections[key].begin(head, registry)
     }
 
     /// Writes what the upstream has yet to take; returns how much it took.
@@ -315,23 +334,7 @@ impl Pool {
     /// # Errors
     /// When the connection is broken.
     pub(crate) fn read(&mut self, key: usize, bytes_max: usize, waker: &Waker) -> io::Result<bool> {
-        let connection = &mut self.connections[key];
-        if connection.socket.is_readable() {
-            let buffer = &mut self.scratch[..bytes_max.min(READ_BYTES_MAX)];
-            match connection.socket.read(buffer)? {
-                IoResult::Bytes(n) => {
-                    connection.received.extend_from_slice(&self.scratch[..n]);
-                    return Ok(true);
-                }
-                IoResult::End => {
-                    connection.has_ended = true;
-                    return Ok(true);
-                }
-                IoResult::Blocked => {}
-            }
-        }
-        connection.set_waker(waker);
-        Ok(false)
+        self.connections[key].read(&mut self.scratch, bytes_max.min(READ_BYTES_MAX), waker)
     }
 
     /// Lets the first request of each queue try: the bound on connections is one for all upstreams.

@@ -24,8 +24,8 @@ enum Source {
     Upstream(Box<Exchange>),
     /// The upstream has broken.
     Broken(io::Error),
-    /// A text of the proxy.
-    Text(Bytes),
+    /// All of it.
+    Whole(Bytes),
     /// Nothing more.
     End,
 }
@@ -39,10 +39,14 @@ pub(crate) struct Chunk {
 
 impl ResponseBody {
     /// The content of this exchange, which ends at once if there is none.
-    pub(crate) fn of(exchange: Exchange, request: &RequestHandle) -> Self {
+    pub(crate) fn of(mut exchange: Exchange, request: &RequestHandle) -> Self {
         let source = if exchange.is_complete() && !exchange.has_trailers() {
             exchange.finish();
+            request.set_complete();
             Source::End
+        } else if let Some(bytes) = exchange.take_whole() {
+            exchange.finish();
+            Source::Whole(bytes)
         } else {
             Source::Upstream(Box::new(exchange))
         };
@@ -51,7 +55,7 @@ impl ResponseBody {
 
     /// A text of the proxy itself.
     pub(crate) fn text(text: &'static str, request: &RequestHandle) -> Self {
-        Self { source: Source::Text(Bytes::from_static(text.as_bytes())), request: request.clone() }
+        Self { source: Source::Whole(Bytes::from_static(text.as_bytes())), request: request.clone() }
     }
 
     /// No content.
@@ -63,6 +67,7 @@ impl ResponseBody {
         if let Source::Upstream(exchange) = std::mem::replace(&mut self.source, Source::End) {
             exchange.finish();
         }
+        self.request.set_complete();
     }
 
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
@@ -82,10 +87,10 @@ impl Body for ResponseBody {
                 let kind = error.kind();
                 return Poll::Ready(Some(Err(std::mem::replace(error, kind.into()))));
             }
-            Source::Text(text) => {
-                let text = std::mem::take(text);
-                self.source = Source::End;
-                return Poll::Ready(Some(Ok(self.data(text))));
+            Source::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.finish();
+                return Poll::Ready(Some(Ok(self.data(bytes))));
             }
             Source::Upstream(exchange) => exchange,
         };
@@ -119,7 +124,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::End => SizeHint::with_exact(0),
-            Source::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Broken(_) => SizeHint::default(),
             Source::Upstream(exchange) => {
                 exchange.content_left().map_or_else(SizeHint::default, SizeHint::with_exact)

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../common/mod.rs"]
+mod common;
 #[allow(dead_code, reason = "each module uses its part")]
 mod http2_client;
 #[allow(dead_code, reason = "each module uses its part")]

@@ -1,30 +1,16 @@
 //! A proxy before an upstream that notes each byte, and TLS clients that send any.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
 use proxy_http::HttpConfig;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use telemetry::{HttpCounter, ProxyCounter, ProxyDelta};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
-
-/// Waits for `condition`, and fails with `what` if it does not come true.
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
+use crate::common;
+pub(crate) use crate::common::{PATIENCE, TlsStream, eventually};
 
 /// A request as it reached the upstream, byte by byte.
 #[derive(Clone, Debug)]
@@ -134,21 +120,7 @@ impl Site {
 
     /// A connection whose client offers one application protocol.
     pub(crate) fn connect(&self, alpn: &str) -> TlsStream {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(self.certificate.clone())).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
-        let socket = TcpStream::connect(self.proxy.local_addrs()[0]).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        socket.set_nodelay(true).unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), socket)
+        common::connect(self.proxy.local_addrs()[0], common::client_config(&self.certificate, &[alpn]))
     }
 
     /// Takes what has reached the upstream.

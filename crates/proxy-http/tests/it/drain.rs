@@ -102,3 +102,17 @@ fn goaway_comes_in_two_steps_and_a_stream_between_them_is_answered() {
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::Status2xx], 2);
 }
+
+#[test]
+fn a_request_that_outlasts_the_drain_is_counted_as_cut_by_it() {
+    let upstream = Scripted::unix(|mut peer| peer.wait_for_end());
+    let mut proxy = Running::start_with(&upstream.upstream, |config, _| {
+        config.limits.drain_timeout = Duration::from_millis(200);
+    });
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    eventually("the request is under way", || proxy.collect().gauges.requests == 1);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedDrainTimeout], 1);
+    assert_eq!(http.counters[HttpCounter::FailedClientGone], 0);
+}

@@ -1,6 +1,6 @@
 //! HTTP/2 in front: streams, resets, trailers, bounds, the orderly end.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
@@ -147,23 +147,14 @@ fn a_drain_answers_every_stream_under_way_and_says_goaway() {
 
 #[test]
 fn a_client_that_does_not_read_holds_back_the_upstream() {
-    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = Arc::clone(&sent);
-    let upstream = Scripted::unix(move |mut peer| {
-        peer.head();
-        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n");
-        for _ in 0..1_000 {
-            peer.send(vec![b'x'; 100_000]);
-            count.fetch_add(100_000, std::sync::atomic::Ordering::Relaxed);
-        }
-    });
+    let (upstream, sent) = Scripted::streaming(100_000);
     let mut proxy = Running::start(&upstream.upstream);
     run(async {
         let (mut client, _driver) = connect(&proxy).await;
         let (response, _) = client.send_request(request(Method::GET, "/"), true).unwrap();
         let body = response.await.unwrap().into_body();
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let held = sent.load(std::sync::atomic::Ordering::Relaxed);
+        let held = sent.load(Ordering::Relaxed);
         assert!(held < 2_000_000, "{held} bytes were taken from the upstream");
         drop(body);
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -232,16 +223,7 @@ fn failures_are_answered_on_their_stream() {
 
 #[test]
 fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
-    let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = Arc::clone(&sent);
-    let upstream = Scripted::unix(move |mut peer| {
-        peer.head();
-        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n");
-        for _ in 0..10_000 {
-            peer.send(vec![b'x'; 10_000]);
-            count.fetch_add(10_000, std::sync::atomic::Ordering::Relaxed);
-        }
-    });
+    let (upstream, sent) = Scripted::streaming(10_000);
     let mut proxy = Running::start(&upstream.upstream);
     run(async {
         let (client, _driver) = connect(&proxy).await;
@@ -252,7 +234,7 @@ fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
             bodies.push(response.await.unwrap().into_body());
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let held = sent.load(std::sync::atomic::Ordering::Relaxed);
+        let held = sent.load(Ordering::Relaxed);
         // Each Unix socket holds about 200 kB in the kernel.
         assert!(held < 100 * 300_000, "{held} bytes were taken from the upstream");
     });
@@ -273,4 +255,27 @@ fn a_changed_setting_does_not_end_connections() {
         assert_eq!(get(&client, "/").await.unwrap().0, 200);
     });
     proxy.finish();
+}
+
+#[test]
+fn a_client_that_asks_for_nothing_leaves_in_order() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let proxy = Running::start(&Scripted::answering(HELLO).upstream);
+    for sent in [Vec::new(), PREFACE.to_vec(), [PREFACE, SETTINGS].concat()] {
+        for reads_settings in [false, true] {
+            let mut client = proxy.connect_with("h2");
+            client.send(&sent);
+            if reads_settings && !sent.is_empty() {
+                client.read_until(|bytes| bytes.len() >= 9).unwrap();
+            }
+            client.tls.conn.send_close_notify();
+            client.send(b"");
+            assert_eq!(client.read_until(|_| false), Err(false));
+        }
+    }
+    let total = proxy.finish();
+    let ends: Vec<_> = total.connections.iter().map(|it| (it.outcome, &it.detail)).collect();
+    assert_eq!(total.counters[ProxyCounter::ClientBroken], 0, "{ends:?}");
+    assert_eq!(total.counters[ProxyCounter::Accepted], 6);
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod balance;
+#[path = "../common/mod.rs"]
+mod common;
 mod drain;
 mod failures;
 mod http2;

@@ -1,29 +1,21 @@
 //! What the tests share: a proxy with its counts, and a client of HTTP/1.1 over TLS.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
 use proxy_http::HttpConfig;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::ClientConfig;
 use telemetry::{
-    ClientCounter, Counters, HttpCounter, HttpDelta, HttpGauges, HttpLatency, ProxyCounter, ProxyDelta,
+    ClientCounter, Counters, FullReason, HttpCounter, HttpDelta, HttpGauges, HttpLatency, ProxyCounter,
+    ProxyDelta,
 };
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Waits for `condition`, and fails with `what` if it does not come true.
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
+use crate::common;
+use crate::common::TlsStream;
+pub(crate) use crate::common::{PATIENCE, eventually};
 
 /// A running proxy with everything it has counted so far.
 pub(crate) struct Running {
@@ -94,6 +86,9 @@ impl Running {
         assert_eq!(http.counters.sum(&of_protocol), count(HttpCounter::Requests));
         assert_eq!(http.latencies[HttpLatency::Request].count(), count(HttpCounter::Requests));
         assert_eq!(http.gauges, HttpGauges::default(), "nothing is left open");
+        let reasons = FullReason::ALL.map(|(_, counter, _)| counter);
+        let full = total.counters[ProxyCounter::HandshakesFull];
+        assert_eq!(total.tls.counters.sum(&reasons), full, "each full handshake has one reason");
         let mut of_clients = Counters::default();
         total.clients.iter().for_each(|client| of_clients.add(&client.counters));
         for (of_client, of_proxy) in [
@@ -114,16 +109,7 @@ impl Running {
 
     /// How clients of this protocol speak TLS to it.
     pub(crate) fn client_config(&self, alpn: &[&str]) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(self.certificate.clone())).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        Arc::new(config)
+        common::client_config(&self.certificate, alpn)
     }
 
     /// Connects a client of HTTP/1.1.
@@ -133,12 +119,7 @@ impl Running {
 
     /// Connects a client of this protocol, which sends what it is told.
     pub(crate) fn connect_with(&self, alpn: &str) -> Http1 {
-        let socket = TcpStream::connect(self.addr()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_nodelay(true).unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        let tls = ClientConnection::new(self.client_config(&[alpn]), name).unwrap();
-        Http1 { tls: StreamOwned::new(tls, socket), received: Vec::new() }
+        Http1 { tls: common::connect(self.addr(), self.client_config(&[alpn])), received: Vec::new() }
     }
 
     /// Sends a request on a connection of its own, and returns the response.
@@ -156,7 +137,7 @@ impl Running {
 
 /// A client of HTTP/1.1, which sends what it is told.
 pub(crate) struct Http1 {
-    pub(crate) tls: StreamOwned<ClientConnection, TcpStream>,
+    pub(crate) tls: TlsStream,
     pub(crate) received: Vec<u8>,
 }
 

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use proxy_core::Upstream;
+use proxy_http::{Route, RouteTimeouts};
 use telemetry::{HttpCounter, Value};
 
 use crate::support::{Running, eventually};
@@ -147,4 +149,72 @@ fn an_address_that_never_answers_is_a_504() {
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedConnectTimeout], 1);
     drop(fillers);
+}
+
+fn route(path: &str, upstream: &Upstream, timeouts: RouteTimeouts) -> Route {
+    Route { timeouts, ..Route::new("", path, vec![upstream.clone()]).unwrap() }
+}
+
+#[test]
+fn timeouts_of_a_route_come_before_those_of_the_proxy() {
+    let upstream = deaf();
+    let none = RouteTimeouts::default();
+    let proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.routes = vec![
+            route("/answer", &upstream.upstream, RouteTimeouts { response: Some(SHORT), ..none }),
+            route("/upload", &upstream.upstream, RouteTimeouts { body: Some(SHORT), ..none }),
+            route("/patient", &upstream.upstream, RouteTimeouts { response: Some(30 * SHORT), ..none }),
+        ];
+        http.limits.response_timeout = 3 * SHORT;
+    });
+    let began_at = Instant::now();
+    assert_eq!(proxy.get("/answer").status, 504);
+    let upload = "POST /upload HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\nxxxx";
+    assert_eq!(proxy.ask(upload).status, 408);
+    assert!(began_at.elapsed() < 3 * SHORT, "neither waits for the proxy's timeout");
+    let mut patient = proxy.connect();
+    patient.send("GET /patient HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(proxy.get("/").status, 504, "what no route says is as the proxy has it");
+    assert!(began_at.elapsed() < 20 * SHORT);
+    assert_eq!(patient.answer().status, 504);
+    assert!(began_at.elapsed() >= 30 * SHORT, "a route may be more patient than the proxy");
+    proxy.finish();
+}
+
+#[test]
+fn a_route_may_wait_less_for_a_connection() {
+    let upstream = deaf();
+    let route =
+        |path, queue| route(path, &upstream.upstream, RouteTimeouts { queue, ..RouteTimeouts::default() });
+    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+        http.routes = vec![route("/quick", Some(SHORT))];
+        http.limits.upstream_connections_max = 1;
+        http.limits.response_timeout = 20 * SHORT;
+    });
+    let mut first = proxy.connect();
+    first.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    eventually("the only connection is taken", || proxy.collect().gauges.upstream_open == 1);
+    let began_at = Instant::now();
+    assert_eq!(proxy.get("/quick").status, 503);
+    assert!(began_at.elapsed() < 10 * SHORT, "the proxy would wait for 10 s");
+    proxy.expect(HttpCounter::FailedQueueTimeout, 1);
+    assert_eq!(first.answer().status, 504);
+    proxy.finish();
+}
+
+#[test]
+fn a_request_on_which_nothing_moves_is_cut_by_the_idle_timeout() {
+    let upstream = Scripted::unix(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nxxxx");
+        peer.wait_for_end();
+    });
+    let proxy = Running::start_with(&upstream.upstream, |config, _| config.limits.idle_timeout = SHORT);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(client.head().starts_with("http/1.1 200"));
+    assert!(client.read_until(|bytes| bytes.len() >= 8).is_err(), "the response is not whole");
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedIdleTimeout], 1);
+    assert_eq!(http.counters[HttpCounter::FailedClientGone], 0);
 }

@@ -118,6 +118,21 @@ impl Scripted {
         })
     }
 
+    /// Answers a request on each connection with 100 MB in pieces of this size; counts the bytes that it could send.
+    pub(crate) fn streaming(piece_bytes: usize) -> (Self, Arc<AtomicUsize>) {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&sent);
+        let upstream = Self::unix(move |mut peer| {
+            peer.head();
+            peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n");
+            for _ in 0..100_000_000 / piece_bytes {
+                peer.send(vec![b'x'; piece_bytes]);
+                count.fetch_add(piece_bytes, Ordering::Relaxed);
+            }
+        });
+        (upstream, sent)
+    }
+
     /// Connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)

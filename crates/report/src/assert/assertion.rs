@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use telemetry::figures::{
-    Condition, ConditionError, Figure, FigureSide, FigureUnit, Operator, UnknownFigure, WrongUnit,
+    AbsentSubject, Condition, ConditionError, Figure, FigureSide, FigureSubjects, FigureUnit, Operator,
+    UnknownFigure, WrongUnit,
 };
 
 use crate::figures::Figures;
@@ -26,7 +27,7 @@ pub enum AssertionError {
     Unknown(String, UnknownFigure),
     /// The run lacks what the figure is of.
     #[error("{0}: the run has no {1}")]
-    Absent(String, FigureSide),
+    Absent(String, AbsentSubject),
     /// The value cannot be read.
     #[error(transparent)]
     Value(ConditionError),
@@ -76,15 +77,14 @@ impl Assertion {
     /// # Errors
     /// With what a load lacks, or with what to write.
     pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
-        self.is_known_as(self.0.figure().first_of(|side| match side {
-            FigureSide::Run | FigureSide::Process | FigureSide::Observed | FigureSide::Load => true,
-            FigureSide::Proxy | FigureSide::Http | FigureSide::Journal => false,
-        }))
+        let sides = [FigureSide::Run, FigureSide::Process, FigureSide::Observed, FigureSide::Load];
+        let subjects = FigureSubjects::new(sides.to_vec(), &[]);
+        self.is_known_as(self.0.figure().first_of(|figure| subjects.check(figure)))
     }
 
-    fn is_known_as(&self, found: Result<Figure, FigureSide>) -> Result<(), AssertionError> {
+    fn is_known_as(&self, found: Result<Figure, AbsentSubject>) -> Result<(), AssertionError> {
         let figure = found.map_err(|side| AssertionError::Absent(self.to_string(), side))?;
-        self.0.limit_of(figure).map(drop).map_err(|error| AssertionError::Unit(self.to_string(), error))
+        self.0.limit_of(&figure).map(drop).map_err(|error| AssertionError::Unit(self.to_string(), error))
     }
 
     /// The figures that its name may stand for.
@@ -96,16 +96,16 @@ impl Assertion {
     pub fn check(&self, figures: &Figures<'_>) -> AssertionOutcome {
         let figure = match figures.find(self.0.figure()) {
             Ok(figure) => figure,
-            Err(side) => return AssertionOutcome::Breached(format!("the run has no {side}")),
+            Err(absent) => return AssertionOutcome::Breached(format!("the run has no {absent}")),
         };
-        let limit = match self.0.limit_of(figure) {
+        let limit = match self.0.limit_of(&figure) {
             Ok(limit) => limit,
             Err(error) => return AssertionOutcome::Breached(error.to_string()),
         };
         if let Some((n, needed)) = figure.too_few_samples(figures.run) {
             return AssertionOutcome::Breached(format!("too few samples: {n} of the {needed} that it takes"));
         }
-        let Some(value) = figures.value(figure) else {
+        let Some(value) = figures.value(&figure) else {
             return AssertionOutcome::Breached("there are no samples".to_owned());
         };
         if self.0.operator().holds(value, limit) {

@@ -3,6 +3,7 @@
 mod cut;
 mod differences;
 mod experiments;
+mod reasons;
 mod row;
 mod text;
 
@@ -19,6 +20,8 @@ pub(crate) use differences::{Difference, side_by_side};
 use differences::{differences, obstacle, unlike};
 pub(crate) use experiments::ComparedExperiment;
 pub use experiments::{ExperimentComparison, NoExperiment, experiments};
+pub(crate) use reasons::ReasonShare;
+use reasons::reason_shares;
 pub(crate) use row::{ComparisonRow, RowEstimate, RowOutcome};
 pub(crate) use text::{digits, probability};
 
@@ -62,6 +65,9 @@ pub struct Comparison<'a> {
     /// Settings that differ.
     pub(crate) differs: Vec<Difference>,
     pub(crate) metrics: Vec<ComparisonRow>,
+    /// Why handshakes were full in each; absent where no record tells.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) full_by_reason: Vec<ReasonShare>,
     pub(crate) notes: Vec<String>,
     /// The command that makes this comparison again.
     pub(crate) command: &'a str,
@@ -121,6 +127,7 @@ pub fn comparison<'a>(
         discard_s: cut.discard.as_secs_f64(),
         notes,
         metrics: rows,
+        full_by_reason: reason_shares([a, b]),
         differs,
         command,
     })

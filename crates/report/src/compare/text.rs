@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, ComparisonRow, RowEstimate, RowOutcome};
+use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
 use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
@@ -126,6 +126,9 @@ impl Comparison<'_> {
         }
         out.push('\n');
         table(&mut out, &self.metrics);
+        for line in ReasonShare::lines(&self.full_by_reason) {
+            let _ = writeln!(out, "{line}");
+        }
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
         }
@@ -185,6 +188,7 @@ impl Comparison<'_> {
             let _ = writeln!(out, "- {}", markdown::escaped(&line));
         }
         markdown::table(&mut out, "Figures", &HEADS, self.metrics.iter().map(|row| row.cells().to_vec()));
+        ReasonShare::table(&self.full_by_reason).markdown(&mut out, usize::MAX);
         out.push('\n');
         for note in &self.notes {
             let _ = writeln!(out, "- {}", markdown::escaped(note));

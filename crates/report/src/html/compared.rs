@@ -7,11 +7,12 @@ use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
 use super::plot::{AxisScale, AxisTick, short};
-use super::tables::latency_table;
+use super::tables::{latency_table, whole};
 use super::{effects, made_by, multiples, page, scrolled, section, time};
 use crate::columns::{PlotColumn, columns};
 use crate::compare::{
-    Comparison, ComparisonRow, Difference, RowOutcome, are_open, digits, probability, side_by_side,
+    Comparison, ComparisonRow, Difference, ReasonShare, RowOutcome, are_open, digits, probability,
+    side_by_side,
 };
 use crate::latency::ClassLatency;
 use crate::report::Report;
@@ -32,6 +33,7 @@ impl Comparison<'_> {
             (section("In time", &self.in_time()))
             (section("Latencies", &self.latencies()))
             (section("Handshakes", &self.handshakes()))
+            (section("Why handshakes were full", &whole(&ReasonShare::table(&self.full_by_reason))))
             (section("CPU", &self.cpu()))
             (section("What happened", &each(self.reports().map(Report::event_table))))
             (section("Environment and settings", &self.environment()))

@@ -14,6 +14,7 @@ impl Report<'_> {
             p.when { (self.when()) }
             @if let Some(text) = self.unfinished() { p.banner role="alert" { strong { "Unfinished. " } (text) } }
             ul.tiles { @for tile in self.headline() { (tile_markup(&tile)) } }
+            (self.finding_section())
             @if !self.conditions.is_empty() { section { h2 { "Conditions" } (whole(&self.conditions_table())) } }
             section {
                 h2 { "What changed" }

@@ -4,14 +4,17 @@ mod compared;
 mod curves;
 mod effects;
 mod experiments;
+mod findings;
 mod first;
 mod heat;
 mod multiples;
 mod over_time;
 mod plot;
 mod run;
+mod stacked;
 mod tables;
 mod time;
+mod tls;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

@@ -7,7 +7,7 @@ use super::scrolled;
 use crate::latency::{ClassLatency, PERCENTILES, by_weight};
 use crate::numbers::{grouped, ms, short};
 use crate::report::Report;
-use crate::table::{Column, Table};
+use crate::table::{Heading, Table};
 
 /// Events that are listed and marked in plots; a run may have a thousand.
 pub(super) const EVENTS_LISTED: usize = 60;
@@ -85,7 +85,8 @@ impl Report<'_> {
             .latencies()
             .into_iter()
             .map(|latency| vec![latency.name(), latency.class.meaning().to_owned()]);
-        let table = Table::new("Words", [Column::Words("latency"), Column::Words("from when to when")], rows);
+        let table =
+            Table::new("Words", [Heading::Words("latency"), Heading::Words("from when to when")], rows);
         html! {
             (whole(&table))
             p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream. Apdex: the share of requests answered within the threshold T, and half of those answered within 4 T; failed and unanswered requests count 0." }
@@ -150,10 +151,10 @@ pub(super) fn folded(table: &Table, shown: usize) -> Markup {
     }
 }
 
-fn rows(caption: &str, columns: &[Column], rows: &[Vec<String>]) -> Markup {
-    let class = |column: &Column| match column {
-        Column::Words(_) => None,
-        Column::Number(_) => Some("n"),
+fn rows(caption: &str, columns: &[Heading], rows: &[Vec<String>]) -> Markup {
+    let class = |heading: &Heading| match heading {
+        Heading::Words(_) => None,
+        Heading::Number(_) => Some("n"),
     };
     let table = html! {
         thead { tr { @for column in columns { th class=[class(column)] { (column.heading()) } } } }

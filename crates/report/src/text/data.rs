@@ -31,6 +31,9 @@ struct Document<'a> {
     quality: Vec<String>,
     summary: &'a Summary,
     proxy_intervals: Vec<Value>,
+    /// Absent where no record tells.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tls_intervals: Vec<Value>,
     /// Absent in TCP mode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     http_intervals: Vec<Value>,
@@ -70,6 +73,7 @@ impl Report<'_> {
             quality: self.quality(),
             summary: &self.summary,
             proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
+            tls_intervals: self.run.tls().map(|track| self.intervals(track)).unwrap_or_default(),
             http_intervals: self.run.http().map(|track| self.intervals(track)).unwrap_or_default(),
             load_intervals: self.run.load().map(|track| self.intervals(track)).unwrap_or_default(),
         };
@@ -134,6 +138,9 @@ impl Report<'_> {
             String::from("side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us\n");
         if let Some(track) = self.run.proxy() {
             self.lines("proxy", track, &mut out);
+        }
+        if let Some(track) = self.run.tls() {
+            self.lines("tls", track, &mut out);
         }
         if let Some(track) = self.run.http() {
             self.lines("http", track, &mut out);

@@ -10,6 +10,8 @@ use crate::report::Report;
 
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 20;
+/// Values of a dimension of usage that are listed.
+const VALUES_SHOWN: usize = 10;
 /// Events that are listed.
 const EVENTS_SHOWN: usize = 100;
 
@@ -22,6 +24,7 @@ impl Report<'_> {
         }
         let tiles = self.headline().into_iter().map(|tile| vec![tile.title, tile.value, tile.sentence]);
         table(&mut out, "In short", &["figure", "value", "in words"], tiles);
+        self.finding_rows().markdown(&mut out, usize::MAX);
         self.conditions_table().markdown(&mut out, usize::MAX);
         self.changes_table().markdown(&mut out, EVENTS_SHOWN);
         list(&mut out, "Warnings", &self.warnings());
@@ -35,6 +38,11 @@ impl Report<'_> {
         self.request_table().markdown(&mut out, usize::MAX);
         self.status_table().markdown(&mut out, usize::MAX);
         self.handshake_rows().markdown(&mut out, usize::MAX);
+        self.full_reason_rows().markdown(&mut out, usize::MAX);
+        self.wall_time_rows().markdown(&mut out, usize::MAX);
+        for table in self.usage_tables() {
+            table.markdown(&mut out, VALUES_SHOWN);
+        }
         self.client_rows().markdown(&mut out, CLIENTS_SHOWN);
         self.cpu_rows().markdown(&mut out, usize::MAX);
         self.event_rows().markdown(&mut out, EVENTS_SHOWN);

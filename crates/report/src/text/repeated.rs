@@ -40,7 +40,7 @@ pub fn repeated(groups: &[(String, Vec<Vec<FigureValue>>)]) -> String {
     for (group, runs) in groups {
         for name in SHOWN {
             let of_run = |figures: &Vec<FigureValue>| {
-                figures.iter().find(|(known, _)| known.short_name() == *name).copied()
+                figures.iter().find(|(known, _)| known.short_name() == *name).cloned()
             };
             let Some((figure, _)) = runs.iter().find_map(of_run) else { continue };
             let mut values: Vec<f64> = runs.iter().filter_map(|figures| of_run(figures)?.1).collect();

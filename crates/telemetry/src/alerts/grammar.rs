@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::figures::{Condition, ConditionError, Figure, FigureSide, UnknownFigure, WrongUnit};
+use crate::figures::{AbsentSubject, Condition, ConditionError, Figure, UnknownFigure, WrongUnit};
 
 /// The window of an alert that names none.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -59,7 +59,7 @@ pub enum AlertError {
     WholeRun(String),
     /// The run lacks what the figure is of.
     #[error("the run has no {0}")]
-    Absent(FigureSide),
+    Absent(AbsentSubject),
 }
 
 impl Alert {
@@ -78,17 +78,20 @@ impl Alert {
         self.window
     }
 
-    /// The figure in a run that has these sides, and the limit in its unit.
+    /// The figure in a run whose subjects `check` tells, and the limit in its unit.
     ///
     /// # Errors
     /// With what the run lacks, or what to write.
-    pub fn resolve(&self, is_there: impl Fn(FigureSide) -> bool) -> Result<(Figure, f64), AlertError> {
-        let figure = self.condition.figure().first_of(is_there);
+    pub fn resolve(
+        &self,
+        check: impl Fn(&Figure) -> Result<(), AbsentSubject>,
+    ) -> Result<(Figure, f64), AlertError> {
+        let figure = self.condition.figure().first_of(check);
         let figure = figure.map_err(AlertError::Absent)?;
         if !figure.has_windows() {
             return Err(AlertError::WholeRun(figure.name()));
         }
-        let limit = self.condition.limit_of(figure).map_err(AlertError::Unit)?;
+        let limit = self.condition.limit_of(&figure).map_err(AlertError::Unit)?;
         Ok((figure, limit))
     }
 }
@@ -131,7 +134,7 @@ impl FromStr for Alert {
         }
         let alert =
             Self { text, condition, hold: hold.unwrap_or_default(), window: window.unwrap_or(WINDOW) };
-        alert.resolve(|_| true).map(|_| alert)
+        alert.resolve(|_| Ok(())).map(|_| alert)
     }
 }
 

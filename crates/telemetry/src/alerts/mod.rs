@@ -15,7 +15,7 @@ mod window;
 use std::fmt;
 
 use crate::collect::http::HttpGauges;
-use crate::figures::FigureSide;
+use crate::figures::FigureSubjects;
 use crate::metrics::{Counters, ProxyCounter};
 use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
@@ -39,7 +39,7 @@ const PREFIX: &str = "alert.";
 #[derive(Debug, Default)]
 pub struct Alerts {
     slots: Vec<Option<Watched>>,
-    sides: Vec<FigureSide>,
+    subjects: FigureSubjects,
     /// The proxy's totals.
     proxy: Counters<ProxyCounter>,
     /// The gauges of HTTP mode; `None` in TCP mode.
@@ -67,21 +67,21 @@ pub enum AlertsError {
 }
 
 impl Alerts {
-    /// The alerts of a run that has figures of these sides, with `spare` more that are not set.
+    /// The alerts of a run that has figures of these subjects, with `spare` more that are not set.
     ///
     /// # Errors
     /// When there are too many, or the run lacks what one is of.
-    pub fn new(alerts: &[Alert], spare: usize, sides: Vec<FigureSide>) -> Result<Self, AlertsError> {
+    pub fn new(alerts: &[Alert], spare: usize, subjects: FigureSubjects) -> Result<Self, AlertsError> {
         if alerts.len() > ALERTS_MAX {
             return Err(AlertsError::TooMany(alerts.len()));
         }
         let watched = alerts.iter().map(|alert| {
-            let watched = Watched::new(alert.clone(), &sides);
+            let watched = Watched::new(alert.clone(), &subjects);
             watched.map(Some).map_err(|error| AlertsError::Alert(alert.to_string(), error))
         });
         let mut slots = watched.collect::<Result<Vec<_>, _>>()?;
         slots.resize_with((alerts.len() + spare).min(ALERTS_MAX), || None);
-        Ok(Self { slots, sides, proxy: Counters::default(), http: None })
+        Ok(Self { slots, subjects, proxy: Counters::default(), http: None })
     }
 
     /// True if the run has no alert and can get none.
@@ -92,6 +92,16 @@ impl Alerts {
     /// True for the name of an alert's setting.
     pub fn is_setting(name: &str) -> bool {
         name.starts_with(PREFIX)
+    }
+
+    /// The number of the alert whose setting has this name, from 1.
+    pub fn number(name: &str) -> Option<usize> {
+        name.strip_prefix(PREFIX)?.parse().ok().filter(|number| *number > 0)
+    }
+
+    /// True for the value of an alert that is not set.
+    pub fn is_off(value: &Value) -> bool {
+        matches!(value.to_string().trim(), "" | OFF)
     }
 
     /// One setting for each alert.
@@ -117,8 +127,7 @@ impl Alerts {
     /// # Errors
     /// When there is no such alert, or the text is none.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<Change, SettingError> {
-        let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<usize>().ok());
-        let at = number.and_then(|number| number.checked_sub(1)).filter(|at| *at < self.slots.len());
+        let at = Self::number(name).map(|number| number - 1).filter(|at| *at < self.slots.len());
         let at = at.ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
         let before = self.setting(at);
         let text = value.to_string();
@@ -139,7 +148,7 @@ impl Alerts {
     fn parse(&self, text: &str) -> Result<Option<Watched>, AlertError> {
         match text.trim() {
             "" | OFF => Ok(None),
-            text => Watched::new(text.parse()?, &self.sides).map(Some),
+            text => Watched::new(text.parse()?, &self.subjects).map(Some),
         }
     }
 

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::{FinishedRequest, HttpDelta};
-use crate::metrics::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::figures::FigureSide;
+use crate::metrics::{
+    CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter, TlsLatency,
+};
 use crate::publish::LoadState;
 use crate::record::event_counts::LoadEvent;
 use crate::record::{AlertState, HostRecord};
@@ -84,6 +87,10 @@ const ALL: [FigureSide; 6] = [
     FigureSide::Load,
 ];
 
+fn all() -> FigureSubjects {
+    FigureSubjects::new(ALL.to_vec(), &["/api".to_owned(), "/=/ for".to_owned()])
+}
+
 /// A run that is simulated second by second.
 struct Simulation {
     alerts: Alerts,
@@ -103,7 +110,7 @@ struct Second {
 impl Simulation {
     fn new(texts: &[&str]) -> Self {
         let alerts: Vec<Alert> = texts.iter().map(|text| alert(text)).collect();
-        let alerts = Alerts::new(&alerts, 0, ALL.to_vec()).unwrap();
+        let alerts = Alerts::new(&alerts, 0, all()).unwrap();
         let load = LoadState { running: true, rate: 100.0, threads: 1, ..LoadState::default() };
         let mut simulation = Self { alerts, now_us: 5_000_000, load, host: HostRecord::default() };
         // The interval that the run begins in.
@@ -117,10 +124,12 @@ impl Simulation {
         proxy.counters[ProxyCounter::Exchanges] = exchanges;
         proxy.counters[ProxyCounter::BytesOut] = exchanges * 1_000;
         proxy.counters[ProxyCounter::Accepted] = 2;
+        proxy.tls.counters[TlsCounter::FullExpired] = exchanges;
+        proxy.tls.counters[TlsCounter::FullNoTicket] = exchanges * 3;
         proxy.counters[ProxyCounter::Closed] = 1;
         let mut http = HttpDelta::default();
         let upstream_time = Some(Duration::from_micros(latency_us));
-        let request = FinishedRequest { route: None, status: Some(503), upstream_time, ..finished() };
+        let request = FinishedRequest { route: Some(1), status: Some(503), upstream_time, ..finished() };
         (0..exchanges).for_each(|_| http.finish(&request));
         http.gauges.requests = 1;
         proxy.http = Some(Box::new(http));
@@ -128,6 +137,7 @@ impl Simulation {
         load.counters[LoadCounter::Scheduled] = exchanges;
         for _ in 0..exchanges {
             proxy.latencies[ProxyLatency::Exchange].record(Duration::from_micros(latency_us));
+            proxy.tls.latencies[TlsLatency::WorkerFull].record(Duration::from_micros(latency_us));
             load.latencies[LoadLatency::Response].record(Duration::from_micros(latency_us));
             load.tally.count(LoadEvent::Status(503), String::new);
         }
@@ -159,6 +169,18 @@ fn records(news: Vec<AlertNews>) -> Vec<AlertRecord> {
         AlertNews::Notice(_) => None,
     };
     news.into_iter().filter_map(record).collect()
+}
+
+#[test]
+fn reasons_and_waits_of_handshakes_have_values_over_a_window() {
+    for (text, value) in [
+        ("handshakes.full.expired > 1 over 2s", 400.0),
+        ("handshakes.full.expired.ratio > 1% over 2s", 0.25),
+        ("wait_worker_full.p50 > 1ms over 2s", 7_000.0),
+    ] {
+        let [(_, fired)] = &Simulation::new(&[text]).run(5, 7_000)[..] else { panic!("{text}") };
+        assert!((fired.value - value).abs() <= value / 100.0, "{text}: {fired:?}");
+    }
 }
 
 #[test]
@@ -313,11 +335,28 @@ fn an_alert_is_a_setting_that_can_be_changed_and_switched_off() {
 }
 
 #[test]
+fn alerts_are_of_one_route_where_they_name_it() {
+    let mut run = Simulation::new(&[
+        "http.route.\"/=/ for\".status.5xx.ratio > 90% over 2s",
+        "proxy.http.route.\"/=/ for\".upstream.p50 > 5ms over 2s",
+        "http.route.\"/api\".requests > 0 over 2s",
+    ]);
+    assert_eq!(run.run(3, 1_000).into_iter().map(|(_, fired)| fired.number).collect::<Vec<_>>(), [1]);
+    let fired = run.run(3, 7_000);
+    assert_eq!(fired.iter().map(|(_, fired)| fired.number).collect::<Vec<_>>(), [2]);
+    assert_eq!(fired[0].1.figure, "proxy.http.route.\"/=/ for\".upstream.p50");
+    let error = Watched::new(alert("http.route.\"/x\".failed > 0"), &all()).err().unwrap();
+    assert_eq!(error.to_string(), "the run has no route /x; it has /api, /=/ for");
+}
+
+#[test]
 fn too_many_alerts_and_alerts_on_what_a_run_lacks_are_refused() {
     let many = vec![alert("errors > 0"); ALERTS_MAX + 1];
-    let refused = |alerts: &[Alert]| Alerts::new(alerts, 0, vec![FigureSide::Run]).unwrap_err().to_string();
+    let refused = |alerts: &[Alert]| {
+        Alerts::new(alerts, 0, FigureSubjects::new(vec![FigureSide::Run], &[])).unwrap_err().to_string()
+    };
     assert_eq!(refused(&many), "33 alerts; a run has at most 32");
     assert_eq!(refused(&[alert("response.p99 > 5ms")]), "response.p99 > 5ms: the run has no load");
-    assert_eq!(Alerts::new(&many[1..], ALERTS_SPARE, ALL.to_vec()).unwrap().settings().len(), ALERTS_MAX);
-    assert_eq!(Alerts::new(&[], ALERTS_SPARE, ALL.to_vec()).unwrap().settings().len(), ALERTS_SPARE);
+    assert_eq!(Alerts::new(&many[1..], ALERTS_SPARE, all()).unwrap().settings().len(), ALERTS_MAX);
+    assert_eq!(Alerts::new(&[], ALERTS_SPARE, all()).unwrap().settings().len(), ALERTS_SPARE);
 }

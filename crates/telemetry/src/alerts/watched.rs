@@ -2,7 +2,7 @@
 
 use super::window::{AlertInterval, Present, Window};
 use super::{Alert, AlertError};
-use crate::figures::{Figure, FigureSide, Operator};
+use crate::figures::{Figure, FigureSubjects, Operator};
 use crate::record::{AlertRecord, AlertState};
 
 /// An alert, its figure's last window, and its state.
@@ -47,9 +47,9 @@ struct Held {
 }
 
 impl Watched {
-    pub(super) fn new(alert: Alert, sides: &[FigureSide]) -> Result<Self, AlertError> {
-        let (figure, limit) = alert.resolve(|side| sides.contains(&side))?;
-        let window = Window::new(figure, alert.window());
+    pub(super) fn new(alert: Alert, subjects: &FigureSubjects) -> Result<Self, AlertError> {
+        let (figure, limit) = alert.resolve(|figure| subjects.check(figure))?;
+        let window = Window::new(figure.clone(), subjects, alert.window());
         Ok(Self { alert, figure, limit, window, state: State::Idle, value: 0.0, has_told_too_few: false })
     }
 

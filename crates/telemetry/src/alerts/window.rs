@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::HttpGauges;
-use crate::figures::{Figure, FigureSide};
+use crate::figures::{Figure, FigureSide, FigureSubjects, RouteFigure, RouteMetric};
 use crate::histogram::SparseHistogram;
-use crate::metrics::{Counters, HttpCounter, LatencyClass, LoadCounter, Metric, ProxyCounter};
+use crate::metrics::{
+    Counters, HttpCounter, LatencyClass, LoadCounter, Metric, ProxyCounter, RouteCounter, TlsCounter,
+};
 use crate::model::Model;
 use crate::publish::LoadState;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
 use crate::record::{
-    Body, HostRecord, HttpRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RunRecord,
-    Stamp,
+    Body, HostRecord, HttpRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RouteRecord,
+    RunRecord, Stamp, TlsRecord,
 };
 
 /// The most intervals that a window keeps apart; shorter ones are added up.
@@ -48,6 +50,8 @@ pub(super) struct Present {
 #[derive(Debug)]
 pub(super) struct Window {
     figure: Figure,
+    /// The index of the figure's route, if it is of one.
+    route: Option<usize>,
     span_us: u64,
     /// Oldest first.
     parts: VecDeque<Part>,
@@ -63,7 +67,10 @@ pub(super) struct Window {
 struct Part {
     end_us: u64,
     proxy: Counters<ProxyCounter>,
+    tls: Counters<TlsCounter>,
     http: Counters<HttpCounter>,
+    /// Of the figure's route.
+    route: Counters<RouteCounter>,
     load: Counters<LoadCounter>,
     tally: EventCounts,
     /// Of the figure's class.
@@ -81,9 +88,14 @@ struct Moment {
 }
 
 impl Window {
-    pub(super) fn new(figure: Figure, span: Duration) -> Self {
+    pub(super) fn new(figure: Figure, subjects: &FigureSubjects, span: Duration) -> Self {
+        let route = match &figure {
+            Figure::Route(figure) => subjects.route(&figure.route),
+            Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => None,
+        };
         Self {
             figure,
+            route,
             span_us: span.as_micros() as u64,
             parts: VecDeque::new(),
             present: Present::default(),
@@ -123,9 +135,13 @@ impl Window {
     fn part(&self, interval: &AlertInterval<'_>, before: Moment) -> Part {
         let AlertInterval { end_us, is_whole: _, proxy, load, host: _ } = *interval;
         let http = proxy.and_then(|delta| delta.http.as_ref());
+        let route = self.route.and_then(|index| http?.routes.get(index));
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Proxy(class), _) => {
                 proxy.map(|delta| delta.latencies[class].to_sparse())
+            }
+            Figure::Latency(LatencyClass::Tls(class), _) => {
+                proxy.map(|delta| delta.tls.latencies[class].to_sparse())
             }
             Figure::Latency(LatencyClass::Http(class), _) => {
                 http.map(|delta| delta.latencies[class].to_sparse())
@@ -133,12 +149,17 @@ impl Window {
             Figure::Latency(LatencyClass::Load(class), _) => {
                 load.map(|(delta, _)| delta.latencies[class].to_sparse())
             }
-            Figure::Scalar(_) | Figure::Quotient(_) => None,
+            Figure::Route(RouteFigure { metric: RouteMetric::Latency(class, _), .. }) => {
+                route.map(|delta| delta.latencies[class.index()].to_sparse())
+            }
+            Figure::Scalar(_) | Figure::Quotient(_) | Figure::Route(_) => None,
         };
         Part {
             end_us,
             proxy: proxy.map(|delta| delta.counters).unwrap_or_default(),
+            tls: proxy.map(|delta| delta.tls.counters).unwrap_or_default(),
             http: http.map(|delta| delta.counters).unwrap_or_default(),
+            route: route.map(|delta| delta.counters).unwrap_or_default(),
             load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
             tally: load.map(|(delta, _)| delta.tally.clone()).unwrap_or_default(),
             latencies: latencies.unwrap_or_default(),
@@ -190,11 +211,13 @@ impl Window {
         let bodies = [
             Body::Run(Box::new(RunRecord { phase: Phase::Start, ..RunRecord::default() })),
             Body::Proxy(Box::new(self.proxy_record(&sum))),
+            Body::Tls(Box::new(self.tls_record(&sum))),
             Body::Load(Box::new(self.load_record(&sum, state, &first.before.load))),
             Body::Host(host),
         ];
         let http = self.present.http.map(|gauges| Body::Http(Box::new(self.http_record(&sum, gauges))));
-        for (seq, body) in (1..).zip(bodies.into_iter().chain(http)) {
+        let route = self.route_record(&sum).map(|record| Body::Route(Box::new(record)));
+        for (seq, body) in (1..).zip(bodies.into_iter().chain(http).chain(route)) {
             model.apply(Record { stamp: stamp(seq), body }, None);
         }
         Some(model)
@@ -208,12 +231,30 @@ impl Window {
         ProxyRecord { open: self.present.open, clients_deferred: 0, counters: sum.proxy, latencies }
     }
 
+    fn tls_record(&self, sum: &Part) -> TlsRecord {
+        let latencies = match self.figure {
+            Figure::Latency(LatencyClass::Tls(class), _) => timed(class, &sum.latencies),
+            _ => Latencies::default(),
+        };
+        TlsRecord { counters: sum.tls, latencies, ..TlsRecord::default() }
+    }
+
     fn http_record(&self, sum: &Part, gauges: HttpGauges) -> HttpRecord {
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Http(class), _) => timed(class, &sum.latencies),
             _ => Latencies::default(),
         };
         HttpRecord { counters: sum.http, latencies, ..HttpRecord::of_gauges(gauges) }
+    }
+
+    /// `None` if the figure is not of a route.
+    fn route_record(&self, sum: &Part) -> Option<RouteRecord> {
+        let Figure::Route(RouteFigure { route, metric }) = &self.figure else { return None };
+        let latencies = match metric {
+            RouteMetric::Latency(class, _) => timed(*class, &sum.latencies),
+            RouteMetric::Count(_) | RouteMetric::Rate | RouteMetric::Ratio(_) => Latencies::default(),
+        };
+        Some(RouteRecord { route: route.to_string(), last: false, counters: sum.route, latencies })
     }
 
     fn load_record(&self, sum: &Part, state: &LoadState, before: &LoadState) -> LoadRecord {
@@ -241,7 +282,9 @@ impl Part {
     fn add(&mut self, later: &Self) {
         self.end_us = later.end_us;
         self.proxy.add(&later.proxy);
+        self.tls.add(&later.tls);
         self.http.add(&later.http);
+        self.route.add(&later.route);
         self.load.add(&later.load);
         self.tally.add(&later.tally);
         self.latencies = SparseHistogram::merged([&self.latencies, &later.latencies]);

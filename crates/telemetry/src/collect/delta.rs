@@ -1,6 +1,7 @@
 //! Deltas: what workers hand over once an interval. The publisher merges them.
 
 use crate::collect::http::HttpDelta;
+use crate::collect::tls::TlsDelta;
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::metrics::Counters;
@@ -33,6 +34,8 @@ pub struct ProxyDelta {
     pub clients: Vec<ClientDelta>,
     /// Errors, and a sample of the connections that ended well.
     pub connections: Vec<ConnectionRecord>,
+    /// What was counted of TLS.
+    pub tls: TlsDelta,
     /// What was counted of HTTP; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
 }
@@ -43,6 +46,7 @@ impl Delta for ProxyDelta {
         self.latencies.add(&other.latencies);
         self.clients.extend_from_slice(&other.clients);
         self.connections.extend_from_slice(&other.connections);
+        self.tls.add(&other.tls);
         if let Some(http) = &other.http {
             self.http.get_or_insert_default().add(http);
         }
@@ -53,6 +57,7 @@ impl Delta for ProxyDelta {
         self.latencies.clear();
         self.clients.clear();
         self.connections.clear();
+        self.tls.clear();
         self.http.iter_mut().for_each(|http| http.clear());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::collect::scarcity::ScarcitySampler;
 use crate::metrics::Counters;
 use crate::metrics::CpuGroup;
 use crate::record::HostRecord;
@@ -34,6 +35,7 @@ pub struct HostSampler {
     earlier_ns: Option<u64>,
     /// What was read last, and when.
     pss: Option<(Instant, u64)>,
+    scarcity: ScarcitySampler,
 }
 
 impl HostSampler {
@@ -54,18 +56,25 @@ impl HostSampler {
         for &(group, ns) in self.threads.values() {
             used_ns[group] += ns;
         }
+        let workers_ns =
+            self.threads.values().filter(|(group, _)| *group == CpuGroup::Proxy).map(|(_, ns)| *ns);
+        let busiest_worker_ns = workers_ns.max().unwrap_or(0);
         let mut cpu = Counters::default();
         for (group, ns) in used_ns.iter() {
             cpu[group] = ns / 1_000;
         }
-        HostRecord {
+        let mut host = HostRecord {
             memory_bytes: memory_bytes(),
             memory_pss_bytes: self.pss_bytes(),
             descriptors: descriptors(),
+            descriptors_max: descriptors_max(),
             threads,
+            busiest_worker_cpu_us_total: busiest_worker_ns / 1_000,
             cpu,
             ..HostRecord::default()
-        }
+        };
+        self.scarcity.sample(&mut host);
+        host
     }
 }
 
@@ -146,6 +155,11 @@ fn descriptors() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
 }
 
+/// The bound on open descriptors; 0 without one.
+fn descriptors_max() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +193,8 @@ mod tests {
         told.recv().unwrap();
         let alive = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
         assert!(alive > 10_000, "only {alive} us");
+        let busiest = sampler.sample().busiest_worker_cpu_us_total;
+        assert!(busiest >= alive, "{busiest} us of the busiest of the proxy's threads");
         done.send(()).unwrap();
         worker.join().unwrap();
         let ended = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
@@ -192,6 +208,7 @@ mod tests {
         let pss = sample.memory_pss_bytes;
         assert!(pss > 100_000 && pss <= sample.memory_bytes + (1 << 20), "{sample:?}");
         assert!(sample.descriptors >= 3);
+        assert!(sample.descriptors_max == 0 || sample.descriptors_max > sample.descriptors);
         assert!(sample.threads >= 1);
     }
 }

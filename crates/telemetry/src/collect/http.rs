@@ -91,11 +91,19 @@ pub enum RequestFailure {
     UpstreamCut,
     /// The client gave it up.
     ClientGone,
+    /// It was under way when the drain's time was over.
+    DrainTimeout,
+    /// Nothing moved on its connection for the idle timeout.
+    IdleTimeout,
+    /// The client took nothing of what waited for it for the send timeout.
+    SendTimeout,
+    /// Too many bytes waited to be sent on all connections together.
+    PendingBound,
 }
 
 impl RequestFailure {
     /// Each with its counter, and its word in records.
-    pub const ALL: [(Self, HttpCounter, &'static str); 18] = [
+    pub const ALL: [(Self, HttpCounter, &'static str); 22] = [
         (Self::NoRoute, HttpCounter::FailedNoRoute, "no-route"),
         (Self::Ambiguous, HttpCounter::FailedAmbiguous, "ambiguous-path"),
         (Self::Malformed, HttpCounter::FailedMalformed, "malformed"),
@@ -114,6 +122,10 @@ impl RequestFailure {
         (Self::UpstreamTimeout, HttpCounter::FailedUpstreamTimeout, "upstream-timeout"),
         (Self::UpstreamCut, HttpCounter::FailedUpstreamCut, "upstream-cut"),
         (Self::ClientGone, HttpCounter::FailedClientGone, "client-gone"),
+        (Self::DrainTimeout, HttpCounter::FailedDrainTimeout, "drain-timeout"),
+        (Self::IdleTimeout, HttpCounter::FailedIdleTimeout, "idle-timeout"),
+        (Self::SendTimeout, HttpCounter::FailedSendTimeout, "send-timeout"),
+        (Self::PendingBound, HttpCounter::FailedPendingBound, "pending-bound"),
     ];
 
     /// Its counter.
@@ -198,11 +210,18 @@ impl HttpDelta {
         counters[HttpCounter::Queued] += u64::from(request.queue.is_some());
         counters[HttpCounter::BodyIn] += request.body_in;
         counters[HttpCounter::BodyOut] += request.body_out;
+        let [first_byte, whole] = if request.is_http2 {
+            [HttpLatency::FirstByte2, HttpLatency::Request2]
+        } else {
+            [HttpLatency::FirstByte1, HttpLatency::Request1]
+        };
         let times = [
             (HttpLatency::Queue, request.queue),
             (HttpLatency::Upstream, request.upstream_time),
             (HttpLatency::FirstByte, request.first_byte),
+            (first_byte, request.first_byte),
             (HttpLatency::Request, Some(request.duration)),
+            (whole, Some(request.duration)),
         ];
         for (class, took) in times {
             if let Some(took) = took {
@@ -346,6 +365,27 @@ mod tests {
         assert_eq!(sum("HTTP_METHOD_"), 6);
         assert_eq!(delta.statuses.to_string(), "101:1 200:1 304:1 404:1 502:1");
         assert_eq!(sum("HTTP1_REQUESTS") + sum("HTTP2_REQUESTS"), 6);
+    }
+
+    #[test]
+    fn the_times_of_each_protocol_add_up_to_those_of_all_requests() {
+        let mut delta = HttpDelta::default();
+        for (n, first_byte) in
+            [(3, Some(Duration::from_millis(1))), (4, None), (5, Some(Duration::from_millis(9)))]
+        {
+            for i in 0..n {
+                delta.finish(&FinishedRequest { is_http2: i % 2 == 0, first_byte, ..request() });
+            }
+        }
+        for (all, parts) in [
+            (HttpLatency::FirstByte, [HttpLatency::FirstByte1, HttpLatency::FirstByte2]),
+            (HttpLatency::Request, [HttpLatency::Request1, HttpLatency::Request2]),
+        ] {
+            let [mut sum, of_http2] = parts.map(|part| delta.latencies[part].clone());
+            assert!(!sum.is_empty() && sum.count() < of_http2.count());
+            sum.add(&of_http2);
+            assert_eq!(sum.to_sparse(), delta.latencies[all].to_sparse());
+        }
     }
 
     #[test]

@@ -6,3 +6,5 @@ pub(crate) mod host;
 pub(crate) mod http;
 pub(crate) mod observe;
 pub(crate) mod request_samples;
+pub(crate) mod scarcity;
+pub(crate) mod tls;

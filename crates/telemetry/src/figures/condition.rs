@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Figure, FigureName, FigureSide, FigureUnit, UnknownFigure};
+use super::{Figure, FigureName, FigureUnit, UnknownFigure};
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +109,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
         let clean = crate::clean::text(text);
-        let at = text.find(['<', '>', '=', '!']).ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
+        let at = operator_at(text).ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
         let (name, rest) = text.split_at(at);
         let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
         let (sign, operator) = sign.ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
@@ -118,6 +118,12 @@ impl FromStr for Condition {
         let figure = name.parse().map_err(|error| ConditionError::Unknown(clean.clone(), error))?;
         Ok(Self { text: clean, figure, operator, limit })
     }
+}
+
+/// Where the operator of a condition begins: behind the name of a route, which may contain its characters.
+pub(crate) fn operator_at(text: &str) -> Option<usize> {
+    let from = text.rfind('"').unwrap_or(0);
+    text[from..].find(['<', '>', '=', '!']).map(|at| from + at)
 }
 
 impl Limit {
@@ -156,7 +162,7 @@ impl Condition {
     ///
     /// # Errors
     /// With what to write, if the limit has another unit.
-    pub fn limit_of(&self, figure: Figure) -> Result<f64, WrongUnit> {
+    pub fn limit_of(&self, figure: &Figure) -> Result<f64, WrongUnit> {
         let write = |kind: &'static str, value: String| {
             let (figure, sign) = (self.figure.to_string(), self.operator.sign());
             Err(WrongUnit { figure, kind, sign, value })
@@ -193,17 +199,6 @@ impl Condition {
     }
 }
 
-impl FigureName {
-    /// The first figure of this name whose side is there.
-    ///
-    /// # Errors
-    /// With the side that there is not.
-    pub fn first_of(&self, is_there: impl Fn(FigureSide) -> bool) -> Result<Figure, FigureSide> {
-        let found = self.figures().find(|figure| is_there(figure.side()));
-        found.ok_or_else(|| self.figures().next().map_or(FigureSide::Run, Figure::side))
-    }
-}
-
 impl Operator {
     /// The sign that stands for it.
     pub fn sign(self) -> &'static str {
@@ -233,8 +228,8 @@ mod tests {
 
     fn limit(text: &str) -> Result<f64, String> {
         let condition: Condition = text.parse().map_err(|error: ConditionError| error.to_string())?;
-        let figure = condition.figure().first_of(|_| true).unwrap();
-        condition.limit_of(figure).map_err(|error| error.to_string())
+        let figure = condition.figure().first_of(|_| Ok(())).unwrap();
+        condition.limit_of(&figure).map_err(|error| error.to_string())
     }
 
     #[test]

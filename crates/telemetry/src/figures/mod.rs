@@ -1,7 +1,8 @@
 //! The catalogue of figures: the name, definition, unit and value of every number that can be asked of a run.
 //!
 //! A figure is a statistic of a latency class (`proxy.handshake_full.p99`), a scalar, which is one number of the run
-//! (`load.requests.ok`), or a quotient, which is one amount divided by another (`proxy.cpu.per_exchange`). Assertions,
+//! (`load.requests.ok`), a quotient, which is one amount divided by another (`proxy.cpu.per_exchange`), or one of these of
+//! a route of HTTP mode (`proxy.http.route."/api".request.p99`). Assertions,
 //! experiments, comparisons, CSV and `docs/figures.md` all read this catalogue.
 //!
 //! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
@@ -10,7 +11,9 @@
 mod condition;
 mod name;
 mod quotients;
+mod routes;
 mod scalars;
+mod subjects;
 
 use std::fmt;
 
@@ -18,10 +21,14 @@ use crate::histogram::{Histogram, quantile_is_thin};
 use crate::metrics::{LatencyClass, Percentile};
 use crate::model::{Run, Summary};
 
+pub(crate) use condition::operator_at;
 pub use condition::{Condition, ConditionError, Operator, WrongUnit};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};
+pub use routes::RouteFigure;
+pub(crate) use routes::RouteMetric;
 pub use scalars::Scalar;
+pub use subjects::{AbsentSubject, FigureSubjects};
 
 /// The subject of a figure: what it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,7 +86,7 @@ pub enum Statistic {
 }
 
 /// A figure of the catalogue.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
     /// A statistic of a latency class.
     Latency(LatencyClass, Statistic),
@@ -87,9 +94,15 @@ pub enum Figure {
     Scalar(&'static Scalar),
     /// One amount divided by another.
     Quotient(&'static Quotient),
+    /// A number or a latency of one route.
+    Route(RouteFigure),
 }
 
 impl FigureSide {
+    /// Every side.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Run, Self::Process, Self::Journal, Self::Observed, Self::Proxy, Self::Http, Self::Load];
+
     /// The prefix of its figures' full names.
     fn prefix(self) -> &'static str {
         match self {
@@ -201,30 +214,36 @@ impl Figure {
         quotients::QUOTIENTS.iter().map(Self::Quotient)
     }
 
+    /// The figures of a route of this name, of latencies the 99th percentile.
+    pub fn of_route(name: &str) -> impl Iterator<Item = Self> + use<> {
+        routes::examples(name).map(Self::Route)
+    }
+
     /// The figures that are listed by default for a latency class.
     pub fn of_class(class: LatencyClass) -> impl Iterator<Item = Self> {
         Statistic::listed().map(move |statistic| Self::Latency(class, statistic))
     }
 
     /// The name without the side's prefix, such as `handshake_full.p99`.
-    pub fn short_name(self) -> String {
+    pub fn short_name(&self) -> String {
         match self {
             Self::Latency(class, statistic) => format!("{}.{statistic}", class.key()),
             Self::Scalar(scalar) => scalar.name.to_owned(),
             Self::Quotient(quotient) => quotient.name.to_owned(),
+            Self::Route(figure) => figure.short_name(),
         }
     }
 
     /// The full name, such as `proxy.handshake_full.p99`.
-    pub fn name(self) -> String {
+    pub fn name(&self) -> String {
         format!("{}{}", self.side().prefix(), self.short_name())
     }
 
     /// What the figure measures.
-    pub fn side(self) -> FigureSide {
+    pub fn side(&self) -> FigureSide {
         match self {
-            Self::Latency(LatencyClass::Proxy(_), _) => FigureSide::Proxy,
-            Self::Latency(LatencyClass::Http(_), _) => FigureSide::Http,
+            Self::Latency(LatencyClass::Proxy(_) | LatencyClass::Tls(_), _) => FigureSide::Proxy,
+            Self::Latency(LatencyClass::Http(_), _) | Self::Route(_) => FigureSide::Http,
             Self::Latency(LatencyClass::Load(_), _) => FigureSide::Load,
             Self::Scalar(scalar) => scalar.side(),
             Self::Quotient(quotient) => quotient.side,
@@ -232,52 +251,58 @@ impl Figure {
     }
 
     /// The unit of the figure's value.
-    pub fn unit(self) -> FigureUnit {
+    pub fn unit(&self) -> FigureUnit {
         match self {
             Self::Latency(_, Statistic::Count) => FigureUnit::Count,
             Self::Latency(..) => FigureUnit::Micros,
             Self::Scalar(scalar) => scalar.unit(),
             Self::Quotient(quotient) => quotient.unit,
+            Self::Route(figure) => figure.unit(),
         }
     }
 
     /// True if the figure has a value over a part of a run as it is measured. The others are of the whole run, or of how
     /// its journal was read.
-    pub(crate) fn has_windows(self) -> bool {
+    pub(crate) fn has_windows(&self) -> bool {
         let is_of_whole = match self {
             Self::Scalar(scalar) => ["duration", "ended", "clients"].contains(&scalar.name),
-            Self::Latency(..) | Self::Quotient(_) => false,
+            Self::Latency(..) | Self::Quotient(_) | Self::Route(_) => false,
         };
         !is_of_whole && self.side() != FigureSide::Journal
     }
 
     /// True for a rate of bytes.
-    fn is_byte_rate(self) -> bool {
+    fn is_byte_rate(&self) -> bool {
         self.unit() == FigureUnit::PerSecond && self.short_name().starts_with("bytes.")
     }
 
     /// The figure's definition, in a sentence.
-    pub fn definition(self) -> &'static str {
+    pub fn definition(&self) -> &'static str {
         match self {
             Self::Latency(class, _) => class.meaning(),
             Self::Scalar(scalar) => scalar.definition(),
             Self::Quotient(quotient) => quotient.definition,
+            Self::Route(figure) => figure.definition(),
         }
     }
 
     /// The figure's value in a run, given the run's summary; `None` if the run has no data for it.
-    pub fn value(self, run: &Run, summary: &Summary) -> Option<f64> {
+    pub fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
         match self {
-            Self::Latency(class, statistic) => statistic.of(histogram(run, class)?),
+            Self::Latency(class, statistic) => statistic.of(histogram(run, *class)?),
             Self::Scalar(scalar) => scalar.value(run, summary),
             Self::Quotient(quotient) => quotient.value(&Totals::of(run)),
+            Self::Route(figure) => figure.value(run),
         }
     }
 
     /// For a percentile with fewer than ten samples above it: the number of samples, and the number needed.
-    pub fn too_few_samples(self, run: &Run) -> Option<(u64, u64)> {
-        let Self::Latency(class, Statistic::Percentile(q)) = self else { return None };
-        let n = samples(run, class);
+    pub fn too_few_samples(&self, run: &Run) -> Option<(u64, u64)> {
+        let (q, n) = match self {
+            Self::Latency(class, Statistic::Percentile(q)) => (*q, samples(run, *class)),
+            Self::Route(figure) => figure.percentile(run)?,
+            Self::Latency(..) | Self::Scalar(_) | Self::Quotient(_) => return None,
+        };
         // 1 − 0.99 is not exactly 0.01 in binary, so `ceil` needs a tolerance of 10⁻⁹.
         let needed = || (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil() as u64;
         quantile_is_thin(n, q).then(|| (n, needed()))
@@ -293,6 +318,7 @@ pub fn samples(run: &Run, class: LatencyClass) -> u64 {
 fn histogram(run: &Run, class: LatencyClass) -> Option<&Histogram> {
     match class {
         LatencyClass::Proxy(class) => run.proxy().map(|series| &series.whole()[class]),
+        LatencyClass::Tls(class) => run.tls().map(|series| &series.whole()[class]),
         LatencyClass::Http(class) => run.http().map(|series| &series.whole()[class]),
         LatencyClass::Load(class) => run.load().map(|series| &series.whole()[class]),
     }

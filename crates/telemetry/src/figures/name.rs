@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Figure, FigureSide, FigureUnit, Statistic};
+use super::{Figure, FigureSide, FigureUnit, RouteFigure, Statistic, routes};
 use crate::metrics::{LatencyClass, parse_percentile};
 
 /// The minimum similarity (Jaro-Winkler) of a suggested name.
@@ -15,7 +15,8 @@ const SUGGESTIONS_MAX: usize = 3;
 /// The name of a figure as the user wrote it, such as `response.p99`.
 ///
 /// The side may be left out. The last part of a name is enough if it is unique (`never_sent`). A latency class may also
-/// be called by its title on the screen (`full_handshake.p99`, `full.p99`).
+/// be called by its title on the screen (`full_handshake.p99`, `full.p99`). A route's name stands in quotes:
+/// `proxy.http.route."/api".request.p99`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureName {
     text: String,
@@ -33,12 +34,12 @@ pub struct UnknownFigure {
 impl FigureName {
     /// The figures that the name may stand for, at least one. If proxy and load both have one, the proxy's comes first.
     pub fn figures(&self) -> impl Iterator<Item = Figure> {
-        self.figures.iter().copied()
+        self.figures.iter().cloned()
     }
 
     /// The unit of these figures.
     pub fn unit(&self) -> FigureUnit {
-        self.figures().next().map_or(FigureUnit::Count, Figure::unit)
+        self.figures.first().map_or(FigureUnit::Count, Figure::unit)
     }
 }
 
@@ -57,7 +58,7 @@ impl FromStr for FigureName {
         if figures.is_empty() {
             return Err(UnknownFigure { similar: similar_names(&text), name: text });
         }
-        figures.sort_by_key(|figure| figure.side());
+        figures.sort_by_key(Figure::side);
         Ok(Self { text, figures })
     }
 }
@@ -83,12 +84,15 @@ fn figures_named(text: &str) -> Vec<Figure> {
         _ => (None, text),
     };
     let is_on_side = |figure: &Figure| side.is_none_or(|side| figure.side().prefix() == side.prefix());
+    if let Some(figure) = RouteFigure::parse(rest).map(Figure::Route).filter(is_on_side) {
+        return vec![figure];
+    }
     let latencies: Vec<Figure> = latency_figures(rest).into_iter().filter(is_on_side).collect();
     if !latencies.is_empty() {
         return latencies;
     }
     let others: Vec<Figure> = scalars_and_quotients().filter(is_on_side).collect();
-    let exact: Vec<Figure> = others.iter().copied().filter(|figure| figure.short_name() == rest).collect();
+    let exact: Vec<Figure> = others.iter().filter(|figure| figure.short_name() == rest).cloned().collect();
     if !exact.is_empty() {
         return exact;
     }
@@ -119,7 +123,7 @@ fn latency_figures(text: &str) -> Vec<Figure> {
 }
 
 /// The name of a latency class, which may have dots, and the statistic behind it.
-fn split_statistic(text: &str) -> Option<(&str, Statistic)> {
+pub(super) fn split_statistic(text: &str) -> Option<(&str, Statistic)> {
     text.match_indices('.').find_map(|(at, _)| Some((&text[..at], Statistic::parse(&text[at + 1..])?)))
 }
 
@@ -129,7 +133,10 @@ fn similar_names(text: &str) -> Vec<String> {
     // The class may be misspelt and the statistic right.
     let statistic = split_statistic(text).map_or(Statistic::Percentile(0.99), |(_, statistic)| statistic);
     let latencies = LatencyClass::all().map(|class| Figure::Latency(class, statistic));
-    let names = scalars_and_quotients().chain(latencies).map(Figure::short_name);
+    let names = scalars_and_quotients()
+        .chain(latencies)
+        .map(|figure| figure.short_name())
+        .chain(routes::candidates(text));
     let ending = format!(".{text}");
     let mut found: Vec<(f64, String)> = names
         .map(|name| {
@@ -153,7 +160,7 @@ fn all_names() -> String {
     format!(
         "{}; and n, min, mean, sd, p50, p99 or any other percentile, and max of {} (proxy. or load. may stand before; \
          docs/figures.md defines them)",
-        unique(&mut scalars_and_quotients().map(Figure::short_name)),
+        unique(&mut scalars_and_quotients().map(|figure| figure.short_name())),
         unique(&mut LatencyClass::all().map(|class| class.key().to_owned())),
     )
 }
@@ -197,7 +204,7 @@ mod tests {
     use crate::metrics::{LoadLatency, ProxyLatency};
 
     fn names(text: &str) -> Vec<String> {
-        text.parse::<FigureName>().unwrap().figures().map(Figure::name).collect()
+        text.parse::<FigureName>().unwrap().figures().map(|figure| figure.name()).collect()
     }
 
     fn refusal(text: &str) -> String {
@@ -267,6 +274,31 @@ mod tests {
         for part in ["there is no figure speed; there are connections.accepted", "response, service"] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn a_figure_of_a_route_has_the_routes_name_in_quotes() {
+        assert_eq!(
+            names("http.route.\"shop.example/a.b\".ttfb.p99.9"),
+            ["proxy.http.route.\"shop.example/a.b\".first_byte.p999"]
+        );
+        for figure in Figure::of_route("/api") {
+            assert_eq!(names(&figure.short_name()), [figure.name()]);
+            assert!(!figure.definition().is_empty());
+        }
+        let meant = "did you mean http.route.\"/api\".request.p99";
+        assert!(
+            refusal("proxy.http.route.\"/api\".requst.p99").contains(meant),
+            "{}",
+            refusal("proxy.http.route.\"/api\".requst.p99")
+        );
+        assert!(
+            refusal("http.route./api.failed").contains("http.route.\"/PATH\".failed"),
+            "{}",
+            refusal("http.route./api.failed")
+        );
+        assert!("load.http.route.\"/api\".failed".parse::<FigureName>().is_err());
+        assert!("http.route.\"\".failed".parse::<FigureName>().is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{FigureSide, FigureUnit};
 use crate::collect::http::RequestFailure;
-use crate::metrics::{Counters, CpuGroup, HttpCounter, LoadCounter, ProxyCounter};
+use crate::metrics::{Counters, CpuGroup, HttpCounter, LoadCounter, ProxyCounter, TlsCounter, labels};
 use crate::model::Run;
 
 /// What was counted in a span of time.
@@ -13,6 +13,8 @@ pub struct Totals {
     pub span_us: u64,
     /// What the proxy counted.
     pub proxy: Counters<ProxyCounter>,
+    /// What the proxy counted of TLS.
+    pub tls: Counters<TlsCounter>,
     /// What the proxy counted of HTTP.
     pub http: Counters<HttpCounter>,
     /// What the load counted.
@@ -58,18 +60,29 @@ impl Totals {
         Self {
             span_us: run.duration_us(),
             proxy: run.proxy().map(|series| *series.totals()).unwrap_or_default(),
+            tls: run.tls().map(|series| *series.totals()).unwrap_or_default(),
             http: run.http().map(|series| *series.totals()).unwrap_or_default(),
             load: run.load().map(|series| *series.totals()).unwrap_or_default(),
             cpu: run.host().map(|host| host.cpu).unwrap_or_default(),
         }
     }
 
-    fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.span_us as f64 / 1e6
     }
 
     fn handshakes(&self) -> f64 {
         self.proxy.sum(&[ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed]) as f64
+    }
+
+    /// Full handshakes by the records of their reasons; none in recordings from before there were any.
+    fn reasons(&self) -> f64 {
+        self.tls.sum(&labels::FULL_REASONS.map(|(_, counter)| counter)) as f64
+    }
+
+    /// Handshakes of a run with such records; else none.
+    fn tls_handshakes(&self) -> f64 {
+        if self.tls.is_zero() { 0.0 } else { self.handshakes() }
     }
 
     fn exchanges(&self) -> f64 {
@@ -112,7 +125,22 @@ const fn cpu(name: &'static str, definition: &'static str, per: fn(&Totals) -> f
     Quotient { name, side, unit, definition, better, of: Totals::proxy_cpu_us, per }
 }
 
-pub(super) static QUOTIENTS: [Quotient; 13] = [
+/// A share of the handshakes that the proxy completed, or of the full ones among them.
+macro_rules! share {
+    ($name:literal, $better:ident, $definition:literal, $counter:ident per $per:ident) => {
+        Quotient {
+            name: $name,
+            side: FigureSide::Proxy,
+            unit: FigureUnit::Ratio,
+            definition: $definition,
+            better: Better::$better,
+            of: |totals| totals.tls[TlsCounter::$counter] as f64,
+            per: Totals::$per,
+        }
+    };
+}
+
+pub(super) static QUOTIENTS: [Quotient; 27] = [
     rate(
         FigureSide::Proxy,
         "exchanges.rate",
@@ -156,6 +184,20 @@ pub(super) static QUOTIENTS: [Quotient; 13] = [
         of: |totals| totals.proxy[ProxyCounter::HandshakesResumed] as f64,
         per: Totals::handshakes,
     },
+    share!("handshakes.full.first_visit.ratio", Lower, "Full handshakes with the reason `first_visit`, over those whose reason was recorded.", FullFirstVisit per reasons),
+    share!("handshakes.full.no_ticket.ratio", Lower, "Full handshakes with the reason `no_ticket`, over those whose reason was recorded.", FullNoTicket per reasons),
+    share!("handshakes.full.expired.ratio", Lower, "Full handshakes with the reason `expired`, over those whose reason was recorded.", FullExpired per reasons),
+    share!("handshakes.full.unknown_key.ratio", Lower, "Full handshakes with the reason `unknown_key`, over those whose reason was recorded.", FullUnknownKey per reasons),
+    share!("handshakes.full.damaged.ratio", Lower, "Full handshakes with the reason `damaged`, over those whose reason was recorded.", FullDamaged per reasons),
+    share!("handshakes.full.other_name.ratio", Lower, "Full handshakes with the reason `other_name`, over those whose reason was recorded.", FullOtherName per reasons),
+    share!("handshakes.full.other_version.ratio", Lower, "Full handshakes with the reason `other_version`, over those whose reason was recorded.", FullOtherVersion per reasons),
+    share!("handshakes.full.client_auth.ratio", Lower, "Full handshakes with the reason `client_auth`, over those whose reason was recorded.", FullClientAuth per reasons),
+    share!("handshakes.full.resumption_off.ratio", Lower, "Full handshakes with the reason `resumption_off`, over those whose reason was recorded.", FullResumptionOff per reasons),
+    share!("handshakes.full.evicted.ratio", Lower, "Full handshakes with the reason `evicted`, over those whose reason was recorded.", FullEvicted per reasons),
+    share!("handshakes.full.unknown.ratio", Lower, "Full handshakes with the reason `unknown`, over those whose reason was recorded.", FullUnknown per reasons),
+    share!("handshakes.offers.ratio", Higher, "Completed handshakes in which the client offered to resume, over all.", OffersToResume per tls_handshakes),
+    share!("handshakes.tls12_only.ratio", Lower, "Completed handshakes in which the client offered no TLS 1.3, over all.", Tls12Only per tls_handshakes),
+    share!("handshakes.mlkem_offered.ratio", Higher, "Completed handshakes in which the client supports X25519MLKEM768, over all.", MlkemOffered per tls_handshakes),
     Quotient {
         name: "failed.ratio",
         side: FigureSide::Load,

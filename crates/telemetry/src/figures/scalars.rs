@@ -1,7 +1,7 @@
 //! Figures that are one number of a run: its counters, and the numbers of its summary.
 
 use super::{FigureSide, FigureUnit};
-use crate::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter};
+use crate::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
 use crate::model::{HttpSummary, JournalSummary, LoadSummary, Observed, Run, Summary};
 use crate::record::event_counts::LoadEvent;
 
@@ -17,6 +17,7 @@ pub struct Scalar {
 #[derive(Debug)]
 enum ScalarSource {
     Proxy(ProxyCounter),
+    Tls(TlsCounter),
     Http(HttpCounter),
     Load(LoadCounter),
     Cpu(CpuGroup),
@@ -37,7 +38,7 @@ impl PartialEq for Scalar {
 impl Scalar {
     pub(super) fn side(&self) -> FigureSide {
         match self.source {
-            ScalarSource::Proxy(_) => Proxy,
+            ScalarSource::Proxy(_) | ScalarSource::Tls(_) => Proxy,
             ScalarSource::Http(_) => HttpMode,
             ScalarSource::Load(_) => Load,
             ScalarSource::Cpu(_) => FigureSide::Process,
@@ -49,6 +50,7 @@ impl Scalar {
         let of_counter = |is_bytes: bool| if is_bytes { Bytes } else { Count };
         match self.source {
             ScalarSource::Proxy(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
+            ScalarSource::Tls(_) => Count,
             ScalarSource::Http(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
             ScalarSource::Load(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
             ScalarSource::Cpu(_) => Seconds,
@@ -59,6 +61,7 @@ impl Scalar {
     pub(super) fn definition(&self) -> &'static str {
         match self.source {
             ScalarSource::Proxy(counter) => &counter.field().meaning,
+            ScalarSource::Tls(counter) => &counter.field().meaning,
             ScalarSource::Http(counter) => &counter.field().meaning,
             ScalarSource::Load(counter) => &counter.field().meaning,
             ScalarSource::Cpu(group) => &group.field().meaning,
@@ -69,6 +72,7 @@ impl Scalar {
     pub(super) fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
         match self.source {
             ScalarSource::Proxy(counter) => run.proxy().map(|series| series.totals()[counter] as f64),
+            ScalarSource::Tls(counter) => run.tls().map(|series| series.totals()[counter] as f64),
             ScalarSource::Http(counter) => run.http().map(|series| series.totals()[counter] as f64),
             ScalarSource::Load(counter) => run.load().map(|series| series.totals()[counter] as f64),
             ScalarSource::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
@@ -79,6 +83,10 @@ impl Scalar {
 
 const fn proxy(name: &'static str, counter: ProxyCounter) -> Scalar {
     Scalar { name, source: ScalarSource::Proxy(counter) }
+}
+
+const fn tls(name: &'static str, counter: TlsCounter) -> Scalar {
+    Scalar { name, source: ScalarSource::Tls(counter) }
 }
 
 const fn http(name: &'static str, counter: HttpCounter) -> Scalar {
@@ -152,6 +160,20 @@ pub(super) static SCALARS: &[Scalar] = &[
     proxy("handshakes.full", ProxyCounter::HandshakesFull),
     proxy("handshakes.resumed", ProxyCounter::HandshakesResumed),
     proxy("handshakes.failed", ProxyCounter::HandshakesFailed),
+    tls("handshakes.full.first_visit", TlsCounter::FullFirstVisit),
+    tls("handshakes.full.no_ticket", TlsCounter::FullNoTicket),
+    tls("handshakes.full.expired", TlsCounter::FullExpired),
+    tls("handshakes.full.unknown_key", TlsCounter::FullUnknownKey),
+    tls("handshakes.full.damaged", TlsCounter::FullDamaged),
+    tls("handshakes.full.other_name", TlsCounter::FullOtherName),
+    tls("handshakes.full.other_version", TlsCounter::FullOtherVersion),
+    tls("handshakes.full.client_auth", TlsCounter::FullClientAuth),
+    tls("handshakes.full.resumption_off", TlsCounter::FullResumptionOff),
+    tls("handshakes.full.evicted", TlsCounter::FullEvicted),
+    tls("handshakes.full.unknown", TlsCounter::FullUnknown),
+    tls("handshakes.offers", TlsCounter::OffersToResume),
+    tls("handshakes.tls12_only", TlsCounter::Tls12Only),
+    tls("handshakes.mlkem_offered", TlsCounter::MlkemOffered),
     proxy("bytes.in", ProxyCounter::BytesIn),
     proxy("bytes.out", ProxyCounter::BytesOut),
     summary(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |s| of_load(s, |load| load.spans_s.measured)),
@@ -232,6 +254,10 @@ pub(super) static SCALARS: &[Scalar] = &[
     http("http.failed.upstream_timeout", HttpCounter::FailedUpstreamTimeout),
     http("http.failed.upstream_cut", HttpCounter::FailedUpstreamCut),
     http("http.failed.client_gone", HttpCounter::FailedClientGone),
+    http("http.failed.drain_timeout", HttpCounter::FailedDrainTimeout),
+    http("http.failed.idle_timeout", HttpCounter::FailedIdleTimeout),
+    http("http.failed.send_timeout", HttpCounter::FailedSendTimeout),
+    http("http.failed.pending_bound", HttpCounter::FailedPendingBound),
     http("http.retried", HttpCounter::Retried),
     http("http.reused", HttpCounter::Reused),
     http("http.waited", HttpCounter::Queued),

@@ -23,6 +23,7 @@ pub struct WindowHistogram {
     /// Sums over each [`BLOCK`] of buckets.
     blocks: Box<[u64]>,
     count: u64,
+    sum_ns: u64,
     max_ns: u64,
 }
 
@@ -42,6 +43,7 @@ impl WindowHistogram {
             self.blocks[at / BLOCK] = self.blocks[at / BLOCK].saturating_add(count);
             self.count = self.count.saturating_add(count);
         }
+        self.sum_ns = self.sum_ns.saturating_add(distribution.sum_ns());
         self.max_ns = self.max_ns.max(distribution.max_ns());
     }
 
@@ -58,6 +60,7 @@ impl WindowHistogram {
             self.blocks[at / BLOCK] = self.blocks[at / BLOCK].saturating_sub(count);
             self.count = self.count.saturating_sub(count);
         }
+        self.sum_ns = self.sum_ns.saturating_sub(distribution.sum_ns());
         distribution.max_ns() >= self.max_ns
     }
 
@@ -74,6 +77,11 @@ impl WindowHistogram {
     /// True without samples.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Exact sum of all samples, in nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
     }
 
     /// Exact largest sample, in nanoseconds.

@@ -54,8 +54,8 @@ metrics! {
 metrics! {
     /// What the proxy times.
     ProxyLatency {
-        HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: first byte of the `ClientHello` to handshake done, round trips included.";
-        HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: first byte of the `ClientHello` to handshake done.";
+        HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: the worker learns of the `ClientHello`, to handshake done, round trips included.";
+        HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: the worker learns of the `ClientHello`, to handshake done.";
         ComputeFull = "COMPUTE_FULL", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a full handshake.";
         ComputeResumed = "COMPUTE_RESUMED", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a resumed handshake.";
         Connect = "CONNECT", Histogram, "HISTFAAA…", "Connecting to the upstream.";
@@ -73,6 +73,11 @@ metrics! {
         HandshakesFull = "CLIENT_HANDSHAKES_FULL_TOTAL", Count, "16", "Full handshakes completed with this client.";
         HandshakesResumed = "CLIENT_HANDSHAKES_RESUMED_TOTAL", Count, "64", "Resumed handshakes completed with this client.";
         Exchanges = "CLIENT_EXCHANGES_TOTAL", Count, "800", "Times an upstream began to answer this client.";
+        FullNoTicket = "CLIENT_FULL_NO_TICKET_TOTAL", Count, "3", "Full handshakes of this client without an offer to resume, but for its first.";
+        FullExpired = "CLIENT_FULL_EXPIRED_TOTAL", Count, "1", "Full handshakes of this client whose ticket or session had expired.";
+        FullUnknownKey = "CLIENT_FULL_UNKNOWN_KEY_TOTAL", Count, "0", "Full handshakes of this client whose ticket was sealed with an unknown key.";
+        FullMismatch = "CLIENT_FULL_MISMATCH_TOTAL", Count, "0", "Full handshakes of this client whose ticket is for another name, version, cipher or rule for client certificates.";
+        Tls12Only = "CLIENT_TLS12_ONLY_TOTAL", Count, "0", "Handshakes completed in which this client offered no TLS 1.3.";
         Errors = "CLIENT_ERRORS_TOTAL", Count, "0", "Failed handshakes, connections without an upstream, broken connections and timeouts of this client.";
     }
 }

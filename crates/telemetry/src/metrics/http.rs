@@ -38,6 +38,10 @@ metrics! {
         FailedUpstreamTimeout = "HTTP_FAILED_UPSTREAM_TIMEOUT_TOTAL", Count, "0", "Requests whose upstream did not begin its response in time (504).";
         FailedUpstreamCut = "HTTP_FAILED_UPSTREAM_CUT_TOTAL", Count, "0", "Responses whose upstream broke before they were complete.";
         FailedClientGone = "HTTP_FAILED_CLIENT_GONE_TOTAL", Count, "3", "Requests that their client gave up.";
+        FailedDrainTimeout = "HTTP_FAILED_DRAIN_TIMEOUT_TOTAL", Count, "0", "Requests under way when the drain's time was over.";
+        FailedIdleTimeout = "HTTP_FAILED_IDLE_TIMEOUT_TOTAL", Count, "0", "Requests whose connection was closed since nothing moved on it.";
+        FailedSendTimeout = "HTTP_FAILED_SEND_TIMEOUT_TOTAL", Count, "0", "Requests whose connection was reset since the client took nothing of what waited for it.";
+        FailedPendingBound = "HTTP_FAILED_PENDING_BOUND_TOTAL", Count, "0", "Requests whose connection was reset since too many bytes waited to be sent.";
         Unrecorded = "HTTP_REQUESTS_UNRECORDED_TOTAL", Count, "0", "Failed requests, and responses of 500 or above, for which no record had room.";
         Retried = "HTTP_RETRIED_TOTAL", Count, "4", "Requests sent once more on a new connection, since the upstream had closed the kept one.";
         Reused = "HTTP_UPSTREAM_REUSED_TOTAL", Count, "11900", "Requests sent on a kept upstream connection.";
@@ -68,6 +72,10 @@ metrics! {
         Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
         FirstByte = "HTTP_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client.";
         Request = "HTTP_REQUEST", Histogram, "HISTFAAA…", "First byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel: slow clients are in it.";
+        FirstByte1 = "HTTP1_FIRST_BYTE", Histogram, "HISTFAAA…", "The time to the first byte of requests over HTTP/1.1 or HTTP/1.0 alone.";
+        FirstByte2 = "HTTP2_FIRST_BYTE", Histogram, "HISTFAAA…", "The time to the first byte of requests over HTTP/2 alone.";
+        Request1 = "HTTP1_REQUEST", Histogram, "HISTFAAA…", "The whole time of requests over HTTP/1.1 or HTTP/1.0 alone.";
+        Request2 = "HTTP2_REQUEST", Histogram, "HISTFAAA…", "The whole time of requests over HTTP/2 alone.";
     }
 }
 

@@ -1,6 +1,9 @@
-//! Labels of counters that the screen and reports share: TLS parameters, and why handshakes and requests fail.
+//! Labels of counters that the screen and reports share: TLS parameters, why handshakes are full, and why handshakes and
+//! requests fail.
 
-use super::{HttpCounter, LoadCounter, ProxyCounter, RouteLatency};
+use super::{
+    ClientCounter, HttpCounter, LoadCounter, ProxyCounter, RouteLatency, TlsCounter, TlsLatency, UsageCounter,
+};
 
 /// Key exchange groups, by their IANA names.
 pub const GROUPS: [(&str, ProxyCounter); 5] = [
@@ -23,6 +26,44 @@ pub const CIPHERS: [(&str, ProxyCounter); 4] = [
 pub const VERSIONS: [(&str, [ProxyCounter; 2]); 2] = [
     ("TLS 1.3", [ProxyCounter::Tls13Full, ProxyCounter::Tls13Resumed]),
     ("TLS 1.2", [ProxyCounter::Tls12Full, ProxyCounter::Tls12Resumed]),
+];
+
+/// Why handshakes are full; the counters add up to [`ProxyCounter::HandshakesFull`].
+pub const FULL_REASONS: [(&str, TlsCounter); 11] = [
+    ("first visit", TlsCounter::FullFirstVisit),
+    ("no ticket", TlsCounter::FullNoTicket),
+    ("expired", TlsCounter::FullExpired),
+    ("unknown key", TlsCounter::FullUnknownKey),
+    ("damaged", TlsCounter::FullDamaged),
+    ("other name", TlsCounter::FullOtherName),
+    ("other version", TlsCounter::FullOtherVersion),
+    ("client auth", TlsCounter::FullClientAuth),
+    ("resumption off", TlsCounter::FullResumptionOff),
+    ("evicted", TlsCounter::FullEvicted),
+    ("unknown", TlsCounter::FullUnknown),
+];
+
+/// Why handshakes of one client are full, as far as clients tell reasons apart.
+pub const CLIENT_FULL_REASONS: [(&str, ClientCounter); 4] = [
+    ("no ticket", ClientCounter::FullNoTicket),
+    ("expired", ClientCounter::FullExpired),
+    ("unknown key", ClientCounter::FullUnknownKey),
+    ("mismatch", ClientCounter::FullMismatch),
+];
+
+/// The same of one value of usage.
+pub const USAGE_FULL_REASONS: [(&str, UsageCounter); 4] = [
+    ("no ticket", UsageCounter::FullNoTicket),
+    ("expired", UsageCounter::FullExpired),
+    ("unknown key", UsageCounter::FullUnknownKey),
+    ("mismatch", UsageCounter::FullMismatch),
+];
+
+/// Where the wall time of a handshake goes, besides computing: the classes of full and of resumed ones.
+pub const WAITS: [(&str, [TlsLatency; 2]); 3] = [
+    ("network", [TlsLatency::NetworkFull, TlsLatency::NetworkResumed]),
+    ("client", [TlsLatency::ClientFull, TlsLatency::ClientResumed]),
+    ("loop delay", [TlsLatency::WorkerFull, TlsLatency::WorkerResumed]),
 ];
 
 /// Why handshakes fail.
@@ -104,6 +145,9 @@ mod tests {
             fields::<ProxyCounter>("HANDSHAKES_FAILED_", &["HANDSHAKES_FAILED_TOTAL"]),
             HANDSHAKE_FAILURES.len()
         );
+        assert_eq!(fields::<TlsCounter>("FULL_", &[]), FULL_REASONS.len());
+        assert_eq!(fields::<ClientCounter>("CLIENT_FULL_", &[]), CLIENT_FULL_REASONS.len());
+        assert_eq!(fields::<UsageCounter>("USAGE_FULL_", &[]), USAGE_FULL_REASONS.len());
         assert_eq!(fields::<HttpCounter>("HTTP_STATUS_", &[]) + 1, STATUS_CLASSES.len());
         assert_eq!(fields::<HttpCounter>("HTTP2_FLOOD_", &[]), FLOODS.len());
         assert_eq!(fields::<HttpCounter>("HTTP_METHOD_", &[]), METHODS.len());

@@ -1,12 +1,14 @@
 //! The classes of latencies: what people and programs call them, and what each one times.
 
-use super::{HttpLatency, LoadLatency, Metric, ProxyLatency};
+use super::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
 /// A class of latencies of either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyClass {
     /// Timed by the proxy.
     Proxy(ProxyLatency),
+    /// A part of the proxy's handshakes.
+    Tls(TlsLatency),
     /// Timed by the proxy in HTTP mode.
     Http(HttpLatency),
     /// Timed by the load generator.
@@ -36,6 +38,12 @@ impl From<ProxyLatency> for LatencyClass {
     }
 }
 
+impl From<TlsLatency> for LatencyClass {
+    fn from(class: TlsLatency) -> Self {
+        Self::Tls(class)
+    }
+}
+
 impl From<HttpLatency> for LatencyClass {
     fn from(class: HttpLatency) -> Self {
         Self::Http(class)
@@ -48,18 +56,29 @@ impl From<LoadLatency> for LatencyClass {
     }
 }
 
+impl HttpLatency {
+    /// Whether it times requests of one protocol alone.
+    pub fn is_of_one_protocol(self) -> bool {
+        match self {
+            Self::FirstByte1 | Self::FirstByte2 | Self::Request1 | Self::Request2 => true,
+            Self::Queue | Self::Upstream | Self::FirstByte | Self::Request => false,
+        }
+    }
+}
+
 impl LatencyClass {
-    /// Every class: the proxy's, those of HTTP mode last, then the load's.
+    /// Every class: the proxy's, then the parts of its handshakes, those of HTTP mode, and the load's.
     pub fn all() -> impl Iterator<Item = Self> {
         let proxy = ProxyLatency::ALL.iter().copied().map(Self::Proxy);
+        let tls = TlsLatency::ALL.iter().copied().map(Self::Tls);
         let http = HttpLatency::ALL.iter().copied().map(Self::Http);
-        proxy.chain(http).chain(LoadLatency::ALL.iter().copied().map(Self::Load))
+        proxy.chain(tls).chain(http).chain(LoadLatency::ALL.iter().copied().map(Self::Load))
     }
 
     /// `proxy` or `load`.
     pub fn side(self) -> &'static str {
         match self {
-            Self::Proxy(_) | Self::Http(_) => "proxy",
+            Self::Proxy(_) | Self::Tls(_) | Self::Http(_) => "proxy",
             Self::Load(_) => "load",
         }
     }
@@ -78,6 +97,7 @@ impl LatencyClass {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Proxy(class) => &class.field().meaning,
+            Self::Tls(class) => &class.field().meaning,
             Self::Http(class) => &class.field().meaning,
             Self::Load(class) => &class.field().meaning,
         }
@@ -87,6 +107,7 @@ impl LatencyClass {
     pub fn info(self) -> ClassInfo {
         match self {
             Self::Proxy(class) => of_proxy(class),
+            Self::Tls(class) => of_tls(class),
             Self::Http(class) => of_http(class),
             Self::Load(class) => of_load(class),
         }
@@ -99,7 +120,7 @@ fn timed(key: &'static str, title: &'static str, start: &'static str, end: &'sta
 }
 
 fn of_proxy(class: ProxyLatency) -> ClassInfo {
-    const HELLO: &str = "first byte of the ClientHello read";
+    const HELLO: &str = "worker learns of the ClientHello";
     const DONE: &str = "handshake complete";
     const CALL: &str = "each call into the TLS library";
     match class {
@@ -131,8 +152,56 @@ fn of_proxy(class: ProxyLatency) -> ClassInfo {
     }
 }
 
+fn of_tls(class: TlsLatency) -> ClassInfo {
+    const FLIGHT: &str = "each flight sent";
+    const CAME: &str = "data of the client came";
+    let network = |key, title, end| ClassInfo { note: "estimated", ..timed(key, title, FLIGHT, end) };
+    match class {
+        TlsLatency::NetworkFull => network(
+            "wait_network_full",
+            "full, network",
+            "one round-trip time later, or the answer; summed over a full handshake",
+        ),
+        TlsLatency::NetworkResumed => network(
+            "wait_network_resumed",
+            "resumed, network",
+            "one round-trip time later, or the answer; summed over a resumed handshake",
+        ),
+        TlsLatency::ClientFull => timed(
+            "wait_client_full",
+            "full, client",
+            "one round-trip time after each flight",
+            "the client's answer; summed over a full handshake",
+        ),
+        TlsLatency::ClientResumed => timed(
+            "wait_client_resumed",
+            "resumed, client",
+            "one round-trip time after each flight",
+            "the client's answer; summed over a resumed handshake",
+        ),
+        TlsLatency::WorkerFull => timed(
+            "wait_worker_full",
+            "full, loop delay",
+            CAME,
+            "the worker read it; summed over a full handshake",
+        ),
+        TlsLatency::WorkerResumed => timed(
+            "wait_worker_resumed",
+            "resumed, loop delay",
+            CAME,
+            "the worker read it; summed over a resumed handshake",
+        ),
+        TlsLatency::KeyExchange => {
+            timed("key_exchange", "key exchange CPU", "each call for the key exchange", "its return")
+        }
+        TlsLatency::Signature => timed("signature", "signature CPU", "each signature begun", "it is made"),
+    }
+}
+
 fn of_http(class: HttpLatency) -> ClassInfo {
     const HEAD: &str = "request head received";
+    const HANDED: &str = "first byte of the response handed to the client";
+    const TAKEN: &str = "last byte of the response taken by the kernel";
     match class {
         HttpLatency::Queue => ClassInfo {
             alias: "queue",
@@ -152,15 +221,9 @@ fn of_http(class: HttpLatency) -> ClassInfo {
                 "response head received",
             )
         },
-        HttpLatency::FirstByte => ClassInfo {
-            alias: "ttfb",
-            ..timed(
-                "http.first_byte",
-                "HTTP first byte",
-                HEAD,
-                "first byte of the response handed to the client",
-            )
-        },
+        HttpLatency::FirstByte => {
+            ClassInfo { alias: "ttfb", ..timed("http.first_byte", "HTTP first byte", HEAD, HANDED) }
+        }
         HttpLatency::Request => ClassInfo {
             alias: "request",
             note: "slow clients included",
@@ -168,9 +231,17 @@ fn of_http(class: HttpLatency) -> ClassInfo {
                 "http.request",
                 "HTTP request",
                 "first byte of the request (HTTP/2: its complete header)",
-                "last byte of the response taken by the kernel",
+                TAKEN,
             )
         },
+        HttpLatency::FirstByte1 => timed("http.first_byte_http1", "HTTP/1.1 first byte", HEAD, HANDED),
+        HttpLatency::FirstByte2 => timed("http.first_byte_http2", "HTTP/2 first byte", HEAD, HANDED),
+        HttpLatency::Request1 => {
+            timed("http.request_http1", "HTTP/1.1 request", "first byte of the request", TAKEN)
+        }
+        HttpLatency::Request2 => {
+            timed("http.request_http2", "HTTP/2 request", "complete header of the request", TAKEN)
+        }
     }
 }
 

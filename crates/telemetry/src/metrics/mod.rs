@@ -7,6 +7,7 @@ pub mod labels;
 mod latency_class;
 mod percentile;
 mod percentile_interval;
+mod tls;
 
 pub use counters::{Counters, Metric};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
@@ -14,3 +15,4 @@ pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
 pub use latency_class::{ClassInfo, LatencyClass};
 pub use percentile::{Percentile, parse_percentile};
 pub use percentile_interval::percentile_interval_ns;
+pub use tls::{TlsCounter, TlsLatency, UsageCounter};

@@ -222,6 +222,7 @@ pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> 
             full: totals[LoadCounter::HandshakesFull],
             resumed: totals[LoadCounter::HandshakesResumed],
             failed: totals[LoadCounter::HandshakesFailed],
+            full_by_reason: BTreeMap::new(),
         },
         resumptions: Resumptions {
             wanted: totals[LoadCounter::ResumptionsWanted],

@@ -25,6 +25,7 @@ mod series;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod tls_summary;
 
 use crate::history::update::ForeignRecords;
 use crate::record::Record;
@@ -51,6 +52,7 @@ pub use run::requests::{RecordedRequest, Requests};
 pub use run::routes::{Route, RouteWindow, Routes};
 pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Marker, TimelineEvent};
+pub use run::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
@@ -58,6 +60,7 @@ pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Observed, Percentiles,
     ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
+pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
 /// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged
 /// ([`Run::is_brief`]).

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::collect::host::GROUPS;
 use crate::histogram::Histogram;
+use crate::insight::FindingSummary;
 use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency};
 use crate::model::Model;
 use crate::model::alert_summary::AlertSummary;
@@ -15,6 +16,7 @@ use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
 use crate::model::run::client::Client;
 use crate::model::series::MetricSeries;
+use crate::model::tls_summary::{self, ReasonCounts, TlsSummary};
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;
@@ -50,6 +52,9 @@ pub struct Summary {
     /// Alerts that fired, oldest first; absent if none did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<AlertSummary>,
+    /// What is about to break, or was: open findings first, the most serious before others; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FindingSummary>,
     /// What became of the records; `null` where none were written.
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
@@ -110,6 +115,9 @@ pub struct HandshakeCounts {
     pub resumed: u64,
     /// Failed ones.
     pub failed: u64,
+    /// Full ones by reason, which add up to `full`; absent where no record tells.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub full_by_reason: BTreeMap<&'static str, u64>,
 }
 
 /// Plaintext bytes; `in` is from the client to the upstream on both sides.
@@ -132,6 +140,9 @@ pub struct ProxySummary {
     pub bytes: ByteCounts,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
+    /// TLS; absent where no record tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSummary>,
     /// HTTP; absent in TCP mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSummary>,
@@ -152,6 +163,10 @@ pub struct ClientSummary {
     pub handshakes_full: u64,
     /// Resumed handshakes.
     pub handshakes_resumed: u64,
+    /// Full handshakes by reason, as far as clients tell reasons apart; a client's first handshake has none of these.
+    pub full_by_reason: ReasonCounts,
+    /// Handshakes completed in which it offered no TLS 1.3.
+    pub tls12_only: u64,
     /// Times an upstream began to answer it.
     pub exchanges: u64,
     /// Failed handshakes, connections without an upstream, broken connections and timeouts.
@@ -283,6 +298,7 @@ impl Run {
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
+            findings: self.findings().into_iter().map(|finding| FindingSummary::of(self, finding)).collect(),
             journal: None,
             cpu_s: self.cpu_seconds(),
             process: self.host().map(|host| ProcessSummary {
@@ -320,6 +336,13 @@ impl Run {
             bytes_out: totals[ClientCounter::BytesOut],
             handshakes_full: totals[ClientCounter::HandshakesFull],
             handshakes_resumed: totals[ClientCounter::HandshakesResumed],
+            full_by_reason: ReasonCounts {
+                no_ticket: totals[ClientCounter::FullNoTicket],
+                expired: totals[ClientCounter::FullExpired],
+                unknown_key: totals[ClientCounter::FullUnknownKey],
+                mismatch: totals[ClientCounter::FullMismatch],
+            },
+            tls12_only: totals[ClientCounter::Tls12Only],
             exchanges: totals[ClientCounter::Exchanges],
             errors: totals[ClientCounter::Errors],
             exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
@@ -345,9 +368,11 @@ fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -
             full: totals[ProxyCounter::HandshakesFull],
             resumed: totals[ProxyCounter::HandshakesResumed],
             failed: totals[ProxyCounter::HandshakesFailed],
+            full_by_reason: tls_summary::full_by_reason(run),
         },
         bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
         latency_us: latencies(series, ProxyLatency::ALL),
+        tls: TlsSummary::of(run),
         http: HttpSummary::of(run),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::routes::RouteTable;
+use super::routes::PublishedRoutes;
 use super::run_totals::RunTotals;
 use crate::collect::http::{HttpDelta, HttpGauges};
 use crate::collect::request_samples::{RequestSamples, SampledRequest};
@@ -19,7 +19,7 @@ const SAMPLES_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct HttpTotals {
     pub(super) totals: RunTotals<HttpCounter, HttpLatency>,
-    pub(super) routes: RouteTable,
+    pub(super) routes: PublishedRoutes,
     pub(super) requests: RequestQueue,
     statuses: StatusCounts,
     gauges: HttpGauges,
@@ -29,7 +29,7 @@ impl HttpTotals {
     pub(super) fn new(started_us: u64, route_names: &[String]) -> Self {
         Self {
             totals: RunTotals::new(started_us),
-            routes: RouteTable::new(route_names),
+            routes: PublishedRoutes::new(route_names),
             requests: RequestQueue::default(),
             statuses: StatusCounts::default(),
             gauges: HttpGauges::default(),

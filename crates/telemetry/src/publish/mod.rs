@@ -18,6 +18,8 @@ mod plan;
 mod routes;
 mod run_totals;
 mod sink;
+mod tls;
+mod usage;
 mod write;
 
 use std::collections::VecDeque;
@@ -26,6 +28,7 @@ use journal::Timestamps;
 
 use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::history::slice::Baseline;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::model::put_setting;
 use crate::record::connection::ConnectionRecord;
@@ -44,23 +47,31 @@ use http::HttpTotals;
 pub use run_totals::LoadState;
 use run_totals::RunTotals;
 pub use sink::{RecordWriter, Refusal, Sink};
+use tls::TlsTotals;
+use usage::UsageKey;
 
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.
 const PUT_OFF_US_MAX: u64 = 2_000_000;
 
 /// A record of the interval that ended last, or of the end, that is not written yet. It is made when it is offered.
+#[expect(clippy::large_enum_variant, reason = "most of them are clients")]
 #[derive(Debug)]
 enum PendingRecord {
     Health,
     Proxy {
         clients_deferred: u64,
     },
+    Tls {
+        usage_deferred: u64,
+    },
     Http {
         routes_deferred: u64,
     },
     Load,
     Host,
+    /// By dimension and value.
+    Usage(UsageKey),
     /// By the route's index.
     Route(usize),
     Client(DueRecord),
@@ -79,6 +90,7 @@ pub struct Publisher<S> {
     seq: u64,
     budget: Budget,
     proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
+    tls: Option<TlsTotals>,
     /// `None` in TCP mode, and until HTTP mode has counted something.
     http: Option<HttpTotals>,
     route_names: Vec<String>,
@@ -121,6 +133,7 @@ impl<S: Sink> Publisher<S> {
             seq: 0,
             budget: Budget::new(records_per_second, now.monotonic_us),
             proxy: None,
+            tls: None,
             http: None,
             route_names: Vec::new(),
             load: None,
@@ -179,6 +192,11 @@ impl<S: Sink> Publisher<S> {
         self.event(Body::Mark(mark), now);
     }
 
+    /// Records what the parts of a handshake cost.
+    pub fn calibration(&mut self, costs: HandshakeCosts, now: Timestamps) {
+        self.event(Body::Calibration(Box::new(costs)), now);
+    }
+
     /// Records what a person should know. Whoever says it bounds how often.
     pub fn notice(&mut self, notice: NoticeRecord, now: Timestamps) {
         self.event(Body::Notice(notice), now);
@@ -231,7 +249,8 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        self.plan_totals(0, 0);
+        self.plan_totals(0, 0, 0);
+        self.plan_last_usage();
         self.plan_last_routes();
         let room = self.budget.left();
         let room = room - self.plan_connections(room);
@@ -242,6 +261,7 @@ impl<S: Sink> Publisher<S> {
         self.pending_records.push_back(PendingRecord::Stop(Box::new(RunRecord {
             phase: Phase::Stop,
             proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
+            tls: self.tls.as_ref().map(TlsTotals::final_record),
             http: self.http.as_ref().map(HttpTotals::final_record),
             load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
             ..run
@@ -301,6 +321,8 @@ impl<S: Sink> Publisher<S> {
             PendingRecord::Client(due) => Some(due),
             PendingRecord::Health
             | PendingRecord::Proxy { .. }
+            | PendingRecord::Tls { .. }
+            | PendingRecord::Usage(_)
             | PendingRecord::Http { .. }
             | PendingRecord::Load
             | PendingRecord::Host

@@ -3,6 +3,7 @@
 use journal::Timestamps;
 
 use super::http::HttpTotals;
+use super::tls::TlsTotals;
 use super::{LoadState, PendingRecord, Publisher, RunTotals, Sink};
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::record::connection::ConnectionRecord;
@@ -38,6 +39,8 @@ impl<S: Sink> Publisher<S> {
             let leaving_max = self.budget.left() / 2;
             self.clients.add(&delta.clients, start_us, now.monotonic_us, leaving_max);
             self.queue_connections(&delta.connections);
+            let tls = self.tls.get_or_insert_with(|| TlsTotals::new(self.started_us));
+            tls.add(&delta.tls, start_us);
             if let Some(delta) = &delta.http {
                 let new = || HttpTotals::new(self.started_us, &self.route_names);
                 let without_room = self.http.get_or_insert_with(new).add(delta, start_us);
@@ -67,6 +70,8 @@ impl<S: Sink> Publisher<S> {
                 PendingRecord::Client(due) => self.clients.refused(due),
                 PendingRecord::Proxy { .. } | PendingRecord::Load => self.health.merged_total += 1,
                 PendingRecord::Health
+                | PendingRecord::Tls { .. }
+                | PendingRecord::Usage(_)
                 | PendingRecord::Http { .. }
                 | PendingRecord::Host
                 | PendingRecord::Route(_)
@@ -82,7 +87,13 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that every interval has.
     pub(super) fn records_each_interval(&self) -> usize {
-        let sides = [self.proxy.is_some(), self.http.is_some(), self.load.is_some(), self.host.is_some()];
+        let sides = [
+            self.proxy.is_some(),
+            self.tls.is_some(),
+            self.http.is_some(),
+            self.load.is_some(),
+            self.host.is_some(),
+        ];
         sides.iter().filter(|is| **is).count()
     }
 
@@ -100,12 +111,19 @@ impl<S: Sink> Publisher<S> {
         let spare = spare - routes.len();
         let changed = self.http.as_ref().map_or(0, |http| http.routes.changed().len());
         let routes_deferred = changed - routes.len();
+        let now_us = self.ticked.monotonic_us;
+        let usage = self.tls.as_ref().map(|tls| tls.usage.due((spare - for_errors).div_ceil(4), now_us));
+        let usage = usage.unwrap_or_default();
+        let spare = spare - usage.len();
+        let changed = self.tls.as_ref().map_or(0, |tls| tls.usage.changed().count());
+        let usage_deferred = changed - usage.len();
         let span_us = self.ticked.monotonic_us - self.planned_us;
         let due = self.clients.due(spare - for_errors, self.ticked.monotonic_us, span_us);
         let present = due.iter().filter(|due| !due.record.last).count();
         let deferred = self.clients.deferred().saturating_sub(present);
         let spare = spare.saturating_sub(due.len());
-        self.plan_totals(deferred as u64, routes_deferred as u64);
+        self.plan_totals(deferred as u64, usage_deferred as u64, routes_deferred as u64);
+        self.pending_records.extend(usage.into_iter().map(PendingRecord::Usage));
         self.pending_records.extend(routes.into_iter().map(PendingRecord::Route));
         self.pending_records.extend(due.into_iter().map(PendingRecord::Client));
         let kept = failed_requests.min(ERRORS_RESERVED).min(spare / 2);
@@ -117,12 +135,19 @@ impl<S: Sink> Publisher<S> {
         self.planned_us = self.ticked.monotonic_us;
     }
 
-    pub(super) fn plan_totals(&mut self, clients_deferred: u64, routes_deferred: u64) {
+    pub(super) fn plan_totals(&mut self, clients_deferred: u64, usage_deferred: u64, routes_deferred: u64) {
         self.pending_records
             .extend(self.proxy.is_some().then_some(PendingRecord::Proxy { clients_deferred }));
+        self.pending_records.extend(self.tls.is_some().then_some(PendingRecord::Tls { usage_deferred }));
         self.pending_records.extend(self.http.is_some().then_some(PendingRecord::Http { routes_deferred }));
         self.pending_records.extend(self.load.is_some().then_some(PendingRecord::Load));
         self.pending_records.extend(self.host.is_some().then_some(PendingRecord::Host));
+    }
+
+    /// What of usage no record has carried yet.
+    pub(super) fn plan_last_usage(&mut self) {
+        let Some(tls) = &self.tls else { return };
+        self.pending_records.extend(tls.usage.changed().cloned().map(PendingRecord::Usage));
     }
 
     /// The last interval of every route, then its last record.

@@ -12,7 +12,7 @@ const ROUTES_EACH_INTERVAL: usize = 10;
 
 /// The routes, by their index. The one at [`ROUTES_MAX`] is all further ones.
 #[derive(Debug)]
-pub(super) struct RouteTable {
+pub(super) struct PublishedRoutes {
     names: Vec<String>,
     rows: Vec<RouteTotals>,
 }
@@ -27,7 +27,7 @@ struct RouteTotals {
     unsent_since_us: Option<u64>,
 }
 
-impl RouteTable {
+impl PublishedRoutes {
     pub(super) fn new(names: &[String]) -> Self {
         Self { names: names.iter().map(|name| clean::text(name)).collect(), rows: Vec::new() }
     }

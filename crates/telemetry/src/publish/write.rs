@@ -4,7 +4,7 @@ use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
 use crate::metrics::Metric;
-use crate::metrics::{HttpLatency, LoadLatency, ProxyLatency};
+use crate::metrics::{HttpLatency, LoadLatency, ProxyLatency, TlsLatency};
 use crate::record::{Body, Record, Stamp};
 
 /// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
@@ -57,6 +57,15 @@ impl<S: Sink> Publisher<S> {
                 let totals = self.proxy.as_ref()?;
                 (Body::Proxy(Box::new(totals.record(*clients_deferred))), totals.sent_us.max(self.gap_end_us))
             }
+            PendingRecord::Tls { usage_deferred } => {
+                let tls = self.tls.as_ref()?;
+                let since_us = tls.totals.sent_us.max(self.gap_end_us);
+                (Body::Tls(Box::new(tls.record(*usage_deferred))), since_us)
+            }
+            PendingRecord::Usage(key) => {
+                let (record, since_us) = self.tls.as_ref()?.usage.record(key)?;
+                (Body::Usage(Box::new(record)), since_us)
+            }
             PendingRecord::Http { routes_deferred } => {
                 let http = self.http.as_ref()?;
                 let since_us = http.totals.sent_us.max(self.gap_end_us);
@@ -107,6 +116,15 @@ impl<S: Sink> Publisher<S> {
                 self.written.proxy = proxy.without_intervals();
                 self.written.ticked = Some(record.stamp);
                 self.proxy.iter_mut().for_each(|totals| totals.sent(ProxyLatency::ALL, now_us));
+            }
+            (_, Body::Tls(tls)) => {
+                self.written.tls = tls.without_intervals();
+                self.written.ticked = Some(record.stamp);
+                self.tls.iter_mut().for_each(|tls| tls.totals.sent(TlsLatency::ALL, now_us));
+            }
+            (PendingRecord::Usage(key), Body::Usage(usage)) => {
+                self.written.note_usage(&usage);
+                self.tls.iter_mut().for_each(|tls| tls.usage.sent(&key, now_us));
             }
             (_, Body::Http(http)) => {
                 self.written.http = http.without_intervals();

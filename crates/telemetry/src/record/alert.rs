@@ -1,7 +1,7 @@
 //! The record of an alert that fires, resolves or is withdrawn.
 
 use crate::alerts::Seconds;
-use crate::figures::{FigureName, FigureUnit};
+use crate::figures::{FigureName, FigureUnit, operator_at};
 use crate::record::field;
 use crate::record::wire::wire;
 use crate::record::words::words;
@@ -56,7 +56,7 @@ impl AlertRecord {
 
     /// The figure's name as it was written.
     pub fn name(&self) -> &str {
-        self.condition.find(['<', '>', '=', '!']).map_or(&*self.figure, |at| self.condition[..at].trim())
+        operator_at(&self.condition).map_or(&*self.figure, |at| self.condition[..at].trim())
     }
 
     /// What happened, in a sentence.

@@ -47,6 +47,8 @@ pub enum Unit {
     Sketch,
     /// [`StatusCounts`](crate::StatusCounts).
     StatusCounts,
+    /// [`AgeCounts`](crate::AgeCounts).
+    AgeCounts,
 }
 
 impl fmt::Display for Unit {
@@ -66,6 +68,7 @@ impl fmt::Display for Unit {
             Self::Histogram => "histogram, ns",
             Self::Sketch => "sketch",
             Self::StatusCounts => "status counts",
+            Self::AgeCounts => "age counts",
         })
     }
 }
@@ -119,6 +122,12 @@ fields! {
     HTTP_UPSTREAM_IDLE = "HTTP_UPSTREAM_IDLE", Count, "8", "Idle upstream connections at the end of the interval.";
     HTTP_ROUTES_DEFERRED = "HTTP_ROUTES_DEFERRED", Count, "0", "Routes that changed and whose record was put off to a later interval.";
     HTTP_STATUSES = "HTTP_STATUSES", StatusCounts, "200:11800 404:80 other:3", "Responses of the run so far as `status:count`, at most 64 statuses; `other` sums further ones.";
+    HAS_TLS = "HAS_TLS", Flag, "1", "The record also carries the fields of a `tls` record, for the whole run.";
+    USAGE_DEFERRED = "USAGE_DEFERRED", Count, "0", "Values of usage that changed and whose record was put off to a later interval.";
+    AGES_ACCEPTED = "TICKET_AGES_ACCEPTED", AgeCounts, "60:11 3444:80", "Ages of tickets and sessions that resumed, of the run so far, as `seconds:count` with the upper end of each class of a quarter octave.";
+    AGES_EXPIRED = "TICKET_AGES_EXPIRED", AgeCounts, "46341:12", "Ages of tickets and sessions that were too old, of the run so far, in the same way.";
+    USAGE_DIMENSION = "USAGE_DIMENSION", Text, "version", "By what is told apart: `version`, `group`, `cipher`, `signature`, `alpn`, `certificate`, `name` or `fingerprint`.";
+    USAGE_VALUE = "USAGE_VALUE", Text, "TLSv1.2", "The value that the record is about; `other` for all values beyond the bound.";
     ROUTE = "ROUTE", Text, "shop.example/static", "Host and path prefix of the route; `other` for all routes from the 51st on.";
     ROUTE_LAST = "ROUTE_LAST", Flag, "0", "The route's last record; its latencies are those of the whole run.";
     REQUEST_ROUTE = "REQUEST_ROUTE", Text, "shop.example/static", "Route that serves the request (absent if none does).";
@@ -153,6 +162,10 @@ fields! {
     SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";
     SETTING_BEFORE = "SETTING_BEFORE", Text, "1000", "How it stood before.";
     SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
+    CALIBRATION_CPU = "CALIBRATION_CPU_US", Micros, "1800000", "CPU time that measuring the costs took.";
+    COST_KEY_EXCHANGE = "COST_KEY_EXCHANGE_NS", Text, r#"{"x25519":[31000,32000,35000]}"#, "The proxy's part of a key exchange by group: the quartiles of several slices, in nanoseconds, as a JSON object.";
+    COST_SIGNATURE = "COST_SIGNATURE_NS", Text, r#"{"ECDSA P-256":[15000,16000,19000]}"#, "A signature by the kind of the certificate's key; the same.";
+    COST_REST = "COST_REST_NS", Text, r#"{"TLSv1.3 full":[51000,52000,57000]}"#, "The rest of a full and of a resumed handshake by version, with X25519 or with the group that follows; the same.";
     MARK = "MARK", Count, "1", "Number of the note within the run.";
     MARK_TEXT = "MARK_TEXT", Text, "after kernel update", "What was noted.";
     ALERT = "ALERT", Count, "1", "Number of the alert within the run.";
@@ -196,7 +209,13 @@ fields! {
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
     MEMORY_PSS = "MEMORY_PSS_BYTES", Bytes, "14155776", "The same with each shared page divided by those who share it (PSS), read every 10 s; 0 where the kernel does not tell.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
+    DESCRIPTORS_MAX = "DESCRIPTORS_MAX", Count, "65536", "Bound on open file descriptors of the process (`RLIMIT_NOFILE`); 0 without one.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
+    BUSIEST_WORKER_CPU = "BUSIEST_WORKER_CPU_US_TOTAL", Micros, "812033", "CPU time of the proxy's thread that has used the most, of those that run: beside the CPU time of all of them it shows how evenly workers are used.";
+    LISTEN_OVERFLOWS = "LISTEN_OVERFLOWS_TOTAL", Count, "0", "Connections that found the backlog of a listening socket full: of all sockets in the network namespace, since the run began, read every 2 s.";
+    LISTEN_DROPS = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that listening sockets dropped for that or another cause; the same.";
+    CPU_THROTTLED = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were not run because its CPU bound was met, since the run began, read every 2 s; 0 without cgroup v2.";
+    CPU_STOLEN = "CPU_STOLEN_US_TOTAL", Micros, "0", "CPU time that the hypervisor gave to others, over all CPUs of the machine, since the run began, read every 2 s.";
     OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
     OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time that they have used since observing began.";
     OBSERVED_THREADS = "OBSERVED_THREADS", Count, "26", "Their threads.";

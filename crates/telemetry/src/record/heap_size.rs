@@ -9,7 +9,7 @@ use crate::record::event_counts::{EventCount, EventCounts};
 use crate::record::setting::{Setting, Value};
 use crate::record::{
     AlertRecord, Body, ExperimentRecord, HttpRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord,
-    Record, RequestRecord, RouteRecord, RunRecord,
+    Record, RequestRecord, RouteRecord, RunRecord, TlsRecord, UsageRecord,
 };
 
 /// A type with memory on the heap.
@@ -85,6 +85,19 @@ impl HeapSize for ProxyRecord {
     }
 }
 
+impl HeapSize for TlsRecord {
+    fn heap_bytes(&self) -> usize {
+        let ages = self.ages_accepted.capacity_bytes() + self.ages_expired.capacity_bytes();
+        ages + self.latencies.heap_bytes()
+    }
+}
+
+impl HeapSize for UsageRecord {
+    fn heap_bytes(&self) -> usize {
+        self.value.heap_bytes()
+    }
+}
+
 impl HeapSize for HttpRecord {
     fn heap_bytes(&self) -> usize {
         self.statuses.capacity_bytes() + self.latencies.heap_bytes()
@@ -147,6 +160,8 @@ impl HeapSize for Record {
         match &self.body {
             Body::Run(run) => run.heap_bytes(),
             Body::Proxy(proxy) => proxy.heap_bytes(),
+            Body::Tls(tls) => tls.heap_bytes(),
+            Body::Usage(usage) => usage.heap_bytes(),
             Body::Http(http) => http.heap_bytes(),
             Body::Route(route) => route.heap_bytes(),
             Body::Request(request) => request.heap_bytes(),
@@ -157,6 +172,7 @@ impl HeapSize for Record {
                 setting.name.heap_bytes() + setting.before.heap_bytes() + setting.after.heap_bytes()
             }
             Body::Mark(mark) => mark.text.heap_bytes(),
+            Body::Calibration(costs) => costs.heap_bytes(),
             Body::Notice(NoticeRecord { topic, text, .. }) => topic.heap_bytes() + text.heap_bytes(),
             Body::Health(health) => health.error.heap_bytes(),
             Body::Experiment(experiment) => experiment.heap_bytes(),

@@ -112,6 +112,17 @@ impl HttpRecord {
             ..Self::default()
         }
     }
+
+    /// Its gauges.
+    pub fn gauges(&self) -> HttpGauges {
+        let count = |gauge: u64| i64::try_from(gauge).unwrap_or(i64::MAX);
+        HttpGauges {
+            requests: count(self.requests),
+            queued: count(self.queued),
+            upstream_open: count(self.upstream_open),
+            upstream_idle: count(self.upstream_idle),
+        }
+    }
 }
 
 impl RouteRecord {
@@ -127,7 +138,11 @@ impl RequestRecord {
 
     /// True for a failure that its client caused: such requests may be many, and nobody need act.
     pub fn is_of_client(&self) -> bool {
-        self.status < 500 && self.failure != Some(RequestFailure::UpstreamCut)
+        let is_of_others = self.failure.is_some_and(|failure| {
+            use RequestFailure as F;
+            matches!(failure, F::UpstreamCut | F::DrainTimeout | F::IdleTimeout | F::PendingBound)
+        });
+        self.status < 500 && !is_of_others
     }
 
     /// The request in a sentence, without its client.

@@ -4,8 +4,10 @@ use journal::EntryBuf;
 
 use super::{
     AlertRecord, Body, ClientRecord, ExperimentRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord,
-    MarkRecord, NoticeRecord, ProxyRecord, RequestRecord, RouteRecord, RunRecord, SettingRecord,
+    MarkRecord, NoticeRecord, ProxyRecord, RequestRecord, RouteRecord, RunRecord, SettingRecord, TlsRecord,
+    UsageRecord,
 };
+use crate::insight::costs::HandshakeCosts;
 use crate::record::connection::ConnectionRecord;
 use crate::record::field::Field;
 use crate::record::wire::{DecodeError, FieldSource, Wire};
@@ -61,11 +63,14 @@ kinds! {
     Proxy(Box<ProxyRecord>) "proxy" "a3459c3e35e44596bf1e5c59614129fb" "What the proxy counted, once an interval.";
     Client(ClientRecord) "client" "5ce96029fce945efbe3fd04037fa4312" "What the proxy counted for one client, in intervals in which it was active.";
     Connection(Box<ConnectionRecord>) "connection" "b52863d8d43a43a8b2bb6f47612d48b6" "One connection: an error, or a sample of those that ended well.";
+    Tls(Box<TlsRecord>) "tls" "799ed3e134a4406dae32aefbd240d750" "Why handshakes were full and where their time went, once an interval.";
+    Usage(Box<UsageRecord>) "usage" "e3ebfe907b2744d79ccde7a39a3ca86c" "What the proxy counted for one TLS version, group, cipher, signature, protocol, certificate, server name or fingerprint, in intervals in which it changed.";
     Http(Box<HttpRecord>) "http" "4295d788a4c94565b26226edbf43f6e7" "What the proxy counted of HTTP over all routes, once an interval in HTTP mode.";
     Route(Box<RouteRecord>) "route" "44ab7db4993d4c24ad62d2d630b2b8d2" "What the proxy counted for one route, in intervals in which it served requests.";
     Request(Box<RequestRecord>) "request" "e78f4bc777144f8392dea8b83dd76f0d" "One request: one that failed, one of the slowest of an interval, or a sample of the rest.";
     Load(Box<LoadRecord>) "load" "b3d3b6d2d3804929bfffe694b57aec40" "What the load counted, once an interval.";
     Setting(SettingRecord) "setting" "c5332e59fa0a40edb863f5d2d94d2289" "A setting was changed.";
+    Calibration(Box<HandshakeCosts>) "calibration" "06ff7f241ab64736b7bbe7d945af8d34" "What the parts of a handshake cost on this machine, measured on demand.";
     Mark(MarkRecord) "mark" "828eeca68486434c8a3c9e51c974725b" "A person left a note in the time line.";
     Experiment(Box<ExperimentRecord>) "experiment" "1b3cb98c95c04a129eb8fdd905e30412" "An experiment begins, switches, completes a pair, or comes to its verdict.";
     Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";

@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 
+use crate::collect::tls::FullReason;
 use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::histogram::SparseHistogram;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{
     ClientCounter, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-    RouteCounter, RouteLatency,
+    RouteCounter, RouteLatency, UsageCounter,
 };
 use crate::record::{
     AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HttpRecord, Level,
-    LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord,
+    LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, TlsRecord, UsageRecord,
 };
 
 /// The syslog priority of a record.
@@ -26,11 +28,21 @@ pub(crate) fn priority(body: &Body) -> u8 {
         },
         Body::Alert(alert) if alert.state == AlertState::Fired => 4,
         Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
-        Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => 5,
+        Body::Run(_)
+        | Body::Setting(_)
+        | Body::Mark(_)
+        | Body::Calibration(_)
+        | Body::Experiment(_)
+        | Body::Alert(_) => 5,
         Body::Connection(_) | Body::Request(_) | Body::Health(_) => 6,
-        Body::Proxy(_) | Body::Http(_) | Body::Route(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => {
-            7
-        }
+        Body::Proxy(_)
+        | Body::Tls(_)
+        | Body::Usage(_)
+        | Body::Http(_)
+        | Body::Route(_)
+        | Body::Client(_)
+        | Body::Load(_)
+        | Body::Host(_) => 7,
     }
 }
 
@@ -39,6 +51,8 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.body {
         Body::Run(run) => run_sentence(run, record.stamp.interval_us),
         Body::Proxy(proxy) => proxy_sentence(proxy),
+        Body::Tls(tls) => tls_sentence(tls),
+        Body::Usage(usage) => usage_sentence(usage),
         Body::Http(http) => http_sentence(http),
         Body::Route(route) => route_sentence(route),
         Body::Request(request) => format!("{} {}", request.client, request.sentence()),
@@ -52,6 +66,7 @@ pub(crate) fn sentence(record: &Record) -> String {
             Some(after) => format!("{} changed from {} to {}", setting.name, setting.before, after.value),
             None => format!("{} changed from {}", setting.name, setting.before),
         },
+        Body::Calibration(costs) => calibration_sentence(costs),
         Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
         Body::Experiment(experiment) => experiment_sentence(experiment),
         Body::Host(host) => format!(
@@ -165,6 +180,34 @@ fn proxy_sentence(proxy: &ProxyRecord) -> String {
         c[ProxyCounter::BytesIn],
         c[ProxyCounter::BytesOut],
         percentiles("exchange", &proxy.latencies[ProxyLatency::Exchange].interval)
+    )
+}
+
+fn tls_sentence(tls: &TlsRecord) -> String {
+    let known = FullReason::ALL.iter().map(|(reason, counter, _)| (reason, tls.counters[*counter]));
+    let known = known.filter(|(_, n)| *n > 0).map(|(reason, n)| format!("{n} {reason}"));
+    let reasons: Vec<String> = known.collect();
+    let reasons = if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") };
+    format!("tls: full handshakes by reason: {reasons}")
+}
+
+fn calibration_sentence(costs: &HandshakeCosts) -> String {
+    let tables = costs.key_exchange.iter().chain(costs.signature.iter()).chain(costs.rest.iter());
+    let costs: Vec<String> =
+        tables.map(|(name, cost)| format!("{name} {:.1}", cost.median_ns as f64 / 1e3)).collect();
+    format!("costs of handshakes, µs: {}", costs.join(", "))
+}
+
+fn usage_sentence(usage: &UsageRecord) -> String {
+    let c = &usage.counters;
+    format!(
+        "{} {}: {} full, {} resumed, {} B in, {} B out",
+        usage.dimension,
+        usage.value,
+        c[UsageCounter::HandshakesFull],
+        c[UsageCounter::HandshakesResumed],
+        c[UsageCounter::BytesIn],
+        c[UsageCounter::BytesOut],
     )
 }
 

@@ -1,5 +1,6 @@
 //! The records that tlsdash writes: once an interval, or when something happens.
 
+pub(crate) mod age_counts;
 mod alert;
 pub mod clean;
 pub(crate) mod codec;
@@ -17,12 +18,14 @@ pub(crate) mod origin;
 pub(crate) mod setting;
 pub(crate) mod setting_info;
 pub(crate) mod status_counts;
+mod tls;
 pub(crate) mod wire;
 pub(crate) mod words;
 
 use journal::Timestamps;
 
 use crate::histogram::Sketch;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{
     ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
@@ -38,6 +41,7 @@ pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use kinds::Kind;
 pub use latencies::{Latencies, Latency};
+pub use tls::{TlsRecord, UsageRecord};
 
 /// Version of the record format that this program writes; a reader refuses a higher one.
 pub const SCHEMA: u64 = 1;
@@ -95,6 +99,10 @@ pub enum Body {
     Client(ClientRecord),
     /// One connection: an error, or a sample.
     Connection(Box<ConnectionRecord>),
+    /// What the proxy counted of TLS.
+    Tls(Box<TlsRecord>),
+    /// What the proxy counted for one TLS version, server name, or other value of a dimension.
+    Usage(Box<UsageRecord>),
     /// What the proxy counted of HTTP.
     Http(Box<HttpRecord>),
     /// What the proxy counted for one route.
@@ -107,6 +115,8 @@ pub enum Body {
     Setting(SettingRecord),
     /// A person left a note.
     Mark(MarkRecord),
+    /// What the parts of a handshake cost on this machine.
+    Calibration(Box<HandshakeCosts>),
     /// How an experiment goes.
     Experiment(Box<ExperimentRecord>),
     /// What the process used.
@@ -166,6 +176,8 @@ wire! {
         pub runs_on: bool = &field::RUNS_ON,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
         pub proxy: Option<ProxyRecord> = &field::HAS_PROXY,
+        /// The totals of TLS with histograms of the whole run; only at the end of a run with a proxy.
+        pub tls: Option<TlsRecord> = &field::HAS_TLS,
         /// The totals of HTTP with histograms of the whole run; only at the end of a run in HTTP mode.
         pub http: Option<HttpRecord> = &field::HAS_HTTP,
         /// The load's totals with histograms of the whole run; only at the end of a run with a load.
@@ -271,8 +283,20 @@ wire! {
         pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
         /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,
+        /// The bound on open file descriptors; 0 without one.
+        pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,
         /// Threads.
         pub threads: u64 = &field::THREADS,
+        /// CPU time of the proxy's thread that has used the most, in microseconds of the run so far.
+        pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
+        /// Connections that found the backlog of a listening socket full, in the network namespace, of the run so far.
+        pub listen_overflows_total: u64 = &field::LISTEN_OVERFLOWS,
+        /// Connections that a listening socket dropped for that or another cause, of the run so far.
+        pub listen_drops_total: u64 = &field::LISTEN_DROPS,
+        /// Time that the cgroup's threads were not run because its CPU bound was met, in microseconds of the run so far.
+        pub cpu_throttled_us_total: u64 = &field::CPU_THROTTLED,
+        /// CPU time of the machine that its hypervisor gave to others, in microseconds of the run so far.
+        pub cpu_stolen_us_total: u64 = &field::CPU_STOLEN,
         /// Process that is observed with all its descendants; 0 if none is.
         pub observed_pid: u64 = &field::OBSERVED_PID,
         /// CPU time that they have used since observing began, in microseconds.

@@ -87,8 +87,12 @@ pub enum Command {
     Experiment(String),
     /// End the experiment that is under way before its time.
     EndExperiment,
+    /// Measure what the parts of a handshake cost on this machine.
+    Calibrate,
     /// Begin to record from now on into a file of its own, or end what is being recorded.
     Record,
+    /// Write the options, with the settings in force, to a configuration file of its own.
+    WriteConfiguration,
     /// Put on record what befell the front end.
     Notice(NoticeRecord),
 }

@@ -7,10 +7,13 @@ use std::str::FromStr;
 use journal::EntryBuf;
 
 use crate::collect::http::RequestFailure;
+use crate::collect::tls::Dimension;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
+use crate::insight::costs::CostTable;
 use crate::metrics::{Counters, Metric};
+use crate::record::age_counts::AgeCounts;
 use crate::record::connection::Outcome;
 use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
@@ -219,7 +222,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
+parsed!(Phase Dimension AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
@@ -279,6 +282,19 @@ impl Member for Vec<Setting> {
     }
 }
 
+impl Member for CostTable {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        from.text(&field.name)
+            .map_or_else(|| Ok(Self::default()), |text| json(field, text).map(Self::cleaned))
+    }
+}
+
 impl Member for Sketch {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
@@ -291,6 +307,19 @@ impl Member for Sketch {
             || Ok(Self::default()),
             |text| text.parse().map_err(|_| malformed(field.name.clone())),
         )
+    }
+}
+
+impl Member for AgeCounts {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let text = from.text(&field.name).unwrap_or_default();
+        text.parse().map_err(|_| malformed(field.name.clone()))
     }
 }
 

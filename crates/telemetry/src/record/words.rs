@@ -9,9 +9,19 @@ macro_rules! words {
             $($(#[$doc])* $variant,)*
         }
 
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// Its word.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(match self { $(Self::$variant => $word,)* })
+                f.pad(self.word())
             }
         }
 

@@ -1,12 +1,11 @@
 //! The options of the proxy, and the file in which they can stand.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use loadgen::Plan;
 use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use proxy_core::{Cpus, Limits, ListenAddr, TlsSettings, Upstream};
@@ -14,11 +13,12 @@ use proxy_http::HttpLimits;
 use serde::{Deserialize, Serialize};
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
-use super::declared::{Declared, examples};
-use super::http::{ALPN, HttpOptions, ProxyMode};
+use super::declared::Declared;
+use super::http::{ALPN, HttpOptions, Switch};
+use super::mode::ProxyMode;
 use super::tls::TlsFiles;
 use super::value::{Parsed, Time, one_or_many, workers};
-use super::{Cli, Flags, RunOptions, usage};
+use super::{Flags, RunOptions, usage};
 
 /// Largest configuration file that is read, in bytes.
 const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
@@ -26,29 +26,7 @@ const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 const LISTEN: &str = ":8443";
 
 /// The word of the routes.
-const ROUTE: &str = "route";
-
-/// Words that have no default, with what they may be. Those that the proxy declares have examples of their own.
-const EXAMPLES: &[(&str, &str)] = &[
-    ("upstream", "[\"unix:/run/app.sock\"]"),
-    ("route", "[{ path = \"/api\", upstreams = [\"unix:/run/api.sock\"] }]"),
-    ("trust-forwarded", "\"10.0.0.0/8\""),
-    ("log-paths", "\"off\""),
-    ("user", "\"tlsdash\""),
-    ("proxy-protocol", "\"v2\""),
-    ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
-    ("cert", "[\"/etc/ssl/chain.pem\"]"),
-    ("key", "[\"/etc/ssl/key.pem\"]"),
-    ("client-ca", "\"/etc/ssl/clients.pem\""),
-    ("ticket-keys", "\"/etc/tlsdash/ticket.keys\""),
-    ("load", "\"rate=500,connections=64,resume=80%\""),
-    ("workers", "2"),
-    ("cpus", "\"0-3,8\""),
-    ("duration", "\"10s\""),
-    ("record", "\"/var/tmp/session.journal\""),
-    ("alert", "[\"response.p99 > 5ms for 30s\"]"),
-    ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
-];
+pub(super) const ROUTE: &str = "route";
 
 /// What the proxy takes, on the command line and in the configuration file.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
@@ -78,6 +56,10 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept_proxy: Option<Parsed<TrustedPeers>>,
+    /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_names: Option<Switch>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls_files: TlsFiles,
@@ -211,27 +193,6 @@ impl ProxyOptions {
         }
         Ok(self)
     }
-
-    /// The options as a configuration file; those that are not set stand in it as comments.
-    pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
-        let own_mode = self.without_foreign_words();
-        let mut text = self.comment_foreign_words(&toml::to_string(&own_mode)?);
-        let declared = examples::<TlsSettings>().chain(examples::<Limits>()).chain(examples::<HttpLimits>());
-        let own = EXAMPLES.iter().map(|(word, example)| (*word, (*example).to_owned()));
-        let mut examples: Vec<_> = own.chain(declared).collect();
-        let command = Cli::command();
-        examples
-            .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
-        let has_routes = !own_mode.http.route.is_empty();
-        for (word, example) in examples.into_iter().filter(|(word, _)| !(has_routes && *word == ROUTE)) {
-            if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
-                let _ = writeln!(text, "# {word} = {example}");
-            }
-        }
-        text.push_str(&own_mode.http.routes_to_toml());
-        text.push_str(&self.tables.to_toml()?);
-        Ok(text)
-    }
 }
 
 /// The lines at which the routes of a file begin, from 1.
@@ -264,13 +225,8 @@ pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    pub(super) fn parse(text: &str) -> ProxyOptions {
-        ProxyOptions::parse(text).unwrap()
-    }
+    use crate::cli::Cli;
 
     #[test]
     fn flags_win_over_the_file_and_the_file_over_the_defaults() {
@@ -291,12 +247,6 @@ mod tests {
         assert!(options.tls.is_given("tls-min") && options.tls.is_given("tls-max"));
         assert_eq!(options.listen.iter().map(Parsed::text).collect::<Vec<_>>(), [":8443"]);
         assert_eq!((options.tls_files.cert.len(), options.tls_files.key.len()), (1, 0));
-    }
-
-    #[test]
-    fn the_printed_configuration_reads_back() {
-        let printed = parse("upstream = \"unix:/a\"").with_defaults().unwrap().to_toml().unwrap();
-        assert_eq!(parse(&printed).to_toml().unwrap(), printed);
     }
 
     #[test]
@@ -321,51 +271,5 @@ mod tests {
             let error = read_configuration(text).unwrap_err().to_string();
             assert!(error.contains(part) && !error.contains('\n'), "{error}");
         }
-    }
-
-    proptest! {
-        /// As the fuzz target does at length.
-        #[test]
-        fn what_is_printed_of_any_configuration_reads_back_the_same(
-            word in prop::sample::select(EXAMPLES.iter().map(|(word, _)| *word).chain([
-                "tickets", "groups", "idle-timeout", "pending-max", "connections-max", "theme", "interval", "nothing",
-            ]).collect::<Vec<_>>()),
-            value in prop_oneof![
-                any::<i64>().prop_map(|n| n.to_string()),
-                any::<bool>().prop_map(|b| b.to_string()),
-                any::<String>().prop_map(|text| toml::Value::String(text).to_string()),
-                "\"[0-9]{1,5}(ms|s|m|h|d|MiB|GiB)\"",
-            ],
-        ) {
-            let text = format!("{word} = {value}\n");
-            match read_configuration(&text) {
-                Ok(printed) => prop_assert_eq!(read_configuration(&printed), Ok(printed)),
-                Err(error) => prop_assert!(!error.to_string().contains('\n'), "{:?}", error),
-            }
-        }
-    }
-
-    #[test]
-    fn options_of_the_other_mode_are_printed_with_their_defaults() {
-        for text in ["log-paths = \"off\"", "streams-max = 7", "mode = \"http\"\nproxy-protocol = \"v2\""] {
-            let printed = read_configuration(text).unwrap();
-            assert_eq!(read_configuration(&printed), Ok(printed), "{text}");
-        }
-    }
-
-    #[test]
-    fn every_flag_stands_in_the_printed_configuration() {
-        let printed = ProxyOptions::default().with_defaults().unwrap().to_toml().unwrap();
-        for argument in Cli::command().get_arguments() {
-            let word = argument.get_long().unwrap_or_default();
-            if ["config", "print-config", "help", "version"].contains(&word) {
-                continue;
-            }
-            let stands =
-                printed.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{word} = ")));
-            assert!(stands, "{word} in {printed}");
-        }
-        let uncommented = printed.replace("# ", "");
-        assert!(ProxyOptions::parse(&uncommented).is_ok(), "{uncommented}");
     }
 }

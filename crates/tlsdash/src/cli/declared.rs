@@ -11,7 +11,7 @@ use proxy_core::{DeclaredOptions, OptionError, OptionSpec};
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use telemetry::{Value, quantity};
+use telemetry::{Setting, Value, quantity};
 
 /// Options as they were given, by flags or by a file, over their defaults.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,21 @@ impl<T: DeclaredOptions> Declared<T> {
         }
     }
 
+    /// Takes over the value of the live setting of the option `name`. Returns false if there is none of that name.
+    ///
+    /// # Errors
+    /// When an option cannot have this value.
+    pub(crate) fn take(&mut self, name: &str, setting: &Setting) -> Result<bool, DeclaredError> {
+        let Some(option) = T::option(name).filter(|option| option.has_flag) else { return Ok(false) };
+        option.set(&mut self.values, &setting.value)?;
+        match option.value(&self.values) {
+            Some(value) => self.given.insert(option.name, setting.shown(&value)),
+            // A bound of 0 is none, and a configuration leaves it out.
+            None => self.given.remove(option.name),
+        };
+        Ok(true)
+    }
+
     fn set(&mut self, option: &'static OptionSpec<T>, text: &str) -> Result<(), DeclaredError> {
         option.set(&mut self.values, &read(option, text)?)?;
         self.given.insert(option.name, text.to_owned());
@@ -90,7 +105,8 @@ fn is_number<T>(option: &OptionSpec<T>) -> bool {
     option.range().is_some() && option.unit().is_empty()
 }
 
-fn read<T>(option: &OptionSpec<T>, text: &str) -> Result<Value, DeclaredError> {
+/// Reads the value of an option.
+pub(crate) fn read<T>(option: &OptionSpec<T>, text: &str) -> Result<Value, DeclaredError> {
     let Some((low, high)) = option.range() else { return Ok(Value::Text(text.to_owned())) };
     let unit = option.unit();
     let number = match unit {

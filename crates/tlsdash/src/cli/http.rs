@@ -2,37 +2,22 @@
 
 use std::fmt::Write as _;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proxy_core::Upstream;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route};
+use proxy_core::{DeclaredOptions as _, Limits, Upstream};
+use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route, RouteTimeouts};
 use serde::{Deserialize, Serialize};
+use telemetry::{Value, quantity};
 
-use super::declared::Declared;
+use super::declared::{DeclaredError, read};
+use super::mode::ProxyMode;
 use super::value::{Parsed, one_or_many, values};
 use super::{ProxyOptions, usage};
 
-/// Words of the file that mean something in HTTP mode only, besides the limits.
-const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
-/// What means something in TCP mode only, and what takes its place.
-const TCP_ONLY: (&str, &str) = (
-    "proxy-protocol",
-    "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
-);
 /// What clients may speak, unless `--alpn` says otherwise.
 pub(crate) const ALPN: &str = "h2,http/1.1";
-
-/// What the proxy does with the plaintext.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProxyMode {
-    /// Forwards bytes, whatever the protocol.
-    #[default]
-    Tcp,
-    /// Speaks HTTP/2 and HTTP/1.1, and routes requests.
-    Http,
-}
 
 /// Something that is on or off, and has a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -69,7 +54,7 @@ pub(crate) struct HttpOptions {
 
 /// A route, and in which line of a file it stands.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "RouteTable")]
+#[serde(try_from = "RouteEntry")]
 pub(crate) struct RouteOption {
     route: Route,
     pub(crate) line: Option<usize>,
@@ -77,20 +62,53 @@ pub(crate) struct RouteOption {
 
 /// A `[[route]]` of the configuration file.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RouteTable {
+struct RouteEntry {
     #[serde(default)]
     host: String,
+    #[serde(default)]
     path: String,
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(default, deserialize_with = "one_or_many")]
     upstreams: Vec<Parsed<Upstream>>,
+    #[serde(flatten)]
+    timeouts: toml::Table,
 }
 
-impl TryFrom<RouteTable> for RouteOption {
-    type Error = ParseRouteError;
+/// Why a `[[route]]` is none.
+#[derive(Debug, thiserror::Error)]
+enum RouteEntryError {
+    #[error("unknown field `{word}`, expected one of `host`, `path`, `upstreams`, `{}`", RouteTimeouts::NAMES.join("`, `"))]
+    Unknown { word: String },
+    #[error("{word}: {value}: {error}")]
+    Timeout { word: String, value: toml::Value, error: DeclaredError },
+    #[error(transparent)]
+    Route(#[from] ParseRouteError),
+}
 
-    fn try_from(table: RouteTable) -> Result<Self, ParseRouteError> {
-        Route::new(&table.host, &table.path, values(&table.upstreams)).map(|route| Self { route, line: None })
+impl TryFrom<RouteEntry> for RouteOption {
+    type Error = RouteEntryError;
+
+    fn try_from(entry: RouteEntry) -> Result<Self, RouteEntryError> {
+        let mut timeouts = RouteTimeouts::default();
+        for (word, value) in entry.timeouts {
+            let read = read_timeout(&word, value.as_str().unwrap_or_default());
+            let (Some(timeout), Some(read)) = (timeouts.of(&word), read) else {
+                return Err(RouteEntryError::Unknown { word });
+            };
+            *timeout = Some(read.map_err(|error| RouteEntryError::Timeout { word, value, error })?);
+        }
+        let route = Route::new(&entry.host, &entry.path, values(&entry.upstreams))?;
+        Ok(Self { route: Route { timeouts, ..route }, line: None })
+    }
+}
+
+/// Reads a time as the setting of this name does; `None` if there is no such setting.
+fn read_timeout(name: &str, text: &str) -> Option<Result<Duration, DeclaredError>> {
+    let of_proxy = || Some(read(Limits::option(name)?, text));
+    let of_http = || Some(read(HttpLimits::option(name)?, text));
+    match of_proxy().or_else(of_http)? {
+        Ok(Value::Number(seconds)) => Some(Ok(Duration::from_secs_f64(seconds))),
+        Ok(Value::Text(_) | Value::Flag(_)) => None,
+        Err(error) => Some(Err(error)),
     }
 }
 
@@ -103,7 +121,7 @@ impl FromStr for RouteOption {
 }
 
 impl HttpOptions {
-    fn is_given(&self, word: &str) -> bool {
+    pub(super) fn is_given(&self, word: &str) -> bool {
         match word {
             "route" => !self.route.is_empty(),
             "trust-forwarded" => self.trust_forwarded.is_some(),
@@ -130,6 +148,9 @@ impl HttpOptions {
                 "\n[[route]]\nhost = {host:?}\npath = {:?}\nupstreams = [{upstreams}]\n",
                 route.prefix
             );
+            for (name, timeout) in route.timeouts.given() {
+                let _ = writeln!(text, "{name} = {:?}", quantity::shown(timeout.as_secs_f64(), "s"));
+            }
         }
         text
     }
@@ -181,44 +202,6 @@ impl ProxyOptions {
             records_paths: self.http.log_paths != Some(Switch::Off),
         }))
     }
-
-    /// Options of the other mode, each with why it cannot be given.
-    fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let (word, instead) = TCP_ONLY;
-        let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
-        let limits = Declared::<HttpLimits>::names();
-        let of_http = HTTP_ONLY.into_iter().chain(limits);
-        let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
-        let is_tcp = self.mode == ProxyMode::Tcp;
-        of_tcp.filter(move |_| !is_tcp).chain(of_http.filter(move |_| is_tcp))
-    }
-
-    fn is_given(&self, word: &str) -> bool {
-        match word {
-            "proxy-protocol" => self.proxy_protocol.is_some(),
-            word => self.http.is_given(word) || self.http_limits.is_given(word),
-        }
-    }
-
-    /// The same with the defaults of the other mode's options.
-    pub(crate) fn without_foreign_words(&self) -> Self {
-        match self.mode {
-            ProxyMode::Tcp => {
-                Self { http: HttpOptions::default(), http_limits: Declared::default(), ..self.clone() }
-            }
-            ProxyMode::Http => Self { proxy_protocol: None, ..self.clone() },
-        }
-    }
-
-    /// Turns options of the other mode into comments of a configuration file.
-    pub(crate) fn comment_foreign_words(&self, text: &str) -> String {
-        let foreign: Vec<_> = self.foreign_words().map(|(word, _)| format!("{word} = ")).collect();
-        let line = |line: &str| {
-            let is_foreign = foreign.iter().any(|word| line.starts_with(word));
-            format!("{}{line}\n", if is_foreign { "# " } else { "" })
-        };
-        text.lines().map(line).collect()
-    }
 }
 
 #[cfg(test)]
@@ -231,24 +214,6 @@ mod tests {
 
     fn refused(text: &str) -> String {
         options(text).http_config().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn options_of_the_other_mode_are_refused() {
-        for (text, part) in [
-            ("[[route]]\npath = \"/a\"\nupstreams = \"h:1\"", "--route goes with --mode http only"),
-            ("trust-forwarded = \"10.0.0.0/8\"", "--trust-forwarded goes with --mode http only"),
-            ("tls-headers = true", "--tls-headers goes with --mode http only"),
-            ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
-            ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
-            (
-                "mode = \"http\"\nproxy-protocol = \"v2\"",
-                "serve many clients; X-Forwarded-For names the client",
-            ),
-        ] {
-            assert!(refused(text).contains(part), "{}", refused(text));
-        }
-        assert!(options("proxy-protocol = \"v2\"").http_config().unwrap().is_none());
     }
 
     #[test]
@@ -265,6 +230,18 @@ mod tests {
             printed.contains("\n# proxy-protocol = ") && printed.contains("\nheader-timeout = "),
             "{printed}"
         );
+    }
+
+    #[test]
+    fn a_route_of_a_file_has_timeouts_of_its_own() {
+        let timeouts = RouteTimeouts::NAMES.map(|name| format!("{name} = \"90s\"\n")).concat();
+        let text = format!("mode = \"http\"\n[[route]]\npath = \"/a\"\nupstreams = \"h:1\"\n{timeouts}");
+        let config = options(&text).http_config().unwrap().unwrap();
+        let given: Vec<_> = config.routes[0].timeouts.given().collect();
+        assert_eq!(given, RouteTimeouts::NAMES.map(|name| (name, Duration::from_secs(90))));
+        let printed = options(&text).to_toml().unwrap();
+        assert!(printed.contains("\nqueue-timeout = \"90s\"\n"), "{printed}");
+        assert_eq!(options(&printed).http_config().unwrap().unwrap().routes, config.routes);
     }
 
     #[test]
@@ -289,6 +266,19 @@ mod tests {
             ),
             ("path = \"/a\"\nupstreams = \"h\"", "line 5: route: h: "),
             ("path = \"/a\"\nupstream = \"h:1\"", "line 5: route: unknown field `upstream`"),
+            (
+                "path = \"/a\"\nupstreams = \"h:1\"\nheader-timeout = \"1s\"",
+                "line 5: route: unknown field `header-timeout`, expected one of `host`, `path`, `upstreams`, \
+                 `connect-timeout`, `queue-timeout`, `response-timeout`, `body-timeout`",
+            ),
+            (
+                "path = \"/a\"\nupstreams = \"h:1\"\nqueue-timeout = \"2days\"",
+                "line 5: route: queue-timeout: \"2days\": expected a time from 1ms to 24h, such as 10s",
+            ),
+            (
+                "path = \"/a\"\nupstreams = \"h:1\"\nbody-timeout = 5",
+                "line 5: route: body-timeout: 5: expected a time from 1ms to 24h, such as 10s",
+            ),
         ] {
             let text =
                 format!("mode = \"http\"\n[[route]]\npath = \"/x\"\nupstreams = \"h:1\"\n[[route]]\n{table}");

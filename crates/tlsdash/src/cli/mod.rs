@@ -10,7 +10,12 @@
 pub(crate) mod appearance;
 mod configuration;
 pub(crate) mod declared;
+#[cfg(test)]
+mod document;
 pub(crate) mod http;
+mod in_force;
+pub(crate) mod mode;
+mod printed;
 mod recorded;
 pub(crate) mod tls;
 pub(crate) mod value;
@@ -34,13 +39,13 @@ use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use declared::Declared;
-use http::ProxyMode;
+use mode::ProxyMode;
 use tls::TlsFiles;
 use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
-pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ReportArgs, RunsArgs};
 
 /// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
 #[derive(Debug)]
@@ -60,8 +65,7 @@ pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
 }
 
 /// Printed below the help.
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold, or explain found something";
 
 /// Observe what TLS costs, live, on this box.
 ///
@@ -137,6 +141,8 @@ pub(crate) enum Mode {
     Watch(WatchArgs),
     /// Check conditions on a recorded run; exit code 99 if one does not hold
     Check(CheckArgs),
+    /// Explain a run: what is about to break, why handshakes were full, and what would help
+    Explain(ExplainArgs),
     /// Write a report on a recorded run: a page, tables, or files for tools
     Report(ReportArgs),
     /// Copy a recording with intervals of ten seconds; totals and latencies stay the same
@@ -227,7 +233,7 @@ pub(crate) struct DemoArgs {
     pub(crate) workers: Option<NonZeroUsize>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Time>,
+    pub(crate) duration: Option<Parsed<Time>>,
     /// Configuration file in TOML, for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -272,80 +278,4 @@ pub(crate) struct WatchArgs {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) appearance: AppearanceOptions,
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    /// Renders docs/options.md: a table with a line for each option of the proxy.
-    fn options_document() -> String {
-        const HEADING: &str = "| option | value | meaning |\n|---|---|---|\n";
-        let mut text = format!(
-            "# Options of the proxy\n\nEach is a flag and a word of the configuration file. Made by `just schema`, checked by the \
-             tests.\n\n{HEADING}"
-        );
-        let command = Cli::command();
-        let flags = command.get_arguments().filter(|argument| argument.get_long().is_some());
-        let (plain, of_http): (Vec<_>, Vec<_>) = flags.partition(|flag| flag.get_help_heading().is_none());
-        text.push_str(&rows(&plain));
-        let _ = write!(
-            text,
-            "\n## HTTP mode\n\nThey go with `--mode http` only ([http.md](http.md)); `[[route]]` tables are the routes of a \
-             file.\n\n{HEADING}{}",
-            rows(&of_http)
-        );
-        text
-    }
-
-    fn rows(arguments: &[&clap::Arg]) -> String {
-        let mut text = String::new();
-        for argument in arguments {
-            let default =
-                argument.get_default_values().first().filter(|_| !argument.is_hide_default_value_set());
-            let default = default.filter(|_| argument.get_action().takes_values());
-            let default =
-                default.map_or_else(String::new, |value| format!(" [default: {}]", value.display()));
-            let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
-            let value = value.map_or_else(String::new, |names| format!("`{}`", names.join(" ")));
-            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            let meaning = format!("{help}{default}").replace('|', "\\|").replace('<', "&lt;");
-            let _ = writeln!(text, "| `--{}` | {value} | {meaning} |", argument.get_long().unwrap());
-        }
-        text
-    }
-
-    #[test]
-    fn the_document_lists_every_option() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/options.md");
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, options_document()).unwrap();
-            return;
-        }
-        let document = std::fs::read_to_string(path).unwrap();
-        assert_eq!(document, options_document(), "docs/options.md is out of date: run `just schema`");
-    }
-
-    #[test]
-    fn every_flag_that_the_operators_guide_names_exists() {
-        let guide =
-            [include_str!("../../../../docs/proxy.md"), include_str!("../../../../docs/tlsdash.service")]
-                .concat();
-        let known: Vec<_> =
-            Cli::command().get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
-        let flags = guide
-            .split("--")
-            .skip(1)
-            .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default());
-        for flag in flags.filter(|flag| flag.starts_with(|c: char| c.is_ascii_lowercase())) {
-            assert!(known.iter().any(|word| word == flag), "--{flag} is not a flag");
-        }
-    }
 }

@@ -7,10 +7,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use experiment::ComparableFigure;
 use report::Assertion;
 use telemetry::Moment;
+use telemetry::insight::Severity;
 
 use super::Format;
 use super::value::{Parsed, time, time_or_none};
@@ -52,6 +53,36 @@ pub(crate) struct CheckArgs {
     /// Write the result of each condition as JUnit XML; - is standard output, and replaces the text
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    /// End with exit code 99 if a finding of the run was so severe, or more: info, warning or critical
+    #[arg(long, value_name = "SEVERITY")]
+    pub(crate) fail_on: Option<FindingSeverity>,
+}
+
+/// How severe a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindingSeverity {
+    Info,
+    Warning,
+    Critical,
+}
+
+impl From<FindingSeverity> for Severity {
+    fn from(severity: FindingSeverity) -> Self {
+        match severity {
+            FindingSeverity::Info => Self::Info,
+            FindingSeverity::Warning => Self::Warning,
+            FindingSeverity::Critical => Self::Critical,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -240,6 +240,8 @@ fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetr
     if let Some(journal) = &mut summary.journal {
         (journal.made, journal.read) = (0, 0);
     }
+    // Judged interval by interval, of which the copy has fewer.
+    summary.findings.clear();
     let proxy = run
         .proxy()
         .into_iter()

@@ -9,8 +9,9 @@ use proxy_core::{ProxyConfig, Upstream};
 use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::{ALPN, ProxyMode};
-use crate::cli::{DemoArgs, Flags, usage};
+use crate::cli::http::ALPN;
+use crate::cli::mode::ProxyMode;
+use crate::cli::{DemoArgs, Flags, ProxyOptions, usage};
 use crate::commands::proxy;
 use crate::service::privileges;
 use crate::session::{Channels, SessionConfig};
@@ -41,7 +42,8 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     let plan =
         plan(args.mode, &args.load).map_err(|error| usage(format!("--load {}: {error}", args.load)))?;
     let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
-    let session = SessionConfig::resolve(&args.run, args.duration.map(|duration| duration.0), appearance)?;
+    let mut session =
+        SessionConfig::resolve(&args.run, args.duration.as_ref().map(|duration| duration.0), appearance)?;
     privileges::forbid_dumps()?;
     let mut settings = args.tls.clone();
     if args.mode == ProxyMode::Http {
@@ -64,6 +66,18 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         config.upstreams.clear();
     }
     config.workers = args.workers.unwrap_or_else(half_the_cores);
+    session.options = Some(Box::new(ProxyOptions {
+        mode: args.mode,
+        listen: vec![args.listen.to_string().parse()?],
+        tls_files: args.tls_files.clone(),
+        tls: settings,
+        load: Some(plan.to_string().parse()?),
+        workers: Some(config.workers),
+        duration: args.duration.clone(),
+        run: args.run.clone(),
+        appearance: args.appearance.clone(),
+        ..ProxyOptions::default()
+    }));
     let bound = proxy::BoundSession::bind(config, http, Vec::new())?;
     bound.start(Some(plan), requests(args.mode), session, channels)
 }

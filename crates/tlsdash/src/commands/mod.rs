@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod explain;
 pub(crate) mod load;
 mod output_files;
 pub(crate) mod proxy;

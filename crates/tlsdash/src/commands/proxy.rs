@@ -10,7 +10,8 @@ use proxy_http::{HttpConfig, HttpStartError, Route};
 use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::ProxyMode;
+use crate::cli::http::Switch;
+use crate::cli::mode::ProxyMode;
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     if !inherited.is_empty() && !options.listen.is_empty() {
         return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
     }
+    let is_inherited = !inherited.is_empty();
     let options = options.with_defaults()?;
     let http = options.http_config()?;
     if prints {
@@ -53,7 +55,10 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
         bound.notices.push(warning);
     }
     let channels = Channels::new(&session)?;
-    bound.start(options.load.as_deref().cloned(), Vec::new(), session, channels)
+    let plan = options.load.as_deref().cloned();
+    let listen = if is_inherited { Vec::new() } else { options.listen.clone() };
+    session.options = Some(Box::new(ProxyOptions { listen, ..options }));
+    bound.start(plan, Vec::new(), session, channels)
 }
 
 /// The load speaks HTTP/2 only if the proxy agrees to it.
@@ -223,6 +228,7 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         cpus,
         proxy_protocol: options.proxy_protocol.as_deref().copied(),
         accept_proxy: options.accept_proxy.as_deref().cloned().unwrap_or_default(),
+        records_names: options.log_names != Some(Switch::Off),
         limits: options.limits.values().clone(),
         ..config
     };

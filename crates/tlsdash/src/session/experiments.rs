@@ -184,6 +184,9 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
         proxy: tick
             .proxy
             .map(|delta| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
+        tls: tick
+            .proxy
+            .map(|delta| SideInterval { counters: &delta.tls.counters, latencies: &delta.tls.latencies }),
         http: tick
             .proxy
             .and_then(|delta| delta.http.as_ref())

@@ -30,7 +30,7 @@ use tui::{Event, Inbox, Sender};
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
-use crate::cli::{Format, RunOptions, usage, value};
+use crate::cli::{Format, ProxyOptions, RunOptions, usage, value};
 use crate::journals::choice::{JournalChoice, OpenJournal};
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::console::Console;
@@ -63,6 +63,8 @@ pub(crate) struct SessionConfig {
     pub(crate) experiment: Option<Plan>,
     /// The alerts of `--alert`.
     pub(crate) alerts: Vec<Alert>,
+    /// The options of the proxy, as a configuration file has them; `None` without a proxy.
+    pub(crate) options: Option<Box<ProxyOptions>>,
 }
 
 impl SessionConfig {
@@ -117,6 +119,7 @@ impl SessionConfig {
             record,
             experiment: run.ab.as_deref().cloned(),
             alerts: value::values(&run.alert),
+            options: None,
         })
     }
 }
@@ -239,7 +242,7 @@ impl Session {
         let ends_with_load = workload.ends_with_load;
         // Nobody can add an alert to a run without a dashboard.
         let spare = if config.frontend == Frontend::Dashboard { ALERTS_SPARE } else { 0 };
-        let alerts = Alerts::new(&config.alerts, spare, workload.figure_sides());
+        let alerts = Alerts::new(&config.alerts, spare, workload.figure_subjects());
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         let run = RunId::random().context("cannot draw a run id")?;
         let recording = config.record.as_ref().map(|place| Recording::create(place, events.clone()));
@@ -249,7 +252,7 @@ impl Session {
         let filter = RunFilter::own(run, journal.origin());
         let read_back =
             place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
-        let options = frontend::FrontendOptions {
+        let shown = frontend::FrontendOptions {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,
@@ -270,7 +273,8 @@ impl Session {
             Frontend::Headless => ExperimentRequest { plan, ends_the_run: true },
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
-        let setup = RunSetup { header, notices, interval: config.interval, experiment, alerts };
+        let (interval, options) = (config.interval, config.options);
+        let setup = RunSetup { header, notices, interval, experiment, alerts, options };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
@@ -287,7 +291,7 @@ impl Session {
             })?;
         }
         // The commands go with the front end: once nobody can send any, the controller ends the run.
-        let shown = frontend::show(config.frontend, options, inbox, commands)?;
+        let shown = frontend::show(config.frontend, shown, inbox, commands)?;
         let ending = spawn("ending", move || {
             let result = recording.join();
             (result, read_back.is_none_or(ReadBack::finish))

@@ -65,11 +65,15 @@ impl RecordingFile {
 
     /// A file in the working directory, named after the present time.
     pub(crate) fn of_now() -> Self {
-        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let path = format!("tlsdash-{}.journal", now.replace(['-', ':'], ""));
-        let path = std::env::current_dir().unwrap_or_default().join(path);
-        Self { path, appends: false }
+        Self { path: file_of_now("journal"), appends: false }
     }
+}
+
+/// A path in the working directory, named after the present time.
+pub(crate) fn file_of_now(extension: &str) -> PathBuf {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let name = format!("tlsdash-{}.{extension}", now.replace(['-', ':'], ""));
+    std::env::current_dir().unwrap_or_default().join(name)
 }
 
 /// Refuses a file that exists, or whose name does not end in `.journal`. `what` is the flag or command that asked.

@@ -6,16 +6,27 @@ use telemetry::model::{HttpSummary, Percentiles, RouteSummary};
 
 use super::{bytes, line};
 
-/// HTTP's classes of latencies as people know them, in the order of the table.
-pub(super) const ROWS: &[(&str, &str)] = &[
+/// HTTP's classes of latencies as people know them, in the order of the table; parts are indented.
+const ROWS: &[(&str, &str)] = &[
     ("request", "HTTP request"),
+    ("request_http2", "  over HTTP/2"),
+    ("request_http1", "  over HTTP/1"),
     ("first_byte", "HTTP first byte"),
+    ("first_byte_http2", "  over HTTP/2"),
+    ("first_byte_http1", "  over HTTP/1"),
     ("upstream", "HTTP upstream"),
     ("queue", "HTTP queue"),
 ];
 
 /// Routes that the text lists; the JSON has them all.
 const ROUTES_SHOWN: usize = 10;
+
+/// The rows of the table of latencies. What the only protocol took is what all requests took.
+pub(super) fn latency_rows(http: &HttpSummary) -> impl Iterator<Item = (&'static str, &Percentiles)> {
+    let has_parts = http.requests.http1 > 0 && http.requests.http2 > 0;
+    let shown = ROWS.iter().filter(move |(_, words)| has_parts || !words.starts_with(' '));
+    shown.filter_map(|(class, words)| Some((*words, http.latency_us.get(class)?)))
+}
 
 /// Requests, statuses, failures, upstream connections and HTTP/2.
 pub(super) fn lines(http: &HttpSummary, out: &mut String) {

@@ -217,9 +217,16 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
 }
 
 fn handshake_line(handshakes: &HandshakeCounts, name: &str, out: &mut String) {
-    let HandshakeCounts { full, resumed, failed } = handshakes;
+    let HandshakeCounts { full, resumed, failed, full_by_reason } = handshakes;
     let share = share(*resumed, *full);
     line(out, name, format_args!("{full} full, {resumed} resumed{share}, {failed} failed"));
+    let mut reasons: Vec<_> = full_by_reason.iter().filter(|(_, n)| **n > 0).collect();
+    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let reasons: Vec<String> =
+        reasons.iter().map(|(word, n)| format!("{n} {}", word.replace('_', " "))).collect();
+    if !reasons.is_empty() {
+        line(out, "full because", format_args!("{}", reasons.join(", ")));
+    }
 }
 
 fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
@@ -234,9 +241,7 @@ fn latency_table(summary: &Summary, out: &mut String) {
         );
     }
     if let Some(http) = summary.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
-        rows.extend(
-            http::ROWS.iter().filter_map(|(class, words)| Some((*words, http.latency_us.get(class)?, ""))),
-        );
+        rows.extend(http::latency_rows(http).map(|(words, percentiles)| (words, percentiles, "")));
     }
     if let Some(load) = &summary.load {
         let mark = if load.generator.limits.is_empty() { "" } else { " *" };

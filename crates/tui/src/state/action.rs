@@ -9,7 +9,7 @@ use crate::options::Exit;
 use crate::table::ListMove;
 use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
-use crate::view_model::RouteId;
+use crate::view_model::{RouteId, UsageId};
 
 use super::choice::{Choice, ChoiceEdit};
 use super::panes::PaneAction;
@@ -40,6 +40,8 @@ pub(crate) enum Intent {
     Filter,
     Open,
     Requests,
+    Findings,
+    NextDimension,
     Pane(PaneAction),
     Choose(Choice),
     EditChoice(ChoiceEdit),
@@ -58,6 +60,8 @@ pub(crate) enum Intent {
     Adjust(QuickControl, Direction),
     Mark,
     Record,
+    WriteConfiguration,
+    Calibrate,
     Redraw,
     Suspend,
 }
@@ -132,6 +136,10 @@ pub(crate) enum Screen {
     Client(ClientId),
     /// The details of a route over the panes.
     Route(RouteId),
+    /// Findings over the panes, with the place of the one whose figures are shown.
+    Findings(usize),
+    /// The details of a value of usage over the panes.
+    Usage(UsageId),
     /// Single requests over the panes: the slowest first.
     Requests {
         /// Whether only those that failed are listed.

@@ -42,6 +42,7 @@ impl State {
             Choice::Columns(List::Clients) => column_lines(&self.clients),
             Choice::Columns(List::Routes) => column_lines(&self.routes),
             Choice::Columns(List::Requests) => column_lines(&self.requests.table),
+            Choice::Columns(List::Usage) => column_lines(&self.usage.table),
             Choice::Panes => {
                 let line = |&id: &PaneId| ChoiceLine {
                     name: id.name(),

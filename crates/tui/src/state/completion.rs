@@ -8,7 +8,7 @@ use telemetry::{SettingKind, Value};
 use super::prompt::{Prompt, Purpose};
 use super::{List, State, shown_run};
 use crate::table;
-use crate::view_model::{ClientRow, RequestRow, RouteRow, RunRow};
+use crate::view_model::{ClientRow, RequestRow, RouteRow, RunRow, UsageRow};
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;
@@ -121,6 +121,10 @@ impl State {
             Purpose::Filter(List::Routes) => {
                 let names = self.all_routes().iter().map(|row| row.name.to_string());
                 table::comparisons::<RouteRow>().chain(names).collect()
+            }
+            Purpose::Filter(List::Usage) => {
+                let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
+                table::comparisons::<UsageRow>().chain(values.map(|(value, _)| value.to_owned())).collect()
             }
             Purpose::Filter(List::Requests) => table::comparisons::<RequestRow>().collect(),
             Purpose::Filter(List::Clients) => {

@@ -49,8 +49,8 @@ impl FormField {
             Self::B => "the second value",
             Self::Length => "quick (1 min), normal (6 min) or careful (24 min)",
             Self::Pairs => "pairs of blocks, if not those of the length",
-            Self::Block => "length of a block, such as 10s, if not that of the length",
-            Self::Metric => "what is compared, joined by +; empty: p50 of what a client waits for",
+            Self::Block => "such as 10s; empty: that of the length",
+            Self::Metric => "joined by +; empty: p50 of what a client waits for",
         }
     }
 }
@@ -197,7 +197,7 @@ impl State {
                     [0.5, 0.99].map(|q| Figure::Latency(class, Statistic::Percentile(q)).short_name())
                 };
                 let latencies = classes.into_iter().flat_map(latency);
-                latencies.chain(Figure::quotients().map(Figure::short_name)).collect()
+                latencies.chain(Figure::quotients().map(|figure| figure.short_name())).collect()
             }
         }
     }

@@ -27,7 +27,9 @@ mod tests;
 mod time;
 mod timeline;
 mod tuning;
+mod typing;
 mod update;
+mod usage;
 mod view;
 mod view_status;
 
@@ -68,6 +70,7 @@ use snapshot::Snapshot;
 pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
+use usage::UsageList;
 use view::View;
 use view_status::LastRecord;
 pub(crate) use view_status::ViewStatus;
@@ -84,6 +87,7 @@ pub(crate) struct State {
     pub(crate) clients: Table<ClientRow>,
     pub(crate) routes: Table<RouteRow>,
     pub(crate) requests: RequestList,
+    pub(crate) usage: UsageList,
     pub(crate) runs: RunList,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
@@ -137,6 +141,7 @@ impl State {
             clients: Table::by(ClientRow::OUT),
             routes: Table::by(RouteRow::RATE),
             requests: RequestList::default(),
+            usage: UsageList::default(),
             runs: RunList::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
@@ -207,6 +212,8 @@ impl State {
             | Screen::Help { .. }
             | Screen::Client(_)
             | Screen::Route(_)
+            | Screen::Findings(_)
+            | Screen::Usage(_)
             | Screen::Requests { .. } => Context::Panes,
         }
     }
@@ -294,6 +301,7 @@ impl State {
         let (clients, table) = self.clients_and_table();
         clients.arrange(&mut table.rows, rows);
         self.arrange_http();
+        self.arrange_usage();
         if self.screen == Screen::Runs {
             self.arrange_runs();
         }

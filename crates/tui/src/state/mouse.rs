@@ -58,6 +58,14 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
                 return want(state, Intent::Open, now);
             }
         }
+        Some(Target::Usage(row)) => {
+            let table = &mut state.usage.table;
+            let Some(id) = table.page().get(row).map(crate::table::Row::id) else { return Vec::new() };
+            if table.selected.replace(id) == Some(id) {
+                return want(state, Intent::Open, now);
+            }
+        }
+        Some(Target::UsageColumn(column)) => state.usage.table.sort_by(column),
         Some(Target::RouteColumn(column)) => state.routes.sort_by(column),
         Some(Target::Request(row)) => {
             let table = &mut state.requests.table;

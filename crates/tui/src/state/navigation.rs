@@ -1,6 +1,6 @@
 //! Moving between screens, and along their lines.
 
-use super::{List, ListMove, Screen, State};
+use super::{List, ListMove, PaneId, Screen, State};
 use crate::view::{help, layout};
 
 pub(super) fn toggle_help(state: &mut State) {
@@ -31,15 +31,23 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
         Screen::Tuning => return select_setting(state, to),
         Screen::Runs => return state.select_run(to),
         Screen::Choice(..) => return state.select_choice(to),
+        Screen::Findings(selected) => {
+            let last = state.figures().map_or(0, |figures| figures.findings.open.len().saturating_sub(1));
+            state.screen = Screen::Findings(to.from(selected, last));
+            return;
+        }
         Screen::Dashboard
         | Screen::Experiments
         | Screen::Client(_)
         | Screen::Route(_)
+        | Screen::Usage(_)
         | Screen::Requests { .. }
         | Screen::Help { .. } => {}
     }
-    if state.list() != List::Clients {
-        return state.scroll_http(to);
+    match state.list() {
+        List::Clients => {}
+        List::Routes | List::Requests => return state.scroll_http(to),
+        List::Usage => return state.scroll_usage(to),
     }
     let rows = layout::client_rows(state);
     let (clients, table) = state.clients_and_table();
@@ -52,17 +60,21 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
 fn select_setting(state: &mut State, to: ListMove) {
     let last = state.settings().len().saturating_sub(1);
     state.tuning.selected = to.from(state.tuning.selected, last);
-    state.tuning.complaint = None;
+    (state.tuning.complaint, state.tuning.answer) = (None, None);
 }
 
-/// Leaves what is over the panes, else lets go of the selected client, else goes back to the present.
+/// Closes what covers the panes, else deselects the client, else returns to the present.
 pub(super) fn back(state: &mut State) {
     if state.screen != Screen::Dashboard {
         state.screen = Screen::Dashboard;
     } else if state.panes.maximised.is_some() {
         state.panes.maximised = None;
-    } else if state.routes.selected.is_some() || state.clients.selected.is_some() {
+    } else if state.routes.selected.is_some()
+        || state.clients.selected.is_some()
+        || state.usage.table.selected.is_some()
+    {
         (state.routes.selected, state.clients.selected) = (None, None);
+        state.usage.table.selected = None;
     } else if state.view.past().is_some() {
         state.go_live();
     }
@@ -76,9 +88,14 @@ pub(super) fn toggle_screen(state: &mut State, screen: Screen) {
 
 /// Opens the selected client or route, or the first in sight.
 pub(super) fn open(state: &mut State) {
+    let is_focused = state.screen == Screen::Dashboard && state.panes.focus == Some(PaneId::Findings);
+    if is_focused || matches!(state.screen, Screen::Findings(_)) {
+        return toggle_screen(state, Screen::Findings(0));
+    }
     match state.list() {
         List::Clients => {}
         List::Routes => return state.open_route(),
+        List::Usage => return state.open_usage(),
         List::Requests => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);

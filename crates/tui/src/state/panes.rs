@@ -13,12 +13,14 @@ pub(crate) enum PaneId {
     Http,
     Routes,
     Clients,
+    Usage,
+    Findings,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Latency,
         Self::Timeline,
         Self::Http,
@@ -26,6 +28,8 @@ impl PaneId {
         Self::System,
         Self::Routes,
         Self::Clients,
+        Self::Usage,
+        Self::Findings,
         Self::Log,
     ];
 
@@ -44,6 +48,8 @@ impl PaneId {
             Self::Http => "http",
             Self::Routes => "routes",
             Self::Clients => "clients",
+            Self::Usage => "usage",
+            Self::Findings => "findings",
             Self::Log => "log",
         }
     }
@@ -57,6 +63,7 @@ pub(crate) enum Preset {
     Latency,
     Tuning,
     Routes,
+    Usage,
 }
 
 impl Preset {
@@ -70,19 +77,40 @@ impl Preset {
                 PaneId::System,
                 PaneId::Http,
                 PaneId::Routes,
+                PaneId::Usage,
             ],
-            Self::Latency => {
-                &[PaneId::Clients, PaneId::Handshakes, PaneId::System, PaneId::Http, PaneId::Routes]
-            }
-            Self::Tuning => {
-                &[PaneId::Handshakes, PaneId::System, PaneId::Clients, PaneId::Http, PaneId::Routes]
-            }
+            Self::Latency => &[
+                PaneId::Clients,
+                PaneId::Handshakes,
+                PaneId::System,
+                PaneId::Http,
+                PaneId::Routes,
+                PaneId::Usage,
+            ],
+            Self::Tuning => &[
+                PaneId::Handshakes,
+                PaneId::System,
+                PaneId::Clients,
+                PaneId::Http,
+                PaneId::Routes,
+                PaneId::Usage,
+            ],
             Self::Routes => &[
                 PaneId::Latency,
                 PaneId::Timeline,
                 PaneId::Handshakes,
                 PaneId::System,
                 PaneId::Http,
+                PaneId::Clients,
+                PaneId::Usage,
+            ],
+            Self::Usage => &[
+                PaneId::Latency,
+                PaneId::Timeline,
+                PaneId::Handshakes,
+                PaneId::System,
+                PaneId::Http,
+                PaneId::Routes,
                 PaneId::Clients,
             ],
         }
@@ -156,7 +184,11 @@ impl State {
     /// Changes the arrangement of the panes.
     pub(super) fn arrange_panes(&mut self, action: PaneAction) {
         let shown = self.shown_panes();
-        let main = if self.list() == List::Routes { PaneId::Routes } else { PaneId::Clients };
+        let main = match self.list() {
+            List::Routes => PaneId::Routes,
+            List::Usage => PaneId::Usage,
+            List::Clients | List::Requests => PaneId::Clients,
+        };
         let focus = self.panes.focus.unwrap_or(main);
         let at = shown.iter().position(|&(id, _)| id == focus);
         let rows = at.map(|at| shown[at].1);
@@ -179,7 +211,8 @@ impl State {
                 self.panes.resize(focus, if is_taller { rows + 1 } else { rows.saturating_sub(1) });
             }
             PaneAction::Preset(preset) => {
-                self.panes = PaneLayout { hidden: preset.hidden().to_vec(), ..PaneLayout::default() };
+                let focus = (preset == Preset::Usage).then_some(PaneId::Usage);
+                self.panes = PaneLayout { hidden: preset.hidden().to_vec(), focus, ..PaneLayout::default() };
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
                 self.select_what_can_change();
             }

@@ -1,23 +1,11 @@
-//! The prompt: typing a filter, a value, or a search.
+//! The prompt: a filter, a value or a search that is being typed.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use telemetry::model::Level;
-use telemetry::{ClientId, Command};
-use tui_input::backend::crossterm::to_input_request;
 use tui_input::{Input, InputRequest};
 
+use super::List;
 use super::completion::Completion;
 use super::experiment_form::ExperimentForm;
-use super::palette::{self, PaletteEntry};
-use super::routes::with_table;
-use super::update::want;
-use super::{Effect, List, Screen, State};
-use crate::clock::Now;
-use crate::export::Export;
-use crate::format;
-use crate::table::{Filter, Order};
-use crate::terminal::pace::Urgency;
-use crate::view_model::{ClientRow, RouteRow};
+use super::palette::PaletteEntry;
 
 /// The maximum number of characters.
 const TEXT_MAX: usize = 200;
@@ -34,9 +22,9 @@ pub(crate) struct Prompt {
     /// The completions, once asked for.
     pub(crate) completion: Option<Completion>,
     /// How far back in the history the text was taken from; 0 for the text that was typed.
-    back: usize,
+    pub(super) back: usize,
     /// The text that was typed before going back in the history.
-    draft: String,
+    pub(super) draft: String,
 }
 
 /// The purpose of a prompt.
@@ -82,7 +70,7 @@ impl Purpose {
 }
 
 impl Prompt {
-    fn new(purpose: Purpose, text: String) -> Self {
+    pub(super) fn new(purpose: Purpose, text: String) -> Self {
         Self {
             purpose,
             input: Input::new(text),
@@ -101,7 +89,7 @@ impl Prompt {
         prompt
     }
 
-    fn preset_text(&mut self, text: &str) {
+    pub(super) fn preset_text(&mut self, text: &str) {
         self.set_text(text);
         self.is_selected = !text.is_empty();
     }
@@ -111,7 +99,7 @@ impl Prompt {
         self.is_selected = false;
     }
 
-    fn handle(&mut self, request: InputRequest) {
+    pub(super) fn handle(&mut self, request: InputRequest) {
         use InputRequest::{DeleteNextChar, DeletePrevChar, InsertChar};
         let before = self.input.clone();
         let replaces = matches!(request, InsertChar(_) | DeletePrevChar | DeleteNextChar);
@@ -132,231 +120,5 @@ impl Prompt {
     /// Returns the number of characters before the cursor.
     pub(crate) fn cursor(&self) -> usize {
         self.input.cursor()
-    }
-}
-
-impl State {
-    /// Opens the prompt for a filter of the list that keys act on.
-    pub(super) fn type_filter(&mut self) {
-        let list = self.list();
-        let text = with_table!(self, list, table => table.filter.text().to_owned());
-        self.prompt = Some(Prompt::new(Purpose::Filter(list), text));
-    }
-
-    /// Opens the prompt for a filter of hosts.
-    pub(super) fn type_hosts(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.table.filter.text().to_owned()));
-    }
-
-    /// Opens the prompt for a search in the help.
-    pub(super) fn type_help_search(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Help, self.help_search.clone()));
-    }
-
-    /// Opens the prompt for a moment.
-    pub(super) fn type_moment(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Moment, String::new()));
-    }
-
-    /// Opens the prompt for a value of the selected setting.
-    pub(super) fn type_value(&mut self) {
-        self.prompt = self.typed_from().map(|(name, value)| Prompt::preset(Purpose::Value(name), &value));
-    }
-
-    /// Opens the prompt for a value of the selected setting that begins with this digit.
-    pub(super) fn type_digit(&mut self, digit: char) {
-        self.type_value();
-        if let Some(prompt) = &mut self.prompt {
-            prompt.handle(InputRequest::InsertChar(digit));
-        }
-    }
-
-    /// Opens the prompt for the name of the view's files.
-    pub(super) fn type_file_name(&mut self, now: Now) {
-        let Some(run) = self.figures().map(|figures| figures.run.clone()) else {
-            return self.notice(Level::Notice, "there is nothing to write yet", now);
-        };
-        let name = format!("tlsdash-{run}-{}", format::time_of_day(now.realtime_us).replace(':', ""));
-        self.prompt = Some(Prompt::new(Purpose::FileName, name));
-    }
-
-    /// Returns the effect that writes the view to files of this name.
-    ///
-    /// # Errors
-    /// If files cannot have this name.
-    fn export_to(&mut self, name: &str) -> Result<Vec<Effect>, String> {
-        let name = name.trim();
-        if name.is_empty() || name.ends_with('/') {
-            return Err("files need a name".to_owned());
-        }
-        let summary = self.run().map(|run| self.model.summary(run, Some(&self.options.source)));
-        let export = summary.map(|summary| Effect::Export(Box::new(Export::of(self, name, &summary))));
-        Ok(std::iter::once(Effect::Draw(Urgency::Now)).chain(export).collect())
-    }
-
-    /// Opens the search.
-    pub(super) fn open_palette(&mut self) {
-        let found = palette::find(self, "");
-        self.prompt = Some(Prompt::new(Purpose::Palette { found, selected: 0 }, String::new()));
-    }
-
-    /// Handles a key while the prompt is open.
-    pub(super) fn typed(&mut self, key: KeyEvent, now: Now) -> Vec<Effect> {
-        let draw = vec![Effect::Draw(Urgency::Now)];
-        let Some(mut prompt) = self.prompt.take() else { return Vec::new() };
-        if key.kind == KeyEventKind::Release {
-            self.prompt = Some(prompt);
-            return Vec::new();
-        }
-        match key.code {
-            KeyCode::Esc => self.give_up_typing(&prompt),
-            KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => self.give_up_typing(&prompt),
-            KeyCode::Enter => return self.enter(prompt, now),
-            code => {
-                prompt.error = None;
-                match code {
-                    KeyCode::Up | KeyCode::Down => self.choose(&mut prompt, code == KeyCode::Up),
-                    KeyCode::Tab | KeyCode::BackTab => self.complete_text(&mut prompt, code == KeyCode::Tab),
-                    _ => self.edit(&mut prompt, key),
-                }
-                self.prompt = Some(prompt);
-            }
-        }
-        draw
-    }
-
-    /// Edits the text.
-    fn edit(&mut self, prompt: &mut Prompt, key: KeyEvent) {
-        if let Some(request) = to_input_request(&Event::Key(key)) {
-            prompt.handle(request);
-        }
-        (prompt.completion, prompt.back) = (None, 0);
-        self.follow_typing(prompt);
-    }
-
-    /// Selects a match, or goes through the texts that were entered before.
-    fn choose(&mut self, prompt: &mut Prompt, is_up: bool) {
-        if let Purpose::Palette { found, selected } = &mut prompt.purpose
-            && !(is_up && *selected == 0)
-        {
-            let by = if is_up { -1 } else { 1 };
-            *selected = selected.saturating_add_signed(by).min(found.len().saturating_sub(1));
-            return;
-        }
-        if let Purpose::Experiment(form) = &mut prompt.purpose {
-            form.turn(is_up);
-            let text = form.text(form.field()).to_owned();
-            prompt.preset_text(&text);
-            prompt.completion = None;
-            return;
-        }
-        let texts = self.prompt_history.of(&prompt.purpose);
-        let back = if is_up { prompt.back + 1 } else { prompt.back.saturating_sub(1) };
-        if back > texts.len() || back == prompt.back {
-            return;
-        }
-        if prompt.back == 0 {
-            prompt.draft = prompt.text().to_owned();
-        }
-        let text = if back == 0 { prompt.draft.clone() } else { texts[texts.len() - back].clone() };
-        prompt.set_text(&text);
-        (prompt.completion, prompt.back) = (None, back);
-        self.follow_typing(prompt);
-    }
-
-    /// Takes what was typed; what is refused stays to be mended, with the reason beneath.
-    fn enter(&mut self, mut prompt: Prompt, now: Now) -> Vec<Effect> {
-        match self.take_typed(&prompt, now) {
-            Ok(effects) => {
-                self.prompt_history.keep(&prompt.purpose, prompt.text());
-                effects
-            }
-            Err(why) => {
-                prompt.error = Some(why);
-                self.prompt = Some(prompt);
-                vec![Effect::Draw(Urgency::Now)]
-            }
-        }
-    }
-
-    /// Updates filters and matches after each character.
-    pub(super) fn follow_typing(&mut self, prompt: &mut Prompt) {
-        match &prompt.purpose {
-            Purpose::Filter(list) => {
-                with_table!(self, list, table => table.filter = Filter::parse(prompt.text()));
-            }
-            Purpose::Hosts => self.runs.table.filter = Filter::parse(prompt.text()),
-            Purpose::Help => {
-                prompt.text().clone_into(&mut self.help_search);
-                self.screen = Screen::Help { offset: 0 };
-            }
-            Purpose::Palette { .. } => {
-                let found = palette::find(self, prompt.text());
-                prompt.purpose = Purpose::Palette { found, selected: 0 };
-            }
-            Purpose::Experiment(_) => {
-                let text = prompt.text().to_owned();
-                if let Purpose::Experiment(form) = &mut prompt.purpose {
-                    self.set_field(form, &text);
-                }
-            }
-            Purpose::Value(_) | Purpose::FileName | Purpose::Moment => {}
-        }
-    }
-
-    fn give_up_typing(&mut self, prompt: &Prompt) {
-        match prompt.purpose {
-            Purpose::Filter(list) => with_table!(self, list, table => table.filter = Filter::default()),
-            Purpose::Hosts => self.runs.table.filter = Filter::default(),
-            Purpose::Help => self.help_search.clear(),
-            _ => {}
-        }
-    }
-
-    /// Does what a prompt is for.
-    ///
-    /// # Errors
-    /// With what can be typed instead.
-    fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Result<Vec<Effect>, String> {
-        match &prompt.purpose {
-            Purpose::Filter(_) | Purpose::Hosts | Purpose::Help => {}
-            Purpose::Value(name) => self.stage_text(name, prompt.text())?,
-            Purpose::Experiment(form) => {
-                self.check_form(form)?;
-                self.last_form = Some((**form).clone());
-                let command = Command::Experiment(form.plan());
-                return Ok(vec![Effect::Draw(Urgency::Now), Effect::Send(command)]);
-            }
-            Purpose::Moment => {
-                let us = self.typed_moment(prompt.text())?;
-                self.go_to(us, now);
-            }
-            Purpose::FileName => return self.export_to(prompt.text()),
-            Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
-                Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
-                Some(PaletteEntry::SortBy(List::Clients, column)) => {
-                    self.clients.order = Order::by::<ClientRow>(column);
-                }
-                Some(PaletteEntry::SortBy(_, column)) => self.routes.order = Order::by::<RouteRow>(column),
-                Some(PaletteEntry::Setting(name)) => {
-                    self.screen = Screen::Tuning;
-                    self.select_setting(&name);
-                }
-                Some(PaletteEntry::Client(id)) => self.show_client(id),
-                Some(PaletteEntry::Route(id, _)) => {
-                    self.routes.filter = Filter::default();
-                    self.routes.selected = Some(id);
-                    self.screen = Screen::Route(id);
-                }
-                Some(PaletteEntry::Run(id, _)) => self.show_run(id),
-                None => return Err("nothing of that name: try another word".to_owned()),
-            },
-        }
-        Ok(vec![Effect::Draw(Urgency::Now)])
-    }
-
-    fn show_client(&mut self, id: ClientId) {
-        self.clients.filter = Filter::default();
-        (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
     }
 }

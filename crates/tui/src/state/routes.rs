@@ -7,7 +7,7 @@ use super::{PaneId, Screen, State};
 use crate::table::{Rows, Table};
 use crate::view;
 use crate::view::layout;
-use crate::view_model::{self, RequestRow, RouteDetail, RouteId, RouteRow, RouteTable};
+use crate::view_model::{self, RequestRow, RouteDetail, RouteId, RouteRow, RouteRows};
 
 /// A list that keys act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,7 @@ pub(crate) enum List {
     Clients,
     Routes,
     Requests,
+    Usage,
 }
 
 impl List {
@@ -24,6 +25,7 @@ impl List {
             Self::Clients => "clients",
             Self::Routes => "routes",
             Self::Requests => "requests",
+            Self::Usage => "usage",
         }
     }
 }
@@ -42,6 +44,10 @@ macro_rules! with_table {
             }
             $crate::state::List::Requests => {
                 let $table = &mut $state.requests.table;
+                $what
+            }
+            $crate::state::List::Usage => {
+                let $table = &mut $state.usage.table;
                 $what
             }
         }
@@ -75,6 +81,8 @@ impl State {
             Screen::Requests { .. } => List::Requests,
             Screen::Route(_) => List::Routes,
             Screen::Client(_) => List::Clients,
+            Screen::Usage(_) => List::Usage,
+            _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
             _ if self.panes.focus == Some(PaneId::Clients) => List::Clients,
             _ => List::Routes,
@@ -82,7 +90,7 @@ impl State {
     }
 
     /// The list of routes, and the routes that are shown.
-    pub(super) fn routes_and_table(&mut self) -> (&mut Table<RouteRow>, &mut RouteTable) {
+    pub(super) fn routes_and_table(&mut self) -> (&mut Table<RouteRow>, &mut RouteRows) {
         let snapshot = match &mut self.view {
             View::Live => &mut self.live,
             View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,

@@ -187,6 +187,7 @@ impl State {
         let (run, until_us) = (self.run()?, self.view.past()?.end_us);
         let (end_us, place_us) = match self.time.class(run) {
             LatencyClass::Proxy(class) => worst(run.proxy()?, class, until_us),
+            LatencyClass::Tls(class) => worst(run.tls()?, class, until_us),
             LatencyClass::Http(class) => worst(run.http()?, class, until_us),
             LatencyClass::Load(class) => worst(run.load()?, class, until_us),
         }?;

@@ -3,7 +3,7 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, Baseline, ClientTable, RouteTable, Span, ViewModel, Windows};
+use crate::view_model::{self, Baseline, ClientTable, RouteRows, Span, ViewModel, Windows};
 
 /// The figures, the clients and the routes of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -14,7 +14,7 @@ pub(super) struct Snapshot {
     /// `None` before there is a run.
     pub(super) figures: Option<ViewModel>,
     pub(super) table: ClientTable,
-    pub(super) routes: RouteTable,
+    pub(super) routes: RouteRows,
     windows: Windows,
     baseline: Baseline,
 }

@@ -114,7 +114,7 @@ fn fitting_us(room: TimeRoom) -> u64 {
 mod tests {
     use super::*;
 
-    /// The columns in seconds of a run of so many seconds, of which so many are in memory.
+    /// Returns the column length in seconds that suits a run of `run` seconds with `kept` seconds in memory.
     fn automatic(run: u64, kept: u64) -> u64 {
         let room = TimeRoom {
             columns: 100,

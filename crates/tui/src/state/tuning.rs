@@ -32,6 +32,8 @@ pub(crate) struct Tuning {
     staged: Vec<(String, Value)>,
     /// Why the last value could not be staged.
     pub(crate) complaint: Option<String>,
+    /// The program's answer to a key that was pressed in the list, which may cover the log.
+    pub(crate) answer: Option<String>,
 }
 
 impl Tuning {
@@ -46,7 +48,7 @@ impl Tuning {
     }
 
     fn stage(&mut self, setting: &Setting, value: Value) {
-        self.complaint = None;
+        (self.complaint, self.answer) = (None, None);
         self.staged.retain(|(name, _)| *name != setting.name);
         if value != setting.value {
             self.staged.push((setting.name.clone(), value));

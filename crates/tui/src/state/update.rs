@@ -89,6 +89,9 @@ fn take_in(state: &mut State, news: Update, now: Now) {
                     state.tuning.complaint = Some(text.clone());
                 }
             }
+            if state.screen == Screen::Tuning {
+                state.tuning.answer = Some(text.clone());
+            }
             state.notice(level, text, now);
         }
         Update::Recording(recording) => state.note_recording(recording, now),
@@ -130,11 +133,11 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Choose(choice) => state.open_choice(choice),
         Intent::EditChoice(edit) => state.edit_choice(edit),
         Intent::Pane(action) => state.arrange_panes(action),
-        Intent::Experiments => toggle_screen(state, Screen::Experiments),
-        Intent::Runs => toggle_screen(state, Screen::Runs),
+        Intent::Experiments | Intent::Runs | Intent::Findings => toggle_screen(state, screen_of(intent)),
         Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
         Intent::Requests => state.next_requests(),
+        Intent::NextDimension => state.next_dimension(),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);
@@ -149,12 +152,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.next_run(now);
             state.status = ViewStatus::of(state, now);
         }
-        Intent::Compare => {
-            if !refuse_if_read_only(state, now) {
-                state.tuning.complaint = None;
-                state.type_experiment();
-            }
-        }
+        Intent::Compare => compare(state, now),
         Intent::EndExperiment => return send(state, Command::EndExperiment, now),
         Intent::Setting(edit) => return edit_setting(state, edit, now),
         Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
@@ -170,11 +168,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::ZoomIn => state.time.zoom_in(state.column_us()),
         Intent::ZoomToFit => state.time.zoom_to_fit(),
         Intent::ToggleTimeline => state.time.toggle_mode(),
-        Intent::NextClass => {
-            if let Some(run) = super::shown_run(&state.model, &state.options) {
-                state.time.next_class(run);
-            }
-        }
+        Intent::NextClass => next_class(state),
         Intent::Window(direction) => change_span(state, direction, now),
         Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),
         Intent::Scroll(to) => scroll(state, to),
@@ -182,9 +176,26 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         // The publisher assigns the number of a mark.
         Intent::Mark => return send(state, Command::Mark(String::new()), now),
         Intent::Record => return send(state, Command::Record, now),
+        Intent::WriteConfiguration => return send(state, Command::WriteConfiguration, now),
+        Intent::Calibrate => return send(state, Command::Calibrate, now),
     }
     state.arrange();
     vec![DRAW]
+}
+
+fn next_class(state: &mut State) {
+    if let Some(run) = super::shown_run(&state.model, &state.options) {
+        state.time.next_class(run);
+    }
+}
+
+/// Returns the screen that a request shows or closes.
+fn screen_of(intent: Intent) -> Screen {
+    match intent {
+        Intent::Experiments => Screen::Experiments,
+        Intent::Findings => Screen::Findings(0),
+        _ => Screen::Runs,
+    }
 }
 
 /// Returns whether a request makes sense on this screen and in this mode.
@@ -237,6 +248,10 @@ fn copy(state: &mut State, now: Now) -> Vec<Effect> {
             let text = crate::view::route::text(state, id);
             (text.lines().next().unwrap_or_default().to_owned(), text)
         }
+        (Screen::Usage(id), _) => {
+            let text = crate::view::usage_detail::text(state, id);
+            (text.lines().next().unwrap_or_default().to_owned(), text)
+        }
         (Screen::Requests { .. }, _) => {
             let table = &state.requests.table;
             ("the requests".to_owned(), crate::table::rows_text(&table.columns, table.page()))
@@ -280,6 +295,13 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: Now) -> Vec<Effect> {
         SettingEdit::Undo => effects.extend(state.undo(now)),
     }
     effects
+}
+
+fn compare(state: &mut State, now: Now) {
+    if !refuse_if_read_only(state, now) {
+        state.tuning.complaint = None;
+        state.type_experiment();
+    }
 }
 
 fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: Now) -> Vec<Effect> {

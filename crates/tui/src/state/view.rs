@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use telemetry::model::Run;
+use telemetry::model::{Run, Usage};
 use telemetry::{ClientId, Model};
 
 use super::replay::Playback;
@@ -74,6 +74,8 @@ pub(super) struct Past {
     /// The settings at the cursor.
     pub(super) settings: Vec<PastSetting>,
     pub(super) snapshot: Snapshot,
+    /// Who uses what when the view was frozen.
+    pub(super) usage: Usage,
     /// The clients when the view was frozen, and what they did before: the model in memory goes on without that.
     clients: ClientTable,
     histories: HashMap<ClientId, History>,
@@ -94,6 +96,7 @@ impl Past {
             cursor_us: None,
             settings: Vec::new(),
             snapshot: live.copy(),
+            usage: run.usage().clone(),
             clients: live.table.clone(),
             histories: live.table.rows.all().iter().map(|row| (row.id, history(row.id))).collect(),
             slot_us,

@@ -7,6 +7,7 @@
 //! |             p50 0.21  p99 0.77  max 3.13 ms  n 81234 in whole run       |
 //! | total       in 80.1 MB  out 4.10 GB  exchanges 81234  connections 8123  |
 //! | handshakes  full 240 (3.0%)  resumed 7883  errors 0                     |
+//! | why full    no ticket 12  expired 3  without TLS 1.3 on offer 2         |
 //! | connection  TLSv1.3, AES-256-GCM, X25519, ALPN h2, name example.org     |
 //! | failed      handshake-alert: the client sent the alert unknown_ca       |
 //! | bytes/s     ▁▁▂▁▁▁▃█▆▂▁▁▁▁▁                                             |
@@ -17,7 +18,7 @@
 
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
-use telemetry::{ClientCounter, ClientId, ConnectionRecord};
+use telemetry::{ClientCounter, ClientId, ConnectionRecord, labels};
 
 use super::overlay;
 use super::parts::{byte_rate, quantile_text, rate, share};
@@ -89,6 +90,9 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
         ("handshakes", handshakes),
         ("connection", connection),
     ];
+    if let Some(reasons) = full_reasons(row) {
+        texts.insert(5, ("why full", reasons));
+    }
     match &detail.failed {
         Ok(Some(failed)) => texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail))),
         Ok(None) => {}
@@ -139,6 +143,16 @@ fn totals(state: &State, row: &ClientRow) -> (String, String) {
         count(ClientCounter::Errors),
     );
     (total, handshakes)
+}
+
+/// Returns why handshakes after the first were full, and how many offered no TLS 1.3; `None` if there is nothing to say.
+fn full_reasons(row: &ClientRow) -> Option<String> {
+    let totals = row.totals?;
+    let reasons = labels::CLIENT_FULL_REASONS.iter().map(|(name, counter)| (*name, totals[*counter]));
+    let old = [("without TLS 1.3 on offer", totals[ClientCounter::Tls12Only])];
+    let counted = reasons.chain(old).filter(|(_, n)| *n > 0);
+    let all: Vec<String> = counted.map(|(name, n)| format!("{name} {}", format::count(n))).collect();
+    (!all.is_empty()).then(|| all.join("  "))
 }
 
 /// Returns percentiles of the time to the first byte of an answer. A percentile in brackets has fewer than

@@ -56,6 +56,8 @@ impl Dock {
             | Screen::Choice(..)
             | Screen::Client(_)
             | Screen::Route(_)
+            | Screen::Findings(_)
+            | Screen::Usage(_)
             | Screen::Requests { .. } => Self::Closed,
         }
     }

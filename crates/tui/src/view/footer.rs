@@ -13,8 +13,8 @@ use super::parts::put;
 use super::status;
 use crate::format;
 use crate::input::keymap::{
-    CHOICE_HINTS, EXPERIMENT_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS, RUN_HINTS,
-    TUNING_HINTS,
+    CHOICE_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS,
+    REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
 };
 use crate::state::{Screen, State};
 
@@ -39,6 +39,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Screen::Runs => RUN_HINTS,
         Screen::Choice(..) => CHOICE_HINTS,
         Screen::Requests { .. } => REQUEST_HINTS,
+        Screen::Findings(_) => FINDING_HINTS,
         _ if state.is_replay() => REPLAY_HINTS,
         _ => HINTS,
     };

@@ -2,11 +2,15 @@
 //!
 //! ```text
 //! ─ handshakes  full 100/s (20.0%)  resumed 400/s (80.0%)  failed 3  alert 2, not … ─
+//! ─ handshakes  full 100/s: no ticket 62%, expired 27%  resumed 80.0%  failed 0 ──────
 //! ```
 //!
 //! ```text
 //! ─ handshakes ─────────────────────── 6020 since the start
 //! full   100/s  20.0% ████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ 80.0% 400/s resumed
+//! why full ████████▒▒▒▓  no ticket 620 (62.0%)  expired 280 (28.0%)  first visit 100 (10.0%)
+//! full     █████▒▒▒▒▒▓░  3.27 ms, n 1,000: network 45.0%  client 41.0%  loop delay 2.0%  compute 12.0%
+//! resumed  █████▒▒▒▒▒▓░  1.27 ms, n 4,000: network 45.0%  client 41.0%  loop delay 2.0%  compute 12.0%
 //! failed 3  alert 2, not TLS 1
 //! version  ████████████  TLS 1.3 100.0%
 //! group    █████████▒▒▒  X25519MLKEM768 75.0%  X25519 25.0%
@@ -17,17 +21,24 @@ use ratatui::text::{Line, Span};
 
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};
-use super::parts::{StatusItem, fit, heading, put, rate, share, share_bar, share_line};
+use super::parts::{
+    NAMED_CELLS, StatusItem, fit, flexible_share_line, heading, put, rate, share, share_bar, share_line,
+};
 use crate::format;
 use crate::state::PaneId;
 use crate::theme::Theme;
-use crate::view_model::Handshakes;
+use crate::view_model::{Handshakes, MeanHandshake};
 
 /// A count with its name.
 type Named<'n> = (&'n str, u64);
 
-/// The rows of the table with its heading.
+/// The rows of the table with its heading, and those of what the records of TLS tell.
 const HEIGHT: u16 = 6;
+const TLS_HEIGHT: u16 = 3;
+/// The fewest cells of a line with rates, shares and reasons.
+const REASONS_WIDTH: u16 = 116;
+/// The fewest rows of a screen with the reasons below the line.
+const REASONS_SCREEN_MIN: u16 = 24;
 /// The fewest rows of a screen with this pane; the header has the shares.
 const HEIGHT_SCREEN_MIN: u16 = 14;
 /// The fewest rows of a table.
@@ -40,11 +51,20 @@ pub(super) const PANE: Pane = Pane {
     id: PaneId::Handshakes,
     meaning: "full, resumed and failed handshakes, and what they negotiated",
     rows: |state| {
-        let all = if has_room_for_details(state) { HEIGHT } else { 1 };
+        let rows = state.size().1;
+        let tells_reasons = |h: &Handshakes| u16::from(h.full_reasons.is_some());
+        let all = |h: &Handshakes| match has_room_for_details(state) {
+            true => HEIGHT + TLS_HEIGHT * tells_reasons(h),
+            false if rows >= REASONS_SCREEN_MIN => 1 + tells_reasons(h),
+            false => 1,
+        };
         match state.figures() {
             None => PaneRows::default(),
             Some(_) if state.size().1 < HEIGHT_SCREEN_MIN => PaneRows::default(),
-            Some(_) => PaneRows { min: 1, enough: all, wanted: all, grows: false },
+            Some(figures) => {
+                let all = all(&figures.handshakes);
+                PaneRows { min: 1, enough: all, wanted: all, grows: false }
+            }
         }
     },
     ranks: [4, 7, 7],
@@ -52,7 +72,11 @@ pub(super) const PANE: Pane = Pane {
         let Some(figures) = state.figures() else { return };
         let (theme, handshakes) = (state.theme, &figures.handshakes);
         if area.height < TABLE_MIN {
-            put(frame, area, &[one_line(theme, handshakes, area.width)]);
+            let below = reasons(theme, handshakes, usize::from(area.width)).filter(|_| area.height > 1);
+            let inline =
+                if below.is_some() { &[][..] } else { handshakes.full_reasons.as_deref().unwrap_or(&[]) };
+            let first = one_line(theme, handshakes, inline, area.width);
+            put(frame, area, &std::iter::once(first).chain(below).collect::<Vec<_>>());
         } else {
             put(frame, area, &table(theme, handshakes, area.width));
         }
@@ -61,13 +85,29 @@ pub(super) const PANE: Pane = Pane {
     hints: &[],
 };
 
-fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
+/// Draws all in one line. Beside reasons, rates or shares are left out where there is no room for both.
+fn one_line(theme: Theme, h: &Handshakes, reasons: &[Named<'_>], width: u16) -> Line<'static> {
     let rule = theme.glyphs.rule();
     let resumed_share = h.full_share.map(|full| 1.0 - full);
     let with_share = |per_second, part| format!("{} ({})", rate(theme, per_second), share(theme, part));
+    let is_narrow = !reasons.is_empty() && width < REASONS_WIDTH;
+    let told = if h.failed.recent > 0 && is_narrow {
+        1
+    } else if is_narrow {
+        2
+    } else {
+        3
+    };
+    let reasons = short_reasons(reasons).into_iter().take(told).collect::<Vec<_>>().join(", ");
+    let (full_figure, resumed_figure) = if is_narrow {
+        (rate(theme, h.full_per_second), share(theme, resumed_share))
+    } else {
+        (with_share(h.full_per_second, h.full_share), with_share(h.resumed_per_second, resumed_share))
+    };
+    let because = if reasons.is_empty() { String::new() } else { format!(": {reasons}") };
     let mut segments = vec![
-        StatusItem::figure(theme, 0, "full", with_share(h.full_per_second, h.full_share)),
-        StatusItem::figure(theme, 0, "resumed", with_share(h.resumed_per_second, resumed_share)),
+        StatusItem::figure(theme, 0, "full", full_figure + &because),
+        StatusItem::figure(theme, 0, "resumed", resumed_figure),
     ];
     segments.push(if h.failed.recent == 0 {
         StatusItem::figure(theme, 1, "failed", h.failed.words())
@@ -104,8 +144,13 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![
         heading(theme, &["handshakes"], &format!("{all} since the start"), width),
         shares(theme, h, cells),
-        failures(theme, h, cells),
     ];
+    lines.extend(reasons(theme, h, cells));
+    if h.full_reasons.is_some() {
+        let types = ["full", "resumed"].into_iter().zip(&h.walls);
+        lines.extend(types.map(|(kind, wall)| wall_time(theme, &format!("{kind:<7}"), wall.as_ref(), cells)));
+    }
+    lines.push(failures(theme, h, cells));
     let versions: Vec<Named<'_>> =
         h.versions.iter().map(|&(name, full, resumed)| (name, full + resumed)).collect();
     let parts = [("version", &versions), ("group", &h.groups), ("cipher", &h.ciphers)];
@@ -132,6 +177,48 @@ fn shares(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     Line::from(spans)
 }
 
+/// Draws why handshakes were full, if records tell.
+fn reasons(theme: Theme, h: &Handshakes, cells: usize) -> Option<Line<'static>> {
+    let reasons = h.full_reasons.as_deref()?;
+    let counted = reason_words(reasons, |name, n, share| {
+        format!("{name} {} ({})", format::count(n), format::percent(share))
+    });
+    Some(flexible_share_line(theme, "why full", reasons, cells, &[counted, short_reasons(reasons)]))
+}
+
+fn reason_words(reasons: &[Named<'_>], words: impl Fn(&str, u64, f64) -> String) -> Vec<String> {
+    let sum = reasons.iter().map(|(_, n)| *n as f64).sum::<f64>();
+    reasons.iter().map(|&(name, n)| words(name, n, n as f64 / sum)).collect()
+}
+
+/// Reasons with their shares only, without decimals.
+fn short_reasons(reasons: &[Named<'_>]) -> Vec<String> {
+    reason_words(reasons, |name, _, share| format!("{name} {}", whole_percent(share)))
+}
+
+/// A share without decimals, which is not nothing unless it is.
+fn whole_percent(share: f64) -> String {
+    if share > 0.0 && share < 0.01 { "<1%".to_owned() } else { format!("{:.0}%", share * 100.0) }
+}
+
+/// Draws where the mean handshake of a type spent its time.
+fn wall_time(theme: Theme, kind: &str, wall: Option<&MeanHandshake>, cells: usize) -> Line<'static> {
+    let Some(wall) = wall else { return flexible_share_line(theme, kind, &[], cells, &[]) };
+    let sum = wall.sum_ns().max(1) as f64;
+    let n = format::count(wall.n);
+    let mut long: Vec<String> =
+        wall.parts.iter().map(|&(name, ns)| format!("{name} {}", format::percent(ns as f64 / sum))).collect();
+    if let Some(first) = long.first_mut() {
+        *first = format!("{} ms, n {n}: {first}", format::millis(wall.sum_ns()));
+    }
+    let shares = wall.parts.map(|(_, ns)| whole_percent(ns as f64 / sum));
+    let [network, client, worker, compute] = &shares;
+    let [network, client, worker] =
+        [network, client, worker].map(|share| share.trim_end_matches('%').to_owned());
+    let short = format!("n {n} net {network} client {client} loop {worker} CPU {compute}");
+    flexible_share_line(theme, kind, &wall.parts, cells, &[long, vec![short]])
+}
+
 /// Draws failures in the window, with their causes.
 fn failures(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     let is_recent = h.failed.recent > 0;
@@ -140,10 +227,10 @@ fn failures(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     let causes = [listed(if is_recent { &h.recent_causes } else { &h.causes }), listed(&reasons)];
     let causes: Vec<String> = causes.into_iter().filter(|causes| !causes.is_empty()).collect();
     let words = h.failed.words();
-    let room = cells.saturating_sub("failed   ".len() + words.len());
+    let room = cells.saturating_sub(NAMED_CELLS + words.len() + 2);
     let causes = format::cut(&causes.join("; "), room, theme.glyphs);
     Line::from(vec![
-        Span::styled("failed ", theme.label()),
+        Span::styled(format!("{:<NAMED_CELLS$}", "failed"), theme.label()),
         Span::styled(words, figure),
         Span::styled(format!("  {causes}"), if is_recent { theme.warning() } else { theme.quiet() }),
     ])

@@ -38,6 +38,14 @@ const FIGURES: &[(&str, &str)] = &[
     ("in, out", "plaintext from clients, and to clients; kB = 1000 B"),
     ("failed", "of the proxy: connections that served nothing"),
     ("reasons", "why handshakes failed, of those with a record"),
+    ("why full", "full handshakes of the window by reason, defined in docs/tls.md"),
+    ("full, resumed … ms", "where the mean handshake's time goes; n: those timed"),
+    ("network, client", "round trips (estimated), and the client beyond them"),
+    ("loop delay, compute", "data had come and the worker was busy; inside TLS"),
+    ("usage", "handshakes since the start by version, group, name, …"),
+    ("CPU, share", "of usage: of all handshakes that the table has"),
+    ("only choice", "handshakes that would fail without this value"),
+    ("bytes", "of usage: of connections that are over"),
     ("full", "of a client: share of full handshakes in the window"),
     ("total", "of a client: bytes both ways since it came"),
     ("p99 ms", "of a client: its exchanges, to an eighth"),
@@ -198,6 +206,7 @@ fn topic(intent: Intent) -> Topic {
         | Intent::Filter
         | Intent::Open
         | Intent::Requests
+        | Intent::NextDimension
         | Intent::Scroll(_)
         | Intent::NextRun
         | Intent::Runs => Topic::Lists,
@@ -208,7 +217,9 @@ fn topic(intent: Intent) -> Topic {
         | Intent::Setting(_)
         | Intent::Adjust(..)
         | Intent::Mark
-        | Intent::Record => Topic::Control,
+        | Intent::Record
+        | Intent::WriteConfiguration
+        | Intent::Calibrate => Topic::Control,
         Intent::NextClass
         | Intent::ToggleTimeline
         | Intent::Window(_)

@@ -10,20 +10,24 @@
 //! protocol █████████▒▒▒  HTTP/2 80.0%  HTTP/1.1 20.0%
 //! now      in flight 32  queued 0  pool 16 open, 8 idle
 //! failed   2 (5 total)  connect 1, client-gone 1  retried 4
+//! HTTP/2   first byte p50 0.210 p99 0.940  request p50 0.240 p99 1.310 ms
+//! HTTP/1.1 first byte p50 0.180 p99 0.720  request p50 0.200 p99 0.990 ms
 //! ```
+//!
+//! Without requests of both protocols, the last two lines are left out.
 
 use ratatui::text::{Line, Span};
 
 use super::handshakes::listed;
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};
-use super::parts::{NAMED_CELLS, StatusItem, fit, heading, put, share_line};
+use super::parts::{NAMED_CELLS, StatusItem, fit, heading, put, quantile_text, share_line};
 use crate::format;
 use crate::state::PaneId;
 use crate::theme::Theme;
-use crate::view_model::HttpFigures;
+use crate::view_model::{HttpFigures, ProtocolTimes, RequestTimes};
 
-/// The rows of the table with its heading.
+/// The rows of the table with its heading, without those of the protocols' times.
 const HEIGHT: u16 = 5;
 /// The fewest rows of a screen with this pane.
 const HEIGHT_SCREEN_MIN: u16 = 14;
@@ -35,7 +39,9 @@ pub(super) const PANE: Pane = Pane {
     id: PaneId::Http,
     meaning: "statuses, protocols, requests in flight, upstream connections",
     rows: |state| {
-        let all = if has_room_for_details(state) { HEIGHT } else { 1 };
+        let figures = state.figures().and_then(|figures| figures.http.as_ref());
+        let times = figures.map_or(0, |http| http.times.len() as u16);
+        let all = if has_room_for_details(state) { HEIGHT + times } else { 1 };
         if !state.has_http() || state.size().1 < HEIGHT_SCREEN_MIN {
             return PaneRows::default();
         }
@@ -75,7 +81,7 @@ fn one_line(theme: Theme, http: &HttpFigures, width: u16) -> Line<'static> {
         let share = format::percent(n2 as f64 / (n1 + n2) as f64);
         segments.push(StatusItem::figure(theme, 5, h2, share));
     }
-    segments.extend(present(theme, http));
+    segments.extend(gauges(theme, http));
     spans.extend(fit(segments, usize::from(width).saturating_sub(10)));
     let used = spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
     let fill = usize::from(width).saturating_sub(used + 1);
@@ -83,15 +89,15 @@ fn one_line(theme: Theme, http: &HttpFigures, width: u16) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Returns what is under way; nothing at an earlier moment.
-fn present(theme: Theme, http: &HttpFigures) -> Vec<StatusItem> {
-    let Some(now) = http.now else { return Vec::new() };
-    let pool =
-        format!("{} open, {} idle", format::count(now.upstream_open), format::count(now.upstream_idle));
-    let queued = format::count(now.queued);
+/// Returns what is under way at the moment; nothing if that is not kept.
+fn gauges(theme: Theme, http: &HttpFigures) -> Vec<StatusItem> {
+    let Some(gauges) = http.gauges else { return Vec::new() };
+    let count = |gauge: i64| format::count(gauge.unsigned_abs());
+    let pool = format!("{} open, {} idle", count(gauges.upstream_open), count(gauges.upstream_idle));
+    let queued = count(gauges.queued);
     vec![
-        StatusItem::figure(theme, 2, "in flight", format::count(now.in_flight)),
-        if now.queued > 0 {
+        StatusItem::figure(theme, 2, "in flight", count(gauges.requests)),
+        if gauges.queued > 0 {
             StatusItem::text(3, format!("queued {queued}"), theme.notice())
         } else {
             StatusItem::figure(theme, 4, "queued", queued)
@@ -111,11 +117,11 @@ fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
         _ => format!("{name} {}", format::count(n)),
     };
     let mut now = vec![label("now")];
-    match http.now {
-        Some(_) => now.extend(fit(present(theme, http), cells.saturating_sub(NAMED_CELLS))),
+    match http.gauges {
+        Some(_) => now.extend(fit(gauges(theme, http), cells.saturating_sub(NAMED_CELLS))),
         None => now.push(Span::styled(theme.glyphs.none().to_string(), theme.quiet())),
     }
-    vec![
+    let mut lines = vec![
         heading(
             theme,
             &["http"],
@@ -126,7 +132,26 @@ fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
         share_line(theme, "protocol", &http.protocols, cells, |name, n| format!("{name} {}", percent(n))),
         Line::from(now),
         failures(theme, http, cells),
-    ]
+    ];
+    lines.extend(http.times.iter().map(|times| times_line(theme, times, cells)));
+    lines
+}
+
+fn times_line(theme: Theme, times: &ProtocolTimes, cells: usize) -> Line<'static> {
+    let ProtocolTimes { protocol, first_byte, request } = *times;
+    let part = |priority, name: &str, times: Option<RequestTimes>| {
+        let shown = times.map_or_else(
+            || theme.glyphs.none().to_string(),
+            |RequestTimes { p50, p99, .. }| {
+                format!("p50 {} p99 {} ms", quantile_text(p50), quantile_text(p99))
+            },
+        );
+        StatusItem::figure(theme, priority, name, shown)
+    };
+    let parts = vec![part(0, "first byte", first_byte), part(1, "request", request)];
+    let mut spans = vec![Span::styled(format!("{protocol:<NAMED_CELLS$}"), theme.label())];
+    spans.extend(fit(parts, cells.saturating_sub(NAMED_CELLS)));
+    Line::from(spans)
 }
 
 fn failures(theme: Theme, http: &HttpFigures, cells: usize) -> Line<'static> {

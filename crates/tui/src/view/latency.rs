@@ -42,7 +42,7 @@ const WIDTH_MAX: u16 =
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum LatencyColumn {
     Quantile(usize),
     Bounds,
     Max,
@@ -51,7 +51,7 @@ enum Column {
     Change,
 }
 
-impl Column {
+impl LatencyColumn {
     const ALL: [Self; 10] = [
         Self::Quantile(0),
         Self::Quantile(1),
@@ -204,7 +204,7 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
         return;
     }
     let theme = state.theme;
-    let columns = Column::fitting(area.width, figures);
+    let columns = LatencyColumn::fitting(area.width, figures);
     let cells: u16 = columns.iter().map(|column| column.cells()).sum();
     let name_cells = (area.width - cells.min(area.width)).min(NAME_CELLS_MAX);
     let table = Rect { width: (name_cells + cells).min(area.width), ..area };

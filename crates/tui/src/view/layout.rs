@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
-//! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
+//! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients. `usage` is below the
+//! clients where these leave room, and findings, if there are any, above the log.
 
 use ratatui::layout::Rect;
 
@@ -47,6 +48,8 @@ const NARROW: &[Band] = &[
     &[&[PaneId::System]],
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
+    &[&[PaneId::Usage]],
+    &[&[PaneId::Findings]],
     &[&[PaneId::Log]],
 ];
 const WIDE: &[Band] = &[
@@ -54,6 +57,8 @@ const WIDE: &[Band] = &[
     &[&[PaneId::Timeline]],
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
+    &[&[PaneId::Usage]],
+    &[&[PaneId::Findings]],
     &[&[PaneId::Log]],
 ];
 
@@ -255,6 +260,10 @@ pub(crate) enum Target {
     RouteColumn(usize),
     /// A route, by its visible row.
     Route(usize),
+    /// The heading of a column of usage.
+    UsageColumn(usize),
+    /// A value of usage, by its visible row.
+    Usage(usize),
     /// The heading of a column of the requests.
     RequestColumn(usize),
     /// A request, by its visible row.
@@ -314,6 +323,11 @@ pub(crate) fn timeline_columns(state: &State) -> usize {
 /// Returns the number of visible routes.
 pub(crate) fn route_rows(state: &State) -> usize {
     of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Routes)))
+}
+
+/// Returns the number of visible values of usage.
+pub(crate) fn usage_rows(state: &State) -> usize {
+    of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Usage)))
 }
 
 /// Returns the number of visible clients.

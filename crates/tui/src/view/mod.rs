@@ -7,6 +7,7 @@ mod clients;
 mod dock;
 mod experiment;
 mod experiment_form;
+mod findings;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
@@ -34,6 +35,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod usage;
+pub(crate) mod usage_detail;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
@@ -74,6 +77,8 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Choice(of, selected) => choice::render(state, frame, of, selected),
         Screen::Client(id) => client::render(state, frame, id),
         Screen::Route(id) => route::render(state, frame, id),
+        Screen::Findings(selected) => findings::details::render(state, frame, selected),
+        Screen::Usage(id) => usage_detail::render(state, frame, id),
         Screen::Requests { failed_only } => requests::render(state, frame, failed_only),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {

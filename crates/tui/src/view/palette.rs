@@ -8,7 +8,7 @@ use crate::format;
 use crate::state::{PaletteEntry, State};
 
 /// The cells of a line.
-const LINE_CELLS: usize = 66;
+const LINE_CELLS: usize = 84;
 /// The cells of a command's keys, or of a setting's value.
 const KEY_CELLS: usize = 16;
 /// The maximum number of visible lines.
@@ -42,7 +42,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
             let words = format::cut(&entry.words(), room, theme.glyphs);
             let line = Line::from(vec![
                 Span::styled(format!("{pointer}{words:<room$}"), theme.label()),
-                Span::styled(format::cut(&keys, KEY_CELLS, theme.glyphs), theme.quiet()),
+                Span::styled(
+                    format!("{:>KEY_CELLS$}", format::cut(&keys, KEY_CELLS, theme.glyphs)),
+                    theme.quiet(),
+                ),
             ]);
             if at == selected { parts::selected(theme, line) } else { line }
         })

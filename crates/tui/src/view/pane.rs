@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::layout::Target;
-use super::{clients, handshakes, http, latency, latency_timeline, log, routes, system};
+use super::{clients, findings, handshakes, http, latency, latency_timeline, log, routes, system, usage};
 use crate::input::keymap::Hint;
 use crate::state::{PaneId, State};
 
@@ -37,7 +37,7 @@ pub(super) struct PaneRows {
 }
 
 /// All panes.
-const PANES: [Pane; 8] = [
+const PANES: [Pane; 10] = [
     latency::PANE,
     latency_timeline::PANE,
     http::PANE,
@@ -45,6 +45,8 @@ const PANES: [Pane; 8] = [
     system::PANE,
     routes::PANE,
     clients::PANE,
+    usage::PANE,
+    findings::PANE,
     log::PANE,
 ];
 

@@ -181,6 +181,32 @@ pub(super) fn share_line(
     Line::from(spans)
 }
 
+/// The fewest and the most cells of a bar beside words of several lengths.
+const FLEXIBLE_CELLS: (usize, usize) = (4, 24);
+
+/// Draws the shares of named counts with the longest words that leave room for a bar; of the shortest, as many as fit.
+pub(super) fn flexible_share_line(
+    theme: Theme,
+    name: &str,
+    parts: &[(&str, u64)],
+    cells: usize,
+    words: &[Vec<String>],
+) -> Line<'static> {
+    let room = cells.saturating_sub(format::width(name) + 2);
+    let joined = |words: &[String]| words.join(GAP);
+    let fits = |words: &&Vec<String>| format::width(&joined(words)) + FLEXIBLE_CELLS.0 <= room;
+    let mut shown = words.iter().find(fits).or_else(|| words.last()).cloned().unwrap_or_default();
+    while shown.len() > 1 && !fits(&&shown) {
+        shown.pop();
+    }
+    let text = format::cut(&joined(&shown), room.saturating_sub(FLEXIBLE_CELLS.0), theme.glyphs);
+    let bar = room.saturating_sub(format::width(&text)).min(FLEXIBLE_CELLS.1);
+    let mut spans = vec![Span::styled(format!("{name} "), theme.label())];
+    spans.extend(share_bar(theme, parts, bar));
+    spans.push(Span::styled(format!(" {text}"), theme.quiet()));
+    Line::from(spans)
+}
+
 /// Formats a rate, or the sign for none.
 pub(super) fn rate(theme: Theme, rate: Option<f64>) -> String {
     rate.map_or_else(|| theme.glyphs.none().to_string(), |rate| format!("{}/s", format::per_second(rate)))

@@ -3,18 +3,18 @@
 //! ```text
 //! at 12:04:10Z, 2 s  n 9996  p50 0.41  p90 0.83  p99 1.90  p99.9 4.03  max 19.8 ms
 //! ms <0.25: 12  0.25: 5020  0.5: 4100  1: 800  2: 60  4: 3  16: 1
-//! then load.rate 5000 1/s (now 6250)  load.resume 80 %  proxy.workers 2
+//! then load.rate 5000/s (now 6250/s)  load.resume 80%  proxy.workers 2
 //! ```
 
 use ratatui::text::Line;
-use telemetry::Percentile;
+use telemetry::{Percentile, quantity};
 
 use super::layout;
 use super::parts::{StatusItem, fit};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{Column, PastSetting, levels};
+use crate::view_model::{PastSetting, TimelineColumn, levels};
 
 /// Returns the number of lines.
 pub(super) fn height(state: &State) -> usize {
@@ -39,7 +39,7 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     vec![summary, counts(state.theme, column, cells), settings]
 }
 
-fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
+fn summary(state: &State, us: u64, column: Option<&TimelineColumn>) -> Vec<StatusItem> {
     let theme = state.theme;
     let at = format!("at {}", state.time_of_day(state.realtime_at(us)));
     let mut segments = vec![StatusItem::text(0, at, theme.heading())];
@@ -67,7 +67,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
 }
 
 /// Returns the samples of each row of the heat map; without room for all, those of the highest latencies.
-fn counts(theme: Theme, column: Option<&Column>, cells: usize) -> Line<'static> {
+fn counts(theme: Theme, column: Option<&TimelineColumn>, cells: usize) -> Line<'static> {
     let mut segments = vec![StatusItem::text(0, "ms from", theme.label())];
     let counted =
         column.into_iter().flat_map(|column| column.levels.iter().enumerate()).filter(|(_, n)| **n > 0);
@@ -87,9 +87,11 @@ fn then(state: &State, settings: &[PastSetting]) -> Vec<StatusItem> {
     let theme = state.theme;
     let mut segments = vec![StatusItem::text(0, "then", theme.label())];
     segments.extend(settings.iter().zip(1..).map(|(then, rank)| {
-        let unit = if then.unit.is_empty() { String::new() } else { format!(" {}", then.unit) };
-        let now = then.now.as_ref().map_or_else(String::new, |now| format!(" (now {now})"));
-        StatusItem::figure(theme, rank, &then.name, format!("{}{unit}{now}", then.value))
+        let shown = |value: &String| {
+            value.parse().map_or_else(|_| value.clone(), |number| quantity::shown(number, &then.unit))
+        };
+        let now = then.now.as_ref().map_or_else(String::new, |now| format!(" (now {})", shown(now)));
+        StatusItem::figure(theme, rank, &then.name, format!("{}{now}", shown(&then.value)))
     }));
     segments
 }
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn counts_of_the_highest_latencies_are_kept_without_room_for_all() {
         let theme = TestDashboard::empty(options()).state.theme;
-        let mut column = Column::default();
+        let mut column = TimelineColumn::default();
         column.levels[6..14].fill(1_340);
         let text = |cells| counts(theme, Some(&column), cells).to_string();
         assert_eq!(text(80), "ms from  …  0.5: 1,340  1: 1,340  2: 1,340  5: 1,340  10: 1,340  20: 1,340");

@@ -28,7 +28,7 @@ use super::sparkline::sparkline;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{RequestRow, RouteDetail, RouteId, RouteRow, RouteSlot, RouteTimes};
+use crate::view_model::{RequestRow, RequestTimes, RouteDetail, RouteId, RouteRow, RouteSlot};
 
 const LINE_CELLS: usize = 110;
 const NAME_CELLS: usize = 12;
@@ -121,8 +121,8 @@ fn rates(theme: Theme, row: &RouteRow) -> String {
 }
 
 /// Returns percentiles of a class. A percentile in brackets has fewer than ten samples above it.
-fn times(theme: Theme, times: Option<RouteTimes>, span: &str) -> String {
-    let Some(RouteTimes { p50, p99, max_ns, n }) = times else {
+fn times(theme: Theme, times: Option<RequestTimes>, span: &str) -> String {
+    let Some(RequestTimes { p50, p99, max_ns, n }) = times else {
         return format!("{} in {span}", theme.glyphs.none());
     };
     let (p50, p99) = (quantile_text(p50), quantile_text(p99));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! +- runs 1-3/3: figures of the last interval ------------------------------------------+
-//! | host     run      user or unit    last record  exch/s  p99 ms  failed    open  targ… |
+//! | host     run      user or unit    last record  rate/s  p99 ms  failed    open  targ… |
 //! | ▶edge-1  1a2b3c4d tlsdash.service 12:04:26Z     10998   0.31        3      64  :844… |
 //! |  edge-2  9f00aa12 tlsdash.service 12:04:26Z      5012  (4.10)       0      12  :844… |
 //! |  edge-3  77ab0123 uid 1000        ended             –      –        0       0  :844… |

@@ -117,6 +117,7 @@ fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
     let rate: &[&str] = match row.map(|row| row.class) {
         Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
         Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
+        Some(LatencyClass::Tls(_)) => &["handshakes.rate"],
         Some(LatencyClass::Http(_)) => &["http.requests.rate"],
         None => &[],
     };
@@ -259,7 +260,9 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let (badge, badge_style) = badge(state);
     let (recording, recording_style) = recording(state);
     let (alerts, alerts_style) = super::alerts::badge(state);
-    let badges = [&badge, &recording, &alerts].map(|text| format::width(text)).iter().sum::<usize>();
+    let (findings, findings_style) = super::findings::badge(state);
+    let badges =
+        [&badge, &recording, &alerts, &findings].map(|text| format::width(text)).iter().sum::<usize>();
     let room = usize::from(width).saturating_sub(badges + 9);
     // The writer chooses the contents of a run, but not its own identity.
     let account = match &*state.account() {
@@ -292,6 +295,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
         Span::raw(" ".repeat(fill + 1)),
         Span::styled(recording, recording_style),
         Span::styled(alerts, alerts_style),
+        Span::styled(findings, findings_style),
         Span::styled(badge, badge_style),
     ])
 }

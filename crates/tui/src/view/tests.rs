@@ -2,10 +2,14 @@
 
 mod accounts;
 mod alerts;
+mod findings;
+mod help;
 mod http;
 mod lists;
 mod messages;
 mod plots;
+mod shown_run;
+mod usage;
 
 use insta::assert_snapshot;
 use telemetry::Update;
@@ -240,72 +244,6 @@ fn a_frozen_view_keeps_its_sparklines() {
     stage.pass(30);
     let clients = |screen: &str| screen.lines().skip(17).take(20).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(clients(&before), clients(&stage.screen(160, 48)));
-}
-
-#[test]
-fn help_names_every_key() {
-    let mut stage = TestDashboard::live(options(), 3);
-    stage.want(Intent::Help);
-    assert_snapshot!(stage.screen(80, 150));
-    let mut watched = TestDashboard::live(watching(), 3);
-    watched.want(Intent::Help);
-    let mut http = TestDashboard::live_http(options(), 3);
-    http.want(Intent::Help);
-    let screens = [stage.screen(80, 150), watched.screen(80, 150), http.screen(80, 240)];
-    for binding in crate::input::keymap::BINDINGS {
-        assert!(
-            screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),
-            "{}",
-            binding.meaning
-        );
-    }
-}
-
-#[test]
-fn help_is_searched_and_defines_every_class() {
-    let mut stage = TestDashboard::live(options(), 3);
-    stage.want(Intent::Help);
-    let screen = stage.screen(80, 150);
-    for class in telemetry::LatencyClass::all() {
-        assert!(screen.contains(class.info().start.split(' ').next().unwrap()), "{}", class.title());
-    }
-    for key in "/undo".chars() {
-        stage.press(key);
-    }
-    let screen = stage.screen(80, 24);
-    assert!(screen.contains("help with undo") && screen.contains("undo the last change"), "{screen}");
-    assert!(!screen.contains("to the worst latency"), "{screen}");
-    stage.press('\x1b');
-    assert!(stage.screen(80, 150).contains("to the worst latency"));
-}
-
-#[test]
-fn help_scrolls_by_pages_without_a_gap() {
-    let mut stage = TestDashboard::live(options(), 3);
-    stage.want(Intent::Help);
-    let body = |stage: &mut TestDashboard| {
-        let screen = stage.screen(80, 24);
-        let inside = |line: &str| Some(line.split('│').nth(1)?.to_owned());
-        screen.lines().filter_map(inside).collect::<Vec<_>>()
-    };
-    let first = body(&mut stage);
-    stage.want(Intent::Scroll(ListMove::Down));
-    assert_eq!(body(&mut stage)[..first.len() - 1], first[1..]);
-    stage.want(Intent::Scroll(ListMove::First));
-    stage.want(Intent::Scroll(ListMove::PageDown));
-    let next = body(&mut stage);
-    stage.want(Intent::Scroll(ListMove::Up));
-    assert_eq!(body(&mut stage)[0], first[first.len() - 1], "{next:?}");
-}
-
-#[test]
-fn help_scrolls_where_it_does_not_fit() {
-    let mut stage = TestDashboard::live(options(), 3);
-    stage.want(Intent::Help);
-    let _ = stage.screen(50, 12);
-    stage.want(Intent::Scroll(ListMove::Last));
-    let screen = stage.screen(50, 12);
-    assert!(screen.contains("gaps, lost") && !screen.contains("leave this help"), "{screen}");
 }
 
 #[test]

@@ -100,7 +100,10 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
 /// Returns the value, the staged one, and what became of the last change.
 fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
-    let mut values = vec![(setting.shown(&setting.value), theme.figure())];
+    let mut values = vec![match setting.shown(&setting.value) {
+        empty if empty.is_empty() => ("none".to_owned(), theme.quiet()),
+        shown => (shown, theme.figure()),
+    }];
     if let Some(staged) = state.tuning.staged(&setting.name) {
         values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
     }
@@ -121,7 +124,7 @@ fn applies(setting: &Setting) -> &'static str {
     }
 }
 
-/// Describes the selected setting: why its value was refused, the value if the list cuts it, what the setting does, its
+/// Describes the selected setting: why its value was refused, the program's answer to a key, the value if the list cuts it, what the setting does, its
 /// range and default, and when a change applies.
 fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
@@ -129,6 +132,7 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let info = state.info(&setting.name);
     let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
     let problem = state.tuning.complaint.clone().or_else(refusal).unwrap_or_default();
+    let answer = state.tuning.answer.as_deref().filter(|_| problem.is_empty()).unwrap_or_default();
     let value = setting.shown(&setting.value);
     let is_cut = format::width(&value) > cells - NAME_CELLS.min(cells / 2);
     let default = info.and_then(|info| info.absent.map(str::to_owned));
@@ -143,10 +147,13 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let allowed = allowed.map_or_else(String::new, |text| format!("{text}; "));
     let allowed = format!("{allowed}{default}applies: {}", applies(setting));
     let about = info.map_or("", |info| &info.about);
+    let found = super::findings::about(state, &setting.name);
     [
         (&*problem, theme.warning()),
+        (answer, theme.notice()),
         (if is_cut { &value } else { "" }, theme.figure()),
         (about, theme.label()),
+        (&found, theme.notice()),
         (&allowed, theme.quiet()),
     ]
     .into_iter()

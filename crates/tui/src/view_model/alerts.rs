@@ -24,7 +24,7 @@ impl FiringAlert {
 
     /// Returns whether it is about one of the figures with these names, without their side.
     pub(crate) fn is_about_any(&self, names: &[&str]) -> bool {
-        self.figure.is_some_and(|figure| names.contains(&&*figure.short_name()))
+        self.figure.as_ref().is_some_and(|figure| names.contains(&&*figure.short_name()))
     }
 
     pub(super) fn warning(&self) -> Warning {

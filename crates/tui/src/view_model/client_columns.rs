@@ -165,6 +165,34 @@ impl Row for ClientRow {
             ..OPTIONAL
         },
         Column {
+            name: "sni",
+            heading: "sni",
+            meaning: "server name of its latest connection with a record",
+            unit: Unit::Text,
+            cells: (12, 40),
+            emphasis: Emphasis::Quiet,
+            value: |row| Value::text(&row.sni),
+            ..OPTIONAL
+        },
+        Column {
+            name: "reason",
+            heading: "full because",
+            meaning: "the most frequent reason of its full handshakes but for the first, since the start",
+            unit: Unit::Text,
+            cells: (13, 13),
+            emphasis: Emphasis::Quiet,
+            value: |row| Value::text(row.reason()),
+            ..OPTIONAL
+        },
+        Column {
+            name: "tls12-only",
+            heading: "1.2 only",
+            meaning: "handshakes in which it offered no TLS 1.3, since the start",
+            cells: (9, 9),
+            value: |row| Value::count(row.counted(ClientCounter::Tls12Only)),
+            ..OPTIONAL
+        },
+        Column {
             name: "exchanges",
             heading: "exchanges",
             meaning: "exchanges since the start",

@@ -33,7 +33,7 @@ impl ClientDetail {
             recorded => Ok(recorded.map(|(_, connection)| connection.clone())),
         };
         Some(Self {
-            row: *row,
+            row: row.clone(),
             latency: client.exchange_until(us).map(ClientLatency::of).ok_or(OutOfHistory),
             silent_us: last_us(client, us).map(|last_us| us - last_us).ok_or(OutOfHistory),
             connection: until(client.connection()),

@@ -1,7 +1,7 @@
 //! One client of the table.
 
 use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, MetricSeries, Run};
-use telemetry::{ClientCounter, ClientId, Counters, Sketch, quantile_is_thin};
+use telemetry::{ClientCounter, ClientId, Counters, Sketch, labels, quantile_is_thin};
 
 use super::Span;
 use super::classes::Quantile;
@@ -36,7 +36,7 @@ impl ClientLatency {
 }
 
 /// One client. Rates are `None` where a client's record has been put off for so long that it says nothing about now.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClientRow {
     pub(crate) id: ClientId,
     /// Plaintext bytes a second from the client.
@@ -61,6 +61,8 @@ pub(crate) struct ClientRow {
     pub(crate) tls: &'static str,
     /// Cipher suite of that connection; empty if unknown.
     pub(crate) cipher: &'static str,
+    /// Server name of that connection; empty if unknown, and without one.
+    pub(crate) sni: Box<str>,
 }
 
 impl ClientRow {
@@ -74,11 +76,12 @@ impl ClientRow {
             totals: client.totals_at(us),
             tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
             cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
+            sni: connection.map_or_else(Box::default, |connection| connection.sni.as_str().into()),
             ..Self::unknown(client.id)
         }
     }
 
-    /// A client of which nothing is known.
+    /// The row of a client without records.
     pub(super) fn unknown(id: ClientId) -> Self {
         Self {
             id,
@@ -93,12 +96,21 @@ impl ClientRow {
             totals: None,
             tls: "",
             cipher: "",
+            sni: Box::default(),
         }
     }
 
     /// What was counted since the beginning.
     pub(crate) fn counted(&self, counter: ClientCounter) -> Option<u64> {
         self.totals.map(|totals| totals[counter])
+    }
+
+    /// The most frequent reason of its full handshakes since the beginning; empty without any.
+    pub(crate) fn reason(&self) -> &'static str {
+        let counted =
+            labels::CLIENT_FULL_REASONS.map(|(name, counter)| (self.counted(counter).unwrap_or(0), name));
+        let most = counted.into_iter().filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n);
+        most.map_or("", |(_, name)| name)
     }
 
     /// Plaintext bytes both ways since the beginning.
@@ -161,13 +173,13 @@ impl Recent {
         Self { span_us, ..Self::default() }
     }
 
-    /// All of a run that took so long; `None` while no time has passed.
+    /// Counts of the whole run, which lasted `span_us`; `None` if that is 0.
     pub(super) fn whole(client: &Client, span_us: u64) -> Option<Self> {
         let totals = client.totals();
         (span_us > 0).then(|| Self { counted: COUNTED.map(|counter| totals[counter] as f64), span_us })
     }
 
-    /// Adds what a client did at a rate for so long.
+    /// Adds the counts of a client at a rate over `us`.
     fn add(&mut self, rate: &ClientRate, us: u64) {
         for (sum, counter) in self.counted.iter_mut().zip(COUNTED) {
             *sum += rate.per_second(counter) * us as f64 / 1e6;

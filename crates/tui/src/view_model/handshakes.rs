@@ -1,9 +1,9 @@
 //! Handshakes: how many, how, and why not.
 
 use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, Metric, ProxyCounter, labels};
+use telemetry::{Counters, LoadCounter, Metric, ProxyCounter, ProxyLatency, labels};
 
-use super::span::{Count, LoadSpanData, ProxySpanData, SpanData};
+use super::span::{Count, LoadSpanData, ProxySpanData, SpanData, TlsSpanData};
 
 /// A count since the beginning, with its name.
 pub(crate) type Named = (&'static str, u64);
@@ -21,6 +21,10 @@ pub(crate) struct Handshakes {
     pub(crate) full: u64,
     /// Resumed ones since the beginning.
     pub(crate) resumed: u64,
+    /// Why they were full, over the span, the most frequent reason first; `None` where no record tells.
+    pub(crate) full_reasons: Option<Vec<Named>>,
+    /// Where the mean full, and the mean resumed handshake of the span spent its time; `None` where it was not timed.
+    pub(crate) walls: [Option<MeanHandshake>; 2],
     /// Failed ones.
     pub(crate) failed: Count,
     /// Versions, with full and resumed counts.
@@ -37,6 +41,22 @@ pub(crate) struct Handshakes {
     pub(crate) reasons: Vec<(String, u64)>,
 }
 
+/// Where the mean handshake of one type spent its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeanHandshake {
+    /// Handshakes.
+    pub(crate) n: u64,
+    /// The parts, in nanoseconds.
+    pub(crate) parts: [Named; 4],
+}
+
+impl MeanHandshake {
+    /// Its length, in nanoseconds.
+    pub(crate) fn sum_ns(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
+    }
+}
+
 impl Handshakes {
     /// As the proxy counts them.
     pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxySpanData<'_>) -> Self {
@@ -49,6 +69,20 @@ impl Handshakes {
             causes: seen(labels::HANDSHAKE_FAILURES, totals),
             ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
         }
+    }
+
+    /// Adds what the records of TLS tell.
+    pub(super) fn take_tls(&mut self, tls: &TlsSpanData<'_>, proxy: &ProxySpanData<'_>) {
+        self.full_reasons = Some(seen(labels::FULL_REASONS, &tls.counters));
+        let wall = |at: usize, compute| {
+            let waits = labels::WAITS.map(|(name, classes)| (name, tls.samples(classes[at])));
+            let n = waits[0].1.count();
+            let [network, client, worker] =
+                waits.map(|(name, samples)| (name, samples.mean_ns().unwrap_or(0.0) as u64));
+            let compute = proxy.samples(compute).mean_ns().unwrap_or(0.0) as u64;
+            (n > 0).then_some(MeanHandshake { n, parts: [network, client, worker, ("compute", compute)] })
+        };
+        self.walls = [wall(0, ProxyLatency::ComputeFull), wall(1, ProxyLatency::ComputeResumed)];
     }
 
     /// As the load counts them.

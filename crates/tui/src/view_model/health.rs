@@ -14,7 +14,7 @@ const CPU_SHARE_MAX: f64 = 0.85;
 /// How long a gap is news, in microseconds, where a shorter time is shown.
 const GAP_NEWS_US: u64 = 60_000_000;
 
-/// What became of the records on their way here.
+/// Counts of records that were lost, refused, dropped or merged, and the journal's lag.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     /// From a record's making to its reading, in microseconds; `None` unless read live.

@@ -1,9 +1,9 @@
 //! HTTP over all routes.
 
-use telemetry::model::Run;
-use telemetry::{Counters, HttpCounter, RequestFailure, labels};
+use telemetry::{Counters, HttpCounter, HttpGauges, HttpLatency, RequestFailure, labels};
 
 use super::handshakes::{Named, seen};
+use super::routes::RequestTimes;
 use super::span::{Count, HttpSpanData};
 
 /// What the proxy did of HTTP over the span, and since the beginning.
@@ -15,6 +15,8 @@ pub(crate) struct HttpFigures {
     pub(crate) statuses: Vec<Named>,
     /// Requests by protocol over the span.
     pub(crate) protocols: [Named; 2],
+    /// Times of requests by protocol over the span; only if both protocols were spoken since the beginning.
+    pub(crate) times: Vec<ProtocolTimes>,
     /// Requests that failed, whatever status was sent.
     pub(crate) failed: Count,
     /// Their causes over the span.
@@ -23,51 +25,56 @@ pub(crate) struct HttpFigures {
     pub(crate) causes: Vec<Named>,
     /// Requests that were sent once more.
     pub(crate) retried: Count,
-    /// The present; `None` at an earlier moment, of which it is not kept.
-    pub(crate) now: Option<HttpNow>,
+    /// What was under way at the moment; `None` if that is not kept.
+    pub(crate) gauges: Option<HttpGauges>,
 }
 
-/// What is under way at the last record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HttpNow {
-    /// Requests under way.
-    pub(crate) in_flight: u64,
-    /// Of these, requests that wait for an upstream connection.
-    pub(crate) queued: u64,
-    /// Upstream connections, idle ones included.
-    pub(crate) upstream_open: u64,
-    /// Idle upstream connections.
-    pub(crate) upstream_idle: u64,
+/// The times of one protocol's requests; `None` without requests in the span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProtocolTimes {
+    pub(crate) protocol: &'static str,
+    pub(crate) first_byte: Option<RequestTimes>,
+    pub(crate) request: Option<RequestTimes>,
 }
 
 impl HttpFigures {
-    pub(super) fn of(totals: &Counters<HttpCounter>, taken: &HttpSpanData<'_>, now: Option<HttpNow>) -> Self {
+    pub(super) fn of(
+        totals: &Counters<HttpCounter>,
+        taken: &HttpSpanData<'_>,
+        gauges: Option<HttpGauges>,
+    ) -> Self {
         let counters = &taken.counters;
         let causes = || RequestFailure::ALL.into_iter().map(|(_, counter, word)| (word, counter));
         Self {
             requests: totals[HttpCounter::Requests],
             statuses: labels::STATUS_CLASSES.map(|(name, counter)| (name, counters[counter])).to_vec(),
-            protocols: [
-                ("HTTP/2", counters[HttpCounter::Requests2]),
-                ("HTTP/1.1", counters[HttpCounter::Requests11]),
-            ],
+            protocols: PROTOCOLS.map(|(name, counter, ..)| (name, counters[counter])),
+            times: times(totals, taken),
             failed: Count::of(totals, taken, &RequestFailure::ALL.map(|(_, counter, _)| counter)),
             recent_causes: seen(causes(), counters),
             causes: seen(causes(), totals),
             retried: Count::of(totals, taken, &[HttpCounter::Retried]),
-            now,
+            gauges,
         }
     }
 }
 
-impl HttpNow {
-    /// At the last record of a run.
-    pub(super) fn of(run: &Run) -> Option<Self> {
-        run.http_record().map(|record| Self {
-            in_flight: record.requests,
-            queued: record.queued,
-            upstream_open: record.upstream_open,
-            upstream_idle: record.upstream_idle,
-        })
+/// The protocols, each with its requests and their times to the first byte and to the end.
+const PROTOCOLS: [(&str, HttpCounter, HttpLatency, HttpLatency); 2] = [
+    ("HTTP/2", HttpCounter::Requests2, HttpLatency::FirstByte2, HttpLatency::Request2),
+    ("HTTP/1.1", HttpCounter::Requests11, HttpLatency::FirstByte1, HttpLatency::Request1),
+];
+
+/// What a single protocol takes is what all requests take.
+fn times(totals: &Counters<HttpCounter>, taken: &HttpSpanData<'_>) -> Vec<ProtocolTimes> {
+    if PROTOCOLS.iter().any(|(_, counter, ..)| totals[*counter] == 0) {
+        return Vec::new();
     }
+    let of = |class| RequestTimes::of(taken.samples(class));
+    let of_protocol = |(protocol, _, first_byte, request)| ProtocolTimes {
+        protocol,
+        first_byte: of(first_byte),
+        request: of(request),
+    };
+    PROTOCOLS.map(of_protocol).to_vec()
 }

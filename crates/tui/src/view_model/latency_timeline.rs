@@ -41,6 +41,7 @@ pub(crate) fn next_class(class: LatencyClass, run: &Run) -> LatencyClass {
 fn has_samples(class: LatencyClass, run: &Run) -> bool {
     match class {
         LatencyClass::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
+        LatencyClass::Tls(class) => run.tls().is_some_and(|track| track.samples_total(class) > 0),
         LatencyClass::Http(class) => run.http().is_some_and(|track| track.samples_total(class) > 0),
         LatencyClass::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
     }
@@ -50,6 +51,7 @@ fn has_samples(class: LatencyClass, run: &Run) -> bool {
 fn end_of_series(class: LatencyClass, run: &Run) -> u64 {
     match class {
         LatencyClass::Proxy(_) => run.proxy().map_or(0, MetricSeries::last_us),
+        LatencyClass::Tls(_) => run.tls().map_or(0, MetricSeries::last_us),
         LatencyClass::Http(_) => run.http().map_or(0, MetricSeries::last_us),
         LatencyClass::Load(_) => run.load().map_or(0, MetricSeries::last_us),
     }
@@ -57,7 +59,7 @@ fn end_of_series(class: LatencyClass, run: &Run) -> u64 {
 
 /// What one column shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Column {
+pub(crate) struct TimelineColumn {
     /// True if records cover any of its time; else it is blank.
     pub(crate) is_covered: bool,
     /// Samples by level.
@@ -94,7 +96,7 @@ pub(crate) struct LatencyTimeline {
     first: u64,
     /// The end of the last interval that was read: no column before it changes any more.
     settled_us: u64,
-    columns: VecDeque<Column>,
+    columns: VecDeque<TimelineColumn>,
 }
 
 impl LatencyTimeline {
@@ -114,7 +116,8 @@ impl LatencyTimeline {
         }
         let last = self.number(until_us.saturating_sub(1));
         let first = (last + 1).saturating_sub(columns.max(1) as u64);
-        // The newest one may still have been growing, and those of which other records came before the interval's.
+        // Columns after the last settled moment are computed again: the newest one was still growing, and of others the
+        // interval's record was late.
         let settled = self.number(self.settled_us);
         self.settled_us = end_of_series(class, run);
         let known_until = (self.first + self.columns.len() as u64).saturating_sub(1).min(settled);
@@ -131,7 +134,7 @@ impl LatencyTimeline {
         let fresh = if is_near { known_until.max(first) } else { first };
         for number in fresh..=last {
             let at = (number - first) as usize;
-            self.columns.resize_with((at + 1).max(self.columns.len()), Column::default);
+            self.columns.resize_with((at + 1).max(self.columns.len()), TimelineColumn::default);
             self.columns[at] = self.column(run, number);
         }
         self.leave_out_unread(last);
@@ -149,9 +152,10 @@ impl LatencyTimeline {
         }
     }
 
-    fn column(&self, run: &Run, number: u64) -> Column {
+    fn column(&self, run: &Run, number: u64) -> TimelineColumn {
         match self.of.map(|of| of.class) {
             Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
+            Some(LatencyClass::Tls(class)) => run.tls().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Http(class)) => run.http().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
             None => None,
@@ -159,11 +163,16 @@ impl LatencyTimeline {
         .unwrap_or_default()
     }
 
-    fn of_track<C: Metric, L: Metric>(&self, track: &MetricSeries<C, L>, class: L, number: u64) -> Column {
+    fn of_track<C: Metric, L: Metric>(
+        &self,
+        track: &MetricSeries<C, L>,
+        class: L,
+        number: u64,
+    ) -> TimelineColumn {
         let [from_us, to_us] = self.bounds(number);
         let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
         let near = newest_first.take_while(|interval| interval.end_us > from_us);
-        let (mut column, mut taken) = (Column::default(), Vec::new());
+        let (mut column, mut taken) = (TimelineColumn::default(), Vec::new());
         for interval in near {
             let is_within = (from_us..to_us).contains(&interval.place_us());
             let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
@@ -210,7 +219,7 @@ impl LatencyTimeline {
     }
 
     /// Oldest first.
-    pub(crate) fn columns(&self) -> &VecDeque<Column> {
+    pub(crate) fn columns(&self) -> &VecDeque<TimelineColumn> {
         &self.columns
     }
 

@@ -9,7 +9,7 @@ use super::span::{Count, LoadSpanData};
 /// How the load goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loop {
-    /// Nothing is asked of the server.
+    /// The load sends no requests.
     Stopped,
     /// Requests fall due on a schedule.
     Open,
@@ -29,7 +29,7 @@ pub(crate) struct LoadFigures {
     pub(crate) connections: u64,
     /// Share of new connections that are meant to resume, in percent.
     pub(crate) resume_percent: f64,
-    /// Requests a connection carries, as the load says it; empty if it does not.
+    /// Requests on a connection: `on`, `off` or a number; empty if the setting was not read.
     pub(crate) keep_alive: String,
     /// Requests sent since the beginning.
     pub(crate) sent: u64,
@@ -41,12 +41,12 @@ pub(crate) struct LoadFigures {
     pub(crate) causes: Vec<Named>,
     /// Requests that were due and never sent.
     pub(crate) never_sent: Count,
-    /// Requests that were sent and never answered whole.
+    /// Requests that were sent and got no complete answer.
     pub(crate) unfinished: u64,
 }
 
 impl LoadFigures {
-    /// With what is asked for by the run's last record.
+    /// Returns `None` before the first record of the load. Requested rate and connections are those of its last record.
     pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
         let record = run.load_record()?;
         let causes = labels::REQUEST_FAILURES.map(|(_, label, counter)| (label, counter));

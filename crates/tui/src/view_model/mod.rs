@@ -9,6 +9,7 @@ mod client_columns;
 mod client_detail;
 mod client_table;
 mod clients;
+mod findings;
 mod handshakes;
 mod health;
 mod http;
@@ -24,6 +25,7 @@ mod runs;
 mod setting_changes;
 mod span;
 mod sparkline;
+mod usage;
 
 use telemetry::model::{LogLine, MetricSeries, Run};
 use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
@@ -34,19 +36,21 @@ pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
 pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
-pub(crate) use handshakes::Handshakes;
+pub(crate) use findings::Findings;
+pub(crate) use handshakes::{Handshakes, MeanHandshake};
 pub(crate) use health::{Health, Warning};
-pub(crate) use http::{HttpFigures, HttpNow};
-pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
+pub(crate) use http::{HttpFigures, ProtocolTimes};
+pub(crate) use latency_timeline::{LatencyTimeline, TimelineColumn, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use requests::RequestRow;
-pub(crate) use routes::{RouteDetail, RouteId, RouteRow, RouteSlot, RouteTable, RouteTimes, requests};
+pub(crate) use routes::{RequestTimes, RouteDetail, RouteId, RouteRow, RouteRows, RouteSlot, requests};
 pub(crate) use runs::RunRow;
 pub(crate) use setting_changes::{SettingChange, setting_changes};
 pub(crate) use span::{Count, Span, Windows};
 pub(crate) use sparkline::{History, SLOTS, history};
+pub(crate) use usage::{UsageId, UsageRow, usage_rows};
 
 /// Log lines that are taken: more than any screen shows.
 const LOG_LINES_MAX: usize = 200;
@@ -54,6 +58,9 @@ const LOG_LINES_MAX: usize = 200;
 const INTERVALS_COMPARED: usize = 60;
 /// What lengths of intervals are rounded to, in microseconds, if they are not shorter than any tlsdash has.
 const TICK_US: u64 = 10_000;
+/// The same for long ones, in microseconds, and from where an interval is long: a late tick shortens the next interval.
+const LONG_TICK_US: u64 = 50_000;
+const LONG_US: u64 = 500_000;
 /// The shortest interval that tlsdash offers, in microseconds.
 const INTERVAL_MIN_US: u64 = 100_000;
 /// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
@@ -107,6 +114,8 @@ pub(crate) struct ViewModel {
     pub(crate) host: Option<HostRecord>,
     /// Alerts that fire at the moment, the latest first.
     pub(crate) alerts: Vec<FiringAlert>,
+    /// What is about to break at the moment, and what would resume more.
+    pub(crate) findings: Findings,
     /// What cannot be trusted or overlooked: alerts, then the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
@@ -132,6 +141,9 @@ impl ViewModel {
             (None, Some((totals, taken))) => Handshakes::of_load(&totals, taken),
             (None, None) => Handshakes::default(),
         };
+        if let Some((tls, proxy)) = windows.tls(run, span).zip(proxy.as_ref()) {
+            handshakes.take_tls(&tls, proxy);
+        }
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
         }
@@ -143,9 +155,10 @@ impl ViewModel {
         let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
         let load_figures = load_totals.as_ref().zip(load.as_ref());
         let http_totals = run.http().map(|track| track.totals_at(us));
-        let http = http_totals.as_ref().zip(windows.http(run, span)).map(|(totals, taken)| {
-            HttpFigures::of(totals, &taken, if is_latest { HttpNow::of(run) } else { None })
-        });
+        let http = http_totals
+            .as_ref()
+            .zip(windows.http(run, span))
+            .map(|(totals, taken)| HttpFigures::of(totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
             figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
@@ -174,6 +187,7 @@ impl ViewModel {
                 .chain(health::warnings(run, &health, span))
                 .collect(),
             alerts,
+            findings: Findings::at(run, us),
             health,
             cpu: cpu_until(run, us),
             host: run.host_at(us).cloned(),
@@ -210,7 +224,8 @@ fn interval_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> u64 {
     let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
-    if median < INTERVAL_MIN_US { median } else { (median + TICK_US / 2) / TICK_US * TICK_US }
+    let tick_us = if median < LONG_US { TICK_US } else { LONG_TICK_US };
+    if median < INTERVAL_MIN_US { median } else { (median + tick_us / 2) / tick_us * tick_us }
 }
 
 /// Cores kept busy by each group of threads before a moment.

@@ -50,7 +50,7 @@ impl RequestRow {
         )
     }
 
-    /// A time of it; unknown if it is 0.
+    /// Returns the cell of a time; a time of 0 is unknown.
     fn timed(us: u64) -> Value<'static> {
         Value::Number((us > 0).then_some(us as f64 * 1e3))
     }

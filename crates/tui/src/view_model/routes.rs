@@ -24,9 +24,9 @@ impl RouteId {
     }
 }
 
-/// Latencies of a class over the span.
+/// Times of requests over the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RouteTimes {
+pub(crate) struct RequestTimes {
     pub(crate) p50: Quantile,
     pub(crate) p99: Quantile,
     /// Exact maximum, in nanoseconds.
@@ -35,9 +35,9 @@ pub(crate) struct RouteTimes {
     pub(crate) n: u64,
 }
 
-impl RouteTimes {
+impl RequestTimes {
     /// `None` without samples.
-    fn of(samples: Samples<'_>) -> Option<Self> {
+    pub(super) fn of(samples: Samples<'_>) -> Option<Self> {
         let n = samples.count();
         let at = |q| Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
         Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: samples.max_ns(), n })
@@ -54,7 +54,7 @@ pub(crate) struct RouteRow {
     /// The time that was counted in, in microseconds.
     pub(crate) span_us: u64,
     /// Of each class, in the order of [`RouteLatency::ALL`].
-    pub(crate) times: [Option<RouteTimes>; 3],
+    pub(crate) times: [Option<RequestTimes>; 3],
     /// What was counted since the beginning.
     pub(crate) totals: Counters<RouteCounter>,
 }
@@ -76,7 +76,7 @@ impl RouteRow {
         let counted = (is_kept && window.span_us > 0).then_some(window.counters);
         let times = |at: usize| {
             let samples = Samples::WindowHistogram(window.latency(RouteLatency::ALL[at]));
-            counted.and_then(|_| RouteTimes::of(samples))
+            counted.and_then(|_| RequestTimes::of(samples))
         };
         let times = [times(0), times(1), times(2)];
         Self { times, totals, ..Self::new(route, (counted, window.span_us)) }
@@ -84,7 +84,7 @@ impl RouteRow {
 
     fn whole(route: &Route, duration_us: u64) -> Self {
         let times =
-            |at: usize| RouteTimes::of(Samples::Whole(&route.series().whole()[RouteLatency::ALL[at]]));
+            |at: usize| RequestTimes::of(Samples::Whole(&route.series().whole()[RouteLatency::ALL[at]]));
         let counted = (duration_us > 0).then_some(*route.totals());
         Self { times: [times(0), times(1), times(2)], ..Self::new(route, (counted, duration_us)) }
     }
@@ -103,20 +103,20 @@ impl RouteRow {
         self.counted.map(|counted| counted.sum(counters) as f64 / all as f64)
     }
 
-    pub(crate) fn times(&self, class: RouteLatency) -> Option<RouteTimes> {
+    pub(crate) fn times(&self, class: RouteLatency) -> Option<RequestTimes> {
         self.times[class.index()]
     }
 }
 
 /// All routes of a run at a moment, with the windows that their figures were taken over.
 #[derive(Debug, Default)]
-pub(crate) struct RouteTable {
+pub(crate) struct RouteRows {
     of: Option<RunId>,
     pub(crate) rows: Rows<RouteRow>,
     windows: BTreeMap<RouteId, RouteWindow>,
 }
 
-impl RouteTable {
+impl RouteRows {
     /// A copy of the rows, to be moved to other moments.
     pub(crate) fn copy(&self) -> Self {
         Self { rows: self.rows.clone(), ..Self::default() }

@@ -1,7 +1,10 @@
 //! The runs that are watched, of one host or many, in a line each.
 
 use telemetry::model::{Interval, MetricSeries, Run};
-use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId, quantile_is_thin};
+use telemetry::{
+    HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId,
+    quantile_is_thin,
+};
 
 use super::classes::Quantile;
 use super::target;
@@ -24,7 +27,7 @@ pub(crate) struct RunRow {
     pub(crate) last_realtime_us: u64,
     /// True once it has ended in order.
     pub(crate) ended: bool,
-    /// Exchanges a second, or answers to the load of a run without a proxy.
+    /// Requests a second in HTTP mode, exchanges of another proxy, or answers to the load of a run without one.
     pub(crate) per_second: Option<f64>,
     /// The 99th percentile of their latencies.
     pub(crate) p99: Option<Quantile>,
@@ -35,11 +38,12 @@ pub(crate) struct RunRow {
 impl RunRow {
     pub(crate) fn of(run: &Run) -> Self {
         let ended = run.stopped().is_some();
-        let (per_second, p99) = match (run.proxy(), run.load()) {
+        let (per_second, p99) = match (run.http(), run.proxy(), run.load()) {
             _ if ended => (None, None),
-            (Some(proxy), _) => latest(proxy, ProxyCounter::Exchanges, ProxyLatency::Exchange),
-            (None, Some(load)) => latest(load, LoadCounter::Ok, LoadLatency::Service),
-            (None, None) => (None, None),
+            (Some(http), ..) => latest(http, HttpCounter::Requests, HttpLatency::FirstByte),
+            (None, Some(proxy), _) => latest(proxy, ProxyCounter::Exchanges, ProxyLatency::Exchange),
+            (None, None, Some(load)) => latest(load, LoadCounter::Ok, LoadLatency::Service),
+            (None, None, None) => (None, None),
         };
         Self {
             id: run.id(),
@@ -125,8 +129,8 @@ impl Row for RunRow {
         Column {
             name: "exch",
             alias: "rate",
-            heading: "exch/s",
-            meaning: "exchanges, or answers to the load, a second in the last interval",
+            heading: "rate/s",
+            meaning: "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last interval",
             unit: Unit::PerSecond,
             value: |row| Value::Number(row.per_second),
             ..FIGURE
@@ -134,7 +138,7 @@ impl Row for RunRow {
         Column {
             name: "p99",
             heading: "p99 ms",
-            meaning: "p99 of their latencies in the last interval",
+            meaning: "p99 in the last interval: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
             unit: Unit::Latency,
             rank: 5,
             value: |row| Value::Quantile(row.p99),

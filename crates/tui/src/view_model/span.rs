@@ -3,7 +3,7 @@
 use telemetry::model::{MetricSeries, Run, Window};
 use telemetry::{
     Counters, Histogram, Histograms, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric,
-    ProxyCounter, ProxyLatency, RunId, WindowHistogram,
+    ProxyCounter, ProxyLatency, RunId, TlsCounter, TlsLatency, WindowHistogram,
 };
 
 use crate::format;
@@ -71,6 +71,7 @@ impl Span {
 pub(crate) struct Windows {
     of: Option<RunId>,
     proxy: Window<ProxyCounter, ProxyLatency>,
+    tls: Window<TlsCounter, TlsLatency>,
     http: Window<HttpCounter, HttpLatency>,
     load: Window<LoadCounter, LoadLatency>,
 }
@@ -85,6 +86,9 @@ impl Windows {
         if let Some(track) = run.proxy() {
             self.proxy.slide(track, track.last_us().min(until_us), us);
         }
+        if let Some(track) = run.tls() {
+            self.tls.slide(track, track.last_us().min(until_us), us);
+        }
         if let Some(track) = run.http() {
             self.http.slide(track, track.last_us().min(until_us), us);
         }
@@ -95,6 +99,10 @@ impl Windows {
 
     pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
         run.proxy().map(|track| SpanData::of(run, track, &self.proxy, span))
+    }
+
+    pub(super) fn tls<'r>(&'r self, run: &'r Run, span: Span) -> Option<TlsSpanData<'r>> {
+        run.tls().map(|track| SpanData::of(run, track, &self.tls, span))
     }
 
     pub(super) fn http<'r>(&'r self, run: &'r Run, span: Span) -> Option<HttpSpanData<'r>> {
@@ -126,7 +134,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// All events of these counters.
+    /// Sums these counters, over the span and since the start.
     pub(super) fn of<C: Metric, L: Metric>(
         totals: &Counters<C>,
         taken: &SpanData<'_, C, L>,
@@ -152,6 +160,8 @@ pub(super) enum Samples<'r> {
 
 /// What the proxy's series holds.
 pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
+/// What the series of TLS holds.
+pub(super) type TlsSpanData<'r> = SpanData<'r, TlsCounter, TlsLatency>;
 /// What the HTTP series holds.
 pub(super) type HttpSpanData<'r> = SpanData<'r, HttpCounter, HttpLatency>;
 /// What the load's series holds.
@@ -193,6 +203,14 @@ impl Samples<'_> {
             Self::WindowHistogram(merged) => merged.count(),
             Self::Whole(histogram) => histogram.count(),
         }
+    }
+
+    pub(super) fn mean_ns(self) -> Option<f64> {
+        let sum_ns = match self {
+            Self::WindowHistogram(merged) => merged.sum_ns(),
+            Self::Whole(histogram) => histogram.sum_ns(),
+        };
+        (self.count() > 0).then(|| sum_ns as f64 / self.count() as f64)
     }
 
     pub(super) fn max_ns(self) -> u64 {

@@ -2,6 +2,8 @@
 
 #[path = "synthetic_http.rs"]
 mod http;
+#[path = "synthetic_tls.rs"]
+mod tls;
 
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use telemetry::{
 };
 
 use http::SyntheticHttp;
+use tls::SyntheticTls;
 
 const SECOND_US: u64 = 1_000_000;
 const BEGAN_MONO_US: u64 = 1_000 * SECOND_US;
@@ -41,7 +44,9 @@ pub struct Synthetic {
     /// How much longer all answers take at present.
     pub slower_us: u64,
     /// What it counts of HTTP; `None` in TCP mode.
-    http: Option<SyntheticHttp>,
+    pub http: Option<SyntheticHttp>,
+    /// What it counts of TLS; `None` for a recording from before that was recorded.
+    tls: Option<SyntheticTls>,
     /// False while no connection fails.
     pub is_failing: bool,
 }
@@ -64,6 +69,7 @@ impl Default for Synthetic {
             stall_us: 0,
             slower_us: 0,
             http: None,
+            tls: None,
             is_failing: true,
         }
     }
@@ -83,6 +89,12 @@ impl Synthetic {
         Self { http: Some(SyntheticHttp::default()), ..Self::default() }
     }
 
+    /// A run that tells why handshakes were full, and who uses what.
+    #[allow(dead_code, reason = "not every user of this file looks at TLS")]
+    pub fn tls() -> Self {
+        Self { tls: Some(SyntheticTls::default()), ..Self::default() }
+    }
+
     pub fn run_id() -> RunId {
         RunId::from_bits(0x1a2b_3c4d << 96)
     }
@@ -98,6 +110,18 @@ impl Synthetic {
             interval_us,
         };
         Record { stamp, body }
+    }
+
+    /// A record of something that happens now.
+    #[allow(dead_code, reason = "not every user of this file has other events")]
+    pub fn event(&mut self, body: Body) -> Record {
+        self.record(0, body)
+    }
+
+    /// So many records are lost.
+    #[allow(dead_code, reason = "not every user of this file loses records")]
+    pub fn lose(&mut self, records: u64) {
+        self.seq += records;
     }
 
     /// The process does not run for so many seconds.
@@ -220,6 +244,8 @@ impl Synthetic {
         records.push(self.proxy());
         let (second, fails) = (self.second, self.fails_now());
         let bodies = self.http.as_mut().map_or_else(Vec::new, |http| http.second(second, fails));
+        records.extend(bodies.into_iter().map(|body| self.record(SECOND_US, body)));
+        let bodies = self.tls.as_mut().map_or_else(Vec::new, SyntheticTls::second);
         records.extend(bodies.into_iter().map(|body| self.record(SECOND_US, body)));
         records.push(self.load());
         records.push(self.host());

@@ -17,6 +17,8 @@ pub struct SyntheticHttp {
     samples: Counters<HttpLatency>,
     statuses: StatusCounts,
     routes: [(Counters<RouteCounter>, Counters<RouteLatency>); 2],
+    /// Requests under way besides the usual ones.
+    pub more_in_flight: u64,
 }
 
 impl SyntheticHttp {
@@ -55,8 +57,12 @@ impl SyntheticHttp {
         fill(&mut interval, &mut self.samples, HttpLatency::Upstream, all, 150);
         fill(&mut interval, &mut self.samples, HttpLatency::FirstByte, all, 180);
         fill(&mut interval, &mut self.samples, HttpLatency::Request, all, 210);
+        fill(&mut interval, &mut self.samples, HttpLatency::FirstByte1, 998, 150);
+        fill(&mut interval, &mut self.samples, HttpLatency::FirstByte2, 4_000, 190);
+        fill(&mut interval, &mut self.samples, HttpLatency::Request1, 998, 170);
+        fill(&mut interval, &mut self.samples, HttpLatency::Request2, 4_000, 220);
         Body::Http(Box::new(HttpRecord {
-            requests: 32,
+            requests: 32 + self.more_in_flight,
             queued: 1,
             upstream_open: 16,
             upstream_idle: 9,

@@ -86,6 +86,9 @@ impl ClientSession {
     pub(crate) fn count_error(&self, outcome: Outcome, in_handshake: bool, context: &mut WorkerContext) {
         if outcome.is_error() {
             context.stats.error(self.account.slot, outcome, in_handshake);
+            if in_handshake {
+                context.stats.usage.failed(&self.engine.session());
+            }
         }
     }
 
@@ -94,13 +97,20 @@ impl ClientSession {
         self.clear_deadline(context);
         self.release_ticket(context);
         self.drop_pending(context);
-        let Account { client, slot, holds_place, accepted_at, bytes_in, .. } = self.account;
+        let Account { client, slot, holds_place, accepted_at, bytes_in, bytes_out, usage, .. } = self.account;
         if holds_place {
             context.control.per_client.leave(client);
         }
         let lifetime = context.now.saturating_duration_since(accepted_at);
         context.stats.closed(slot, bytes_in > 0, lifetime);
-        context.stats.record(outcome, context.now, || self.record(outcome, detail, lifetime));
+        if let Some(slots) = usage {
+            context.stats.usage.closed(slots, bytes_in, bytes_out);
+        }
+        let records_names = context.stats.usage.records_names;
+        context.stats.record(outcome, context.now, || {
+            let record = self.record(outcome, detail, lifetime);
+            if records_names { record } else { ConnectionRecord { sni: String::new(), ..record } }
+        });
     }
 
     fn record(&self, outcome: Outcome, detail: String, lifetime: Duration) -> ConnectionRecord {

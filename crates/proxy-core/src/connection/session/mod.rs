@@ -19,6 +19,8 @@ use super::handler::ConnEnd;
 use super::{SocketRole, token};
 use crate::io::socket::Socket;
 use crate::stats::clients::ClientSlot;
+use crate::stats::handshake_time::HandshakeTime;
+use crate::stats::usage::UsageSlots;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
@@ -62,6 +64,8 @@ struct Account {
     accepted_at: Instant,
     bytes_in: u64,
     bytes_out: u64,
+    /// Once its handshake has been counted.
+    usage: Option<UsageSlots>,
 }
 
 impl ClientSession {
@@ -82,6 +86,7 @@ impl ClientSession {
             accepted_at: context.now,
             bytes_in: 0,
             bytes_out: 0,
+            usage: None,
         };
         let mut session = Self {
             key,
@@ -136,9 +141,19 @@ impl ClientSession {
         self.admit(context)
     }
 
-    /// Counts a handshake that is complete: `took` since its first byte, `compute` of it in rustls.
-    pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut WorkerContext) {
-        context.stats.handshake(self.account.slot, &self.engine.session(), took, compute);
+    /// Counts a handshake that is complete.
+    pub(crate) fn count_handshake(&mut self, time: &HandshakeTime, context: &mut WorkerContext) {
+        let Account { slot, client, .. } = self.account;
+        let session = self.engine.session();
+        let usage = context.stats.handshake(slot, client, &session, time.whole, time.compute);
+        context.stats.handshake_parts(session.is_resumed(), time);
+        self.account.usage = Some(usage);
+        self.engine.forget_handshake();
+    }
+
+    /// The kernel's estimate of a round trip to the client; `None` if it does not tell.
+    pub(crate) fn round_trip_time(&self) -> Option<Duration> {
+        self.socket.round_trip_time()
     }
 
     /// Holds a session ticket back until it can go out with the first answer.

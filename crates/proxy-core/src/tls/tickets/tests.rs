@@ -11,6 +11,10 @@ fn ticketer(keys: &[Arc<TicketKey>]) -> Ticketer {
     Ticketer::new(keys.to_vec(), HOUR, [7; 32])
 }
 
+fn refused<T>(verdict: OfferedSession) -> Result<T, Refused> {
+    Err(Refused::Because(verdict))
+}
+
 fn random() -> Arc<TicketKey> {
     Arc::new(TicketKey::random().unwrap())
 }
@@ -24,8 +28,8 @@ fn file_key(seed: u8) -> Vec<u8> {
 fn a_ticket_opens_under_any_of_the_keys_and_no_other() {
     let (old, new) = (random(), random());
     let sealed = ticketer(&[Arc::clone(&old)]).seal(b"session", NOW).unwrap();
-    assert_eq!(ticketer(&[Arc::clone(&new), old]).open(&sealed, NOW).unwrap(), b"session");
-    assert_eq!(ticketer(&[new]).open(&sealed, NOW), None);
+    assert_eq!(ticketer(&[Arc::clone(&new), old]).open(&sealed, NOW).unwrap().0, b"session");
+    assert_eq!(ticketer(&[new]).open(&sealed, NOW), refused(OfferedSession::UnknownKey));
 }
 
 #[test]
@@ -33,10 +37,14 @@ fn a_ticket_does_not_outlive_its_lifetime_nor_its_binding() {
     let key = random();
     let own = ticketer(&[Arc::clone(&key)]);
     let sealed = own.seal(b"session", NOW).unwrap();
-    assert!(own.open(&sealed, NOW + 3600).is_some());
-    assert_eq!(own.open(&sealed, NOW + 3601), None);
-    assert!(own.open(&sealed, NOW - 60).is_some(), "the clock of who sealed it was ahead");
-    assert_eq!(Ticketer::new(vec![key], HOUR, [8; 32]).open(&sealed, NOW), None);
+    assert_eq!(own.open(&sealed, NOW + 3600).unwrap().1, HOUR);
+    let age = Duration::from_secs(3601);
+    assert_eq!(own.open(&sealed, NOW + 3601), refused(OfferedSession::Expired { age }));
+    let opened = own.open(&sealed, NOW - 60).unwrap();
+    assert_eq!(opened.1, Duration::ZERO, "the clock of who sealed it was ahead");
+    let other = Ticketer::new(vec![key], HOUR, [8; 32]);
+    assert_eq!(other.open(&sealed, NOW), refused(OfferedSession::ClientAuth));
+    assert_eq!(other.open(&sealed, NOW + 7200), refused(OfferedSession::ClientAuth), "it never opens");
 }
 
 proptest! {
@@ -48,12 +56,13 @@ proptest! {
     ) {
         let key = random();
         let own = ticketer(&[key]);
-        prop_assert_eq!(own.open(&garbage, NOW), None);
+        prop_assert!(own.open(&garbage, NOW).is_err());
         let mut sealed = own.seal(b"session", NOW).unwrap();
-        prop_assert_eq!(own.open(&sealed[..sealed.len() - 1], NOW), None);
+        prop_assert_eq!(own.open(&sealed[..sealed.len() - 1], NOW), refused(OfferedSession::Damaged));
         let at = at % sealed.len();
         sealed[at] ^= flip;
-        prop_assert_eq!(own.open(&sealed, NOW), None);
+        let verdict = if at < NAME_BYTES { OfferedSession::UnknownKey } else { OfferedSession::Damaged };
+        prop_assert_eq!(own.open(&sealed, NOW), refused(verdict));
     }
 }
 
@@ -85,9 +94,9 @@ fn a_file_of_keys_is_shared_by_content_and_its_first_key_seals() {
     fs::write(at("new"), [file_key(2), file_key(1)].concat()).unwrap();
     let keys = |name: &str| TicketKeyFile::load(&at(name)).unwrap().keys();
     let sealed = ticketer(&keys("old")).seal(b"session", NOW).unwrap();
-    assert_eq!(ticketer(&keys("new")).open(&sealed, NOW).unwrap(), b"session");
+    assert_eq!(ticketer(&keys("new")).open(&sealed, NOW).unwrap().0, b"session");
     let sealed = ticketer(&keys("new")).seal(b"session", NOW).unwrap();
-    assert_eq!(ticketer(&keys("old")).open(&sealed, NOW), None);
+    assert_eq!(ticketer(&keys("old")).open(&sealed, NOW), refused(OfferedSession::UnknownKey));
     assert_eq!(sealed[..16], file_key(2)[..16]);
 }
 

@@ -38,6 +38,7 @@ struct RunBuffer {
     /// Index of each client's record among them.
     clients: HashMap<(crate::ClientId, u64), usize>,
     proxy: SeriesProgress,
+    tls: SeriesProgress,
     http: SeriesProgress,
     load: SeriesProgress,
 }
@@ -85,6 +86,7 @@ impl RunBuffer {
             self.flush(out);
             self.given_seq += missing;
             self.proxy.is_alone = self.read_seq > 0;
+            self.tls.is_alone = self.read_seq > 0;
             self.http.is_alone = self.read_seq > 0;
             self.load.is_alone = self.read_seq > 0;
         }
@@ -96,6 +98,8 @@ impl RunBuffer {
                 self.give(record, out);
             }
             Body::Proxy(_)
+            | Body::Tls(_)
+            | Body::Usage(_)
             | Body::Http(_)
             | Body::Route(_)
             | Body::Load(_)
@@ -118,7 +122,12 @@ impl RunBuffer {
             Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Notice(_) => {
                 self.give(record, out);
             }
-            Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => {
+            Body::Run(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Calibration(_)
+            | Body::Experiment(_)
+            | Body::Alert(_) => {
                 self.flush(out);
                 self.give(record, out);
             }
@@ -129,6 +138,7 @@ impl RunBuffer {
     fn note_gap(&mut self, record: &Record) -> bool {
         let series = match &record.body {
             Body::Proxy(_) => &mut self.proxy,
+            Body::Tls(_) => &mut self.tls,
             Body::Http(_) => &mut self.http,
             Body::Load(_) => &mut self.load,
             _ => return false,
@@ -143,6 +153,7 @@ impl RunBuffer {
     fn is_due(&mut self) -> bool {
         match self.waiting.last().map(|record| &record.body) {
             Some(Body::Proxy(_)) => std::mem::take(&mut self.proxy.is_alone),
+            Some(Body::Tls(_)) => std::mem::take(&mut self.tls.is_alone),
             Some(Body::Http(_)) => std::mem::take(&mut self.http.is_alone),
             Some(Body::Load(_)) => std::mem::take(&mut self.load.is_alone),
             _ => false,
@@ -156,6 +167,10 @@ impl RunBuffer {
             Body::Route(route) => self.waiting.iter().position(
                 |waiting| matches!(&waiting.body, Body::Route(known) if known.route == route.route),
             ),
+            Body::Usage(usage) => self.waiting.iter().position(|waiting| {
+                matches!(&waiting.body, Body::Usage(known)
+                    if (known.dimension, &known.value) == (usage.dimension, &usage.value))
+            }),
             body => self.waiting.iter().position(|waiting| waiting.body.kind().word == body.kind().word),
         };
         if let Some(at) = before {
@@ -199,7 +214,7 @@ impl RunBuffer {
 }
 
 fn is_series(body: &Body) -> bool {
-    matches!(body, Body::Proxy(_) | Body::Http(_) | Body::Load(_))
+    matches!(body, Body::Proxy(_) | Body::Tls(_) | Body::Http(_) | Body::Load(_))
 }
 
 /// Two records of a kind as one: the totals of the later one, over the time of both.
@@ -210,6 +225,7 @@ fn merge(a: &Record, b: Record) -> Record {
     let mut body = b.body;
     match (&a.body, &mut body) {
         (Body::Proxy(a), Body::Proxy(b)) => b.downsample(a),
+        (Body::Tls(a), Body::Tls(b)) => b.downsample(a),
         (Body::Http(a), Body::Http(b)) => b.downsample(a),
         (Body::Route(a), Body::Route(b)) => b.downsample(a),
         (Body::Load(a), Body::Load(b)) => b.downsample(a),
@@ -222,13 +238,16 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Request(_)
             | Body::Setting(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Host(_)
             | Body::Health(_)
             | Body::Notice(_)
             | Body::Alert(_)
             // A record of another kind adds nothing.
+            | Body::Usage(_)
             | Body::Proxy(_)
+            | Body::Tls(_)
             | Body::Http(_)
             | Body::Route(_)
             | Body::Load(_)

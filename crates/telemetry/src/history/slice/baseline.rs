@@ -3,17 +3,21 @@
 use foldhash::HashMap;
 
 use crate::collect::delta::CLIENTS_MAX;
+use crate::collect::tls::Dimension;
 use crate::metrics::ClientCounter;
-use crate::metrics::Counters;
+use crate::metrics::{Counters, UsageCounter};
 use crate::model::put_setting;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::{
     Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, Phase, ProxyRecord, Record, RouteRecord,
-    RunRecord, Stamp,
+    RunRecord, Stamp, TlsRecord, UsageRecord,
 };
 
 /// Routes that are known of a run; the writer tells fewer apart.
 const ROUTES_MAX: usize = 1_024;
+
+/// Values of usage that are known of a run; the writer tells fewer apart.
+const USAGE_MAX: usize = 16_384;
 
 /// How a run stood at a moment. A slice counts from it.
 #[derive(Clone, Debug, Default)]
@@ -28,12 +32,15 @@ pub struct Baseline {
     pub(crate) began_us: u64,
     /// The last records before, without the latencies of their intervals.
     pub(crate) proxy: ProxyRecord,
+    pub(crate) tls: TlsRecord,
     pub(crate) http: HttpRecord,
     pub(crate) load: LoadRecord,
     pub(crate) host: HostRecord,
     pub(crate) health: HealthRecord,
     /// Epoch and totals of each client.
     pub(crate) clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
+    /// Totals of each value of usage.
+    pub(crate) usage: HashMap<(Dimension, String), Counters<UsageCounter>>,
     /// The last record of each route, without latencies.
     pub(crate) routes: HashMap<String, RouteRecord>,
 }
@@ -57,6 +64,11 @@ impl Baseline {
                 self.ticked = Some(record.stamp);
                 self.proxy = proxy.without_intervals();
             }
+            Body::Tls(tls) => {
+                self.ticked = Some(record.stamp);
+                self.tls = tls.without_intervals();
+            }
+            Body::Usage(usage) => self.note_usage(usage),
             Body::Http(http) => {
                 self.ticked = Some(record.stamp);
                 self.http = http.without_intervals();
@@ -77,9 +89,18 @@ impl Baseline {
             | Body::Connection(_)
             | Body::Request(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => {}
+        }
+    }
+
+    /// Takes in the record of a value of usage.
+    pub(crate) fn note_usage(&mut self, record: &UsageRecord) {
+        let key = (record.dimension, record.value.clone());
+        if self.usage.len() < USAGE_MAX || self.usage.contains_key(&key) {
+            self.usage.insert(key, record.counters);
         }
     }
 
@@ -126,11 +147,16 @@ impl Baseline {
         match &mut record.body {
             Body::Run(run) => {
                 // Histograms of a whole run cannot be rebased; the last interval has the totals.
-                (run.proxy, run.http, run.load) = (None, None, None);
+                (run.proxy, run.tls, run.http, run.load) = (None, None, None, None);
                 let began_us = self.ticked.map_or(last.mono_us, |ticked| ticked.mono_us);
                 stamp.interval_us = stamp.interval_us.min(stamp.mono_us.saturating_sub(began_us));
             }
             Body::Proxy(proxy) => proxy.rebase(&self.proxy),
+            Body::Tls(tls) => tls.rebase(&self.tls),
+            Body::Usage(usage) => {
+                let key = (usage.dimension, usage.value.clone());
+                usage.rebase(self.usage.get(&key));
+            }
             Body::Http(http) => http.rebase(&self.http),
             Body::Route(route) => route.rebase(self.routes.get(&route.route)),
             Body::Load(load) => load.rebase(&self.load),
@@ -146,6 +172,7 @@ impl Baseline {
             | Body::Request(_)
             | Body::Setting(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => {}

@@ -1,5 +1,7 @@
 //! What a run tells of itself.
 
+use std::time::Duration;
+
 use super::alerts::AlertEpisode;
 use super::client::{Client, ClientRate};
 use super::clients::Clients;
@@ -11,16 +13,21 @@ use super::reading::Reading;
 use super::requests::Requests;
 use super::routes::Routes;
 use super::timeline::Marker;
+use super::usage::Usage;
 use super::{DEFERRED_US_MAX, Run};
+use crate::collect::http::HttpGauges;
+use crate::insight::Finding;
+use crate::insight::costs::HandshakeCosts;
 use crate::metrics::Counters;
 use crate::metrics::{
-    CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter,
+    TlsLatency,
 };
 use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::origin::Writer;
 use crate::record::setting::Setting;
-use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord};
+use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord};
 
 impl Run {
     /// Its id.
@@ -132,6 +139,12 @@ impl Run {
         self.alerts.iter()
     }
 
+    /// What is about to break, or was: open findings first, the most serious before others, then those that closed. The
+    /// interval that is being read is not judged yet.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.findings.list(self)
+    }
+
     /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.
     pub fn mono_at(&self, realtime_us: u64) -> u64 {
         let (last_realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
@@ -167,6 +180,21 @@ impl Run {
         self.proxy.open
     }
 
+    /// What the proxy counted of TLS; `None` without such records.
+    pub fn tls(&self) -> Option<&MetricSeries<TlsCounter, TlsLatency>> {
+        self.tls.series.as_ref()
+    }
+
+    /// The last record of TLS, without latencies.
+    pub fn tls_record(&self) -> Option<&TlsRecord> {
+        self.tls.record.as_ref()
+    }
+
+    /// Who uses what.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
     /// What the proxy counted and timed of HTTP over all routes; `None` in a run that is not in HTTP mode.
     pub fn http(&self) -> Option<&MetricSeries<HttpCounter, HttpLatency>> {
         self.http.series.as_ref()
@@ -175,6 +203,12 @@ impl Run {
     /// The last record of HTTP, without latencies: statuses, and requests and upstream connections at that moment.
     pub fn http_record(&self) -> Option<&HttpRecord> {
         self.http.record.as_ref()
+    }
+
+    /// The gauges of HTTP mode at a moment of the monotonic clock, as its latest record then told them; `None` in TCP
+    /// mode, and where that record is no longer kept.
+    pub fn http_gauges_at(&self, us: u64) -> Option<HttpGauges> {
+        if us < self.last_us() { self.http_gauges.at(us) } else { self.http_record().map(HttpRecord::gauges) }
     }
 
     /// The routes that served requests.
@@ -192,7 +226,7 @@ impl Run {
         self.load.series.as_ref()
     }
 
-    /// The load's last record, its latencies left out while the run lasts.
+    /// The load's last record, without latencies.
     pub fn load_record(&self) -> Option<&LoadRecord> {
         self.load.record.as_ref()
     }
@@ -252,6 +286,17 @@ impl Run {
     /// The same up to a moment of the monotonic clock.
     pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
         self.hosts.cpu_until(until_us, group, span_us)
+    }
+
+    /// What the parts of a handshake cost on its machine, by its latest calibration.
+    pub fn handshake_costs(&self) -> Option<&HandshakeCosts> {
+        self.calibration.as_ref().map(|(_, costs)| &**costs)
+    }
+
+    /// The age of its latest calibration at its last record.
+    pub fn calibration_age(&self) -> Option<Duration> {
+        let (stamp, _) = self.calibration.as_ref()?;
+        Some(Duration::from_micros(self.last_us().saturating_sub(stamp.mono_us)))
     }
 
     /// Its experiments, oldest first.

@@ -119,6 +119,7 @@ fn began(members: &[Member<'_>], settings: &RunSettings) -> RunRecord {
         settings: settings.all().to_vec(),
         runs_on: false,
         proxy: None,
+        tls: None,
         http: None,
         load: None,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::{Member, sum_by_host};
 use crate::metrics::CpuGroup;
 use crate::record::{HostRecord, Stamp};
 
@@ -38,7 +38,13 @@ impl HostSamples {
                 memory_bytes,
                 memory_pss_bytes,
                 descriptors,
+                descriptors_max,
                 threads,
+                busiest_worker_cpu_us_total,
+                listen_overflows_total: _,
+                listen_drops_total: _,
+                cpu_throttled_us_total: _,
+                cpu_stolen_us_total: _,
                 observed_pid,
                 observed_cpu_us,
                 observed_threads,
@@ -51,18 +57,27 @@ impl HostSamples {
                 sum.memory_bytes += memory_bytes;
                 sum.memory_pss_bytes += memory_pss_bytes;
                 sum.descriptors += descriptors;
+                sum.descriptors_max += descriptors_max;
                 sum.threads += threads;
                 sum.observed_threads += observed_threads;
                 sum.observed_threads_max += observed_threads_max;
                 sum.observed_memory_bytes += observed_memory_bytes;
                 sum.observed_memory_max_bytes += observed_memory_max_bytes;
             }
+            sum.busiest_worker_cpu_us_total =
+                sum.busiest_worker_cpu_us_total.max(*busiest_worker_cpu_us_total);
             sum.observed_pid = sum.observed_pid.max(*observed_pid);
             threads_max = threads_max.max(*observed_threads_max);
             memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
             sum.observed_cpu_us += observed_cpu_us;
             sum.cpu.add(cpu);
         }
+        // These are the machine's: processes that share one read the same.
+        let by_host = |of: fn(&HostRecord) -> u64| sum_by_host(members, |run| run.host().map_or(0, of));
+        sum.listen_overflows_total = by_host(|host| host.listen_overflows_total);
+        sum.listen_drops_total = by_host(|host| host.listen_drops_total);
+        sum.cpu_throttled_us_total = by_host(|host| host.cpu_throttled_us_total);
+        sum.cpu_stolen_us_total = by_host(|host| host.cpu_stolen_us_total);
         sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
         sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
         Self(last.map(|last| (last.mono_us, sum)).into_iter().collect())
@@ -109,7 +124,13 @@ impl HostRecord {
             memory_bytes: _,
             memory_pss_bytes: _,
             descriptors: _,
+            descriptors_max: _,
             threads: _,
+            busiest_worker_cpu_us_total,
+            listen_overflows_total,
+            listen_drops_total,
+            cpu_throttled_us_total,
+            cpu_stolen_us_total,
             observed_pid: _,
             observed_cpu_us,
             observed_threads: _,
@@ -119,6 +140,16 @@ impl HostRecord {
             cpu,
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
+        let pairs = [
+            (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
+            (listen_overflows_total, before.listen_overflows_total),
+            (listen_drops_total, before.listen_drops_total),
+            (cpu_throttled_us_total, before.cpu_throttled_us_total),
+            (cpu_stolen_us_total, before.cpu_stolen_us_total),
+        ];
+        for (total, before) in pairs {
+            *total = total.saturating_sub(before);
+        }
         *cpu = cpu.since(&before.cpu);
     }
 }

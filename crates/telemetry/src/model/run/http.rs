@@ -1,93 +1,54 @@
 //! What the proxy of a run counted of HTTP over all routes.
 
+use super::Run;
+use super::measured::{MeasuredPart, MeasuredRecord};
 use super::merged::Member;
-use super::retention::SeriesStart;
-use crate::metrics::{HttpCounter, HttpLatency};
-use crate::model::series::MetricSeries;
-use crate::record::heap_size::HeapSize as _;
-use crate::record::{HttpRecord, Latencies, Stamp};
+use crate::metrics::{Counters, HttpCounter, HttpLatency};
+use crate::record::{HttpRecord, Latencies};
 
-/// The HTTP part of a run.
-#[derive(Debug, Default)]
-pub(super) struct HttpPart {
-    /// `None` in a run that is not in HTTP mode.
-    pub(super) series: Option<MetricSeries<HttpCounter, HttpLatency>>,
-    /// Its last record; without latencies while the run lasts.
-    pub(super) record: Option<HttpRecord>,
-}
+impl MeasuredRecord for HttpRecord {
+    type Counter = HttpCounter;
+    type Latency = HttpLatency;
 
-impl HttpPart {
-    /// Takes in the record of an interval. If it leaves a gap after the one before, gives the end of that one.
-    pub(super) fn apply(&mut self, stamp: &Stamp, mut record: HttpRecord, begun: SeriesStart) -> Option<u64> {
-        let series = self.series.get_or_insert_with(|| begun.series());
-        let gap_from_us = series.apply(stamp, &record.counters, &record.latencies);
-        record.latencies = Latencies::default();
-        self.record = Some(record);
-        gap_from_us
+    fn measured(&self) -> (&Counters<HttpCounter>, &Latencies<HttpLatency>) {
+        (&self.counters, &self.latencies)
     }
 
-    /// Takes in the final record.
-    pub(super) fn finish(&mut self, record: &HttpRecord, begun: SeriesStart) {
-        let series = self.series.get_or_insert_with(|| begun.series());
-        series.finish(&record.counters, &record.latencies);
-        self.record = Some(HttpRecord { latencies: Latencies::default(), ..record.clone() });
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
     }
 
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let series = members.iter().map(|member| (member.run.http.series.as_ref(), member.shift_us));
-        Self { series: MetricSeries::merged(series), record: merged_record(members) }
+    fn part(run: &Run) -> &MeasuredPart<Self> {
+        &run.http
     }
 
-    /// The part for reading on from the middle of the run: what was counted before is read again.
-    pub(super) fn resumed(&self, history: usize) -> Self {
-        let Self { series, record: _ } = self;
-        Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }
-    }
-
-    /// Keeps the totals and the last interval only.
-    pub(super) fn abridge(&mut self) {
-        let Self { series, record: _ } = self;
-        series.iter_mut().for_each(MetricSeries::abridge);
-    }
-
-    /// What it takes of memory besides its own.
-    pub(super) fn heap_bytes(&self) -> usize {
-        let Self { series, record } = self;
-        series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()
-    }
-
-    /// Routes that changed and whose record the last interval put off.
-    pub(super) fn routes_deferred(&self) -> u64 {
-        self.record.as_ref().map_or(0, |record| record.routes_deferred)
-    }
-}
-
-fn merged_record(members: &[Member<'_>]) -> Option<HttpRecord> {
-    let all = || members.iter().filter_map(|member| Some((member, member.run.http.record.as_ref()?)));
-    all().next()?;
-    let mut sum = HttpRecord::default();
-    for (member, record) in all() {
-        let HttpRecord {
-            requests,
-            queued,
-            upstream_open,
-            upstream_idle,
-            routes_deferred,
-            statuses,
-            counters,
-            latencies: _,
-        } = record;
-        if member.is_together {
-            sum.requests += requests;
-            sum.queued += queued;
-            sum.upstream_open += upstream_open;
-            sum.upstream_idle += upstream_idle;
-            sum.routes_deferred += routes_deferred;
+    fn merged(members: &[Member<'_>]) -> Option<Self> {
+        let all = || members.iter().filter_map(|member| Some((member, member.run.http.record.as_ref()?)));
+        all().next()?;
+        let mut sum = Self::default();
+        for (member, record) in all() {
+            let Self {
+                requests,
+                queued,
+                upstream_open,
+                upstream_idle,
+                routes_deferred,
+                statuses,
+                counters,
+                latencies: _,
+            } = record;
+            if member.is_together {
+                sum.requests += requests;
+                sum.queued += queued;
+                sum.upstream_open += upstream_open;
+                sum.upstream_idle += upstream_idle;
+                sum.routes_deferred += routes_deferred;
+            }
+            sum.statuses.add(statuses);
+            sum.counters.add(counters);
         }
-        sum.statuses.add(statuses);
-        sum.counters.add(counters);
+        Some(sum)
     }
-    Some(sum)
 }
 
 impl HttpRecord {

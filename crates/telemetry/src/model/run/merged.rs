@@ -4,6 +4,7 @@
 //! for, adds up over runs that take place at the same time only, and a host counts once.
 
 use super::Run;
+use crate::insight::costs::HandshakeCosts;
 use crate::record::Stamp;
 
 /// Runs that overlap by less follow each other, in microseconds: a recording may begin with an interval that another one
@@ -58,6 +59,11 @@ impl<'a> Member<'a> {
     /// A moment of its clock on the common one.
     pub(super) fn shifted_us(&self, us: u64) -> u64 {
         us.saturating_add_signed(self.shift_us)
+    }
+
+    /// Its calibration, by the common clock.
+    pub(super) fn calibration(&self) -> Option<(Stamp, Box<HandshakeCosts>)> {
+        self.run.calibration.as_ref().map(|(stamp, costs)| (self.shifted(*stamp), costs.clone()))
     }
 
     /// A stamp of its clock on the common one.

@@ -21,8 +21,10 @@ mod header;
 mod health;
 mod hosts;
 mod http;
+mod http_gauges;
 mod load;
 mod log;
+mod measured;
 mod merged;
 mod proxy;
 pub(in crate::model) mod reading;
@@ -31,6 +33,8 @@ mod retention;
 pub(in crate::model) mod routes;
 pub(crate) mod settings;
 pub(in crate::model) mod timeline;
+mod tls;
+pub(super) mod usage;
 
 use alerts::RunAlerts;
 use clients::Clients;
@@ -38,9 +42,9 @@ use experiment::Experiments;
 use failures::Failures;
 use header::RunHeader;
 use hosts::HostSamples;
-use http::HttpPart;
-use load::LoadPart;
+use http_gauges::GaugeHistory;
 use log::RunLog;
+use measured::MeasuredPart;
 use merged::Member;
 use proxy::ProxyPart;
 use reading::Reading;
@@ -49,11 +53,16 @@ use retention::{Retention, SeriesStart};
 use routes::Routes;
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
+use usage::Usage;
 
+use crate::insight::costs::HandshakeCosts;
+use crate::insight::findings::Findings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
-use crate::record::{Body, HealthRecord, Level, Phase, Record, RunRecord, Stamp};
+use crate::record::{
+    Body, HealthRecord, HttpRecord, Level, LoadRecord, Phase, Record, RunRecord, Stamp, TlsRecord,
+};
 
 pub use hosts::CpuUse;
 pub use log::LogLine;
@@ -67,18 +76,24 @@ pub struct Run {
     header: RunHeader,
     settings: RunSettings,
     proxy: ProxyPart,
-    http: HttpPart,
+    tls: MeasuredPart<TlsRecord>,
+    usage: Usage,
+    http: MeasuredPart<HttpRecord>,
+    http_gauges: GaugeHistory,
     routes: Routes,
     requests: Requests,
-    load: LoadPart,
+    load: MeasuredPart<LoadRecord>,
     clients: Clients,
     hosts: HostSamples,
     experiments: Experiments,
     health: HealthRecord,
     log: RunLog,
     markers: Markers,
+    /// The latest calibration, and when it was.
+    calibration: Option<(Stamp, Box<HandshakeCosts>)>,
     alerts: RunAlerts,
     failures: Failures,
+    findings: Findings,
     reading: Reading,
     retention: Retention,
 }
@@ -89,18 +104,23 @@ impl Run {
             header: RunHeader::new(id, writer),
             settings: RunSettings::default(),
             proxy: ProxyPart::default(),
-            http: HttpPart::default(),
+            tls: MeasuredPart::default(),
+            usage: Usage::default(),
+            http: MeasuredPart::default(),
+            http_gauges: GaugeHistory::default(),
             routes: Routes::default(),
             requests: Requests::default(),
-            load: LoadPart::default(),
+            load: MeasuredPart::default(),
             clients: Clients::new(history),
             hosts: HostSamples::default(),
             experiments: Experiments::default(),
             health: HealthRecord::default(),
             log: RunLog::default(),
             markers: Markers::default(),
+            calibration: None,
             alerts: RunAlerts::default(),
             failures: Failures::default(),
+            findings: Findings::default(),
             reading: Reading::default(),
             retention: Retention { history, is_joined: false, is_brief: false },
         }
@@ -114,18 +134,27 @@ impl Run {
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
             proxy: ProxyPart::merged(&members),
-            http: HttpPart::merged(&members),
+            tls: MeasuredPart::merged(&members),
+            usage: Usage::merged(&members),
+            http: MeasuredPart::merged(&members),
+            // Of one run only: those of several do not end together.
+            http_gauges: GaugeHistory::default(),
             routes: Routes::merged(&members),
             requests: Requests::merged(&members),
-            load: LoadPart::merged(&members),
+            load: MeasuredPart::merged(&members),
             clients: Clients::merged(&members),
             hosts: HostSamples::merged(&members, header.last),
             experiments: Experiments::merged(&members),
             health: health::merged(&members),
             log: RunLog::merged(&members),
             markers: Markers::merged(&members),
+            calibration: members
+                .iter()
+                .filter_map(Member::calibration)
+                .max_by_key(|(stamp, _)| stamp.mono_us),
             alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
+            findings: Findings::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
             reading: Reading::merged(&members),
             retention: Retention { history, is_joined: false, is_brief: false },
             settings,
@@ -140,7 +169,10 @@ impl Run {
             header,
             settings,
             proxy,
+            tls,
+            usage,
             http,
+            http_gauges: _,
             routes,
             requests: _,
             load,
@@ -150,8 +182,10 @@ impl Run {
             health: _,
             log,
             markers,
+            calibration,
             alerts,
             failures: _,
+            findings,
             reading: _,
             retention: _,
         } = self;
@@ -160,13 +194,18 @@ impl Run {
             header: header.resumed(),
             settings: settings.resumed_at(us, initial, markers),
             proxy: proxy.resumed(history),
+            tls: tls.resumed(history),
+            usage: usage.idle_at(us),
             http: http.resumed(history),
+            http_gauges: GaugeHistory::default(),
             routes: routes.idle_at(us, history),
             load: load.resumed(history),
             clients: clients.idle_at(us, history),
             log: log.until(us),
             markers: markers.until(us),
+            calibration: calibration.clone().filter(|(stamp, _)| stamp.mono_us <= us),
             alerts: alerts.until(us),
+            findings: findings.frozen(),
             // Built again from the records after `us`.
             requests: Requests::default(),
             hosts: HostSamples::default(),
@@ -185,7 +224,10 @@ impl Run {
             header: _,
             settings: _,
             proxy,
+            tls,
+            usage,
             http,
+            http_gauges,
             routes,
             requests,
             load,
@@ -195,13 +237,18 @@ impl Run {
             health: _,
             log,
             markers,
+            calibration,
             alerts,
             failures,
+            findings,
             reading: _,
             retention,
         } = self;
         proxy.abridge();
+        tls.abridge();
+        *usage = Usage::default();
         http.abridge();
+        *http_gauges = GaugeHistory::default();
         *routes = Routes::default();
         *requests = Requests::default();
         load.abridge();
@@ -210,8 +257,10 @@ impl Run {
         *experiments = Experiments::default();
         *log = RunLog::default();
         *markers = Markers::default();
+        *calibration = None;
         *alerts = RunAlerts::default();
         *failures = Failures::default();
+        *findings = Findings::default();
         *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
     }
 
@@ -221,7 +270,10 @@ impl Run {
             header,
             settings,
             proxy,
+            tls,
+            usage,
             http,
+            http_gauges,
             routes,
             requests,
             load,
@@ -231,8 +283,10 @@ impl Run {
             health,
             log,
             markers,
+            calibration,
             alerts,
             failures,
+            findings,
             reading,
             retention: _,
         } = self;
@@ -240,7 +294,10 @@ impl Run {
             + header.heap_bytes()
             + settings.heap_bytes()
             + proxy.heap_bytes()
+            + tls.heap_bytes()
+            + usage.heap_bytes()
             + http.heap_bytes()
+            + http_gauges.heap_bytes()
             + routes.heap_bytes()
             + requests.heap_bytes()
             + load.heap_bytes()
@@ -250,8 +307,10 @@ impl Run {
             + health.error.heap_bytes()
             + log.heap_bytes()
             + markers.bytes()
+            + calibration.as_ref().map_or(0, |(_, costs)| costs.heap_bytes())
             + alerts.bytes()
             + failures.bytes()
+            + findings.heap_bytes()
             + reading.bytes()
     }
 
@@ -314,14 +373,17 @@ impl Run {
         match record.body {
             Body::Client(_)
             | Body::Connection(_)
+            | Body::Usage(_)
             | Body::Route(_)
             | Body::Request(_)
             | Body::Mark(_)
+            | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
             | Body::Alert(_) => return,
             Body::Run(_)
             | Body::Proxy(_)
+            | Body::Tls(_)
             | Body::Http(_)
             | Body::Load(_)
             | Body::Setting(_)
@@ -337,11 +399,18 @@ impl Run {
         match record.body {
             Body::Run(run) => self.apply_run(stamp, run),
             Body::Proxy(proxy) => {
+                self.judge();
                 self.clients.end_interval(self.reading.lost());
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
+            Body::Tls(tls) => {
+                let gap_from_us = self.tls.apply(&stamp, *tls, self.series_start());
+                self.reading.note_gap(gap_from_us, &stamp);
+            }
+            Body::Usage(usage) => self.usage.apply(&stamp, *usage),
             Body::Http(http) => {
+                self.http_gauges.push(stamp.mono_us, http.gauges(), self.retention.history);
                 let gap_from_us = self.http.apply(&stamp, *http, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
@@ -350,6 +419,9 @@ impl Run {
             }
             Body::Request(request) => self.requests.apply(&stamp, request),
             Body::Load(load) => {
+                if self.proxy.series.is_none() {
+                    self.judge();
+                }
                 let gap_from_us = self.load.apply(&stamp, *load, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
@@ -369,6 +441,7 @@ impl Run {
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
+            Body::Calibration(costs) => self.calibration = Some((stamp, costs)),
             Body::Mark(mark) => {
                 self.push_marker(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
             }
@@ -385,12 +458,23 @@ impl Run {
         }
     }
 
+    /// Looks for findings when all records of an interval have been read: before the first one of the next, and at the end.
+    fn judge(&mut self) {
+        if !self.retention.is_brief {
+            let mut findings = std::mem::take(&mut self.findings);
+            findings.judge(self);
+            self.findings = findings;
+        }
+    }
+
     fn apply_run(&mut self, stamp: Stamp, run: Box<RunRecord>) {
         match run.phase {
             Phase::Start => self.settings.begin(&run.settings),
             Phase::Stop => {
+                self.judge();
                 let start = self.series_start();
                 run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, start));
+                run.tls.iter().for_each(|tls| self.tls.finish(tls, start));
                 run.http.iter().for_each(|http| self.http.finish(http, start));
                 run.load.iter().for_each(|load| self.load.finish(load, start));
             }

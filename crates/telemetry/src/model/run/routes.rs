@@ -136,8 +136,8 @@ impl super::Run {
         // Intervals of several runs lie on a grid, which ends a little earlier.
         let newest = self.http().and_then(|series| series.timeline().next_back());
         let now_us = newest.map_or(last_us, |interval| interval.end_us);
-        let may_be_missing =
-            self.http.routes_deferred() > 0 || self.clients.lost_some_now(self.reading.lost());
+        let may_be_missing = self.http.record.as_ref().is_some_and(|record| record.routes_deferred > 0)
+            || self.clients.lost_some_now(self.reading.lost());
         let is_recent = now_us.saturating_sub(last_us) <= super::DEFERRED_US_MAX;
         let known_us = if may_be_missing && is_recent { last_us } else { now_us };
         let end_us = end_us.min(known_us);

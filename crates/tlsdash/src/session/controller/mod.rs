@@ -5,12 +5,15 @@
 //! a method of the proxy or the load that does the work, and a key in tui.
 
 mod alerts;
+mod calibration;
 mod certificates;
+mod configuration;
 mod experiment;
 mod files;
 mod interval;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -25,12 +28,13 @@ use telemetry::{
     RunRecord, Setting, SettingError, SettingRecord, Value,
 };
 
-use crate::cli::usage;
+use crate::cli::{ProxyOptions, usage};
 use crate::service::signals::Reload;
 use crate::service::{self, Watchdog};
 use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, Experiments};
 use crate::session::record_sink::{CloseError, RecordSink};
+use calibration::Calibration;
 use files::FileWatch;
 use interval::PATIENCE;
 
@@ -55,6 +59,8 @@ pub(crate) struct RunSetup {
     /// The experiment that starts with the run.
     pub(crate) experiment: Option<ExperimentRequest>,
     pub(crate) alerts: Alerts,
+    /// The options of the proxy; `None` without one.
+    pub(crate) options: Option<Box<ProxyOptions>>,
 }
 
 /// Owns the workload, publishes its counters, and ends it.
@@ -78,6 +84,9 @@ pub(crate) struct RunController {
     /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
     experiments: Experiments,
+    /// The values that changed settings had at the start.
+    at_start: BTreeMap<String, Value>,
+    calibration: Calibration,
 }
 
 /// What the journal accepted of a run.
@@ -125,6 +134,8 @@ impl RunController {
             is_refusing: false,
             has_worker_failed: false,
             experiments,
+            at_start: BTreeMap::new(),
+            calibration: Calibration::default(),
         }
     }
 
@@ -170,6 +181,7 @@ impl RunController {
                 self.publisher.retry();
             }
             self.check_certificates();
+            self.check_calibration();
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick(next_us, stage);
                 next_us = self.next_tick_us();
@@ -261,6 +273,7 @@ impl RunController {
                 Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
+            Command::Calibrate => self.begin_calibration(),
             Command::Record => {
                 let baseline = self.publisher.baseline();
                 match self.publisher.sink_mut().toggle_recording(baseline) {
@@ -268,6 +281,10 @@ impl RunController {
                     Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
                 }
             }
+            Command::WriteConfiguration => match self.write_configuration() {
+                Ok(text) => self.console.say(Level::Notice, &text),
+                Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
+            },
             Command::Notice(notice) => self.report(notice),
         }
     }
@@ -283,7 +300,9 @@ impl RunController {
         if before.value == after.value {
             return false;
         }
-        let (name, before) = (before.name, before.value.to_string());
+        let Setting { name, value, .. } = before;
+        let before = value.to_string();
+        self.at_start.entry(name.clone()).or_insert(value);
         self.publisher.setting(SettingRecord { name, before, after: Some(after) }, Timestamps::now());
         true
     }

@@ -2,7 +2,7 @@
 
 use loadgen::Load;
 use proxy_core::Proxy;
-use telemetry::figures::FigureSide;
+use telemetry::figures::{FigureSide, FigureSubjects};
 use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
 
 /// What a run measures.
@@ -20,7 +20,7 @@ pub(crate) struct Workload {
 
 impl Workload {
     /// What the run has figures of.
-    pub(crate) fn figure_sides(&self) -> Vec<FigureSide> {
+    pub(crate) fn figure_subjects(&self) -> FigureSubjects {
         let of = |is_there: bool, side| is_there.then_some(side);
         let parts = [
             of(self.observed.is_some(), FigureSide::Observed),
@@ -28,7 +28,8 @@ impl Workload {
             of(self.routes.is_some(), FigureSide::Http),
             of(self.load.is_some(), FigureSide::Load),
         ];
-        [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten()).collect()
+        let sides = [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten());
+        FigureSubjects::new(sides.collect(), self.routes.as_deref().unwrap_or_default())
     }
 
     /// Every setting, with its value.

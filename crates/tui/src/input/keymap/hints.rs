@@ -2,7 +2,8 @@
 
 use super::Needs;
 use crate::state::{
-    ChoiceEdit, Direction, Intent, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
+    ChoiceEdit, Direction, Intent, ListMove, PaneAction, PlayControl, Preset, QuickControl, SeekTarget,
+    SettingEdit,
 };
 
 /// What the footer says of one or more intents.
@@ -108,6 +109,7 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(&[Intent::Back], "leave", Needs::Nothing),
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", Needs::Nothing),
     hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
+    hint(&[Intent::WriteConfiguration], "write file", Needs::Control),
 ];
 
 /// What the footer names for the clients.
@@ -125,6 +127,14 @@ pub(crate) const ROUTE_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "requests", Needs::Http),
 ];
 
+/// What the footer names for usage.
+pub(crate) const USAGE_HINTS: &[Hint] = &[
+    hint(&[Intent::NextDimension], "next dimension", Needs::Clients),
+    hint(&[Intent::SortNext], "sort", Needs::Clients),
+    hint(&[Intent::Filter], "filter", Needs::Clients),
+    hint(&[Intent::Open], "details", Needs::Clients),
+];
+
 /// What stands below the list of requests.
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", Needs::Http),
@@ -133,6 +143,13 @@ pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Freeze], "freeze", Needs::Nothing),
     hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
     hint(&[Intent::Back], "leave", Needs::Nothing),
+];
+
+/// What the footer names for the findings, and below their details.
+pub(crate) const FINDING_HINTS: &[Hint] = &[
+    hint(&[Intent::Findings], "figures, close", Needs::Nothing),
+    hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "select", Needs::Nothing),
+    hint(&[Intent::Tune], "tune", Needs::Control),
 ];
 
 /// What the footer names for the timeline.

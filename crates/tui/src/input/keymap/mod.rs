@@ -9,8 +9,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::state::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
-    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS,
-    ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS,
+    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS,
+    REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS, USAGE_HINTS,
 };
 
 /// Where a key means something.

@@ -40,7 +40,7 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
     let mut stage = TestDashboard::live(options(), 25);
     let rows = |stage: &TestDashboard| {
         let rows = stage.state.snapshot().table.rows.all();
-        rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
+        rows.iter().map(|row| (row.id, row.clone())).collect::<std::collections::HashMap<_, _>>()
     };
     let before = rows(&stage);
     stage.pass(10);

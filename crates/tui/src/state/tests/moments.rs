@@ -48,7 +48,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at +00:10"), "{screen}");
     assert!(
-        screen.contains("OPEN loop 5,000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
+        screen.contains("OPEN loop 5,000/s") && screen.contains("load.rate 5000/s (now 6100/s)"),
         "{screen}"
     );
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9,996 in 2 s"), "{screen}");

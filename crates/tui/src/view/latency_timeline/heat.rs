@@ -8,7 +8,7 @@ use super::{LABEL_CELLS, TimeAxis};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{Column, levels};
+use crate::view_model::{TimelineColumn, levels};
 
 /// The shares of a column's samples from which a cell is drawn in the next stronger way; a single sample is drawn in
 /// the first.
@@ -30,14 +30,14 @@ impl HeatRows {
     /// Chooses as many levels per row as all levels with samples need.
     fn of(state: &State, height: u16) -> Option<Self> {
         let (lowest, highest) = state.timeline.levels()?;
-        let (levels, height) = (highest - lowest + 1, usize::from(height));
-        let stride = levels.div_ceil(height).max(1);
+        let levels = highest - lowest + 1;
+        let stride = stride(levels, height);
         let count = levels.div_ceil(stride);
-        Some(Self { first: lowest, stride, count, times: (height / count).max(1) })
+        Some(Self { first: lowest, stride, count, times: (usize::from(height) / count).max(1) })
     }
 
     /// Returns the samples of a column in a row, counted from the bottom.
-    fn samples(&self, column: &Column, row: usize) -> u64 {
+    fn samples(&self, column: &TimelineColumn, row: usize) -> u64 {
         let from = self.first + row * self.stride;
         let to = (from + self.stride).min(column.levels.len());
         column.levels.get(from..to).map_or(0, |levels| levels.iter().sum())
@@ -47,6 +47,17 @@ impl HeatRows {
     fn label(&self, row: usize) -> String {
         format::plain(levels::beginning_ms(self.first + row * self.stride))
     }
+}
+
+/// Returns the levels per row with which all fit.
+fn stride(levels: usize, height: u16) -> usize {
+    levels.div_ceil(usize::from(height)).max(1)
+}
+
+/// Returns how many of so many rows the levels fill.
+pub(super) fn filled(levels: usize, height: u16) -> u16 {
+    let rows = u16::try_from(levels.div_ceil(stride(levels, height))).unwrap_or(height).max(1);
+    height / rows * rows
 }
 
 /// Draws the heat map.

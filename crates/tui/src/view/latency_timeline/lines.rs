@@ -10,7 +10,7 @@ use super::{LABEL_CELLS, TimeAxis, cursor};
 use crate::format;
 use crate::state::State;
 use crate::theme::{Glyphs, Theme};
-use crate::view_model::{Column, levels};
+use crate::view_model::{TimelineColumn, levels};
 
 /// The least factor between the top and the bottom of the scale: below it, changes are noise.
 const FACTOR_MIN: f64 = 5.0;
@@ -39,7 +39,7 @@ impl Series {
     }
 
     /// Returns the value in a column, in nanoseconds.
-    fn ns(self, column: &Column) -> Option<u64> {
+    fn ns(self, column: &TimelineColumn) -> Option<u64> {
         match self {
             Self::Max => (column.n > 0).then_some(column.max_ns),
             Self::P99 => column.quantiles[2],

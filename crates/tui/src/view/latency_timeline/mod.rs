@@ -110,12 +110,12 @@ struct Parts {
 }
 
 impl Parts {
-    /// Shows both if there is room. The heat map gets no more rows than it has levels.
+    /// Shows both if there is room. The heat map gets no more rows than it fills with its levels.
     fn of(body: Rect, wanted: TimelineMode, levels: usize) -> Self {
         let rows = body.height.saturating_sub(1);
         let heat = if rows >= HEAT_ROWS_MIN + LINES_ROWS_MIN {
             let most = (rows - LINES_ROWS_MIN).min(rows * 3 / 5).max(HEAT_ROWS_MIN);
-            u16::try_from(levels).unwrap_or(most).clamp(HEAT_ROWS_MIN, most)
+            heat::filled(levels, u16::try_from(levels).unwrap_or(most).clamp(HEAT_ROWS_MIN, most))
         } else if wanted == TimelineMode::Heat {
             rows
         } else {
@@ -143,13 +143,15 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         if heat.is_empty() { of_lines() } else { [true, false].map(|is_long| heat::legend(theme, is_long)) };
     titled(state, frame, Rect { height: 1, ..area }, &titles, legends, &scale(state));
     heat::render(state, frame, heat);
-    if heat.is_empty() {
-        lines::render(state, frame, lines);
-    } else if !lines.is_empty() {
+    if !heat.is_empty() && !lines.is_empty() {
         titled(state, frame, Rect { height: 1, ..lines }, &["percentiles, ms"], of_lines(), "");
-        lines::render(state, frame, Rect { y: lines.y + 1, height: lines.height - 1, ..lines });
     }
-    highlight_cursor(state, frame, body);
+    let plot = Rect { y: lines.y + 1, height: lines.height.saturating_sub(1), ..lines };
+    let plot = if heat.is_empty() { lines } else { plot };
+    lines::render(state, frame, plot);
+    for part in [heat, plot, axis] {
+        highlight_cursor(state, frame, part);
+    }
     axis::render(state, frame, axis);
 }
 
@@ -181,10 +183,12 @@ fn titled(
     let right = fitting.map_or(right, |(_, right)| right);
     put(frame, area, &[heading(state.theme, titles, right, area.width)]);
     let Some((legend, _)) = fitting else { return };
-    let cells = legend.width() + 2;
+    // At the right edge nothing follows.
+    let cells = legend.width() + 1 + usize::from(!right.is_empty());
     let row = Rect { x: area.x + (title + room(right) - cells) as u16, width: cells as u16, ..area };
-    put(frame, row, &[Line::raw(" ".repeat(cells))]);
-    put(frame, Rect { x: row.x + 1, width: row.width - 2, ..row }, std::slice::from_ref(legend));
+    // The style of the line is not that of the legend.
+    row.positions().for_each(|place| frame.buffer_mut()[place].reset());
+    put(frame, Rect { x: row.x + 1, width: row.width - 1, ..row }, std::slice::from_ref(legend));
 }
 
 /// Returns the column at a cell of the pane.
@@ -197,11 +201,11 @@ fn cursor(state: &State) -> Option<usize> {
     state.earlier().and_then(|(us, _)| state.timeline.place(us))
 }
 
-/// Reverses the middle cell of the column at the past moment, in each row.
-fn highlight_cursor(state: &State, frame: &mut Frame<'_>, body: Rect) {
-    let cells = cursor(state).and_then(|place| TimeAxis::of(state, body).cells_of(place));
+/// Reverses the middle cell of the column at the past moment, in each row of a part.
+fn highlight_cursor(state: &State, frame: &mut Frame<'_>, part: Rect) {
+    let cells = cursor(state).and_then(|place| TimeAxis::of(state, part).cells_of(place));
     let Some(x) = cells.map(|cells| cells.start + (cells.len() as u16).saturating_sub(1) / 2) else { return };
-    for y in body.y..body.bottom() {
+    for y in part.y..part.bottom() {
         let cell = &mut frame.buffer_mut()[(x, y)];
         let style = cell.style().add_modifier(Modifier::REVERSED);
         cell.set_style(style);

@@ -126,6 +126,31 @@ fn an_earlier_moment_shows_the_routes_of_that_moment() {
 }
 
 #[test]
+fn gauges_at_an_earlier_moment_are_of_that_moment() {
+    let mut stage = TestDashboard::live_http(options(), 3);
+    let in_flight = |stage: &mut TestDashboard| {
+        let screen = stage.screen(160, 48);
+        screen.lines().find_map(|line| Some(line.split_once("in flight ")?.1.trim_end().to_owned()))
+    };
+    let then = in_flight(&mut stage).unwrap();
+    assert!(then.starts_with("32  queued 1  pool 16 open, 9 idle"), "{then}");
+    stage.run.http.as_mut().unwrap().more_in_flight = 100;
+    stage.pass(2);
+    assert!(in_flight(&mut stage).unwrap().starts_with("132 "));
+    (0..2).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::PreviousInterval))));
+    assert_eq!(in_flight(&mut stage), Some(then));
+}
+
+#[test]
+fn the_list_of_runs_has_requests_a_second() {
+    let mut stage = TestDashboard::live_http(options(), 3);
+    stage.press('H');
+    let screen = stage.screen(160, 48);
+    let row = screen.lines().find(|line| line.contains("▶box")).unwrap_or_default();
+    assert!(screen.contains("rate/s") && row.contains("4,998"), "{screen}");
+}
+
+#[test]
 fn nothing_of_http_is_named_in_tcp_mode() {
     let mut stage = TestDashboard::live(options(), 9);
     let before = stage.screen(160, 48);

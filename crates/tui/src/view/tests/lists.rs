@@ -58,3 +58,63 @@ fn the_selected_row_is_one_bar_beside_its_graph() {
     assert!(!graph.ends_with('r'), "{looks}");
     assert!(bar.iter().all(|cells| cells.ends_with('r') && !cells.contains('d')), "{looks}");
 }
+
+#[test]
+fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
+    let mut stage = TestDashboard::live(options(), 3);
+    let mut headings = Vec::new();
+    for _ in 0..11 {
+        let screen = stage.screen(80, 24);
+        headings.push(screen.lines().find(|line| line.contains("out MB/s")).unwrap().to_owned());
+        stage.want(Intent::SortNext);
+    }
+    assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
+    for order in ["by conns▼", "by client▲"] {
+        assert!(headings.iter().any(|heading| heading.contains(order)), "{order}: {headings:#?}");
+    }
+}
+
+#[test]
+fn a_short_interval_does_not_change_a_sparklines_time_scale() {
+    let mut stage = TestDashboard::live(options(), 30);
+    let sparkline = |screen: &str| {
+        let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
+        row.chars().filter(|c| ('▁'..='█').contains(c)).count()
+    };
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+    let mut records = stage.run.second();
+    for record in &mut records {
+        record.stamp.mono_us -= 900_000;
+        record.stamp.interval_us = 100_000;
+    }
+    stage.read(records);
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+}
+
+#[test]
+fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
+    let silent_for_three_seconds = |deferred: u64| {
+        let mut stage = TestDashboard::live(options(), 20);
+        let mut seq = None;
+        for _ in 0..3 {
+            let mut records = stage.run.second();
+            let first = records[0].stamp.seq;
+            records.retain(|record| record.body.kind().word != "client");
+            for record in &mut records {
+                // What is left out was never made, and leaves no hole in the sequence.
+                record.stamp.seq = *seq.get_or_insert(first);
+                seq = seq.map(|seq| seq + 1);
+                if let telemetry::Body::Proxy(proxy) = &mut record.body {
+                    proxy.clients_deferred = deferred;
+                }
+            }
+            stage.read(records);
+        }
+        let screen = stage.screen(160, 48);
+        screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
+    };
+    let idle = silent_for_three_seconds(0);
+    assert!(idle.ends_with("⡀⡀⡀"), "{idle}");
+    let put_off = silent_for_three_seconds(1);
+    assert!(!put_off.contains('⡀') && put_off.ends_with(|c| ('▁'..='█').contains(&c)), "{put_off}");
+}

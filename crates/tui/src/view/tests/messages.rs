@@ -2,92 +2,6 @@
 
 use super::*;
 
-#[test]
-fn silence_is_shown_with_its_length() {
-    let mut stage = TestDashboard::live(options(), 5);
-    stage.wait(2);
-    assert!(stage.screen(80, 24).contains("LIVE 00:05"));
-    stage.wait(10);
-    assert!(stage.screen(80, 24).contains("NO DATA for 00:12"));
-}
-
-#[test]
-fn a_journal_that_is_still_being_read_is_not_called_live() {
-    let mut stage = TestDashboard::empty(options());
-    let records = vec![stage.run.start()];
-    stage.read(records);
-    assert!(stage.screen(80, 24).contains("READING 00:00"));
-    stage.act(Action::Update(Update::CaughtUp));
-    assert!(stage.screen(80, 24).contains("LIVE 00:00"));
-}
-
-/// What a journal that nobody writes any more says to one who opens it so much later.
-fn opened_later(seconds: u64) -> TestDashboard {
-    let mut stage = TestDashboard::empty(options());
-    let mut records = vec![stage.run.start()];
-    records.extend(stage.run.second());
-    stage.wait(1 + seconds);
-    let batch = telemetry::Batch { records, read_mono_us: None, ..telemetry::Batch::default() };
-    stage.act(Action::Update(Update::Batch(batch)));
-    stage.act(Action::Update(Update::CaughtUp));
-    stage
-}
-
-#[test]
-fn a_run_that_was_killed_long_ago_is_never_called_live() {
-    let screen = opened_later(600).screen(80, 24);
-    assert!(screen.contains("NO DATA for 10:00"), "{screen}");
-    assert!(
-        screen.contains("! no record for 10:00: the program that writes them hangs or was killed"),
-        "{screen}"
-    );
-    assert!(opened_later(1).screen(80, 24).contains("LIVE 00:01"));
-}
-
-#[test]
-fn who_watches_several_runs_chooses_which_one_is_shown() {
-    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
-    let mut record = stage.run.start();
-    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
-    record.stamp.realtime_us += 10_000_000;
-    record.stamp.seq = 1;
-    if let telemetry::Body::Run(run) = &mut record.body {
-        run.host = "other".into();
-    }
-    stage.read(vec![record]);
-    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
-    stage.want(Intent::NextRun);
-    let screen = stage.screen(160, 48);
-    assert!(screen.contains("box 1/2 run 1a2b3c4d") && screen.contains("10.0.0.11"), "{screen}");
-    for key in ":run other\n".chars() {
-        stage.press(key);
-    }
-    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
-}
-
-#[test]
-fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
-    let mut stage = TestDashboard::live(options(), 3);
-    stage.wait(10);
-    let mut record = stage.run.start();
-    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
-    record.stamp.realtime_us += 10_000_000;
-    record.stamp.seq = 1;
-    stage.read(vec![record]);
-    let screen = stage.screen(80, 24);
-    assert!(screen.contains("LIVE 00:00"), "{screen}");
-    assert!(screen.contains("note a new run is shown: 00000007, begun 12:04:13Z"), "{screen}");
-}
-
-#[test]
-fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
-    let other = telemetry::RunId::from_bits(7);
-    let mut stage = TestDashboard::live(Options { run: Some(other), ..options() }, 3);
-    assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
-    let mut stage = TestDashboard::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
-    assert!(stage.screen(80, 24).contains("LIVE"));
-}
-
 /// Records of so many seconds, each changed before it is read.
 fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> TestDashboard {
     let mut stage = TestDashboard::empty(options());
@@ -180,21 +94,6 @@ fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
         let screen = stage.screen(columns, rows);
         assert!(!screen.contains("clients") && !screen.contains("s sort"), "{screen}");
         assert!(screen.contains("l load"), "{screen}");
-    }
-}
-
-#[test]
-fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
-    let mut stage = TestDashboard::live(options(), 3);
-    let mut headings = Vec::new();
-    for _ in 0..11 {
-        let screen = stage.screen(80, 24);
-        headings.push(screen.lines().find(|line| line.contains("out MB/s")).unwrap().to_owned());
-        stage.want(Intent::SortNext);
-    }
-    assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
-    for order in ["by conns▼", "by client▲"] {
-        assert!(headings.iter().any(|heading| heading.contains(order)), "{order}: {headings:#?}");
     }
 }
 
@@ -336,51 +235,6 @@ fn a_closed_loop_shows_only_uncorrected_service_times() {
         !screen.contains("response") && !screen.contains("send lag") && !screen.contains("offered"),
         "{screen}"
     );
-}
-
-#[test]
-fn a_short_interval_does_not_change_a_sparklines_time_scale() {
-    let mut stage = TestDashboard::live(options(), 30);
-    let sparkline = |screen: &str| {
-        let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
-        row.chars().filter(|c| ('▁'..='█').contains(c)).count()
-    };
-    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
-    let mut records = stage.run.second();
-    for record in &mut records {
-        record.stamp.mono_us -= 900_000;
-        record.stamp.interval_us = 100_000;
-    }
-    stage.read(records);
-    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
-}
-
-#[test]
-fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
-    let silent_for_three_seconds = |deferred: u64| {
-        let mut stage = TestDashboard::live(options(), 20);
-        let mut seq = None;
-        for _ in 0..3 {
-            let mut records = stage.run.second();
-            let first = records[0].stamp.seq;
-            records.retain(|record| record.body.kind().word != "client");
-            for record in &mut records {
-                // What is left out was never made, and leaves no hole in the sequence.
-                record.stamp.seq = *seq.get_or_insert(first);
-                seq = seq.map(|seq| seq + 1);
-                if let telemetry::Body::Proxy(proxy) = &mut record.body {
-                    proxy.clients_deferred = deferred;
-                }
-            }
-            stage.read(records);
-        }
-        let screen = stage.screen(160, 48);
-        screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
-    };
-    let idle = silent_for_three_seconds(0);
-    assert!(idle.ends_with("⡀⡀⡀"), "{idle}");
-    let put_off = silent_for_three_seconds(1);
-    assert!(!put_off.contains('⡀') && put_off.ends_with(|c| ('▁'..='█').contains(&c)), "{put_off}");
 }
 
 #[test]

@@ -1,0 +1,239 @@
+//! What a client offers, read from its `ClientHello` (RFC 8446, 4.1.2) beside rustls, which does not tell all of it.
+//!
+//! Nothing is decided by it. It is counted: why a handshake was full, and what a client could not do without.
+
+mod ja4;
+mod reader;
+
+pub(super) use self::ja4::Fingerprint;
+use self::ja4::Ja4;
+pub(super) use self::reader::HelloReader;
+
+const TLS12: u16 = 0x0303;
+const TLS13: u16 = 0x0304;
+
+/// Extensions that are looked into (IANA, TLS `ExtensionType` Values).
+mod extension {
+    pub(super) const SERVER_NAME: u16 = 0;
+    pub(super) const SUPPORTED_GROUPS: u16 = 10;
+    pub(super) const SIGNATURE_ALGORITHMS: u16 = 13;
+    pub(super) const ALPN: u16 = 16;
+    pub(super) const SESSION_TICKET: u16 = 35;
+    pub(super) const PRE_SHARED_KEY: u16 = 41;
+    pub(super) const SUPPORTED_VERSIONS: u16 = 43;
+}
+
+/// What is known of a client's offer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ClientHello {
+    /// In lower case; `None` if there is none, or one that is no DNS name.
+    pub(super) server_name: Option<Box<str>>,
+    pub(super) choices: Choices,
+    pub(super) resumption: ResumptionOffer,
+    /// `None` if the lists are too long to be real.
+    pub(super) fingerprint: Option<Fingerprint>,
+}
+
+/// By what a client offers to resume a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResumptionOffer {
+    /// A pre-shared key of TLS 1.3.
+    pub(super) has_psk: bool,
+    /// A ticket of TLS 1.2 that is not empty.
+    pub(super) has_ticket: bool,
+    /// A session identifier. With TLS 1.3 it may mean nothing (RFC 8446, D.4).
+    pub(super) has_session_id: bool,
+}
+
+impl ResumptionOffer {
+    /// Whether only TLS 1.3 has what is offered, or only TLS 1.2.
+    pub(super) fn is_for_one_version(self) -> bool {
+        self.has_psk != self.has_ticket
+    }
+}
+
+/// Versions, cipher suites and groups of those that the proxy can speak, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Choices {
+    versions: u8,
+    groups: u8,
+    suites: u16,
+}
+
+const BIT_TLS12: u8 = 1;
+const BIT_TLS13: u8 = 2;
+const BIT_MLKEM: u8 = 8;
+const SUITES_TLS13: u16 = 0b111;
+
+impl Choices {
+    pub(super) fn add_version(&mut self, version: u16) {
+        self.versions |= match version {
+            TLS12 => BIT_TLS12,
+            TLS13 => BIT_TLS13,
+            _ => 0,
+        };
+    }
+
+    pub(super) fn add_group(&mut self, group: u16) {
+        self.groups |= match group {
+            0x001d => 1,
+            0x0017 => 2,
+            0x0018 => 4,
+            0x11ec => BIT_MLKEM,
+            _ => 0,
+        };
+    }
+
+    pub(super) fn add_suite(&mut self, suite: u16) {
+        self.suites |= match suite {
+            // TLS 1.3, ECDSA and RSA, each with AES-128, AES-256 and ChaCha20.
+            0x1301 => 1,
+            0x1302 => 1 << 1,
+            0x1303 => 1 << 2,
+            0xc02b => 1 << 3,
+            0xc02c => 1 << 4,
+            0xcca9 => 1 << 5,
+            0xc02f => 1 << 6,
+            0xc030 => 1 << 7,
+            0xcca8 => 1 << 8,
+            _ => 0,
+        };
+    }
+
+    pub(super) fn has_tls13(self) -> bool {
+        self.versions & BIT_TLS13 != 0
+    }
+
+    pub(super) fn has_mlkem(self) -> bool {
+        self.groups & BIT_MLKEM != 0
+    }
+
+    /// Whether there is exactly one version that is also in `allowed`; the same of groups and of suites, of those that
+    /// go with TLS 1.3 or with TLS 1.2.
+    pub(super) fn single(self, allowed: Self, is_tls13: bool) -> SingleChoices {
+        let groups = if is_tls13 { u8::MAX } else { !BIT_MLKEM };
+        let suites = if is_tls13 { SUITES_TLS13 } else { !SUITES_TLS13 };
+        SingleChoices {
+            version: (self.versions & allowed.versions).is_power_of_two(),
+            group: (self.groups & allowed.groups & groups).is_power_of_two(),
+            cipher: (self.suites & allowed.suites & suites).is_power_of_two(),
+        }
+    }
+}
+
+/// Of what a client left the proxy no choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SingleChoices {
+    pub(crate) version: bool,
+    pub(crate) group: bool,
+    pub(crate) cipher: bool,
+}
+
+impl ClientHello {
+    /// Reads the body of a `ClientHello`. `None` if it is malformed.
+    fn parse(body: &[u8]) -> Option<Self> {
+        let mut body = Input(body);
+        let (mut hello, mut ja4) = (Self::default(), Ja4::new(body.u16()?));
+        body.take(32)?;
+        hello.resumption.has_session_id = !body.vec8()?.0.is_empty();
+        ja4.ciphers = body.vec16()?;
+        for suite in ja4.ciphers.all_u16()? {
+            hello.choices.add_suite(suite);
+            ja4.add_cipher(suite);
+        }
+        body.vec8()?;
+        let mut extensions = if body.0.is_empty() { Input(&[]) } else { body.vec16()? };
+        ja4.extensions = extensions;
+        while !extensions.0.is_empty() {
+            let (kind, content) = (extensions.u16()?, extensions.vec16()?);
+            ja4.add_extension(kind);
+            hello.read_extension(kind, content, &mut ja4)?;
+        }
+        if !ja4.has_supported_versions && ja4.version >= TLS12 {
+            hello.choices.add_version(TLS12);
+        }
+        hello.fingerprint = ja4.fingerprint();
+        body.0.is_empty().then_some(hello)
+    }
+
+    fn read_extension<'a>(&mut self, kind: u16, mut content: Input<'a>, ja4: &mut Ja4<'a>) -> Option<()> {
+        match kind {
+            extension::SERVER_NAME => {
+                ja4.has_server_name = true;
+                self.read_server_name(content)?;
+            }
+            extension::SUPPORTED_GROUPS => {
+                content.vec16()?.all_u16()?.for_each(|group| self.choices.add_group(group));
+            }
+            extension::SIGNATURE_ALGORITHMS => {
+                ja4.signatures = content.vec16()?;
+            }
+            extension::ALPN => ja4.set_alpn(content.vec16()?.vec8()?.0),
+            extension::SESSION_TICKET => self.resumption.has_ticket = !content.0.is_empty(),
+            extension::PRE_SHARED_KEY => self.resumption.has_psk = true,
+            extension::SUPPORTED_VERSIONS => {
+                for version in content.vec8()?.all_u16()? {
+                    self.choices.add_version(version);
+                    ja4.add_supported_version(version);
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Reads a `server_name` extension (RFC 6066, 3).
+    fn read_server_name(&mut self, mut content: Input<'_>) -> Option<()> {
+        let mut names = content.vec16()?;
+        while !names.0.is_empty() {
+            let (kind, name) = (names.u8()?, names.vec16()?.0);
+            let is_dns = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            if kind == 0 && (1..=253).contains(&name.len()) && name.iter().all(is_dns) {
+                let mut name = Box::<str>::from(str::from_utf8(name).ok()?);
+                name.make_ascii_lowercase();
+                self.server_name = Some(name);
+            }
+        }
+        Some(())
+    }
+}
+
+/// Bytes that have not been read yet.
+#[derive(Clone, Copy)]
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// A vector with a length of one byte.
+    fn vec8(&mut self) -> Option<Self> {
+        let len = self.u8()?;
+        self.take(usize::from(len)).map(Self)
+    }
+
+    /// A vector with a length of two bytes.
+    fn vec16(&mut self) -> Option<Self> {
+        let len = self.u16()?;
+        self.take(usize::from(len)).map(Self)
+    }
+
+    fn all_u16(self) -> Option<impl Iterator<Item = u16> + 'a> {
+        let (pairs, rest) = self.0.as_chunks::<2>();
+        rest.is_empty().then(|| pairs.iter().map(|pair| u16::from_be_bytes(*pair)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

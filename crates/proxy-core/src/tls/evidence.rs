@@ -1,0 +1,258 @@
+//! What is known of a handshake besides what it negotiated: what the client offered, and why that led to nothing.
+//!
+//! rustls calls the resolver of certificates, the ticketer and the session cache within a connection's own call, and does
+//! not hand on what they find. They leave it in [`HandshakeNotes`] of the thread, and the engine takes it from there.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use telemetry::FullReason;
+
+use super::client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
+use super::negotiated::NegotiatedTls;
+use super::settings::Resumption;
+
+/// What became of a session that a client offered to resume, in the order in which one says more than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfferedSession {
+    /// The ticket names no key that is known.
+    UnknownKey,
+    /// The ticket names a key, and it does not open it.
+    Damaged,
+    /// The session was in the cache.
+    Evicted,
+    /// The session began under other rules for client certificates.
+    ClientAuth,
+    /// The session is older than the lifetime.
+    Expired { age: Duration },
+    /// rustls was given the session.
+    Opened { age: Duration, state: SessionState },
+}
+
+/// What a session is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SessionState {
+    is_same_name: bool,
+    version: u16,
+    cipher: u16,
+}
+
+impl OfferedSession {
+    /// The verdict on a session of rustls that is handed to it.
+    pub(super) fn opened(session: &[u8], age: Duration, server_name: Option<&str>) -> Option<Self> {
+        SessionState::read(session, server_name).map(|state| Self::Opened { age, state })
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::UnknownKey => 0,
+            Self::Damaged => 1,
+            Self::Evicted => 2,
+            Self::ClientAuth => 3,
+            Self::Expired { .. } => 4,
+            Self::Opened { state, .. } => 5 + u8::from(state.is_same_name),
+        }
+    }
+}
+
+impl SessionState {
+    /// Reads the beginning of a session as rustls writes it: server name, version, cipher suite. `None` if it is none.
+    fn read(session: &[u8], server_name: Option<&str>) -> Option<Self> {
+        let (&has_name, mut rest) = session.split_first()?;
+        let mut name = None;
+        if has_name != 0 {
+            let (&len, behind) = rest.split_first()?;
+            let (bytes, behind) = behind.split_at_checked(usize::from(len))?;
+            (name, rest) = (Some(bytes), behind);
+        }
+        let &[v1, v2, c1, c2] = rest.first_chunk()?;
+        Some(Self {
+            is_same_name: name == server_name.map(str::as_bytes),
+            version: u16::from_be_bytes([v1, v2]),
+            cipher: u16::from_be_bytes([c1, c2]),
+        })
+    }
+}
+
+/// The certificate that a client is presented with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Presented {
+    /// Its first name.
+    pub(super) certificate: Arc<str>,
+    /// The scheme that its key signs with; `None` if there is none that the client can verify.
+    pub(super) scheme: Option<u16>,
+}
+
+/// What rustls' callbacks have found out in its current call.
+#[derive(Debug, Default)]
+pub(super) struct HandshakeNotes {
+    /// The server name of the `ClientHello`, in lower case.
+    pub(super) server_name: Option<Box<str>>,
+    presented: Option<Presented>,
+    pub(super) offered: Option<OfferedSession>,
+}
+
+thread_local! {
+    static NOTES: RefCell<HandshakeNotes> = const {
+        RefCell::new(HandshakeNotes { server_name: None, presented: None, offered: None })
+    };
+}
+
+impl HandshakeNotes {
+    /// Begins a call into rustls for a client that asked for this name, as far as that is known.
+    pub(super) fn begin(server_name: Option<Box<str>>) {
+        NOTES.set(Self { server_name, presented: None, offered: None });
+    }
+
+    /// Takes what the call has brought.
+    pub(super) fn take() -> Self {
+        NOTES.take()
+    }
+
+    /// Notes what a `ClientHello` is answered with.
+    pub(super) fn resolved(name: Option<&str>, presented: Option<Presented>) {
+        NOTES.with_borrow_mut(|notes| {
+            if notes.server_name.as_deref() != name {
+                notes.server_name = name.map(Box::from);
+            }
+            notes.presented = presented;
+        });
+    }
+
+    /// Notes what has become of a session that was offered. `judge` is given the server name asked for.
+    pub(super) fn offered(judge: impl FnOnce(Option<&str>) -> Option<OfferedSession>) {
+        NOTES.with_borrow_mut(|notes| {
+            let judged = judge(notes.server_name.as_deref());
+            notes.offered = better(notes.offered, judged);
+        });
+    }
+}
+
+/// Of several sessions that a client offers, the one that says most; rustls uses the last that it can.
+fn better(one: Option<OfferedSession>, other: Option<OfferedSession>) -> Option<OfferedSession> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.rank() >= one.rank() { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+/// What a connection may use, by its configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    pub(super) resumption: Resumption,
+    pub(super) allowed: Choices,
+}
+
+/// What is known of a handshake until it has been counted.
+#[derive(Debug)]
+pub(super) struct HandshakeEvidence {
+    policy: Policy,
+    reader: HelloReader,
+    /// The first one; that after a `HelloRetryRequest` adds nothing.
+    hello: Option<ClientHello>,
+    presented: Option<Presented>,
+    offered: Option<OfferedSession>,
+}
+
+impl HandshakeEvidence {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self { policy, reader: HelloReader::default(), hello: None, presented: None, offered: None }
+    }
+
+    /// Looks at what has just come. Returns the server name once the `ClientHello` is whole.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Option<Box<str>> {
+        let mut hello = self.reader.read(bytes)?;
+        let name = hello.server_name.take();
+        self.hello = Some(hello);
+        name
+    }
+
+    /// Takes over what a call into rustls has brought, but for the server name.
+    pub(super) fn add(&mut self, notes: HandshakeNotes) {
+        self.presented = notes.presented.or_else(|| self.presented.take());
+        self.offered = better(self.offered, notes.offered);
+    }
+
+    pub(super) fn has_hello(&self) -> bool {
+        self.hello.is_some()
+    }
+
+    pub(super) fn presented(&self) -> Option<&Presented> {
+        self.presented.as_ref()
+    }
+
+    pub(super) fn fingerprint(&self) -> Option<&str> {
+        Some(self.hello.as_ref()?.fingerprint.as_ref()?.as_str())
+    }
+
+    pub(super) fn is_without_tls13(&self) -> bool {
+        self.hello.as_ref().is_some_and(|hello| !hello.choices.has_tls13())
+    }
+
+    pub(super) fn has_mlkem(&self) -> bool {
+        self.hello.as_ref().is_some_and(|hello| hello.choices.has_mlkem())
+    }
+
+    pub(super) fn single_choices(&self, is_tls13: bool) -> SingleChoices {
+        let single = |hello: &ClientHello| hello.choices.single(self.policy.allowed, is_tls13);
+        self.hello.as_ref().map(single).unwrap_or_default()
+    }
+
+    /// Whether the client offered to resume a session. A session identifier is an offer if the proxy may have given it
+    /// out, and not if it may stand there for TLS 1.3's sake only.
+    pub(super) fn has_offer(&self) -> bool {
+        let Some(hello) = &self.hello else { return self.offered.is_some() };
+        let offer = hello.resumption;
+        let counts = self.policy.resumption != Resumption::Tickets && !hello.choices.has_tls13();
+        self.offered.is_some() || offer.has_psk || offer.has_ticket || (offer.has_session_id && counts)
+    }
+
+    /// Why the handshake was full. `was_seen`: the client's address completed a handshake before.
+    pub(super) fn full_reason(&self, session: &NegotiatedTls<'_>, was_seen: bool) -> FullReason {
+        let Some(hello) = &self.hello else { return FullReason::Unknown };
+        if !self.has_offer() {
+            return if was_seen { FullReason::NoTicket } else { FullReason::FirstVisit };
+        }
+        if self.policy.resumption == Resumption::Off {
+            return FullReason::ResumptionOff;
+        }
+        match self.offered {
+            Some(OfferedSession::UnknownKey) => FullReason::UnknownKey,
+            Some(OfferedSession::Damaged) => FullReason::Damaged,
+            Some(OfferedSession::Evicted) => FullReason::Evicted,
+            Some(OfferedSession::ClientAuth) => FullReason::ClientAuth,
+            Some(OfferedSession::Expired { .. }) => FullReason::Expired,
+            Some(OfferedSession::Opened { state, .. }) if !state.is_same_name => FullReason::OtherName,
+            Some(OfferedSession::Opened { state, .. }) if !session.has_used(state.version, state.cipher) => {
+                FullReason::OtherVersion
+            }
+            // What only TLS 1.3 has, or only TLS 1.2, is not looked at with the other one.
+            None if session.is_tls13() != hello.resumption.has_psk
+                && hello.resumption.is_for_one_version() =>
+            {
+                FullReason::OtherVersion
+            }
+            Some(OfferedSession::Opened { .. }) | None => FullReason::Unknown,
+        }
+    }
+
+    /// How old the session is that was resumed.
+    pub(super) fn opened_age(&self) -> Option<Duration> {
+        match self.offered {
+            Some(OfferedSession::Opened { age, .. }) => Some(age),
+            _ => None,
+        }
+    }
+
+    /// How old the session is that had expired.
+    pub(super) fn expired_age(&self) -> Option<Duration> {
+        match self.offered {
+            Some(OfferedSession::Expired { age }) => Some(age),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Timers around the expensive cryptography of a handshake: the key exchange, and the signature.
+//!
+//! rustls calls both from within a read, on the thread of a worker. Each adds to a sum of the thread, which the worker
+//! takes after every read of a handshake.
+
+use std::cell::Cell;
+use std::ops::AddAssign;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
+use rustls::ffdhe_groups::FfdheGroup;
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::sign::{CertifiedKey, Signer, SigningKey};
+use rustls::{
+    Error, NamedGroup, ProtocolVersion, SignatureAlgorithm, SignatureScheme, SupportedProtocolVersion,
+};
+
+/// Time spent in the cryptography of a handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CryptoTime {
+    pub(crate) key_exchange: Duration,
+    pub(crate) signature: Duration,
+}
+
+thread_local! {
+    static SPENT: Cell<CryptoTime> = const { Cell::new(CryptoTime { key_exchange: Duration::ZERO, signature: Duration::ZERO }) };
+}
+
+impl CryptoTime {
+    /// What this thread has spent since the last call.
+    pub(crate) fn take() -> Self {
+        SPENT.take()
+    }
+}
+
+impl AddAssign for CryptoTime {
+    fn add_assign(&mut self, other: Self) {
+        self.key_exchange += other.key_exchange;
+        self.signature += other.signature;
+    }
+}
+
+fn spend<R>(work: impl FnOnce() -> R, as_time: impl FnOnce(Duration) -> CryptoTime) -> R {
+    let began_at = Instant::now();
+    let result = work();
+    let mut spent = SPENT.get();
+    spent += as_time(began_at.elapsed());
+    SPENT.set(spent);
+    result
+}
+
+fn time_key_exchange<R>(work: impl FnOnce() -> R) -> R {
+    spend(work, |key_exchange| CryptoTime { key_exchange, ..CryptoTime::default() })
+}
+
+/// A group whose key exchanges are timed. To rustls and to users it is the group itself.
+#[derive(Debug)]
+pub(super) struct TimedGroup(pub(super) &'static dyn SupportedKxGroup);
+
+impl SupportedKxGroup for TimedGroup {
+    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
+        Ok(Box::new(TimedExchange(time_key_exchange(|| self.0.start())?)))
+    }
+
+    fn start_and_complete(&self, peer_pub_key: &[u8]) -> Result<CompletedKeyExchange, Error> {
+        time_key_exchange(|| self.0.start_and_complete(peer_pub_key))
+    }
+
+    fn ffdhe_group(&self) -> Option<FfdheGroup<'static>> {
+        self.0.ffdhe_group()
+    }
+
+    fn name(&self) -> NamedGroup {
+        self.0.name()
+    }
+
+    fn fips(&self) -> bool {
+        self.0.fips()
+    }
+
+    fn usable_for_version(&self, version: ProtocolVersion) -> bool {
+        self.0.usable_for_version(version)
+    }
+}
+
+/// A key exchange that waits for the client's share, as TLS 1.2 has it.
+struct TimedExchange(Box<dyn ActiveKeyExchange>);
+
+impl ActiveKeyExchange for TimedExchange {
+    fn complete(self: Box<Self>, peer_pub_key: &[u8]) -> Result<SharedSecret, Error> {
+        time_key_exchange(|| self.0.complete(peer_pub_key))
+    }
+
+    fn complete_for_tls_version(
+        self: Box<Self>,
+        peer_pub_key: &[u8],
+        tls_version: &SupportedProtocolVersion,
+    ) -> Result<SharedSecret, Error> {
+        time_key_exchange(|| self.0.complete_for_tls_version(peer_pub_key, tls_version))
+    }
+
+    fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
+        self.0.hybrid_component()
+    }
+
+    fn complete_hybrid_component(self: Box<Self>, peer_pub_key: &[u8]) -> Result<SharedSecret, Error> {
+        time_key_exchange(|| self.0.complete_hybrid_component(peer_pub_key))
+    }
+
+    fn pub_key(&self) -> &[u8] {
+        self.0.pub_key()
+    }
+
+    fn ffdhe_group(&self) -> Option<FfdheGroup<'static>> {
+        self.0.ffdhe_group()
+    }
+
+    fn group(&self) -> NamedGroup {
+        self.0.group()
+    }
+}
+
+/// A private key whose signatures are timed.
+#[derive(Debug)]
+struct TimedKey(Arc<dyn SigningKey>);
+
+/// Makes the signatures of a certificate's key timed ones.
+pub(super) fn time_signatures(certified: CertifiedKey) -> CertifiedKey {
+    CertifiedKey { key: Arc::new(TimedKey(certified.key)), ..certified }
+}
+
+impl SigningKey for TimedKey {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        Some(Box::new(TimedSigner(self.0.choose_scheme(offered)?)))
+    }
+
+    fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
+        self.0.public_key()
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm()
+    }
+}
+
+#[derive(Debug)]
+struct TimedSigner(Box<dyn Signer>);
+
+impl Signer for TimedSigner {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
+        spend(|| self.0.sign(message), |signature| CryptoTime { signature, ..CryptoTime::default() })
+    }
+
+    fn scheme(&self) -> SignatureScheme {
+        self.0.scheme()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::GROUPS;
+    use super::*;
+    use crate::Certificate;
+
+    #[test]
+    fn a_timed_group_is_told_apart_from_the_group_itself_by_time_alone() {
+        for (name, group) in GROUPS {
+            let _ = CryptoTime::take();
+            assert_eq!(format!("{:?}", group.name()).to_lowercase(), *name);
+            let client = group.start().unwrap();
+            let started = CryptoTime::take();
+            let server = group.start_and_complete(client.pub_key()).unwrap();
+            let answered = CryptoTime::take();
+            assert!(
+                started.key_exchange > Duration::ZERO && answered.key_exchange > Duration::ZERO,
+                "{name}"
+            );
+            let secret = client.complete(&server.pub_key).unwrap();
+            assert_eq!(secret.secret_bytes(), server.secret.secret_bytes(), "{name}");
+            assert!(CryptoTime::take().key_exchange > Duration::ZERO, "{name}");
+            assert_eq!(CryptoTime::take(), CryptoTime::default(), "taken once");
+        }
+    }
+
+    #[test]
+    fn a_signature_is_timed_and_nothing_else_is() {
+        let certified = Certificate::generate(&[]).unwrap().certified();
+        let signer = certified.key.choose_scheme(&[SignatureScheme::ECDSA_NISTP256_SHA256]).unwrap();
+        let _ = CryptoTime::take();
+        signer.sign(b"message").unwrap();
+        let spent = CryptoTime::take();
+        assert!(spent.signature > Duration::ZERO && spent.key_exchange == Duration::ZERO, "{spent:?}");
+        assert!(certified.keys_match().is_ok(), "it is still the certificate's key");
+    }
+}

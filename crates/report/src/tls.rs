@@ -1,0 +1,175 @@
+//! The tables of TLS, for the page and for Markdown: why handshakes were full, where their time went, who uses what.
+
+use telemetry::model::{Percentiles, TlsSummary, UsageSummary, WallTime};
+use telemetry::{Dimension, FullReason, Metric as _};
+
+use crate::http::quantile;
+use crate::numbers::{DASH, fixed, grouped, ms, percent};
+use crate::report::Report;
+use crate::table::Heading::{self, Number, Words};
+use crate::table::Table;
+
+/// A part of the mean handshake, in milliseconds.
+pub(crate) type TimePart = (&'static str, f64);
+
+/// Where the mean handshake of one type spent its time.
+#[derive(Clone, Debug)]
+pub(crate) struct MeanHandshake {
+    pub(crate) kind: &'static str,
+    /// Handshakes.
+    pub(crate) n: u64,
+    pub(crate) parts: [TimePart; 4],
+}
+
+impl MeanHandshake {
+    /// `None` without handshakes whose parts were timed.
+    fn of(kind: &'static str, wall: &WallTime) -> Option<Self> {
+        let WallTime { network, client, loop_delay, compute } = wall;
+        let parts =
+            [("network", network), ("client", client), ("loop delay", loop_delay), ("compute", compute)];
+        let mean = |(name, of): (&'static str, &Percentiles)| (name, of.mean.unwrap_or(0.0) / 1e3);
+        (network.n > 0).then(|| Self { kind, n: network.n, parts: parts.map(mean) })
+    }
+
+    pub(crate) fn sum_ms(&self) -> f64 {
+        self.parts.iter().map(|(_, ms)| ms).sum()
+    }
+}
+
+impl Report<'_> {
+    pub(crate) fn tls(&self) -> Option<&TlsSummary> {
+        self.summary.proxy.as_ref()?.tls.as_ref()
+    }
+
+    /// Full handshakes by reason, the most frequent first.
+    pub(crate) fn full_reasons(&self) -> Vec<(FullReason, u64)> {
+        let counts = self.summary.proxy.as_ref().map(|proxy| &proxy.handshakes.full_by_reason);
+        let count = |word: &str| counts.and_then(|counts| counts.get(word)).copied().unwrap_or(0);
+        let all = FullReason::ALL.map(|(reason, _, word)| (reason, count(word)));
+        let mut counted: Vec<_> = all.into_iter().filter(|(_, n)| *n > 0).collect();
+        counted.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        counted
+    }
+
+    pub(crate) fn full_reason_rows(&self) -> Table {
+        let reasons = self.full_reasons();
+        let all: u64 = reasons.iter().map(|(_, n)| n).sum();
+        let rows = reasons.into_iter().map(|(reason, n)| {
+            let meaning = meaning(reason).to_owned();
+            vec![words(reason), grouped(n), percent(n as f64, all as f64), meaning]
+        });
+        let columns = [Words("reason"), Number("handshakes"), Number("share"), Words("what it means")];
+        Table::new("Why handshakes were full", columns, rows)
+    }
+
+    /// The mean handshake of each type that was timed.
+    pub(crate) fn mean_handshakes(&self) -> Vec<MeanHandshake> {
+        let walls = self.tls().map(|tls| &tls.wall_time_us);
+        let types = walls.map(|walls| [("full", &walls.full), ("resumed", &walls.resumed)]);
+        types.into_iter().flatten().filter_map(|(kind, wall)| MeanHandshake::of(kind, wall)).collect()
+    }
+
+    /// The parts of both types, with key exchange and signature.
+    pub(crate) fn wall_time_rows(&self) -> Table {
+        let means = self.mean_handshakes();
+        let walls = self.tls().map(|tls| [&tls.wall_time_us.full, &tls.wall_time_us.resumed]);
+        let of_types = ["full", "resumed"].into_iter().zip(walls.into_iter().flatten());
+        let of_types = of_types.flat_map(|(kind, wall)| {
+            let sum_ms = means.iter().find(|mean| mean.kind == kind).map_or(0.0, MeanHandshake::sum_ms);
+            let WallTime { network, client, loop_delay, compute } = wall;
+            let parts =
+                [("network", network), ("client", client), ("loop delay", loop_delay), ("compute", compute)];
+            parts.map(|(part, of)| time_row(kind, part, of, Some(sum_ms)))
+        });
+        let parts =
+            self.tls().map(|tls| [("key exchange", &tls.key_exchange_us), ("signature", &tls.signature_us)]);
+        let parts = parts.into_iter().flatten().map(|(part, of)| time_row("CPU", part, of, None));
+        let columns = [
+            Words("handshake"),
+            Words("part"),
+            Number("n"),
+            Number("mean, ms"),
+            Number("share"),
+            Number("p50, ms"),
+            Number("p99, ms"),
+        ];
+        Table::new("Where a handshake's time goes", columns, of_types.chain(parts).flatten())
+    }
+
+    /// A table for each dimension of which values are known.
+    pub(crate) fn usage_tables(&self) -> Vec<Table> {
+        let Some(tls) = self.tls() else { return Vec::new() };
+        let tables = DIMENSIONS.iter().map(|&(dimension, heading, caption)| {
+            let rows = tls.usage.get(dimension.word()).into_iter().flatten();
+            Table::new(caption, usage_columns(heading), rows.map(usage_row))
+        });
+        tables.filter(|table| !table.rows.is_empty()).collect()
+    }
+}
+
+/// Each dimension, with the heading of its values and the caption of its table.
+const DIMENSIONS: [(Dimension, &str, &str); 8] = [
+    (Dimension::Version, "version", "Who uses what, by version"),
+    (Dimension::Group, "group", "Who uses what, by key exchange group"),
+    (Dimension::Cipher, "cipher suite", "Who uses what, by cipher suite"),
+    (Dimension::Signature, "signature", "Who uses what, by signature, of full handshakes"),
+    (Dimension::Alpn, "protocol", "Who uses what, by application protocol"),
+    (Dimension::Certificate, "certificate", "Who uses what, by certificate, of full handshakes"),
+    (Dimension::Name, "server name", "Who uses what, by server name"),
+    (Dimension::Fingerprint, "fingerprint", "Who uses what, by fingerprint (JA4)"),
+];
+
+fn usage_columns(value: &'static str) -> [Heading; 9] {
+    [
+        Words(value),
+        Number("handshakes"),
+        Number("share"),
+        Number("resumed"),
+        Number("failed"),
+        Number("handshake CPU, ms"),
+        Number("share of it"),
+        Number("MB"),
+        Number("only choice"),
+    ]
+}
+
+fn usage_row(usage: &UsageSummary) -> Vec<String> {
+    let all = usage.full.saturating_add(usage.resumed);
+    let share =
+        |share: Option<f64>| share.map_or_else(|| DASH.to_owned(), |share| format!("{} %", fixed(share, 1)));
+    vec![
+        usage.value.clone(),
+        grouped(all),
+        share(usage.handshakes_percent),
+        if all > 0 { percent(usage.resumed as f64, all as f64) } else { DASH.to_owned() },
+        grouped(usage.failed),
+        fixed(usage.compute_us / 1e3, 1),
+        share(usage.compute_percent),
+        fixed(usage.bytes.r#in.saturating_add(usage.bytes.out) as f64 / 1e6, 3),
+        grouped(usage.only_choice),
+    ]
+}
+
+/// One part; `None` if it was not timed.
+fn time_row(kind: &str, part: &str, of: &Percentiles, sum_ms: Option<f64>) -> Option<Vec<String>> {
+    let mean_ms = of.mean? / 1e3;
+    let share = sum_ms.filter(|sum| *sum > 0.0).map_or_else(String::new, |sum| percent(mean_ms, sum));
+    Some(vec![
+        kind.to_owned(),
+        part.to_owned(),
+        grouped(of.n),
+        ms(mean_ms),
+        share,
+        quantile(Some(of), 0.5, |it| it.p50),
+        quantile(Some(of), 0.99, |it| it.p99),
+    ])
+}
+
+/// The reason as people read it.
+pub(crate) fn words(reason: FullReason) -> String {
+    reason.to_string().replace('_', " ")
+}
+
+fn meaning(reason: FullReason) -> &'static str {
+    &reason.counter().field().meaning
+}

@@ -1,0 +1,128 @@
+//! What the kernel, the cgroup and the hypervisor withheld: connections that found a backlog full, and CPU time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::record::HostRecord;
+
+/// How often the files are read: the kernel adds up figures of all CPUs for each.
+const READ_EVERY: Duration = Duration::from_secs(2);
+
+/// Reads what was withheld since the first reading. A figure that the machine lacks is 0.
+#[derive(Debug, Default)]
+pub(crate) struct ScarcitySampler {
+    cpu_stat: Option<PathBuf>,
+    first: Option<Scarcity>,
+    last: Option<(Instant, Scarcity)>,
+}
+
+/// Totals since the machine or the cgroup began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Scarcity {
+    listen_overflows: u64,
+    listen_drops: u64,
+    throttled_us: u64,
+    stolen_us: u64,
+}
+
+impl ScarcitySampler {
+    /// Writes what was withheld into a record.
+    pub(crate) fn sample(&mut self, host: &mut HostRecord) {
+        let now = self.read(Instant::now());
+        let first = *self.first.get_or_insert(now);
+        host.listen_overflows_total = now.listen_overflows.saturating_sub(first.listen_overflows);
+        host.listen_drops_total = now.listen_drops.saturating_sub(first.listen_drops);
+        host.cpu_throttled_us_total = now.throttled_us.saturating_sub(first.throttled_us);
+        host.cpu_stolen_us_total = now.stolen_us.saturating_sub(first.stolen_us);
+    }
+
+    fn read(&mut self, now: Instant) -> Scarcity {
+        match self.last {
+            Some((read_at, scarcity)) if now - read_at < READ_EVERY => scarcity,
+            _ => {
+                let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+                let cpu_stat = self.cpu_stat.get_or_insert_with(cpu_stat_path);
+                let scarcity = Scarcity::parse(
+                    &text(Path::new("/proc/net/netstat")),
+                    &text(cpu_stat),
+                    &text(Path::new("/proc/stat")),
+                );
+                self.last.insert((now, scarcity)).1
+            }
+        }
+    }
+}
+
+impl Scarcity {
+    /// From `/proc/net/netstat`, a cgroup's `cpu.stat` and `/proc/stat`.
+    fn parse(netstat: &str, cpu_stat: &str, stat: &str) -> Self {
+        let throttled = cpu_stat.lines().find_map(|line| line.strip_prefix("throttled_usec "));
+        // user nice system idle iowait irq softirq steal
+        let cpu = stat.lines().next().unwrap_or_default().split_whitespace().nth(8);
+        let ticks = cpu.and_then(|steal| steal.parse::<u64>().ok()).unwrap_or(0);
+        Self {
+            listen_overflows: tcp_counter(netstat, "ListenOverflows"),
+            listen_drops: tcp_counter(netstat, "ListenDrops"),
+            throttled_us: throttled.and_then(|us| us.trim().parse().ok()).unwrap_or(0),
+            stolen_us: ticks * 1_000_000 / rustix::param::clock_ticks_per_second(),
+        }
+    }
+}
+
+/// A counter of the `TcpExt` lines, of which the first names what the second counts.
+fn tcp_counter(netstat: &str, name: &str) -> u64 {
+    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
+    let pairs = names.split_whitespace().zip(values.split_whitespace());
+    pairs.skip(1).find(|(known, _)| *known == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+}
+
+/// `cpu.stat` of this process's cgroup (version 2); the path of no file without one.
+fn cpu_stat_path() -> PathBuf {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    Path::new("/sys/fs/cgroup").join(group).join("cpu.stat")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETSTAT: &str = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPHPHits\n\
+                           TcpExt: 1 316 318 9\n\
+                           IpExt: InNoRoutes\nIpExt: 7\n";
+
+    #[test]
+    fn what_was_withheld_is_read_from_the_kernels_tables() {
+        let stat = "cpu  3806404 2984463 1236598 1744353 72564 0 73335 17804 0 0\ncpu0 1 2\n";
+        let read = Scarcity::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
+        let stolen_us = 17_804 * 1_000_000 / rustix::param::clock_ticks_per_second();
+        let expected = Scarcity { listen_overflows: 316, listen_drops: 318, throttled_us: 1_250, stolen_us };
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn what_a_machine_does_not_tell_is_zero() {
+        for text in ["", "TcpExt: ListenDrops\n", "TcpExt:\nTcpExt:\n", "cpu  1 2", "throttled_usec x"] {
+            assert_eq!(Scarcity::parse(text, text, text), Scarcity::default(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_came_after_the_first_reading_counts() {
+        let first = Scarcity { listen_drops: 10, ..Scarcity::default() };
+        let last = Scarcity { listen_drops: 17, throttled_us: 5, ..first };
+        let mut sampler = ScarcitySampler {
+            first: Some(first),
+            last: Some((Instant::now(), last)),
+            ..ScarcitySampler::default()
+        };
+        let mut host = HostRecord::default();
+        sampler.sample(&mut host);
+        assert_eq!((host.listen_drops_total, host.cpu_throttled_us_total), (7, 5));
+        let mut host = HostRecord::default();
+        ScarcitySampler::default().sample(&mut host);
+        assert_eq!(host, HostRecord::default());
+    }
+}

@@ -1,0 +1,89 @@
+//! What a run has figures of.
+
+use std::fmt;
+
+use super::{Figure, FigureName, FigureSide, routes};
+use crate::model::{Run, Summary};
+use crate::record::clean;
+
+/// What a run has figures of.
+#[derive(Clone, Debug, Default)]
+pub struct FigureSubjects {
+    sides: Vec<FigureSide>,
+    /// By their indices while the run is counted.
+    routes: Vec<String>,
+}
+
+/// What a figure is of and the run has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AbsentSubject {
+    /// A side.
+    Side(FigureSide),
+    /// A route, and those that the run has.
+    Route(String, Vec<String>),
+}
+
+impl FigureSubjects {
+    /// These sides, and these routes of the proxy.
+    pub fn new(sides: Vec<FigureSide>, routes: &[String]) -> Self {
+        let routes = routes.iter().map(|name| clean::text(name)).collect();
+        Self { sides, routes: routes::counted_names(routes) }
+    }
+
+    /// What a run that was read has.
+    pub fn of(run: &Run, summary: &Summary) -> Self {
+        let sides = FigureSide::ALL.into_iter().filter(|side| side.is_in(summary)).collect();
+        Self { sides, routes: routes::names(run) }
+    }
+
+    /// The index of a route.
+    pub(crate) fn route(&self, name: &str) -> Option<usize> {
+        self.routes.iter().position(|route| route == name)
+    }
+
+    /// Whether the run has what a figure is of.
+    ///
+    /// # Errors
+    /// With what it lacks.
+    pub fn check(&self, figure: &Figure) -> Result<(), AbsentSubject> {
+        if !self.sides.contains(&figure.side()) {
+            return Err(AbsentSubject::Side(figure.side()));
+        }
+        match figure {
+            Figure::Route(figure) if self.route(&figure.route).is_none() => {
+                Err(AbsentSubject::Route(figure.route.to_string(), self.routes.clone()))
+            }
+            Figure::Route(_) | Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => Ok(()),
+        }
+    }
+}
+
+impl FigureName {
+    /// The first figure of this name whose subject is there.
+    ///
+    /// # Errors
+    /// With what there is not.
+    pub fn first_of(
+        &self,
+        check: impl Fn(&Figure) -> Result<(), AbsentSubject>,
+    ) -> Result<Figure, AbsentSubject> {
+        let mut absent = None;
+        for figure in self.figures() {
+            match check(&figure) {
+                Ok(()) => return Ok(figure),
+                Err(error) => drop(absent.get_or_insert(error)),
+            }
+        }
+        Err(absent.unwrap_or(AbsentSubject::Side(FigureSide::Run)))
+    }
+}
+
+impl fmt::Display for AbsentSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Side(side) => side.fmt(f),
+            Self::Route(route, others) if others.is_empty() => write!(f, "route {route}"),
+            Self::Route(route, others) => write!(f, "route {route}; it has {}", others.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Certificates that expire, and server names that none of them has.
+
+use super::sight::Sight;
+use super::{Rule, Severity, Told};
+use crate::collect::tls::{Dimension, OTHER_VALUE};
+use crate::insight::{counted, percent, share};
+use crate::metrics::{Counters, UsageCounter};
+use crate::model::Run;
+
+/// Days before the last one of a certificate from which on it is found, and is critical.
+const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (30, Severity::Warning)];
+/// Handshakes for a name from which on it is found: scanners ask for anything once.
+const ASKED_MIN: u64 = 10;
+const DAY_US: u64 = 86_400_000_000;
+
+pub(super) const EXPIRES: Rule = Rule { id: "certificate-expires", judge: expires, tell: tell_expires };
+pub(super) const NOT_COVERED: Rule =
+    Rule { id: "name-not-covered", judge: not_covered, tell: tell_not_covered };
+
+/// A certificate, as its setting tells.
+struct Certificate<'a> {
+    /// Its first name.
+    name: &'a str,
+    /// Names besides.
+    more: u64,
+    last_day: &'a str,
+    /// Whole days to its last day; negative once that is over.
+    days_left: i64,
+}
+
+/// The certificates of the settings `proxy.certificate…`, such as
+/// `ECDSA P-256 for www.example.org and 1 more until 2027-03-01 sha256:5b1e…`.
+fn certificates(run: &Run) -> impl Iterator<Item = Certificate<'_>> {
+    let is_one = |name: &str| {
+        let rest = name.strip_prefix("proxy.certificate");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let today = (run.last_realtime_us() / DAY_US) as i64;
+    run.settings().iter().filter(move |setting| is_one(&setting.name)).filter_map(move |setting| {
+        match &setting.value {
+            crate::Value::Text(text) => certificate(text, today),
+            crate::Value::Flag(_) | crate::Value::Number(_) => None,
+        }
+    })
+}
+
+fn certificate(text: &str, today: i64) -> Option<Certificate<'_>> {
+    let (subject, rest) = text.rsplit_once(" until ")?;
+    let (_, names) = subject.split_once(" for ")?;
+    let last_day = rest.split(' ').next()?;
+    let end = humantime::parse_rfc3339(&format!("{last_day}T00:00:00Z")).ok()?;
+    let end_day = end.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs() / 86_400;
+    let several = names.strip_suffix(" more").and_then(|names| names.rsplit_once(" and "));
+    let several = several.and_then(|(name, more)| Some((name, more.parse().ok()?)));
+    let (name, more) = several.unwrap_or((names, 0));
+    Some(Certificate { name, more, last_day, days_left: end_day as i64 - today })
+}
+
+fn expires(sight: &Sight<'_>) -> Option<Severity> {
+    let days = certificates(sight.run).map(|certificate| certificate.days_left).min()?;
+    DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
+}
+
+fn tell_expires(sight: &Sight<'_>) -> Told {
+    let mut all: Vec<_> = certificates(sight.run).collect();
+    let whole = all.len();
+    all.retain(|certificate| certificate.days_left <= DAYS[1].0);
+    all.sort_by_key(|certificate| certificate.days_left);
+    let first = all.first().map_or(0, |certificate| certificate.days_left);
+    let title = match first {
+        ..0 => "A certificate has expired: clients refuse it".to_owned(),
+        0 => "A certificate expires today".to_owned(),
+        1 => "A certificate expires tomorrow".to_owned(),
+        days => format!("A certificate expires in {days} days"),
+    };
+    let more = |certificate: &Certificate<'_>| match certificate.more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Told::new(title)
+        .figure("days left", first)
+        .figure("certificates with at most 30 days left", format!("{} of {whole}", all.len()))
+        .advise("renew the files of --cert and --key; the proxy reads them again by itself")
+        .about("proxy.certificate")
+        .whom(all.iter().map(|one| format!("{}{} until {}", one.name, more(one), one.last_day)))
+}
+
+/// The names that clients asked for often and no certificate has, with their counts, the most frequent first. Empty if
+/// not all names of the certificates are known.
+fn uncovered(run: &Run) -> Vec<(&str, u64)> {
+    let certificates: Vec<_> = certificates(run).collect();
+    if certificates.is_empty() || certificates.iter().any(|certificate| certificate.more > 0) {
+        return Vec::new();
+    }
+    let is_covered = |name: &str| certificates.iter().any(|certificate| covers(certificate.name, name));
+    let asked = run.usage().of(Dimension::Name);
+    let asked = asked.filter(|(name, _)| !["none", OTHER_VALUE].contains(name));
+    let counted = asked.map(|(name, counters)| (name, handshakes(counters)));
+    let mut all: Vec<_> = counted.filter(|(name, n)| *n >= ASKED_MIN && !is_covered(name)).collect();
+    all.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
+    all
+}
+
+fn handshakes(counters: &Counters<UsageCounter>) -> u64 {
+    counters.sum(&[
+        UsageCounter::HandshakesFull,
+        UsageCounter::HandshakesResumed,
+        UsageCounter::HandshakesFailed,
+    ])
+}
+
+/// True if a certificate's DNS name is a name, or has a wildcard for its first label (RFC 6125, 6.4.3).
+fn covers(certificate: &str, name: &str) -> bool {
+    if certificate.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    let rest =
+        certificate.strip_prefix("*.").zip(name.split_once('.').filter(|(label, _)| !label.is_empty()));
+    rest.is_some_and(|(suffix, (_, rest))| suffix.eq_ignore_ascii_case(rest))
+}
+
+fn not_covered(sight: &Sight<'_>) -> Option<Severity> {
+    (!uncovered(sight.run).is_empty()).then_some(Severity::Warning)
+}
+
+fn tell_not_covered(sight: &Sight<'_>) -> Told {
+    let all = uncovered(sight.run);
+    let n: u64 = all.iter().map(|(_, n)| n).sum();
+    let whole: u64 = sight.run.usage().of(Dimension::Name).map(|(_, counters)| handshakes(counters)).sum();
+    let verb = if all.len() == 1 { "is" } else { "are" };
+    let title = format!(
+        "{} that clients ask for {verb} in no certificate: {} of handshakes",
+        counted(all.len() as u64, "server name"),
+        percent(share(n, whole))
+    );
+    Told::new(title)
+        .figure("handshakes for these names", format!("{n} of {whole}"))
+        .advise("add a certificate that has the names: --cert FILE --key FILE")
+        .about("proxy.certificate")
+        .whom(all.iter().map(|(name, n)| format!("{name}: {}", counted(*n, "handshake"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_read_from_its_setting() {
+        let today = 20_513; // 2026-03-01
+        let text = "ECDSA P-256 for www.example.org and 1 more until 2026-03-11 sha256:5b1e";
+        let one = certificate(text, today).unwrap();
+        assert_eq!((one.name, one.more, one.days_left), ("www.example.org", 1, 10));
+        let one = certificate("RSA-2048 for a until 2026-02-28 sha256:5b1e", today).unwrap();
+        assert_eq!((one.name, one.more, one.days_left), ("a", 0, -1));
+        for text in ["", "RSA-2048 for a", "RSA-2048 for a until later", "until 2026-02-28"] {
+            assert!(certificate(text, today).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_covers_one_label() {
+        assert!(covers("*.example.org", "WWW.example.org") && covers("Example.org", "example.org"));
+        for name in ["example.org", "a.b.example.org", ".example.org", "www.example.net"] {
+            assert!(!covers("*.example.org", name), "{name}");
+        }
+    }
+}

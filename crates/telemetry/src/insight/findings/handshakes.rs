@@ -1,0 +1,82 @@
+//! Handshakes that fail, and upstreams that cannot be reached.
+
+use super::sight::{Limit, Sight};
+use super::{Rule, Severity, Told};
+use crate::insight::{percent, share};
+use crate::metrics::ProxyCounter;
+
+pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, tell: tell_refused };
+pub(super) const UPSTREAM_UNREACHABLE: Rule =
+    Rule { id: "upstream-unreachable", judge: unreachable, tell: tell_unreachable };
+
+/// Handshakes that server and client began and that came to nothing. Clients that only look whether the port is open, or
+/// do not speak TLS, are not among them.
+const REFUSALS: [(ProxyCounter, &str); 4] = [
+    (ProxyCounter::FailedIncompatible, "no version, group or cipher in common"),
+    (ProxyCounter::FailedAlert, "the client sent an alert"),
+    (ProxyCounter::FailedTimeout, "not complete at the deadline"),
+    (ProxyCounter::FailedOther, "other reasons"),
+];
+/// Others, as evidence.
+const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
+    (ProxyCounter::FailedEof, "the client went away"),
+    (ProxyCounter::FailedNotTls, "the first bytes were not TLS"),
+];
+const SHARES: &[(Severity, Limit)] =
+    &[(Severity::Warning, Limit::at(0.02)), (Severity::Critical, Limit::at(0.5))];
+const N_MIN: f64 = 10.0;
+const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
+
+/// Refused in the last minute, and all handshakes.
+fn refused_of(sight: &Sight<'_>) -> (u64, u64) {
+    let lately = &sight.minute().proxy;
+    let refused = lately.sum(&REFUSALS.map(|(counter, _)| counter));
+    (refused, refused + lately.sum(&DONE))
+}
+
+fn refused(sight: &Sight<'_>) -> Option<Severity> {
+    sight.graded(refused_of(sight), N_MIN, SHARES)
+}
+
+fn tell_refused(sight: &Sight<'_>) -> Told {
+    let lately = &sight.minute().proxy;
+    let (n, whole) = refused_of(sight);
+    let causes = REFUSALS.into_iter().max_by_key(|(counter, _)| lately[*counter]);
+    let main = causes.map_or("", |(_, words)| words);
+    let told = Told::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
+    let told = told.figure("failed handshakes, last minute", format!("{n} of {whole}"));
+    let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
+    let told = counted.fold(told, |told, (counter, words)| told.figure(words, lately[counter]));
+    let told = match main {
+        "no version, group or cipher in common" => told
+            .advise("the details below name what clients offer: allow it with --tls-min, --ciphers or --groups")
+            .about("proxy.ciphers"),
+        "the client sent an alert" => told
+            .advise("the details below name the alerts: unknown_ca and bad_certificate are about --cert, whose file must hold the whole chain")
+            .about("proxy.certificate"),
+        "not complete at the deadline" => {
+            told.advise("clients are slow or attack: see --handshake-timeout").about("proxy.handshake-timeout")
+        }
+        _ => told.advise("the details below name the reasons"),
+    };
+    let details = sight.run.failures().by_frequency();
+    told.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
+}
+
+fn unreachable_of(sight: &Sight<'_>) -> (u64, u64) {
+    let lately = &sight.minute().proxy;
+    let failed = lately[ProxyCounter::UpstreamConnectsFailed];
+    (failed, failed + lately[ProxyCounter::UpstreamConnects])
+}
+
+fn unreachable(sight: &Sight<'_>) -> Option<Severity> {
+    sight.graded(unreachable_of(sight), N_MIN, SHARES)
+}
+
+fn tell_unreachable(sight: &Sight<'_>) -> Told {
+    let (n, whole) = unreachable_of(sight);
+    Told::new(format!("{} of connections to upstreams cannot be established", percent(share(n, whole))))
+        .figure("failed connects, last minute", format!("{n} of {whole}"))
+        .advise("see whether the upstream runs and accepts: the log names it and the error")
+        .about("proxy.upstream")
+}

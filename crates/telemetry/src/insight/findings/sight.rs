@@ -1,0 +1,73 @@
+//! What a rule sees of a run after an interval.
+
+use super::Severity;
+use super::sums::{Counted, Sums};
+use crate::model::Run;
+use crate::record::setting::Value;
+
+/// A figure at which a finding opens, and a lower one below which it closes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    pub(super) open: f64,
+    pub(super) close: f64,
+}
+
+impl Limit {
+    /// Opens at a figure, and closes below half of it.
+    pub(super) const fn at(open: f64) -> Self {
+        Self { open, close: open / 2.0 }
+    }
+}
+
+/// A run after an interval.
+#[derive(Clone, Copy)]
+pub(super) struct Sight<'a> {
+    pub(super) run: &'a Run,
+    pub(super) sums: &'a Sums,
+    /// The severity of the rule's finding if it is open.
+    pub(super) was: Option<Severity>,
+}
+
+impl<'a> Sight<'a> {
+    pub(super) fn minute(&self) -> &'a Counted {
+        &self.sums.minute
+    }
+
+    pub(super) fn ten_minutes(&self) -> &'a Counted {
+        &self.sums.ten_minutes
+    }
+
+    /// True if a figure is beyond the limit: that for opening, or for closing if the finding is as severe already.
+    pub(super) fn passes(&self, severity: Severity, value: f64, limit: Limit) -> bool {
+        let is_so_already = self.was.is_some_and(|was| was >= severity);
+        if is_so_already { value >= limit.close && value > 0.0 } else { value >= limit.open }
+    }
+
+    /// The severity of a share of many: `n` of them must pass its limit too.
+    pub(super) fn graded(
+        &self,
+        (n, whole): (u64, u64),
+        n_min: f64,
+        limits: &[(Severity, Limit)],
+    ) -> Option<Severity> {
+        let share = super::super::share(n, whole);
+        let passed = |(severity, limit): &&(Severity, Limit)| {
+            self.passes(*severity, n as f64, Limit::at(n_min)) && self.passes(*severity, share, *limit)
+        };
+        limits.iter().filter(passed).map(|(severity, _)| *severity).max()
+    }
+
+    /// A setting's value in words.
+    pub(super) fn word(&self, setting: &str) -> Option<String> {
+        Some(self.run.setting(setting)?.value.to_string())
+    }
+
+    pub(super) fn is(&self, setting: &str, word: &str) -> bool {
+        matches!(self.run.setting(setting).map(|setting| &setting.value), Some(Value::Text(text)) if text == word)
+    }
+
+    /// What the proxy serves: requests in HTTP mode, else exchanges.
+    pub(super) fn requests_word(&self) -> &'static str {
+        if self.run.http().is_some() { "requests" } else { "exchanges" }
+    }
+}

@@ -1,0 +1,195 @@
+//! What was counted lately, in slots: findings look at the last minute and the last ten, whatever the interval is.
+
+use std::collections::VecDeque;
+
+use crate::metrics::{Counters, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
+use crate::model::{MetricSeries, Run};
+use crate::record::HostRecord;
+
+/// What all parts of a run counted in some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) proxy: Counters<ProxyCounter>,
+    pub(super) tls: Counters<TlsCounter>,
+    pub(super) http: Counters<HttpCounter>,
+    pub(super) load: Counters<LoadCounter>,
+    pub(super) host: Withheld,
+    /// Records that are missing, for whatever reason.
+    pub(super) records_lost: u64,
+    /// The time, in microseconds.
+    pub(super) span_us: u64,
+}
+
+/// What kernel and hypervisor withheld.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Withheld {
+    pub(super) listen_overflows: u64,
+    pub(super) listen_drops: u64,
+    pub(super) cpu_throttled_us: u64,
+    pub(super) cpu_stolen_us: u64,
+}
+
+impl Withheld {
+    /// So far in the run.
+    fn so_far(host: &HostRecord) -> Self {
+        Self {
+            listen_overflows: host.listen_overflows_total,
+            listen_drops: host.listen_drops_total,
+            cpu_throttled_us: host.cpu_throttled_us_total,
+            cpu_stolen_us: host.cpu_stolen_us_total,
+        }
+    }
+
+    /// Both, by a function such as an addition.
+    fn with(self, other: Self, both: fn(u64, u64) -> u64) -> Self {
+        Self {
+            listen_overflows: both(self.listen_overflows, other.listen_overflows),
+            listen_drops: both(self.listen_drops, other.listen_drops),
+            cpu_throttled_us: both(self.cpu_throttled_us, other.cpu_throttled_us),
+            cpu_stolen_us: both(self.cpu_stolen_us, other.cpu_stolen_us),
+        }
+    }
+}
+
+impl Counted {
+    fn add(&mut self, other: &Self) {
+        let Self { proxy, tls, http, load, host, records_lost, span_us } = other;
+        self.proxy.add(proxy);
+        self.tls.add(tls);
+        self.http.add(http);
+        self.load.add(load);
+        self.host = self.host.with(*host, u64::saturating_add);
+        self.records_lost = self.records_lost.saturating_add(*records_lost);
+        self.span_us = self.span_us.saturating_add(*span_us);
+    }
+}
+
+/// The latest slots of a length.
+#[derive(Debug)]
+struct Slots {
+    slot_us: u64,
+    max: u64,
+    /// Number and contents of each slot that has any, in ascending order.
+    counted: VecDeque<(u64, Counted)>,
+}
+
+impl Slots {
+    fn new(slot_us: u64, max: u64) -> Self {
+        Self { slot_us, max, counted: VecDeque::new() }
+    }
+
+    fn push(&mut self, us: u64, counted: &Counted) {
+        let now = us / self.slot_us;
+        while self.counted.front().is_some_and(|(number, _)| number + self.max <= now) {
+            self.counted.pop_front();
+        }
+        match self.counted.back_mut().filter(|(number, _)| *number >= now) {
+            Some((_, slot)) => slot.add(counted),
+            None => self.counted.push_back((now, *counted)),
+        }
+    }
+
+    fn sum(&self) -> Counted {
+        let mut sum = Counted::default();
+        self.counted.iter().for_each(|(_, slot)| sum.add(slot));
+        sum
+    }
+}
+
+/// What was counted in the last minute and the last ten.
+#[derive(Debug)]
+pub(super) struct Sums {
+    slots: [Slots; 2],
+    pub(super) minute: Counted,
+    pub(super) ten_minutes: Counted,
+    /// Ends of the last intervals of proxy, TLS, HTTP and load that were taken in.
+    seen_us: [u64; 4],
+    /// Records that were missing then.
+    lost: u64,
+    /// What had been withheld until then; `None` if that is not known.
+    withheld: Option<Withheld>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            slots: [Slots::new(5_000_000, 12), Slots::new(60_000_000, 10)],
+            minute: Counted::default(),
+            ten_minutes: Counted::default(),
+            seen_us: [0; 4],
+            lost: 0,
+            withheld: None,
+        }
+    }
+}
+
+impl Sums {
+    /// Takes in the last interval of each part, and gives its end; `None` if there is none that is new.
+    pub(super) fn take_in(&mut self, run: &Run) -> Option<u64> {
+        let [proxy, tls, http, load] = &mut self.seen_us;
+        let before = [*proxy, *load];
+        let health = run.health();
+        let lost = [
+            run.reading().lost(),
+            health.refused_total,
+            health.dropped_total,
+            health.suppressed_total.max(run.reading().suppressed()),
+        ];
+        let lost = lost.into_iter().fold(0, u64::saturating_add);
+        let withheld = run.host().map_or_else(Withheld::default, Withheld::so_far);
+        let counted = Counted {
+            proxy: latest(run.proxy(), proxy),
+            tls: latest(run.tls(), tls),
+            http: latest(run.http(), http),
+            load: latest(run.load(), load),
+            host: withheld.with(self.withheld.unwrap_or(withheld), u64::saturating_sub),
+            records_lost: lost.saturating_sub(self.lost),
+            span_us: length_us(run.proxy()).or_else(|| length_us(run.load())).unwrap_or(0),
+        };
+        if before == [*proxy, *load] {
+            return None;
+        }
+        let now_us = (*proxy).max(*load);
+        (self.lost, self.withheld) = (lost, Some(withheld));
+        self.slots.iter_mut().for_each(|slots| slots.push(now_us, &counted));
+        [self.minute, self.ten_minutes] = [self.slots[0].sum(), self.slots[1].sum()];
+        Some(now_us)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.slots.iter().map(|slots| slots.counted.capacity() * size_of::<(u64, Counted)>()).sum()
+    }
+}
+
+/// The length of the last interval of a series.
+fn length_us<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>) -> Option<u64> {
+    Some(series?.intervals().next_back()?.length_us())
+}
+
+/// What the last interval of a series counted, unless it was seen before.
+fn latest<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>, seen_us: &mut u64) -> Counters<C> {
+    let last = series.and_then(|series| series.intervals().next_back());
+    let new = last.filter(|interval| interval.end_us > *seen_us);
+    new.map_or_else(Counters::default, |interval| {
+        *seen_us = interval.end_us;
+        interval.counters
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_hold_the_time_of_their_number_and_no_more() {
+        let mut slots = Slots::new(5_000_000, 12);
+        let one = Counted { records_lost: 1, ..Counted::default() };
+        for second in 1..=600 {
+            slots.push(second * 1_000_000, &one);
+            let sum = slots.sum().records_lost;
+            assert!(sum <= 60 && (second < 60 || sum > 55), "{second}: {sum}");
+        }
+        slots.push(3_600_000_000, &one);
+        assert_eq!((slots.sum().records_lost, slots.counted.len()), (1, 1));
+    }
+}

@@ -1,0 +1,120 @@
+//! Tickets of keys that are not known here, and resumption that hardly happens.
+
+use std::time::Duration;
+
+use super::sight::{Limit, Sight};
+use super::{Rule, Severity, Told};
+use crate::collect::tls::FullReason;
+use crate::insight::{advice, counted, percent, share};
+use crate::metrics::{ClientCounter, ProxyCounter, TlsCounter};
+use crate::quantity;
+use crate::record::setting::Value;
+
+pub(super) const KEYS_UNKNOWN: Rule =
+    Rule { id: "ticket-keys-unknown", judge: keys_unknown, tell: tell_keys_unknown };
+pub(super) const RESUMPTION_LOW: Rule =
+    Rule { id: "resumption-low", judge: resumption_low, tell: tell_resumption_low };
+
+/// Share of the offers to resume with an unknown key.
+const UNKNOWN: &[(Severity, Limit)] = &[(Severity::Warning, Limit::at(0.1))];
+const UNKNOWN_MIN: f64 = 20.0;
+/// Share of full handshakes among those that could have been resumed.
+const FULL: &[(Severity, Limit)] = &[(Severity::Warning, Limit { open: 0.8, close: 0.7 })];
+const FULL_MIN: f64 = 100.0;
+/// Reasons that are listed.
+const REASONS_SHOWN: usize = 4;
+
+fn keys_unknown(sight: &Sight<'_>) -> Option<Severity> {
+    let tls = &sight.ten_minutes().tls;
+    let counted = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
+    sight.graded(counted, UNKNOWN_MIN, UNKNOWN)
+}
+
+fn tell_keys_unknown(sight: &Sight<'_>) -> Told {
+    let run = sight.run;
+    let tls = &sight.ten_minutes().tls;
+    let (unknown, offers) = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
+    let mut clients: Vec<_> = run.clients().iter().map(|client| (client.id, client.totals())).collect();
+    clients.retain(|(_, totals)| totals[ClientCounter::FullUnknownKey] > 0);
+    clients.sort_by_key(|(id, totals)| (std::cmp::Reverse(totals[ClientCounter::FullUnknownKey]), *id));
+    let lifetime = run.setting("proxy.ticket-lifetime").and_then(|setting| match setting.value {
+        Value::Number(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Value::Flag(_) | Value::Text(_) => None,
+    });
+    let age = Duration::from_micros(run.before_us().saturating_add(run.duration_us()));
+    let shown = |time: Duration| quantity::shown(time.as_secs() as f64, "s");
+    let (cause, what) = if run.setting("proxy.ticket-keys").is_some() {
+        let what = "compare the key files of all hosts (setting proxy.ticket-keys names the keys), and append a new key \
+                    everywhere before it is moved to the front";
+        ("other hosts seal tickets with keys that the file of this one lacks", what)
+    } else if lifetime.is_some_and(|lifetime| age < lifetime) {
+        let what = "keep keys over restarts, and share them among hosts: --ticket-keys FILE";
+        (
+            "this process has keys of its own and is younger than the tickets: they are of another host, or from before its start",
+            what,
+        )
+    } else {
+        (
+            "this process has keys of its own, and other hosts have others",
+            "share keys among hosts: --ticket-keys FILE",
+        )
+    };
+    let title = format!(
+        "{} of the tickets offered have a key that is not known here",
+        percent(share(unknown, offers))
+    );
+    Told::new(title)
+        .figure("offers with an unknown key, last 10 minutes", format!("{unknown} of {offers}"))
+        .figure("client addresses with such tickets", clients.len())
+        .figure("the process has run for", shown(age))
+        .figure("cause", cause)
+        .advise(what)
+        .about("proxy.ticket-keys")
+        .whom(clients.iter().map(|(id, totals)| {
+            format!("{id}: {}", counted(totals[ClientCounter::FullUnknownKey], "ticket"))
+        }))
+}
+
+/// Full handshakes that might have been resumed, and those with resumed ones. A first visit cannot be.
+fn could_resume(sight: &Sight<'_>) -> (u64, u64) {
+    let lately = sight.ten_minutes();
+    let first = lately.tls[TlsCounter::FullFirstVisit];
+    let full = lately.tls.sum(&FullReason::ALL.map(|(_, counter, _)| counter)).saturating_sub(first);
+    (full, full + lately.proxy[ProxyCounter::HandshakesResumed])
+}
+
+fn resumption_low(sight: &Sight<'_>) -> Option<Severity> {
+    sight.graded(could_resume(sight), FULL_MIN, FULL)
+}
+
+fn tell_resumption_low(sight: &Sight<'_>) -> Told {
+    let (full, whole) = could_resume(sight);
+    let tls = &sight.ten_minutes().tls;
+    let mut reasons: Vec<_> = FullReason::ALL
+        .into_iter()
+        .filter(|(reason, ..)| *reason != FullReason::FirstVisit)
+        .map(|(_, counter, word)| (tls[counter], word.replace('_', " ")))
+        .filter(|(n, _)| *n > 0)
+        .collect();
+    reasons.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+    let main = reasons.first().map_or_else(|| "unknown".to_owned(), |(_, word)| word.clone());
+    let resumed = match whole - full {
+        0 => "None".to_owned(),
+        n => format!("Only {}", percent(share(n, whole))),
+    };
+    let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
+    let told = Told::new(title)
+        .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
+    let told = reasons.iter().take(REASONS_SHOWN).fold(told, |told, (n, word)| {
+        told.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, full))))
+    });
+    let told = told.about("proxy.resumption");
+    let all = advice(sight.run);
+    if all.is_empty() {
+        return told.advise(
+            "no setting of the proxy would change much: see whether the clients keep their connections open, and keep \
+             tickets",
+        );
+    }
+    all.iter().fold(told, |told, advice| told.advise(format!("{}: {}", advice.flag, advice.sentence)))
+}

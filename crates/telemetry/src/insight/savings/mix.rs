@@ -1,0 +1,148 @@
+//! What estimates need of a run: handshakes and their CPU time by kind.
+
+use super::{Estimate, STANDARD_ERRORS};
+use crate::collect::tls::Dimension;
+use crate::histogram::SparseHistogram;
+use crate::metrics::{HttpCounter, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
+use crate::model::Run;
+
+/// The groups that the proxy knows, by IANA name.
+const GROUPS: [(ProxyCounter, &str); 4] = [
+    (ProxyCounter::GroupX25519, super::CLASSICAL),
+    (ProxyCounter::GroupP256, "secp256r1"),
+    (ProxyCounter::GroupP384, "secp384r1"),
+    (ProxyCounter::GroupMlkem, super::HYBRID),
+];
+
+/// Handshakes over a span of time, and the CPU time that they took.
+#[derive(Clone, Debug, Default)]
+pub struct HandshakeMix {
+    /// The time that it covers, in seconds.
+    pub seconds: f64,
+    /// CPU time of full handshakes.
+    pub full: Timed,
+    /// CPU time of resumed handshakes.
+    pub resumed: Timed,
+    /// Of both, the key exchanges; empty in recordings of an older version.
+    pub key_exchange: Timed,
+    /// Of the full ones, the signatures; empty in recordings of an older version.
+    pub signature: Timed,
+    /// Requests: of HTTP in HTTP mode, else exchanges.
+    pub requests: u64,
+    /// Key exchanges by group: handshakes that had one.
+    pub exchanges_by_group: Vec<(&'static str, u64)>,
+    /// Signatures of the whole run: those with RSA, and all.
+    pub signatures: (u64, u64),
+    /// Whether more handshakes are of TLS 1.3 than of TLS 1.2.
+    pub is_mostly_tls13: bool,
+}
+
+/// Number, sum and spread of times.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timed {
+    /// How many.
+    pub n: u64,
+    sum_ns: f64,
+    sum_squares: f64,
+}
+
+impl HandshakeMix {
+    /// The last `span_us` microseconds of a run, as far as its series are kept; `None` without a proxy.
+    pub fn of(run: &Run, span_us: u64) -> Option<Self> {
+        let proxy = run.proxy()?;
+        let from_us = proxy.last_us().saturating_sub(span_us);
+        let mut mix = Self { signatures: signatures(run), ..Self::default() };
+        let mut by_group = [0; GROUPS.len()];
+        let mut tls13 = 0;
+        // After a loss counters cover more time than latencies do.
+        let is_covered = |start_us: u64, after_loss: bool| start_us >= from_us && !after_loss;
+        for interval in proxy.intervals().filter(|it| is_covered(it.start_us, it.after_loss)) {
+            mix.seconds += interval.seconds();
+            mix.full.add(interval.latency(ProxyLatency::ComputeFull));
+            mix.resumed.add(interval.latency(ProxyLatency::ComputeResumed));
+            mix.requests += interval.counters[ProxyCounter::Exchanges];
+            tls13 +=
+                interval.counters[ProxyCounter::Tls13Full] + interval.counters[ProxyCounter::Tls13Resumed];
+            for (n, (counter, _)) in by_group.iter_mut().zip(GROUPS) {
+                *n += interval.counters[counter];
+            }
+        }
+        if let Some(tls) = run.tls() {
+            for interval in tls.intervals().filter(|it| is_covered(it.start_us, it.after_loss)) {
+                mix.key_exchange.add(interval.latency(TlsLatency::KeyExchange));
+                mix.signature.add(interval.latency(TlsLatency::Signature));
+            }
+        }
+        if let Some(http) = run.http() {
+            let intervals = http.intervals().filter(|it| is_covered(it.start_us, it.after_loss));
+            mix.requests = intervals.map(|it| it.counters[HttpCounter::Requests]).sum();
+        }
+        mix.exchanges_by_group = GROUPS.iter().zip(by_group).map(|((_, name), n)| (*name, n)).collect();
+        mix.is_mostly_tls13 = 2 * tls13 > mix.handshakes();
+        (mix.seconds > 0.0).then_some(mix)
+    }
+
+    /// Handshakes completed.
+    pub fn handshakes(&self) -> u64 {
+        self.full.n + self.resumed.n
+    }
+
+    /// The version that most are of.
+    pub(super) fn version(&self) -> &'static str {
+        if self.is_mostly_tls13 { "TLSv1.3" } else { "TLSv1.2" }
+    }
+
+    /// Share of the signatures that are RSA's; `None` if it is not known.
+    pub(super) fn rsa_share(&self) -> Option<f64> {
+        let (rsa, all) = self.signatures;
+        (all > 0).then(|| rsa as f64 / all as f64)
+    }
+
+    /// How much more the key exchanges took than these costs of each group; 1 if that is not known.
+    pub(super) fn key_exchange_scale(&self, cost_ns: impl Fn(&str) -> Option<f64>) -> f64 {
+        let expected = self.exchanges_by_group.iter().filter(|(_, n)| *n > 0);
+        let expected: Option<f64> = expected.map(|(group, n)| Some(cost_ns(group)? * *n as f64)).sum();
+        let exchanges: u64 = self.exchanges_by_group.iter().map(|(_, n)| n).sum();
+        match expected {
+            Some(expected_ns) if expected_ns > 0.0 && self.key_exchange.n > 0 => {
+                self.key_exchange.mean().mid / (expected_ns / exchanges as f64)
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+/// Signatures with RSA, and all, of a whole run.
+fn signatures(run: &Run) -> (u64, u64) {
+    run.usage().of(Dimension::Signature).fold((0, 0), |(rsa, all), (scheme, counters)| {
+        let n = counters[UsageCounter::HandshakesFull];
+        (rsa + if scheme.starts_with("rsa_") { n } else { 0 }, all + n)
+    })
+}
+
+impl Timed {
+    fn add(&mut self, times: &SparseHistogram) {
+        self.n += times.count();
+        self.sum_ns += times.sum_ns() as f64;
+        self.sum_squares += times.buckets().map(|(ns, n)| (ns as f64).powi(2) * n as f64).sum::<f64>();
+    }
+
+    /// Their sum, in nanoseconds.
+    pub fn sum_ns(&self) -> f64 {
+        self.sum_ns
+    }
+
+    /// The sum with the interval that the spread of a sample of this size gives.
+    pub(super) fn sum(&self) -> Estimate {
+        self.mean() * self.n as f64
+    }
+
+    /// The mean in nanoseconds, with the interval in which it is expected.
+    pub(super) fn mean(&self) -> Estimate {
+        let n = self.n.max(1) as f64;
+        let mid = self.sum_ns / n;
+        let variance = (self.sum_squares / n - mid.powi(2)).max(0.0);
+        let error = STANDARD_ERRORS * (variance / n).sqrt();
+        Estimate { low: (mid - error).max(0.0), mid, high: mid + error }
+    }
+}

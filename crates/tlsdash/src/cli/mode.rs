@@ -1,0 +1,89 @@
+//! What the proxy does, and which options go with it.
+
+use clap::ValueEnum;
+use proxy_http::HttpLimits;
+use serde::{Deserialize, Serialize};
+
+use super::ProxyOptions;
+use super::declared::Declared;
+use super::http::HttpOptions;
+
+/// Words of the file that mean something in HTTP mode only, besides the limits.
+const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
+/// What means something in TCP mode only, and what takes its place.
+const TCP_ONLY: (&str, &str) = (
+    "proxy-protocol",
+    "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
+);
+
+/// What the proxy does with the plaintext.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProxyMode {
+    /// Forwards bytes, whatever the protocol.
+    #[default]
+    Tcp,
+    /// Speaks HTTP/2 and HTTP/1.1, and routes requests.
+    Http,
+}
+
+impl ProxyOptions {
+    /// Options of the other mode, each with why it cannot be given.
+    pub(super) fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let (word, instead) = TCP_ONLY;
+        let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
+        let limits = Declared::<HttpLimits>::names();
+        let of_http = HTTP_ONLY.into_iter().chain(limits);
+        let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
+        let is_tcp = self.mode == ProxyMode::Tcp;
+        of_tcp.filter(move |_| !is_tcp).chain(of_http.filter(move |_| is_tcp))
+    }
+
+    pub(super) fn is_given(&self, word: &str) -> bool {
+        match word {
+            "proxy-protocol" => self.proxy_protocol.is_some(),
+            word => self.http.is_given(word) || self.http_limits.is_given(word),
+        }
+    }
+
+    /// The same with the defaults of the other mode's options.
+    pub(super) fn without_foreign_words(&self) -> Self {
+        match self.mode {
+            ProxyMode::Tcp => {
+                Self { http: HttpOptions::default(), http_limits: Declared::default(), ..self.clone() }
+            }
+            ProxyMode::Http => Self { proxy_protocol: None, ..self.clone() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> ProxyOptions {
+        ProxyOptions::parse(text).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        options(text).http_config().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn options_of_the_other_mode_are_refused() {
+        for (text, part) in [
+            ("[[route]]\npath = \"/a\"\nupstreams = \"h:1\"", "--route goes with --mode http only"),
+            ("trust-forwarded = \"10.0.0.0/8\"", "--trust-forwarded goes with --mode http only"),
+            ("tls-headers = true", "--tls-headers goes with --mode http only"),
+            ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
+            ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
+            (
+                "mode = \"http\"\nproxy-protocol = \"v2\"",
+                "serve many clients; X-Forwarded-For names the client",
+            ),
+        ] {
+            assert!(refused(text).contains(part), "{}", refused(text));
+        }
+        assert!(options("proxy-protocol = \"v2\"").http_config().unwrap().is_none());
+    }
+}

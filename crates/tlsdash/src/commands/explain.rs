@@ -1,0 +1,184 @@
+//! `tlsdash explain`: what is about to break, why handshakes were full, and what would help.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+use telemetry::insight::{self, Advice, FindingSummary, Severity};
+use telemetry::model::Run;
+use telemetry::{Estimate, FullReason, HowTo, Saving};
+
+use crate::cli::{ExplainArgs, Format};
+use crate::journals::reading::{RecordedRun, RunQuery, run_name};
+use crate::summary;
+
+/// Version of the JSON's shape; later versions only add to it.
+const SCHEMA: u64 = 1;
+
+/// Intervals kept of the run, for estimates: more than a day of seconds.
+const INTERVALS_MAX: usize = 100_000;
+
+/// There are findings that `--fail-on` asks for; ends with exit code 99.
+#[derive(Debug)]
+pub(crate) struct FindingsFailed(String);
+
+impl fmt::Display for FindingsFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FindingsFailed {}
+
+/// What is said of a run.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    schema: u64,
+    run: String,
+    duration_s: f64,
+    findings: Vec<FindingSummary>,
+    /// Full handshakes by reason; empty if no record tells.
+    full_by_reason: BTreeMap<String, u64>,
+    /// What would resume more.
+    advice: Vec<Advice>,
+    /// What a change would save; empty if the run has no calibration.
+    savings: Vec<SavingText>,
+}
+
+/// An estimate of what a change would save.
+#[derive(Debug, Serialize)]
+struct SavingText {
+    change: String,
+    /// Cores: CPU seconds a second, from the least to the most that is plausible.
+    cores: [f64; 3],
+    /// Share of the CPU time of all handshakes, in the same way.
+    share: [f64; 3],
+    how: String,
+}
+
+impl SavingText {
+    fn of(saving: &Saving) -> Self {
+        let three = |estimate: Estimate| [estimate.low, estimate.mid, estimate.high];
+        let how = match &saving.how {
+            HowTo::Setting { name, value: Some(value), .. } => format!("set {name} to {value}"),
+            HowTo::Setting { name, value: None, .. } => format!("change {name}"),
+            HowTo::Otherwise(text) => (*text).to_owned(),
+        };
+        let change = saving.change.to_string();
+        Self { change, cores: three(saving.cores), share: three(saving.share), how }
+    }
+}
+
+/// Prints the explanation, and fails if there are findings as severe as `--fail-on`.
+pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
+    let recorded =
+        RecordedRun::read(&args.runs.sources, &RunQuery::of("explain", &args.runs, INTERVALS_MAX))?;
+    let run = recorded.run()?;
+    let explanation = Explanation::of(run);
+    summary::print_text(&match args.format {
+        Format::Text => explanation.text(&run_name(run)),
+        Format::Json => serde_json::to_string_pretty(&explanation)? + "\n",
+    })?;
+    match args.fail_on {
+        Some(severity) => explanation.check(severity.into()),
+        None => Ok(()),
+    }
+}
+
+impl Explanation {
+    fn of(run: &Run) -> Self {
+        let summary = run.summary();
+        let reasons = run.tls().map(|series| {
+            let count =
+                |(_, counter, word): (FullReason, _, &str)| (word.to_owned(), series.totals()[counter]);
+            FullReason::ALL.into_iter().map(count).collect()
+        });
+        let costs = run.handshake_costs();
+        let savings = costs.map(|costs| telemetry::savings(run, costs, run.duration_us()));
+        let savings = savings.unwrap_or_default();
+        Self {
+            schema: SCHEMA,
+            run: summary.run,
+            duration_s: summary.duration_s,
+            findings: summary.findings,
+            full_by_reason: reasons.unwrap_or_default(),
+            advice: insight::advice(run),
+            savings: savings.iter().map(SavingText::of).collect(),
+        }
+    }
+
+    /// # Errors
+    /// With the findings of that severity and above, whether or not they have closed.
+    fn check(&self, severity: Severity) -> anyhow::Result<()> {
+        let severe = self.findings.iter().filter(|finding| finding.severity >= severity);
+        let severe: Vec<String> =
+            severe.map(|finding| format!("{}: {}", finding.id, finding.sentence())).collect();
+        match &*severe {
+            [] => Ok(()),
+            all => Err(anyhow::Error::new(FindingsFailed(format!("findings: {}", all.join("; "))))),
+        }
+    }
+
+    fn text(&self, name: &str) -> String {
+        let mut out = format!("{name}, {:.1} s\n\nFindings\n", self.duration_s);
+        if self.findings.is_empty() {
+            out.push_str("  none\n");
+        }
+        self.findings.iter().for_each(|finding| finding_text(finding, &mut out));
+        self.reasons_text(&mut out);
+        out.push_str("\nWhat would resume more\n");
+        if self.advice.is_empty() {
+            out.push_str("  no setting, by what was counted\n");
+        }
+        for advice in &self.advice {
+            let _ = writeln!(out, "  {}: {}", advice.flag, advice.sentence);
+        }
+        if !self.savings.is_empty() {
+            out.push_str("\nWhat a change would save (estimates)\n");
+        }
+        for SavingText { change, share, cores, how } in &self.savings {
+            let [low, mid, high] = share.map(|share| share * 100.0);
+            let _ = writeln!(
+                out,
+                "  {change}: {mid:.0} % of handshake CPU ({low:.0} to {high:.0} %), {:.3} cores; {how}",
+                cores[1]
+            );
+        }
+        out
+    }
+
+    fn reasons_text(&self, out: &mut String) {
+        out.push_str("\nWhy handshakes were full\n");
+        let whole: u64 = self.full_by_reason.values().sum();
+        if whole == 0 {
+            out.push_str("  no full handshake was counted\n");
+        }
+        let mut reasons: Vec<_> = self.full_by_reason.iter().filter(|(_, n)| **n > 0).collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        for (word, n) in reasons {
+            let share = *n as f64 / whole as f64 * 100.0;
+            let _ = writeln!(out, "  {:<16}{n:>10}{share:>7.1} %", word.replace('_', " "));
+        }
+    }
+}
+
+fn finding_text(finding: &FindingSummary, out: &mut String) {
+    let when = match finding.closed_s {
+        None => format!("since {:.1} s", finding.since_s),
+        Some(closed_s) => format!("{:.1} s to {closed_s:.1} s, closed", finding.since_s),
+    };
+    let FindingSummary { id, severity, told, .. } = finding;
+    let _ = writeln!(out, "  {severity:<9}{}\n           {id}, {when}", finding.sentence());
+    for one in &told.evidence {
+        let _ = writeln!(out, "           {}: {}", one.figure, one.value);
+    }
+    for one in &told.whom {
+        let _ = writeln!(out, "           - {one}");
+    }
+    if told.whom_more > 0 {
+        let _ = writeln!(out, "           - and {} more", told.whom_more);
+    }
+    for advice in &told.advice {
+        let _ = writeln!(out, "           > {advice}");
+    }
+}

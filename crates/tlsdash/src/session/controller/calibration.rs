@@ -1,0 +1,53 @@
+//! Measures what handshakes cost on this machine, on a thread of its own with the lowest priority.
+
+use std::thread::{self, JoinHandle};
+
+use journal::Timestamps;
+use proxy_core::{CALIBRATION_CPU, CalibrationError, calibrate};
+use telemetry::{HandshakeCosts, Level};
+
+use super::RunController;
+
+/// The niceness of the thread: it gets what nobody else wants.
+const NICENESS: i32 = 19;
+
+/// The calibration that is under way, if one is.
+#[derive(Debug, Default)]
+pub(super) struct Calibration(Option<JoinHandle<Result<HandshakeCosts, CalibrationError>>>);
+
+impl RunController {
+    /// Begins a calibration, unless one is under way.
+    pub(super) fn begin_calibration(&mut self) {
+        if self.calibration.0.is_some() {
+            return self.console.say(Level::Notice, "a calibration is under way");
+        }
+        match thread::Builder::new().name("calibration".to_owned()).spawn(calibrate_nicely) {
+            Ok(thread) => {
+                self.calibration.0 = Some(thread);
+                let seconds = CALIBRATION_CPU.as_secs_f64().ceil();
+                let text = format!("measuring the costs of handshakes: {seconds} s of CPU time at most");
+                self.console.say(Level::Notice, &text);
+            }
+            Err(error) => {
+                let text = format!("cannot start the calibration's thread: {error}");
+                self.console.say(Level::Warning, &text);
+            }
+        }
+    }
+
+    /// Records the costs once they are measured.
+    pub(super) fn check_calibration(&mut self) {
+        let Some(thread) = self.calibration.0.take_if(|thread| thread.is_finished()) else { return };
+        match thread.join() {
+            Ok(Ok(costs)) => self.publisher.calibration(costs, Timestamps::now()),
+            Ok(Err(error)) => self.console.say(Level::Warning, &error.to_string()),
+            Err(_) => self.console.say(Level::Warning, "the calibration panicked"),
+        }
+    }
+}
+
+fn calibrate_nicely() -> Result<HandshakeCosts, CalibrationError> {
+    // Without it the measurement takes time from the proxy, and is as good.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+    calibrate()
+}

@@ -1,0 +1,88 @@
+//! Who uses what at the shown moment: the values of one dimension at a time.
+
+use telemetry::Dimension;
+use telemetry::model::Usage;
+
+use super::view::View;
+use super::{ListMove, PaneAction, PaneId, Preset, Screen, State};
+use crate::table::{Row as _, Rows, Table};
+use crate::view::layout;
+use crate::view_model::{UsageId, UsageRow, usage_rows};
+
+/// The list of a dimension's values.
+#[derive(Clone, Debug)]
+pub(crate) struct UsageList {
+    pub(crate) table: Table<UsageRow>,
+    pub(crate) dimension: Dimension,
+    rows: Rows<UsageRow>,
+}
+
+impl Default for UsageList {
+    fn default() -> Self {
+        let table = Table::by(UsageRow::HANDSHAKES);
+        Self { table, dimension: Dimension::default(), rows: Rows::default() }
+    }
+}
+
+impl State {
+    /// Returns what is known at the shown moment; `None` at an earlier one that was not read from the journal.
+    pub(crate) fn shown_usage(&self) -> Option<&Usage> {
+        match &self.view {
+            View::Frozen(past) | View::Replay(past, _) if past.snapshot.ticket.is_none() => {
+                past.cursor_us.is_none_or(|us| us >= past.end_us).then_some(&past.usage)
+            }
+            View::Live | View::Frozen(_) | View::Replay(..) => Some(self.snapshot_run()?.usage()),
+        }
+    }
+
+    /// Returns a value of the dimension.
+    pub(crate) fn usage_row(&self, id: UsageId) -> Option<&UsageRow> {
+        self.usage.rows.all().iter().find(|row| row.id() == id)
+    }
+
+    /// Updates the values in sight.
+    pub(super) fn arrange_usage(&mut self) {
+        let sight = layout::usage_rows(self);
+        if sight == 0 && !matches!(self.screen, Screen::Usage(_)) {
+            return;
+        }
+        let listed =
+            self.shown_usage().map_or_else(Vec::new, |usage| usage_rows(usage, self.usage.dimension));
+        let UsageList { table, rows, .. } = &mut self.usage;
+        rows.change(|rows| *rows = listed);
+        table.arrange(rows, sight);
+    }
+
+    /// Shows who uses what; if that is shown, of the next dimension.
+    pub(super) fn next_dimension(&mut self) {
+        if layout::usage_rows(self) == 0 {
+            return self.arrange_panes(PaneAction::Preset(Preset::Usage));
+        }
+        let UsageList { dimension, table, .. } = &mut self.usage;
+        let at = Dimension::ALL.iter().position(|known| known == dimension).unwrap_or(0);
+        *dimension = Dimension::ALL[(at + 1) % Dimension::ALL.len()];
+        table.selected = None;
+        self.panes.focus = Some(PaneId::Usage);
+        self.screen = Screen::Dashboard;
+    }
+
+    /// Selects another value.
+    pub(super) fn scroll_usage(&mut self, to: ListMove) {
+        let sight = layout::usage_rows(self);
+        let UsageList { table, rows, .. } = &mut self.usage;
+        table.go(to, rows, sight);
+        if let (Screen::Usage(_), Some(id)) = (self.screen, self.usage.table.selected) {
+            self.screen = Screen::Usage(id);
+        }
+    }
+
+    /// Opens the selected value, or the first in sight.
+    pub(super) fn open_usage(&mut self) {
+        let first = || self.usage.table.page().first().map(UsageRow::id);
+        if let Some(id) = self.usage.table.selected.or_else(first) {
+            self.usage.table.selected = Some(id);
+            self.screen =
+                if self.screen == Screen::Usage(id) { Screen::Dashboard } else { Screen::Usage(id) };
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What is about to break. The pane has no rows while there is nothing to find, and no heading if there is little room.
+//!
+//! ```text
+//! - findings 1-2/2 ---------------------------------------------------------------------------
+//! critical A certificate expires in 5 days                                             03:12
+//! warning  12 % of the tickets offered have a key that is not known here               00:40
+//! ```
+
+pub(super) mod details;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use telemetry::insight::{Finding, Severity};
+
+use super::layout;
+use super::pane::{Pane, PaneRows};
+use super::parts::{heading, put};
+use crate::format;
+use crate::input::keymap::FINDING_HINTS;
+use crate::state::{Intent, PaneId, State};
+use crate::theme::Theme;
+use crate::view_model::Findings;
+
+/// The lines that the pane wants.
+const LINES_WANTED: usize = 6;
+/// The cells of the severity.
+const SEVERITY_CELLS: usize = 9;
+/// Narrower panes have no time.
+const TIME_MIN: u16 = 60;
+
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Findings,
+    meaning: "what is about to break, and what to do about it",
+    rows: |state| {
+        let open = shown(state).map_or(0, |findings| findings.open.len());
+        if open == 0 {
+            return PaneRows::default();
+        }
+        let heading = u16::from(layout::is_roomy(state));
+        let rows = |lines: usize| open.min(lines) as u16 + heading;
+        PaneRows { min: rows(1), enough: rows(2), wanted: rows(LINES_WANTED), grows: false }
+    },
+    ranks: [6, 7, 9],
+    render,
+    target: |_, _, _| None,
+    hints: FINDING_HINTS,
+};
+
+fn shown(state: &State) -> Option<&Findings> {
+    state.figures().map(|figures| &figures.findings)
+}
+
+/// Draws as many findings as fit, the most severe first.
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(findings) = shown(state) else { return };
+    let has_heading = layout::is_roomy(state) && area.height > 1;
+    let room = usize::from(area.height) - usize::from(has_heading);
+    let mut lines = Vec::new();
+    if has_heading {
+        let (listed, all) = (room.min(findings.open.len()), findings.open.len());
+        let extent = if listed < all { format!("findings 1-{listed}/{all}") } else { "findings".to_owned() };
+        let key = state.options.keymap.names(Intent::Findings).into_iter().next();
+        let key = key.map_or_else(String::new, |key| format!("{key}: figures, what to do"));
+        lines.push(heading(state.theme, &[&extent, "findings"], &key, area.width));
+    }
+    let shown = findings.open.iter().take(room);
+    lines.extend(shown.map(|finding| line(state, findings, finding, area.width)));
+    put(frame, area, &lines);
+}
+
+/// A finding in a line: severity, sentence, and for how long.
+fn line(state: &State, findings: &Findings, finding: &Finding, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let time = if width < TIME_MIN { String::new() } else { format::clock(findings.seconds_open(finding)) };
+    let room = usize::from(width).saturating_sub(SEVERITY_CELLS + time.len() + 1);
+    let text = format::cut(&sentence(finding), room, theme.glyphs);
+    Line::from(vec![
+        Span::styled(format!("{:<SEVERITY_CELLS$}", finding.severity), style(theme, finding.severity)),
+        Span::styled(format!("{text:<room$} "), theme.label()),
+        Span::styled(time, theme.quiet()),
+    ])
+}
+
+fn sentence(finding: &Finding) -> String {
+    match &finding.run {
+        Some(run) => format!("{run}: {}", finding.told.title),
+        None => finding.told.title.clone(),
+    }
+}
+
+fn style(theme: Theme, severity: Severity) -> Style {
+    match severity {
+        Severity::Info => theme.notice(),
+        Severity::Warning | Severity::Critical => theme.warning(),
+    }
+}
+
+/// Returns the number of warnings that are open while the pane is not on the screen; empty if there are none.
+pub(super) fn badge(state: &State) -> (String, Style) {
+    let is_serious = |finding: &&Finding| finding.severity >= Severity::Warning;
+    let n = shown(state).map_or(0, |findings| findings.open.iter().filter(is_serious).count());
+    let is_hidden = || layout::of_screen(state).is_none_or(|panes| panes.area(PaneId::Findings).is_empty());
+    let text = match n {
+        n if n == 0 || !is_hidden() => String::new(),
+        1 => "[1 FINDING] ".to_owned(),
+        n => format!("[{n} FINDINGS] "),
+    };
+    (text, state.theme.warning())
+}
+
+/// Returns what was found about a setting, and what another value would do; empty if nothing.
+pub(super) fn about(state: &State, setting: &str) -> String {
+    let Some(findings) = shown(state) else { return String::new() };
+    let found = findings.open.iter().filter(|finding| finding.told.setting == Some(setting));
+    let found = found.map(|finding| format!("{}: {}", finding.severity, sentence(finding)));
+    let advice = findings.advice.iter().filter(|advice| advice.setting == setting);
+    let advice = advice.map(|advice| advice.sentence.clone());
+    found.chain(advice).collect::<Vec<_>>().join("; ")
+}

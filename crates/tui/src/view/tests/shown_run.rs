@@ -1,0 +1,89 @@
+//! Which run is shown, and whether it is live.
+
+use super::*;
+
+#[test]
+fn silence_is_shown_with_its_length() {
+    let mut stage = TestDashboard::live(options(), 5);
+    stage.wait(2);
+    assert!(stage.screen(80, 24).contains("LIVE 00:05"));
+    stage.wait(10);
+    assert!(stage.screen(80, 24).contains("NO DATA for 00:12"));
+}
+
+#[test]
+fn a_journal_that_is_still_being_read_is_not_called_live() {
+    let mut stage = TestDashboard::empty(options());
+    let records = vec![stage.run.start()];
+    stage.read(records);
+    assert!(stage.screen(80, 24).contains("READING 00:00"));
+    stage.act(Action::Update(Update::CaughtUp));
+    assert!(stage.screen(80, 24).contains("LIVE 00:00"));
+}
+
+/// What a journal that nobody writes any more says to one who opens it so much later.
+fn opened_later(seconds: u64) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend(stage.run.second());
+    stage.wait(1 + seconds);
+    let batch = telemetry::Batch { records, read_mono_us: None, ..telemetry::Batch::default() };
+    stage.act(Action::Update(Update::Batch(batch)));
+    stage.act(Action::Update(Update::CaughtUp));
+    stage
+}
+
+#[test]
+fn a_run_that_was_killed_long_ago_is_never_called_live() {
+    let screen = opened_later(600).screen(80, 24);
+    assert!(screen.contains("NO DATA for 10:00"), "{screen}");
+    assert!(
+        screen.contains("! no record for 10:00: the program that writes them hangs or was killed"),
+        "{screen}"
+    );
+    assert!(opened_later(1).screen(80, 24).contains("LIVE 00:01"));
+}
+
+#[test]
+fn who_watches_several_runs_chooses_which_one_is_shown() {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
+    let mut record = stage.run.start();
+    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.realtime_us += 10_000_000;
+    record.stamp.seq = 1;
+    if let telemetry::Body::Run(run) = &mut record.body {
+        run.host = "other".into();
+    }
+    stage.read(vec![record]);
+    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
+    stage.want(Intent::NextRun);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("box 1/2 run 1a2b3c4d") && screen.contains("10.0.0.11"), "{screen}");
+    for key in ":run other\n".chars() {
+        stage.press(key);
+    }
+    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
+}
+
+#[test]
+fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.wait(10);
+    let mut record = stage.run.start();
+    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.realtime_us += 10_000_000;
+    record.stamp.seq = 1;
+    stage.read(vec![record]);
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("LIVE 00:00"), "{screen}");
+    assert!(screen.contains("note a new run is shown: 00000007, begun 12:04:13Z"), "{screen}");
+}
+
+#[test]
+fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
+    let other = telemetry::RunId::from_bits(7);
+    let mut stage = TestDashboard::live(Options { run: Some(other), ..options() }, 3);
+    assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
+    let mut stage = TestDashboard::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
+    assert!(stage.screen(80, 24).contains("LIVE"));
+}

@@ -1,0 +1,125 @@
+//! Who uses what: the values of one dimension since the start of the run.
+//!
+//! ```text
+//! ─ usage by version 1-2/2, since the start ─ handshakes▼  share  full  resumed  failed  bytes MB   CPU  only choice
+//! ▶TLSv1.3                                          4,990  99.8%    98    98.0%       –     4,100 97.9%            0
+//!  TLSv1.2                                             10   0.2%     2    80.0%       –      1.20  2.1%           10
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use telemetry::Dimension;
+
+use super::clients::rows;
+use super::layout::Target;
+use super::pane::{Pane, PaneRows};
+use super::parts::put;
+use super::table::{Columns, complaint, extent, filter_title, heading_line};
+use crate::format;
+use crate::input::keymap::USAGE_HINTS;
+use crate::state::{PaneId, State};
+use crate::view_model::UsageRow;
+
+/// The fewest rows, with the heading.
+const HEIGHT_MIN: u16 = 3;
+/// The rows that it gets before less important panes.
+const HEIGHT_ENOUGH: u16 = 6;
+
+/// The pane.
+pub(super) const PANE: Pane = Pane {
+    id: PaneId::Usage,
+    meaning: "who uses which version, group, cipher, name and so on, since the start",
+    rows: |state| {
+        let values = state.shown_usage().map_or(0, |usage| usage.of(state.usage.dimension).count());
+        let is_wanted = state.panes.focus == Some(PaneId::Usage);
+        if !is_wanted && state.shown_usage().is_none_or(telemetry::model::Usage::is_empty) {
+            return PaneRows::default();
+        }
+        let all = u16::try_from(values).unwrap_or(u16::MAX).saturating_add(1).max(HEIGHT_MIN);
+        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: is_wanted }
+    },
+    ranks: [10, 10, 10],
+    render,
+    target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
+        Some(row) => Some(Target::Usage(usize::from(row))),
+        None => column_at(state, area, x).map(Target::UsageColumn),
+    },
+    hints: USAGE_HINTS,
+};
+
+/// Returns the column whose heading is at a cell of the pane.
+fn column_at(state: &State, area: Rect, x: u16) -> Option<usize> {
+    Columns::of(&state.usage.table, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
+}
+
+/// Draws the visible part of the table.
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let (theme, table, cells) = (state.theme, &state.usage.table, usize::from(area.width));
+    let columns = Columns::of(table, cells);
+    let is_said = state.prompt.is_some() && table.filter.error().is_some();
+    let complaint = complaint(theme, table, cells).filter(|_| !is_said);
+    let room = rows(area).saturating_sub(usize::from(complaint.is_some()));
+    let shown = &table.page()[..table.page().len().min(room)];
+    let mut lines =
+        vec![heading_line(theme, table, &columns, &titles(state, &columns, shown.len()), ("", area.width))];
+    lines.extend(complaint);
+    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));
+    if table.counts().1 == 0 {
+        lines.push(Line::styled(format::cut(&none(state), cells, theme.glyphs), theme.quiet()));
+    }
+    put(frame, area, &lines);
+}
+
+/// Says why there are no values.
+fn none(state: &State) -> String {
+    match state.shown_usage() {
+        None => " known of the present and of moments read from the journal, not of this one".to_owned(),
+        Some(usage) if usage.is_empty() => " no handshake has a record of it yet".to_owned(),
+        Some(_) if matches!(state.usage.dimension, Dimension::Name | Dimension::Fingerprint) => {
+            " none, or left out by --log-names off".to_owned()
+        }
+        Some(_) => " none".to_owned(),
+    }
+}
+
+/// The name of a dimension in titles.
+pub(super) fn name_of(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Version => "version",
+        Dimension::Group => "group",
+        Dimension::Cipher => "cipher suite",
+        Dimension::Signature => "signature of full handshakes",
+        Dimension::Alpn => "application protocol",
+        Dimension::Certificate => "certificate of full handshakes",
+        Dimension::Name => "server name",
+        Dimension::Fingerprint => "fingerprint (JA4)",
+    }
+}
+
+/// Returns the titles, longest first: the dimension, the visible values, and their order if no column shows it.
+fn titles(state: &State, columns: &Columns<UsageRow>, shown: usize) -> Vec<String> {
+    let (table, dimension) = (&state.usage.table, state.usage.dimension);
+    let (by, word) = (name_of(dimension), dimension.word());
+    if table.counts().1 == 0 {
+        return vec![format!("usage by {by}"), format!("usage by {word}")];
+    }
+    let order = table.order.column;
+    let sorted = if order != 0 && columns.contains(order) {
+        String::new()
+    } else {
+        format!(", by {}", Columns::heading_of(state.theme, table, order))
+    };
+    let extent = extent(table, shown);
+    if !table.filter.is_empty() {
+        let found = filter_title(table);
+        return vec![format!("usage by {by} {extent}{sorted}"), format!("{word} {found}"), found];
+    }
+    vec![
+        format!("usage by {by} {extent}{sorted}, since the start"),
+        format!("usage by {word} {extent}{sorted}, since the start"),
+        format!("usage by {word} {extent}{sorted}"),
+        format!("usage by {word}"),
+        word.to_owned(),
+    ]
+}

@@ -1,0 +1,115 @@
+//! Everything about one value of usage, such as a server name.
+//!
+//! ```text
+//! +- server name shop.example, since the start -----------------------------------+
+//! | handshakes  5,000 (83.3% of all)  full 1,000  resumed 80.0%  failed 3         |
+//! | why full    no ticket 620 (62.0%)  expired 280 (28.0%)  other 100 (10.0%)     |
+//! | CPU         1.20 s in handshakes (85.1% of all)  full 0.41 ms  resumed 0.12 ms|
+//! | bytes       in 12.0 MB  out 6.13 GB, of connections that are over             |
+//! | only choice 12: without it these handshakes would fail                        |
+//! +-------------------------------------------------------------------------------+
+//! ```
+
+use ratatui::Frame;
+use ratatui::text::{Line, Span};
+use telemetry::{UsageCounter, labels};
+
+use super::parts::share;
+use super::{overlay, usage};
+use crate::format;
+use crate::state::State;
+use crate::theme::Theme;
+use crate::view_model::{UsageId, UsageRow};
+
+const LINE_CELLS: usize = 96;
+const NAME_CELLS: usize = 12;
+
+/// Draws the value.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: UsageId) {
+    let theme = state.theme;
+    let texts = state
+        .usage_row(id)
+        .map_or_else(|| vec![("", "no handshakes of it by this moment".to_owned())], |row| texts(theme, row));
+    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
+    let room = usize::from(area.width - overlay::SIDES).saturating_sub(NAME_CELLS);
+    let line = |(name, text): (&str, String)| {
+        Line::from(vec![
+            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
+            Span::styled(format::cut(&text, room, theme.glyphs), theme.figure()),
+        ])
+    };
+    let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
+    let title = format::cut(&title(state, id), room + NAME_CELLS - 2, theme.glyphs);
+    overlay::render(state, frame, area, &title, &lines);
+}
+
+fn title(state: &State, id: UsageId) -> String {
+    let value = state.usage_row(id).map_or("", |row| &*row.value);
+    let at = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
+    format!("{} {value}, since the start{at}", usage::name_of(state.usage.dimension))
+}
+
+/// Returns the lines of the view.
+pub(crate) fn text(state: &State, id: UsageId) -> String {
+    let mut text = title(state, id) + "\n";
+    for (name, what) in state.usage_row(id).map_or_else(Vec::new, |row| texts(state.theme, row)) {
+        text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn texts(theme: Theme, row: &UsageRow) -> Vec<(&'static str, String)> {
+    let count = |counter| format::count(row.counters[counter]);
+    let bytes = |counter| format::bytes(row.counters[counter] as f64);
+    let failed = row.failed().map_or_else(String::new, |n| format!("  failed {}", format::count(n)));
+    let handshakes = format!(
+        "{} ({} of all)  full {}  resumed {}{failed}",
+        format::count(row.counters.handshakes()),
+        share(theme, row.share()),
+        count(UsageCounter::HandshakesFull),
+        share(theme, row.resumed_share()),
+    );
+    let mean = |ns, n| {
+        let (ns, n) = (row.counters[ns], row.counters[n]);
+        ns.checked_div(n).map_or_else(|| theme.glyphs.none().to_string(), format::millis)
+    };
+    let cpu = format!(
+        "{} of all handshake CPU  full {} ms  resumed {} ms",
+        share(theme, row.compute_share()),
+        mean(UsageCounter::ComputeFullNs, UsageCounter::HandshakesFull),
+        mean(UsageCounter::ComputeResumedNs, UsageCounter::HandshakesResumed),
+    );
+    let only = row.counters[UsageCounter::OnlyChoice];
+    let end = if only > 0 { ": without it these handshakes would fail" } else { "" };
+    vec![
+        ("handshakes", handshakes),
+        ("why full", reasons(theme, row)),
+        ("CPU", cpu),
+        (
+            "bytes",
+            format!(
+                "in {}  out {}, of connections that are over",
+                bytes(UsageCounter::BytesIn),
+                bytes(UsageCounter::BytesOut)
+            ),
+        ),
+        ("only choice", format!("{}{end}", format::count(only))),
+    ]
+}
+
+/// Returns the full handshakes by reason; those of reasons that are not told apart are `other`.
+fn reasons(theme: Theme, row: &UsageRow) -> String {
+    let full = row.counters[UsageCounter::HandshakesFull];
+    let known = labels::USAGE_FULL_REASONS.map(|(name, counter)| (name, row.counters[counter]));
+    let told = known.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+    let mut all: Vec<(&str, u64)> = known.into_iter().collect();
+    all.push(("other", full.saturating_sub(told)));
+    all.retain(|(_, n)| *n > 0);
+    all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let words = |(name, n): (&str, u64)| {
+        format!("{name} {} ({})", format::count(n), format::percent(n as f64 / full.max(1) as f64))
+    };
+    let all: Vec<String> = all.into_iter().map(words).collect();
+    if all.is_empty() { theme.glyphs.none().to_string() } else { all.join("  ") }
+}
