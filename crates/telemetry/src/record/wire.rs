@@ -295,46 +295,26 @@ impl Member for CostTable {
     }
 }
 
-impl Member for Sketch {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, self);
+/// What is empty needs no field.
+macro_rules! absent_if_empty {
+    ($($type:ty)*) => {$(
+        impl Member for $type {
+            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+                if !self.is_empty() {
+                    out.push_display(&field.name, self);
+                }
+            }
+
+            fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+                from.text(&field.name).map_or_else(
+                    || Ok(Self::default()),
+                    |text| text.parse().map_err(|_| malformed(field.name.clone())),
+                )
+            }
         }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        from.text(&field.name).map_or_else(
-            || Ok(Self::default()),
-            |text| text.parse().map_err(|_| malformed(field.name.clone())),
-        )
-    }
+    )*};
 }
-
-impl Member for AgeCounts {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, self);
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        let text = from.text(&field.name).unwrap_or_default();
-        text.parse().map_err(|_| malformed(field.name.clone()))
-    }
-}
-
-impl Member for StatusCounts {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, self);
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        let text = from.text(&field.name).unwrap_or_default();
-        text.parse().map_err(|_| malformed(field.name.clone()))
-    }
-}
+absent_if_empty!(Sketch AgeCounts StatusCounts);
 
 impl Member for Option<RequestFailure> {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
