@@ -30,6 +30,8 @@ pub(super) struct FileReader {
     /// Entries of the last step that were not returned yet.
     entries: VecDeque<Entry>,
     walked_bytes: u64,
+    /// The bytes missing at the end that were returned as skipped.
+    missing_bytes_taken: u64,
 }
 
 /// The result of one step.
@@ -51,6 +53,7 @@ impl FileReader {
             cache: FieldCache::default(),
             entries: VecDeque::new(),
             walked_bytes: 0,
+            missing_bytes_taken: 0,
             objects,
         })
     }
@@ -79,9 +82,12 @@ impl FileReader {
         self.objects.header()
     }
 
-    /// Returns the bytes skipped since the last call, because they are damaged or exceed a bound.
+    /// Returns the bytes skipped since the last call, because they are damaged, were cut off or exceed a
+    /// bound.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
-        self.scanner.take_skipped_bytes() + self.data.take_skipped_bytes()
+        let missing = self.objects.missing_bytes().max(self.missing_bytes_taken);
+        let newly_missing = missing - std::mem::replace(&mut self.missing_bytes_taken, missing);
+        self.scanner.take_skipped_bytes() + self.data.take_skipped_bytes() + newly_missing
     }
 
     /// Returns the bytes scanned since the last call.

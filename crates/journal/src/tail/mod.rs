@@ -68,9 +68,9 @@ pub struct PollProgress {
     pub more: bool,
     /// How often the tail moved on to another file.
     pub rotations: u64,
-    /// The bytes that were skipped: damaged or unknown objects, fields with an invalid name or above 16 MiB
-    /// (1 MiB if compressed), fields above 32 MiB or 2,048 in one entry, and fields above the bound for a
-    /// whole file.
+    /// The bytes that were skipped: damaged or unknown objects, an end that was cut off, fields with an
+    /// invalid name or above 16 MiB (1 MiB if compressed), fields above 32 MiB or 2,048 in one entry, and
+    /// fields above the bound for a whole file.
     pub skipped_bytes: u64,
     /// The bytes of files that were scanned: in the end, the sizes of all files without the tables at their
     /// beginnings.

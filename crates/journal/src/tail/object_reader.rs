@@ -19,6 +19,9 @@ const WINDOW_BYTES: u64 = 256 << 10;
 /// All known headers are much smaller than this.
 const HEADER_BYTES_MAX: u64 = 4096;
 
+/// A damaged header may count any number of bytes; no compact file is larger than this.
+const MISSING_BYTES_MAX: u64 = u32::MAX as u64;
+
 /// The supported incompatible flags.
 const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
     | INCOMPATIBLE_COMPACT
@@ -46,6 +49,8 @@ pub(super) struct ObjectReader {
     is_compact: bool,
     /// The end of the last object, or of the file if that comes first.
     end: u64,
+    /// The bytes that the header counts and the file does not have.
+    missing_bytes: u64,
     /// The part of the file in memory, and its offset.
     window: Vec<u8>,
     window_start: u64,
@@ -71,7 +76,15 @@ impl ObjectReader {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let is_compact = header.incompatible_flags & INCOMPATIBLE_COMPACT != 0;
-        Ok(Ok(Self { file, header, is_compact, end: 0, window: Vec::new(), window_start: 0 }))
+        Ok(Ok(Self {
+            file,
+            header,
+            is_compact,
+            end: 0,
+            missing_bytes: 0,
+            window: Vec::new(),
+            window_start: 0,
+        }))
     }
 
     pub(super) fn file(&self) -> &File {
@@ -92,17 +105,21 @@ impl ObjectReader {
         self.end
     }
 
+    /// Returns how many bytes the header counts that were cut off the file, as of the last refresh.
+    pub(super) fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
+    }
+
     /// Reads the header again: it says how far a growing file extends.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
         // The window may be outdated: a field gets new values, and a bucket its first field.
         self.window.clear();
-        let mut bytes = [0; HEADER_BYTES];
-        let len = read_at_most(&self.file, &mut bytes, 0)?;
         // A header that has become damaged is ignored in favour of the former one.
-        if let Some(header) = FileHeader::parse(&bytes[..len]) {
+        if let Some(header) = self.read_header()? {
             self.header = header;
         }
-        let file_end = self.file.metadata()?.len() & !7;
+        let file_size = self.file.metadata()?.len();
+        let file_end = file_size & !7;
         let tail = self.header.tail_object_offset;
         let mut object = [0; OBJECT_HEADER_BYTES as usize];
         let is_whole = read_at_most(&self.file, &mut object, tail)? == object.len();
@@ -111,7 +128,25 @@ impl ObjectReader {
             Some(end) if is_whole => end.min(file_end),
             _ => file_end,
         };
+        let is_cut = !is_whole || tail_end.is_none_or(|end| end > file_size);
+        self.missing_bytes = if is_cut { self.count_missing_bytes(file_size)? } else { 0 };
         Ok(())
+    }
+
+    fn read_header(&self) -> io::Result<Option<FileHeader>> {
+        let mut bytes = [0; HEADER_BYTES];
+        let len = read_at_most(&self.file, &mut bytes, 0)?;
+        Ok(FileHeader::parse(&bytes[..len]))
+    }
+
+    fn count_missing_bytes(&self, file_size: u64) -> io::Result<u64> {
+        let arena = |header: &FileHeader| (header.header_size, header.arena_size);
+        let missing =
+            self.header.header_size.saturating_add(self.header.arena_size).saturating_sub(file_size);
+        // A writer that grows or shrinks the file meanwhile changes the header too.
+        let is_settled =
+            missing > 0 && self.read_header()?.is_some_and(|now| arena(&now) == arena(&self.header));
+        Ok(if is_settled { missing.min(MISSING_BYTES_MAX) } else { 0 })
     }
 
     /// Reads the objects from `offset` on into memory, up to the window size.

@@ -16,6 +16,14 @@ use journal::{Entry, EntryBuf, FileOptions, FileWriter, PollProgress, Start, Tai
 /// The fields of an entry, sorted.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 
+/// Returns the most bytes that a reader may skip: those of the file, and those that its header counts beyond it.
+pub(crate) fn skipped_bytes_max(file: &[u8]) -> u64 {
+    let number =
+        |at: usize| file.get(at..at + 8).map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+    let counted = number(88).saturating_add(number(96));
+    (file.len() as u64).max(counted.min(file.len() as u64 + u64::from(u32::MAX)))
+}
+
 /// Returns options for a file that rotates soon.
 pub(crate) fn small() -> FileOptions {
     FileOptions { size_max: 4 << 20, ..FileOptions::default() }
