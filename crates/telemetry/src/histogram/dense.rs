@@ -172,6 +172,7 @@ impl Histogram {
     }
 
     /// The library's form of it.
+    #[cfg(test)]
     pub(crate) fn into_hdr(self) -> Hdr<u64> {
         self.inner.unwrap_or_else(empty)
     }
