@@ -84,7 +84,7 @@ impl Running {
         assert_eq!(http.counters.sum(&of_status), count(HttpCounter::Requests), "each has one status");
         let of_protocol = [HttpCounter::Requests11, HttpCounter::Requests2];
         assert_eq!(http.counters.sum(&of_protocol), count(HttpCounter::Requests));
-        assert_eq!(http.latencies[HttpLatency::Request].count(), count(HttpCounter::Requests));
+        assert_eq!(http.latency(HttpLatency::Request).count(), count(HttpCounter::Requests));
         assert_eq!(http.gauges, HttpGauges::default(), "nothing is left open");
         let reasons = FullReason::ALL.map(|(_, counter, _)| counter);
         let full = total.counters[ProxyCounter::HandshakesFull];
@@ -100,7 +100,7 @@ impl Running {
             assert_eq!(of_clients[of_client], total.counters[of_proxy], "{of_client:?}");
         }
         assert_eq!(
-            http.latencies[HttpLatency::Upstream].count(),
+            http.latency(HttpLatency::Upstream).count(),
             total.counters[ProxyCounter::Exchanges],
             "an exchange is a request that an upstream has answered"
         );

@@ -144,13 +144,13 @@ impl Window {
                 proxy.map(|delta| delta.tls.latencies[class].to_sparse())
             }
             Figure::Latency(LatencyClass::Http(class), _) => {
-                http.map(|delta| delta.latencies[class].to_sparse())
+                http.map(|delta| delta.latency(class).to_sparse())
             }
             Figure::Latency(LatencyClass::Load(class), _) => {
                 load.map(|(delta, _)| delta.latencies[class].to_sparse())
             }
             Figure::Route(RouteFigure { metric: RouteMetric::Latency(class, _), .. }) => {
-                route.map(|delta| delta.latencies[class.index()].to_sparse())
+                route.map(|delta| delta.latency(class))
             }
             Figure::Scalar(_) | Figure::Quotient(_) | Figure::Route(_) => None,
         };

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::collect::request_samples::RequestSamples;
-use crate::histogram::{CompactHistogram, Histograms};
+use crate::histogram::{CompactHistogram, Histogram, Histograms, SparseHistogram};
 use crate::metrics::{Counters, HttpCounter, HttpLatency, Metric as _, RouteCounter, RouteLatency};
 use crate::record::ids::{ClientId, ConnId, ParseIdError};
 use crate::record::status_counts::StatusCounts;
@@ -156,10 +156,12 @@ impl FromStr for RequestFailure {
 pub struct HttpDelta {
     /// Counts since the last hand-over.
     pub counters: Counters<HttpCounter>,
-    /// Latencies since the last hand-over.
-    pub latencies: Histograms<HttpLatency>,
-    /// The same for each route, by its index.
+    /// What belongs to each route, by its index.
     pub routes: Vec<RouteDelta>,
+    /// Times of requests that no route serves.
+    unrouted: RequestTimes,
+    /// How long requests waited for an upstream connection, of those that did.
+    queue: CompactHistogram,
     /// Responses since the last hand-over, by exact status.
     pub statuses: StatusCounts,
     /// Requests that get a record of their own.
@@ -186,8 +188,15 @@ pub struct HttpGauges {
 pub struct RouteDelta {
     /// Counts since the last hand-over.
     pub counters: Counters<RouteCounter>,
-    /// Latencies since the last hand-over, by class.
-    pub latencies: [CompactHistogram; RouteLatency::ALL.len()],
+    times: RequestTimes,
+}
+
+/// What requests have taken, by protocol and class. Each time is recorded once: what is shown of all routes, and of both
+/// protocols, are sums.
+#[derive(Clone, Debug, Default)]
+struct RequestTimes {
+    http1: [CompactHistogram; RouteLatency::ALL.len()],
+    http2: [CompactHistogram; RouteLatency::ALL.len()],
 }
 
 impl HttpDelta {
@@ -210,27 +219,52 @@ impl HttpDelta {
         counters[HttpCounter::Queued] += u64::from(request.queue.is_some());
         counters[HttpCounter::BodyIn] += request.body_in;
         counters[HttpCounter::BodyOut] += request.body_out;
-        let [first_byte, whole] = if request.is_http2 {
-            [HttpLatency::FirstByte2, HttpLatency::Request2]
-        } else {
-            [HttpLatency::FirstByte1, HttpLatency::Request1]
+        if let Some(took) = request.queue {
+            self.queue.record(took);
+        }
+        let times = match request.route {
+            Some(route) => {
+                let route = self.route(route);
+                route.count(request);
+                &mut route.times
+            }
+            None => &mut self.unrouted,
         };
-        let times = [
-            (HttpLatency::Queue, request.queue),
-            (HttpLatency::Upstream, request.upstream_time),
-            (HttpLatency::FirstByte, request.first_byte),
-            (first_byte, request.first_byte),
-            (HttpLatency::Request, Some(request.duration)),
-            (whole, Some(request.duration)),
-        ];
-        for (class, took) in times {
-            if let Some(took) = took {
-                self.latencies[class].record(took);
+        times.record(request);
+    }
+
+    /// Latencies since the last hand-over, by class.
+    pub fn latencies(&self) -> Histograms<HttpLatency> {
+        let mut latencies = Histograms::default();
+        HttpLatency::ALL.iter().for_each(|&class| latencies[class] = self.latency(class));
+        latencies
+    }
+
+    /// Latencies of a class since the last hand-over.
+    pub fn latency(&self, class: HttpLatency) -> Histogram {
+        let (timed, is_of_http1, is_of_http2) = match class {
+            HttpLatency::Queue => {
+                let mut queue = Histogram::new();
+                queue.add_compact(&self.queue);
+                return queue;
+            }
+            HttpLatency::Upstream => (RouteLatency::Upstream, true, true),
+            HttpLatency::FirstByte => (RouteLatency::FirstByte, true, true),
+            HttpLatency::FirstByte1 => (RouteLatency::FirstByte, true, false),
+            HttpLatency::FirstByte2 => (RouteLatency::FirstByte, false, true),
+            HttpLatency::Request => (RouteLatency::Request, true, true),
+            HttpLatency::Request1 => (RouteLatency::Request, true, false),
+            HttpLatency::Request2 => (RouteLatency::Request, false, true),
+        };
+        let mut sum = Histogram::new();
+        for times in self.routes.iter().map(|route| &route.times).chain([&self.unrouted]) {
+            for (is_of, times) in [(is_of_http1, &times.http1), (is_of_http2, &times.http2)] {
+                if is_of {
+                    sum.add_compact(&times[timed.index()]);
+                }
             }
         }
-        if let Some(route) = request.route {
-            self.route(route).finish(request);
-        }
+        sum
     }
 
     fn route(&mut self, index: usize) -> &mut RouteDelta {
@@ -244,12 +278,13 @@ impl HttpDelta {
     /// Adds what another worker counted, or the same worker later.
     pub fn add(&mut self, other: &Self) {
         self.counters.add(&other.counters);
-        self.latencies.add(&other.latencies);
         for (index, route) in other.routes.iter().enumerate() {
             let own = self.route(index);
             own.counters.add(&route.counters);
-            own.latencies.iter_mut().zip(&route.latencies).for_each(|(own, more)| own.add(more));
+            own.times.add(&route.times);
         }
+        self.unrouted.add(&other.unrouted);
+        self.queue.add(&other.queue);
         self.statuses.add(&other.statuses);
         self.requests.add(&other.requests);
         self.gauges.add(other.gauges);
@@ -258,11 +293,12 @@ impl HttpDelta {
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.counters = Counters::default();
-        self.latencies.clear();
         for route in &mut self.routes {
             route.counters = Counters::default();
-            route.latencies.iter_mut().for_each(CompactHistogram::clear);
+            route.times.clear();
         }
+        self.unrouted.clear();
+        self.queue.clear();
         self.statuses.clear();
         self.requests.clear();
         self.gauges = HttpGauges::default();
@@ -291,7 +327,18 @@ impl HttpGauges {
 }
 
 impl RouteDelta {
-    fn finish(&mut self, request: &FinishedRequest<'_>) {
+    /// Latencies of a class since the last hand-over.
+    pub fn latency(&self, class: RouteLatency) -> SparseHistogram {
+        let RequestTimes { http1, http2 } = &self.times;
+        let [http1, http2] = [http1, http2].map(|times| &times[class.index()]);
+        match (http1.is_empty(), http2.is_empty()) {
+            (_, true) => http1.to_sparse(),
+            (true, false) => http2.to_sparse(),
+            (false, false) => SparseHistogram::merged([&http1.to_sparse(), &http2.to_sparse()]),
+        }
+    }
+
+    fn count(&mut self, request: &FinishedRequest<'_>) {
         let counters = &mut self.counters;
         counters[RouteCounter::Requests] += 1;
         let class = match request.status {
@@ -308,16 +355,33 @@ impl RouteDelta {
         counters[RouteCounter::Retried] += u64::from(request.is_retried);
         counters[RouteCounter::BodyIn] += request.body_in;
         counters[RouteCounter::BodyOut] += request.body_out;
-        let times = [
-            (RouteLatency::Upstream, request.upstream_time),
-            (RouteLatency::FirstByte, request.first_byte),
-            (RouteLatency::Request, Some(request.duration)),
-        ];
-        for (class, took) in times {
-            if let Some(took) = took {
-                self.latencies[class.index()].record(took);
+    }
+}
+
+impl RequestTimes {
+    fn record(&mut self, request: &FinishedRequest<'_>) {
+        let times = if request.is_http2 { &mut self.http2 } else { &mut self.http1 };
+        let of = |class| match class {
+            RouteLatency::Upstream => request.upstream_time,
+            RouteLatency::FirstByte => request.first_byte,
+            RouteLatency::Request => Some(request.duration),
+        };
+        for (&class, times) in RouteLatency::ALL.iter().zip(times) {
+            if let Some(took) = of(class) {
+                times.record(took);
             }
         }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { http1, http2 } = other;
+        self.http1.iter_mut().zip(http1).for_each(|(own, more)| own.add(more));
+        self.http2.iter_mut().zip(http2).for_each(|(own, more)| own.add(more));
+    }
+
+    fn clear(&mut self) {
+        let Self { http1, http2 } = self;
+        http1.iter_mut().chain(http2).for_each(CompactHistogram::clear);
     }
 }
 
@@ -381,10 +445,11 @@ mod tests {
             (HttpLatency::FirstByte, [HttpLatency::FirstByte1, HttpLatency::FirstByte2]),
             (HttpLatency::Request, [HttpLatency::Request1, HttpLatency::Request2]),
         ] {
-            let [mut sum, of_http2] = parts.map(|part| delta.latencies[part].clone());
+            let latencies = delta.latencies();
+            let [mut sum, of_http2] = parts.map(|part| latencies[part].clone());
             assert!(!sum.is_empty() && sum.count() < of_http2.count());
             sum.add(&of_http2);
-            assert_eq!(sum.to_sparse(), delta.latencies[all].to_sparse());
+            assert_eq!(sum.to_sparse(), latencies[all].to_sparse());
         }
     }
 
@@ -412,6 +477,6 @@ mod tests {
         let of = |route: usize| sum.routes[route].counters[RouteCounter::Requests];
         assert_eq!((of(0), of(1), of(ROUTES_MAX)), (2, 2, 4));
         assert_eq!(sum.routes.len(), ROUTES_MAX + 1);
-        assert_eq!(sum.routes[0].latencies[RouteLatency::Request.index()].count(), 2);
+        assert_eq!(sum.routes[0].latency(RouteLatency::Request).count(), 2);
     }
 }

@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use crate::histogram::dense::HIGHEST_NS;
 use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
-use crate::histogram::window::{highest_units, index};
+use crate::histogram::window::{highest_ns, highest_units, index};
 
 /// Latencies from here on share the bucket of [`HIGHEST_NS`].
 const TRACKABLE_NS: u64 = 1 << 36;
@@ -28,7 +28,12 @@ impl CompactHistogram {
     pub fn record(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         let within_ns = if ns < TRACKABLE_NS { ns } else { HIGHEST_NS };
-        *self.counts.entry(index((within_ns / UNIT_NS) as u32) as u32).or_default() += 1;
+        let bucket = index((within_ns / UNIT_NS) as u32) as u32;
+        // Nearly always there is a sample in the bucket.
+        match self.counts.get_mut(&bucket) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(bucket, 1)),
+        }
         self.count += 1;
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -63,6 +68,23 @@ impl CompactHistogram {
     /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    pub(super) fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    pub(super) fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    pub(super) fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// Buckets with samples in no order: the highest latency, in nanoseconds, and the number of samples.
+    pub(super) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().map(|(&bucket, &count)| (highest_ns(bucket as usize), count))
     }
 
     /// The same samples in the form that travels.
@@ -101,6 +123,9 @@ mod tests {
             compact.add(&later);
             prop_assert_eq!(compact.to_sparse(), dense.to_sparse());
             prop_assert_eq!((compact.count(), compact.is_empty()), (dense.count(), dense.is_empty()));
+            let mut added = Histogram::new();
+            added.add_compact(&compact);
+            prop_assert_eq!(added.to_sparse(), dense.to_sparse());
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
 
+use crate::histogram::compact::CompactHistogram;
 use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
 use crate::metrics::Metric;
 
@@ -73,6 +74,17 @@ impl Histogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns());
         self.max_ns = self.max_ns.max(other.max_ns());
         self.saturated = self.saturated.saturating_add(other.saturated());
+    }
+
+    /// Adds all samples of a histogram of another form.
+    pub(crate) fn add_compact(&mut self, other: &CompactHistogram) {
+        if !other.is_empty() {
+            let dense = self.dense();
+            other.buckets().for_each(|(value_ns, count)| dense.saturating_record_n(value_ns, count));
+        }
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns());
+        self.max_ns = self.max_ns.max(other.max_ns());
+        self.saturated += other.saturated();
     }
 
     /// Forgets all samples. The memory is kept for the next ones, and given back if there were none.

@@ -114,7 +114,7 @@ pub(crate) fn index(units: u32) -> usize {
 }
 
 /// The highest latency of a bucket, in nanoseconds.
-fn highest_ns(index: usize) -> u64 {
+pub(crate) fn highest_ns(index: usize) -> u64 {
     (u64::from(highest_units(index)) + 1) * UNIT_NS - 1
 }
 

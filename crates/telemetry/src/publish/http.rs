@@ -38,7 +38,7 @@ impl HttpTotals {
 
     /// Adds what was counted in the interval that began at `start_us`. Gives the failed requests that found no room.
     pub(super) fn add(&mut self, delta: &HttpDelta, start_us: u64) -> u64 {
-        self.totals.add(&delta.counters, &delta.latencies);
+        self.totals.add(&delta.counters, &delta.latencies());
         self.statuses.add(&delta.statuses);
         self.gauges.add(delta.gauges);
         self.routes.add(&delta.routes, start_us);

@@ -50,9 +50,8 @@ impl PublishedRoutes {
         for (row, delta) in changed {
             row.counters.add(&delta.counters);
             row.unsent_since_us.get_or_insert(start_us);
-            let timed = RouteLatency::ALL.iter().zip(&delta.latencies);
-            for (&class, histogram) in timed.filter(|(_, histogram)| !histogram.is_empty()) {
-                let interval = histogram.to_sparse();
+            let timed = RouteLatency::ALL.iter().map(|&class| (class, delta.latency(class)));
+            for (class, interval) in timed.filter(|(_, interval)| !interval.is_empty()) {
                 for latency in [&mut row.unsent[class], &mut row.whole[class]] {
                     latency.samples_total += interval.count();
                     latency.interval = SparseHistogram::merged([&latency.interval, &interval]);

@@ -103,7 +103,12 @@ impl Experiments {
         let last = self.last.replace((tick.now_us, tick.cpu));
         if let Some(running) = self.under_way() {
             let Some((start_us, cpu)) = last else { return Ok(Vec::new()) };
-            running.observe(&observation(tick, start_us, &cpu), load_threads(tick));
+            let http = tick.proxy.and_then(|delta| delta.http.as_ref());
+            let http = http.map(|http| (&http.counters, http.latencies()));
+            let mut observation = observation(tick, start_us, &cpu);
+            observation.http =
+                http.as_ref().map(|(counters, latencies)| SideInterval { counters, latencies });
+            running.observe(&observation, load_threads(tick));
             let steps = running.advance(tick.now_us);
             return match self.wanted.take() {
                 // The running experiment's steps come first. The request can be repeated.
@@ -174,6 +179,7 @@ fn load_threads(tick: &Tick<'_>) -> u64 {
     tick.load.as_ref().map_or(0, |(_, state)| state.threads)
 }
 
+/// What an interval was, without what was counted of HTTP.
 fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGroup>) -> Observation<'a> {
     let meant_us = tick.interval.as_micros() as u64;
     Observation {
@@ -187,10 +193,7 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
         tls: tick
             .proxy
             .map(|delta| SideInterval { counters: &delta.tls.counters, latencies: &delta.tls.latencies }),
-        http: tick
-            .proxy
-            .and_then(|delta| delta.http.as_ref())
-            .map(|http| SideInterval { counters: &http.counters, latencies: &http.latencies }),
+        http: None,
         load: tick
             .load
             .as_ref()
