@@ -10,16 +10,10 @@ use hyper::header::{HeaderName, HeaderValue};
 use proxy_core::handler::ClientSession;
 use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
 
+use crate::held::HeldBytes;
 use crate::request::RequestState;
 use crate::upstream::exchange::Exchange;
 use crate::worker::HttpWorker;
-
-/// Most that is read of a response at once.
-pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
-/// The same for a client that reads none of many responses.
-const READ_BYTES_MIN: usize = 4 << 10;
-/// Bytes of responses on a connection, taken from upstreams and not framed, beyond which each is read in small pieces.
-const HELD_BYTES_MAX: usize = 512 << 10;
 
 /// One client's connection, as its requests see it.
 #[derive(Debug)]
@@ -42,11 +36,7 @@ pub(crate) struct Client {
     /// Requests whose responses were framed, and may not be flushed.
     framed: RefCell<Vec<Rc<RequestState>>>,
     /// Bytes of responses that hyper has not framed, over all streams.
-    held_bytes: Cell<usize>,
-    /// Whether hyper has framed some of them since that was last looked at.
-    has_released: Cell<bool>,
-    /// Since when hyper has framed none, as the client's windows are closed or its socket is full.
-    stalled_since: Cell<Option<Instant>>,
+    pub(crate) held: HeldBytes,
     /// Times that upstreams took, to be counted as the client's exchanges.
     exchanges: RefCell<Vec<Duration>>,
     shutdown: RefCell<Shutdown>,
@@ -101,9 +91,7 @@ impl Client {
                 is_ending: Cell::new(false),
             },
             framed: RefCell::default(),
-            held_bytes: Cell::new(0),
-            has_released: Cell::new(false),
-            stalled_since: Cell::new(None),
+            held: HeldBytes::default(),
             exchanges: RefCell::default(),
             shutdown: RefCell::default(),
         })
@@ -185,29 +173,6 @@ impl Client {
             is_reused: false,
             is_retried: false,
         });
-    }
-
-    /// Counts bytes of a response that hyper has and has not framed.
-    pub(crate) fn hold(&self, bytes: usize) {
-        self.held_bytes.set(self.held_bytes.get() + bytes);
-    }
-
-    /// Counts bytes of a response that hyper has framed, or dropped.
-    pub(crate) fn release(&self, bytes: usize) {
-        self.held_bytes.set(self.held_bytes.get().saturating_sub(bytes));
-        self.has_released.set(true);
-    }
-
-    /// Since when the client takes nothing of any response that waits for it.
-    pub(crate) fn stalled_since(&self, now: Instant) -> Option<Instant> {
-        let since = self.stalled_since.get().filter(|_| !self.has_released.take()).unwrap_or(now);
-        self.stalled_since.set((self.held_bytes.get() > 0).then_some(since));
-        self.stalled_since.get()
-    }
-
-    /// How much of a response may be read at once: little where streams that the client does not read hold much.
-    pub(crate) fn read_bytes_max(&self) -> usize {
-        if self.held_bytes.get() < HELD_BYTES_MAX { READ_BYTES_MAX } else { READ_BYTES_MIN }
     }
 
     /// Keeps the time that an upstream took.

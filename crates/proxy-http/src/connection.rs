@@ -189,7 +189,8 @@ impl HttpConnection {
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
             self.check_floods(session, context)?;
-            if !has_sent && !has_received {
+            let is_stuck = !is_again && !session.owes_client();
+            if !has_sent && !has_received && !(is_stuck && self.client.held.call_next()) {
                 return Ok(is_again);
             }
         }

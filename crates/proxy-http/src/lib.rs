@@ -13,6 +13,7 @@ mod floods;
 mod forward;
 mod frame_tap;
 pub mod harness;
+mod held;
 mod io;
 mod limits;
 mod request;

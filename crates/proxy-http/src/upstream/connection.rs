@@ -9,6 +9,8 @@ use mio::Registry;
 use mio::event::Event;
 use proxy_core::{IoResult, Socket};
 
+use super::read_buffer::ReadBuffer;
+
 /// A connection to an upstream.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
@@ -79,11 +81,16 @@ impl PooledConn {
     }
 
     /// Reads at most `bytes_max` for an exchange; true if anything has come, or the end. Otherwise the exchange waits.
-    pub(super) fn read(&mut self, scratch: &mut [u8], bytes_max: usize, waker: &Waker) -> io::Result<bool> {
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut ReadBuffer,
+        bytes_max: usize,
+        waker: &Waker,
+    ) -> io::Result<bool> {
         if let Some(ahead) = self.ahead.take() {
             return ahead;
         }
-        let has_read = self.read_now(&mut scratch[..bytes_max])?;
+        let has_read = self.read_now(buffer, bytes_max)?;
         if !has_read {
             self.wanted_bytes = bytes_max;
             self.set_waker(waker);
@@ -92,24 +99,24 @@ impl PooledConn {
     }
 
     /// Reads what an exchange waits for, before it is polled; returns how much.
-    pub(super) fn read_ahead(&mut self, scratch: &mut [u8]) -> usize {
+    pub(super) fn read_ahead(&mut self, buffer: &mut ReadBuffer) -> usize {
         let bytes_max = std::mem::take(&mut self.wanted_bytes);
         if bytes_max == 0 {
             return 0;
         }
         let before = self.received.len();
         // What was not read now is read when the exchange is polled.
-        self.ahead =
-            Some(self.read_now(&mut scratch[..bytes_max])).filter(|ahead| !matches!(ahead, Ok(false)));
+        self.ahead = Some(self.read_now(buffer, bytes_max)).filter(|ahead| !matches!(ahead, Ok(false)));
         self.received.len() - before
     }
 
-    fn read_now(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
+    fn read_now(&mut self, buffer: &mut ReadBuffer, bytes_max: usize) -> io::Result<bool> {
         if !self.socket.is_readable() {
             return Ok(false);
         }
-        match self.socket.read(scratch)? {
-            IoResult::Bytes(n) => append(&mut self.received, &scratch[..n]),
+        match self.socket.read(buffer.room(bytes_max))? {
+            IoResult::Bytes(n) if self.received.is_empty() => self.received = buffer.take(n),
+            IoResult::Bytes(n) => append(&mut self.received, buffer.bytes(n)),
             IoResult::End => self.has_ended = true,
             IoResult::Blocked => return Ok(false),
         }

@@ -16,7 +16,7 @@ use super::content::RequestContent;
 use super::framing::Framing;
 use super::head;
 use super::pool::Pool;
-use crate::client::READ_BYTES_MAX;
+use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
 use crate::timers::Sleep;
 
@@ -136,7 +136,8 @@ impl Exchange {
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
         self.pump(cx).map_err(ExchangeError::Failed)?;
         loop {
-            match self.with_pool(|pool, key| pool.read(key, READ_BYTES_MAX, cx.waker())) {
+            let bytes_max = self.request.client().held.head_read_bytes_max();
+            match self.with_pool(|pool, key| pool.read(key, bytes_max, cx.waker())) {
                 Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
                 Ok(true) => {}
                 Err(_) => self.with_pool(|pool, key| pool.connection(key).has_ended = true),
@@ -208,7 +209,6 @@ impl Exchange {
             self.may_be_kept = false;
             self.content.stop();
         }
-        let bytes_max = self.request.client().read_bytes_max();
         let Some(framing) = &mut self.framing else { return Poll::Ready(None) };
         loop {
             let mut pool = self.lease.worker.pool.borrow_mut();
@@ -216,7 +216,8 @@ impl Exchange {
             match framing.take(&mut connection.received, connection.has_ended, &mut self.trailers) {
                 Ok(Some(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                 Ok(None) if *framing == Framing::Complete => return Poll::Ready(None),
-                Ok(None) => match pool.read(self.lease.key, bytes_max, cx.waker()) {
+                Ok(None) if !self.request.client().held.may_read(cx.waker()) => return Poll::Pending,
+                Ok(None) => match pool.read(self.lease.key, READ_BYTES_MAX, cx.waker()) {
                     Ok(true) => {}
                     Ok(false) => return Poll::Pending,
                     Err(error) => return Poll::Ready(Some(Err(error))),

@@ -8,5 +8,6 @@ pub(crate) mod framing;
 pub(crate) mod head;
 pub(crate) mod pool;
 mod queue;
+pub(crate) mod read_buffer;
 pub(crate) mod response_body;
 pub(crate) mod tunnel;

@@ -14,7 +14,7 @@ use slab::Slab;
 
 use super::connection::PooledConn;
 use super::queue::{QueueTicket, RequestQueue};
-use crate::client::READ_BYTES_MAX;
+use super::read_buffer::ReadBuffer;
 use crate::limits::HttpLimits;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue
@@ -40,7 +40,7 @@ pub(crate) struct Pool {
     idle_timeout: Duration,
     of_upstream: Vec<UpstreamConns>,
     connections: Slab<PooledConn>,
-    scratch: Box<[u8]>,
+    buffer: ReadBuffer,
     /// Bytes that were read ahead in this turn.
     ahead_bytes: usize,
     /// Over all upstreams.
@@ -76,7 +76,7 @@ impl Pool {
             upstreams,
             now: Instant::now(),
             connections: Slab::new(),
-            scratch: vec![0; READ_BYTES_MAX].into_boxed_slice(),
+            buffer: ReadBuffer::default(),
             ahead_bytes: 0,
             idle: 0,
             queued: 0,
@@ -159,7 +159,7 @@ impl Pool {
             self.idle -= 1;
             let connection = &mut self.connections[key];
             connection.is_idle = false;
-            if connection.is_still_open(&mut self.scratch) {
+            if connection.is_still_open(self.buffer.room(1)) {
                 return Ok(Some(key));
             }
             self.close(key);
@@ -299,10 +299,10 @@ impl Pool {
     pub(crate) fn note(&mut self, key: usize, event: &Event) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.note(event);
-        if connection.is_idle && !connection.is_still_open(&mut self.scratch) {
+        if connection.is_idle && !connection.is_still_open(self.buffer.room(1)) {
             self.close(key);
         } else if self.ahead_bytes < READ_AHEAD_BYTES {
-            self.ahead_bytes += connection.read_ahead(&mut self.scratch);
+            self.ahead_bytes += connection.read_ahead(&mut self.buffer);
         }
     }
 
@@ -334,7 +334,7 @@ impl Pool {
     /// # Errors
     /// When the connection is broken.
     pub(crate) fn read(&mut self, key: usize, bytes_max: usize, waker: &Waker) -> io::Result<bool> {
-        self.connections[key].read(&mut self.scratch, bytes_max.min(READ_BYTES_MAX), waker)
+        self.connections[key].read(&mut self.buffer, bytes_max, waker)
     }
 
     /// Lets the first request of each queue try: the bound on connections is one for all upstreams.

@@ -71,7 +71,7 @@ impl ResponseBody {
     }
 
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
-        self.request.client().hold(bytes.len());
+        self.request.client().held.hold(bytes.len());
         Frame::data(Chunk { bytes, request: self.request.clone() })
     }
 }
@@ -144,7 +144,7 @@ impl Buf for Chunk {
 
     fn advance(&mut self, n: usize) {
         self.bytes.advance(n);
-        self.request.client().release(n);
+        self.request.client().held.release(n);
         self.request.sent(n as u64);
     }
 }
@@ -152,7 +152,7 @@ impl Buf for Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         if !self.bytes.is_empty() {
-            self.request.client().release(self.bytes.len());
+            self.request.client().held.release(self.bytes.len());
             self.request.set_cut();
         }
     }
