@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use telemetry::{Counters, HttpCounter, Metric as _};
 
 use crate::frame_tap::FrameTap;
@@ -21,6 +21,7 @@ use crate::io::{Wire, WireIo};
 use crate::limits::HttpLimits;
 use crate::request_check;
 use crate::route::{Route, RouteTable};
+use crate::special_fields::SpecialFields;
 use crate::tasks::{Tasks, WokenConnections};
 use crate::upstream::connection::append;
 use crate::upstream::content::RequestFraming;
@@ -109,7 +110,7 @@ impl ResponseReader {
     /// True if there may be more to read.
     fn step(&mut self, response: &mut ParsedResponse, has_ended: bool) -> bool {
         let Some(framing) = &mut self.framing else {
-            let Ok(head) = head::take(&mut self.received) else {
+            let Ok(head) = head::take(&mut self.received, &mut HeaderMap::new()) else {
                 response.is_refused = true;
                 return false;
             };
@@ -118,7 +119,8 @@ impl ResponseReader {
                 return true;
             }
             response.status = Some(head.status().as_u16());
-            self.framing = Framing::of(&Method::GET, head.status(), head.headers()).ok();
+            let special = SpecialFields::of(head.headers());
+            self.framing = Framing::of(&Method::GET, head.status(), head.headers(), special).ok();
             response.is_refused = self.framing.is_none();
             return true;
         };
@@ -207,7 +209,7 @@ async fn answer(
     }
     let framing = RequestFraming::of(request.body());
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-    let mut head = RequestHead::new(request.method(), target);
+    let mut head = RequestHead::new(Vec::new(), request.method(), target);
     let frames = |name: &HeaderName| *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING;
     for (name, value) in request.headers().iter().filter(|(name, _)| !frames(name)) {
         head.field(name.as_str(), value.as_bytes());

@@ -21,6 +21,7 @@ mod request_check;
 mod route;
 mod route_timeouts;
 mod settings;
+mod special_fields;
 mod tasks;
 mod timers;
 mod upstream;

@@ -39,6 +39,8 @@ pub(crate) struct RequestState {
     failure: Cell<Option<RequestFailure>>,
     queue: Cell<Option<Duration>>,
     upstream_time: Cell<Option<Duration>>,
+    /// When the head of the upstream's response was read.
+    answered_at: Cell<Option<Instant>>,
     first_byte: Cell<Option<Duration>>,
     body_in: Cell<u64>,
     body_out: Cell<u64>,
@@ -69,6 +71,7 @@ impl RequestHandle {
             failure: Cell::default(),
             queue: Cell::default(),
             upstream_time: Cell::default(),
+            answered_at: Cell::default(),
             first_byte: Cell::default(),
             body_in: Cell::default(),
             body_out: Cell::default(),
@@ -123,14 +126,19 @@ impl RequestHandle {
         &self.0.client
     }
 
-    /// Notes that the upstream has answered after this time.
-    pub(crate) fn set_upstream_time(&self, took: Duration) {
-        self.0.upstream_time.set(Some(took));
-        self.0.client.count_exchange(took);
+    /// Notes that the upstream, which was sent the request then, has answered now.
+    pub(crate) fn set_answered(&self, sent_at: Option<Instant>, now: Instant) {
+        self.0.answered_at.set(Some(now));
+        if let Some(sent_at) = sent_at {
+            let took = now.saturating_duration_since(sent_at);
+            self.0.upstream_time.set(Some(took));
+            self.0.client.count_exchange(took);
+        }
     }
 
-    /// Notes that the response begins now.
-    pub(crate) fn begin_response(&self, status: u16, now: Instant) {
+    /// Notes that the response begins: hyper gets an upstream's as soon as its head is read.
+    pub(crate) fn begin_response(&self, status: u16) {
+        let now = self.0.answered_at.get().unwrap_or_else(Instant::now);
         self.0.status.set(Some(status));
         self.0.first_byte.set(Some(now.saturating_duration_since(self.0.head_at)));
     }

@@ -4,9 +4,11 @@
 //! not end with `chunked`, and in HTTP/2 the fields of one connection. Host and target are checked where a route is
 //! selected.
 
-use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request};
+
+use crate::special_fields::{SpecialField, SpecialFields};
 
 /// Why a request is refused, with the status 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,18 +27,21 @@ pub(crate) enum AmbiguousRequest {
     Lookalike,
 }
 
-/// Checks the head of a request before anything of it is used.
+/// Checks the head of a request before anything of it is used. Returns which fields it has that must be looked at.
 ///
 /// # Errors
 /// Why the request must be refused.
-pub(crate) fn check<B>(request: &Request<B>) -> Result<(), AmbiguousRequest> {
+pub(crate) fn check<B>(request: &Request<B>) -> Result<SpecialFields, AmbiguousRequest> {
     let headers = request.headers();
-    check_framing(headers)?;
+    let special = SpecialFields::of(headers);
+    if special.has(SpecialField::ContentLength) || special.has(SpecialField::TransferEncoding) {
+        check_framing(headers)?;
+    }
     check_target(request)?;
-    if headers.keys().any(is_lookalike) {
+    if special.has(SpecialField::Lookalike) {
         return Err(AmbiguousRequest::Lookalike);
     }
-    Ok(())
+    Ok(special)
 }
 
 fn check_target<B>(request: &Request<B>) -> Result<(), AmbiguousRequest> {
@@ -66,18 +71,6 @@ fn check_framing(headers: &HeaderMap) -> Result<(), AmbiguousRequest> {
     Ok(())
 }
 
-/// Whether servers that make variables of fields take this one for one that frames or identifies a request.
-fn is_lookalike(name: &HeaderName) -> bool {
-    const PREFIXES: [&str; 2] = ["x-forwarded-", "x-tls-"];
-    const NAMES: [&str; 2] = ["content-length", "transfer-encoding"];
-    let name = name.as_str();
-    if !name.contains('_') {
-        return false;
-    }
-    let read = name.replace('_', "-");
-    NAMES.contains(&read.as_str()) || PREFIXES.iter().any(|prefix| read.starts_with(prefix))
-}
-
 #[cfg(test)]
 mod tests {
     use hyper::http::request::Builder;
@@ -97,7 +90,7 @@ mod tests {
             post().header("my_field", "1"),
         ] {
             let request = request.body(()).unwrap();
-            assert_eq!(check(&request), Ok(()), "{request:?}");
+            assert_eq!(check(&request).err(), None, "{request:?}");
         }
     }
 

@@ -17,6 +17,10 @@ use crate::tasks::WokenConnections;
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 
+/// Heads of requests whose memory is kept for later ones, and how large these may be.
+const SPARE_HEADS_MAX: usize = 64;
+const SPARE_HEAD_BYTES_MAX: usize = 1 << 10;
+
 /// What all workers are told at the start.
 #[derive(Debug)]
 pub(crate) struct HttpShared {
@@ -53,6 +57,8 @@ pub(crate) struct HttpWorker {
     /// Requests under way.
     requests: Cell<i64>,
     handed_over: Cell<HttpGauges>,
+    /// Memory for heads of requests.
+    spare_heads: RefCell<Vec<Vec<u8>>>,
 }
 
 impl HttpWorker {
@@ -75,6 +81,7 @@ impl HttpWorker {
             connects_failed: Cell::default(),
             requests: Cell::new(0),
             handed_over: Cell::default(),
+            spare_heads: RefCell::default(),
         };
         worker.take_settings();
         Rc::new(worker)
@@ -142,6 +149,20 @@ impl HttpWorker {
     /// Counts something else.
     pub(crate) fn count<T>(&self, add: impl FnOnce(&mut HttpDelta) -> T) -> T {
         add(&mut self.delta.borrow_mut())
+    }
+
+    /// Memory for the head of a request.
+    pub(crate) fn spare_head(&self) -> Vec<u8> {
+        self.spare_heads.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes back the memory of a head that was sent.
+    pub(crate) fn keep_head(&self, mut head: Vec<u8>) {
+        let mut spare = self.spare_heads.borrow_mut();
+        if spare.len() < SPARE_HEADS_MAX && head.capacity() <= SPARE_HEAD_BYTES_MAX {
+            head.clear();
+            spare.push(head);
+        }
     }
 
     /// Hands over what was counted since the last time.

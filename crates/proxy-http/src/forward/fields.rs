@@ -7,6 +7,7 @@ use hyper::{HeaderMap, Request, Version};
 use telemetry::ClientId;
 
 use crate::client::Client;
+use crate::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::head::RequestHead;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -29,8 +30,8 @@ fn is_replaced(name: &str, is_trusted: bool) -> bool {
 }
 
 /// Removes the fields that belong to one connection: the usual ones, and those that `Connection` lists.
-pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    if !fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
+pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap, special: SpecialFields) {
+    if !special.has_hop_by_hop() {
         return;
     }
     let listed: Vec<&str> = words(fields, &CONNECTION).collect();
@@ -50,11 +51,14 @@ pub(super) fn write_request<B>(
     head: &mut RequestHead,
     client: &Client,
     request: &Request<B>,
+    special: SpecialFields,
     host: &str,
     upgrade: Option<&HeaderValue>,
 ) -> Option<ClientId> {
     let fields = request.headers();
-    let listed: Vec<&str> = words(fields, &CONNECTION).collect();
+    let has_listed = special.has(SpecialField::Connection);
+    let listed: Vec<&str> = has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
+    let wants_trailers = || words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     head.field("host", host.as_bytes());
     for (name, value) in fields {
         let text = name.as_str();
@@ -65,7 +69,7 @@ pub(super) fn write_request<B>(
     if let Some(protocol) = upgrade {
         head.field("upgrade", protocol.as_bytes());
         head.field("connection", b"upgrade");
-    } else if words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers")) {
+    } else if special.has(SpecialField::Te) && wants_trailers() {
         head.field("te", b"trailers");
         head.field("connection", b"te");
     }
@@ -91,8 +95,13 @@ fn forwarded_client(client: &Client, fields: &HeaderMap) -> Option<ClientId> {
 }
 
 /// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.
-pub(super) fn requested_upgrade<B>(client: &Client, request: &Request<B>) -> Option<HeaderValue> {
-    if client.is_http2 || request.version() != Version::HTTP_11 {
+pub(super) fn requested_upgrade<B>(
+    client: &Client,
+    request: &Request<B>,
+    special: SpecialFields,
+) -> Option<HeaderValue> {
+    let may_ask = special.has(SpecialField::Upgrade) && request.version() == Version::HTTP_11;
+    if client.is_http2 || !may_ask {
         return None;
     }
     let fields = request.headers();

@@ -6,12 +6,12 @@ mod target;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::rc::Rc;
-use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
@@ -35,6 +35,8 @@ struct PreparedRequest {
     content: Option<RequestContent>,
     /// The protocol that it asks to switch to.
     upgrade: Option<HeaderValue>,
+    /// Empty, with the memory of its own fields, for those of the response.
+    fields: HeaderMap,
 }
 
 /// Forwards a request, and answers with what the upstream says, or why it does not.
@@ -55,21 +57,34 @@ fn prepare(
     handle: &RequestHandle,
     request: Request<Incoming>,
 ) -> Result<PreparedRequest, RefusedRequest> {
-    request_check::check(&request)?;
-    let target = target::select(client, &request)?;
+    let special = request_check::check(&request)?;
+    let target = target::select(client, &request, special)?;
     handle.set_route(target.route);
     let route = target.route;
     let framing = RequestFraming::of(request.body());
-    let upgrade = fields::requested_upgrade(client, &request);
-    let mut head = RequestHead::new(request.method(), target.path);
-    if let Some(client) = fields::write_request(&mut head, client, &request, target.host, upgrade.as_ref()) {
+    let upgrade = fields::requested_upgrade(client, &request, special);
+    let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
+    if let Some(client) =
+        fields::write_request(&mut head, client, &request, special, target.host, upgrade.as_ref())
+    {
         handle.set_client(client);
     }
     let head = head.finish(request.method(), framing);
-    let method = request.method().clone();
-    let content = RequestContent::new(request.into_body(), framing, handle);
+    let (parts, body) = request.into_parts();
+    let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
-    Ok(PreparedRequest { route, method, head, content: Some(content), upgrade })
+    let fields = emptied(parts.headers);
+    Ok(PreparedRequest { route, method: parts.method, head, content: Some(content), upgrade, fields })
+}
+
+/// A request's fields without what is in them, unless that leaves much memory.
+fn emptied(mut fields: HeaderMap) -> HeaderMap {
+    const FIELDS_MAX: usize = 32;
+    if fields.capacity() > FIELDS_MAX {
+        return HeaderMap::new();
+    }
+    fields.clear();
+    fields
 }
 
 async fn answer(
@@ -91,7 +106,7 @@ async fn answer(
     });
     // A client that is gone gets no status.
     if !handle.is_given_up() {
-        handle.begin_response(response.status().as_u16(), Instant::now());
+        handle.begin_response(response.status().as_u16());
     }
     client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -115,8 +130,11 @@ async fn exchange(
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
         let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
         let mut exchange = Exchange::begin(lease, handle, request.method.clone(), &request.head, content);
-        match poll_fn(|cx| exchange.poll_head(cx)).await {
-            Ok(response) => return respond(client, handle, response, exchange, request.upgrade.take()),
+        match poll_fn(|cx| exchange.poll_head(cx, &mut request.fields)).await {
+            Ok(response) => {
+                worker.keep_head(mem::take(&mut request.head));
+                return respond(client, handle, response, exchange, request.upgrade.take());
+            }
             Err(ExchangeError::Failed(failure)) => return Err(failure.into()),
             Err(ExchangeError::Closed) => {
                 request.content = exchange.into_content_to_retry().filter(|_| !is_retry);
@@ -149,7 +167,7 @@ fn respond(
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let protocol = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
-    fields::remove_hop_by_hop(response.headers_mut());
+    fields::remove_hop_by_hop(response.headers_mut(), exchange.special_fields());
     *response.version_mut() = Version::HTTP_11;
     match (switches, upgrade) {
         (false, None) => {}

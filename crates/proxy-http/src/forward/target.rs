@@ -7,6 +7,7 @@ use telemetry::RequestFailure;
 
 use super::failure::RefusedRequest;
 use crate::client::Client;
+use crate::special_fields::{SpecialField, SpecialFields};
 
 /// What is asked for, and of which route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub(super) struct RequestTarget<'a> {
 pub(super) fn select<'a, B>(
     client: &Client,
     request: &'a Request<B>,
+    special: SpecialFields,
 ) -> Result<RequestTarget<'a>, RefusedRequest> {
     if request.method() == Method::CONNECT {
         let failure = RequestFailure::Malformed;
@@ -33,7 +35,7 @@ pub(super) fn select<'a, B>(
     if request.headers().len() > client.worker.limits().header_fields_max {
         return Err(RequestFailure::HeaderTooLarge.into());
     }
-    let host = host(request, client.is_http2)?;
+    let host = host(request, special, client.is_http2)?;
     check_connection(client, request, host)?;
     let path = path(request)?;
     let route = client.worker.shared.routing.table.select(host, without_query(path))?;
@@ -41,11 +43,14 @@ pub(super) fn select<'a, B>(
 }
 
 /// The one host that a request names (RFC 9112, section 3.2, and RFC 9113, section 8.3.1).
-fn host<B>(request: &Request<B>, is_http2: bool) -> Result<&str, RequestFailure> {
-    let mut fields = request.headers().get_all(HOST).iter();
-    let (field, other) = (fields.next(), fields.next());
-    if other.is_some() {
-        return Err(RequestFailure::Malformed);
+fn host<B>(request: &Request<B>, special: SpecialFields, is_http2: bool) -> Result<&str, RequestFailure> {
+    let mut field = None;
+    if special.has(SpecialField::Host) {
+        let mut fields = request.headers().get_all(HOST).iter();
+        field = fields.next();
+        if fields.next().is_some() {
+            return Err(RequestFailure::Malformed);
+        }
     }
     let field = field.map(|value| value.to_str().map_err(|_| RequestFailure::Malformed)).transpose()?;
     let authority = request.uri().authority().map(Authority::as_str);
@@ -108,7 +113,8 @@ mod tests {
     fn exactly_one_host_is_named() {
         let ok = |uri: &str, hosts: &[&str], is_http2| {
             let version = if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
-            host(&request(uri, hosts, version), is_http2).map(str::to_owned)
+            let request = request(uri, hosts, version);
+            host(&request, SpecialFields::of(request.headers()), is_http2).map(str::to_owned)
         };
         assert_eq!(ok("/", &["a:1"], false), Ok("a:1".to_owned()));
         assert_eq!(ok("https://b/", &["a"], false), Ok("b".to_owned()), "the target comes first");
@@ -128,7 +134,7 @@ mod tests {
         ] {
             assert_eq!(ok(uri, hosts, is_http2), malformed, "{uri} {hosts:?} {is_http2}");
         }
-        assert_eq!(host(&request("/", &[], Version::HTTP_10), false), Ok(""));
+        assert_eq!(host(&request("/", &[], Version::HTTP_10), SpecialFields::default(), false), Ok(""));
     }
 
     #[test]

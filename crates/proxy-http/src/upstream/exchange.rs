@@ -18,6 +18,7 @@ use super::head;
 use super::pool::Pool;
 use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
+use crate::special_fields::SpecialFields;
 use crate::timers::Sleep;
 
 /// Most of a request's content that waits for the upstream.
@@ -34,6 +35,8 @@ pub(crate) struct Exchange {
     method: Method,
     content: RequestContent,
     framing: Option<Framing>,
+    /// Of the response.
+    special: SpecialFields,
     trailers: Option<HeaderMap>,
     /// When the upstream's socket took the first byte of the head.
     sent_at: Option<Instant>,
@@ -76,6 +79,7 @@ impl Exchange {
             method,
             content,
             framing: None,
+            special: SpecialFields::default(),
             trailers: None,
             timer: None,
             has_answered: false,
@@ -132,8 +136,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Waits for the head of the response.
-    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
+    /// Waits for the head of the response, which takes the memory of `fields`.
+    pub(crate) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &mut HeaderMap,
+    ) -> Poll<Result<Response<()>, ExchangeError>> {
         self.pump(cx).map_err(ExchangeError::Failed)?;
         loop {
             let bytes_max = self.request.client().held.head_read_bytes_max();
@@ -142,10 +150,8 @@ impl Exchange {
                 Ok(true) => {}
                 Err(_) => self.with_pool(|pool, key| pool.connection(key).has_ended = true),
             }
-            if let Some(head) = self.take_head()? {
-                if let Some(sent_at) = self.sent_at {
-                    self.request.set_upstream_time(sent_at.elapsed());
-                }
+            if let Some(head) = self.take_head(fields)? {
+                self.request.set_answered(self.sent_at, Instant::now());
                 self.timer = None;
                 return Poll::Ready(Ok(head));
             }
@@ -160,13 +166,13 @@ impl Exchange {
     }
 
     /// Takes the head of the final response, if it has come.
-    fn take_head(&mut self) -> Result<Option<Response<()>>, ExchangeError> {
+    fn take_head(&mut self, fields: &mut HeaderMap) -> Result<Option<Response<()>>, ExchangeError> {
         let invalid = |_| ExchangeError::Failed(RequestFailure::UpstreamInvalid);
         loop {
             let mut pool = self.lease.worker.pool.borrow_mut();
             let received = &mut pool.connection(self.lease.key).received;
             self.has_answered |= !received.is_empty();
-            let Some(head) = head::take(received).map_err(invalid)? else { return Ok(None) };
+            let Some(head) = head::take(received, fields).map_err(invalid)? else { return Ok(None) };
             drop(pool);
             let status = head.status();
             // An interim response; hyper sends 100 when the content is asked for.
@@ -177,9 +183,10 @@ impl Exchange {
                 }
                 continue;
             }
-            let framing =
-                Framing::of(&self.method, status, head.headers()).map_err(|error| invalid(error.into()))?;
-            self.may_be_kept &= framing != Framing::UntilClose && head::keeps_alive(&head);
+            self.special = SpecialFields::of(head.headers());
+            let framing = Framing::of(&self.method, status, head.headers(), self.special)
+                .map_err(|error| invalid(error.into()))?;
+            self.may_be_kept &= framing != Framing::UntilClose && head::keeps_alive(&head, self.special);
             self.framing = Some(framing);
             return Ok(Some(head));
         }
@@ -225,6 +232,11 @@ impl Exchange {
                 Err(error) => return Poll::Ready(Some(Err(error.into()))),
             }
         }
+    }
+
+    /// Which fields the response has that must be looked at.
+    pub(crate) fn special_fields(&self) -> SpecialFields {
+        self.special
     }
 
     /// The response's trailers, once its content is complete.

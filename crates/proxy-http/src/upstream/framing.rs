@@ -6,6 +6,8 @@ use bytes::{Buf as _, Bytes};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, StatusCode};
 
+use crate::special_fields::{SpecialField, SpecialFields};
+
 /// Longest line of a chunk's size, with its extensions.
 const CHUNK_LINE_MAX: usize = 1_024;
 /// Longest trailer section.
@@ -50,7 +52,12 @@ pub(crate) enum FramingError {
 
 impl Framing {
     /// The framing of a response to a request of this method.
-    pub(crate) fn of(method: &Method, status: StatusCode, headers: &HeaderMap) -> Result<Self, FramingError> {
+    pub(crate) fn of(
+        method: &Method,
+        status: StatusCode,
+        headers: &HeaderMap,
+        special: SpecialFields,
+    ) -> Result<Self, FramingError> {
         if *method == Method::HEAD
             || status.is_informational()
             || status == StatusCode::NO_CONTENT
@@ -58,8 +65,10 @@ impl Framing {
         {
             return Ok(Self::Complete);
         }
-        let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
-        let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+        let all =
+            |field, name: HeaderName| special.has(field).then(|| headers.get_all(name)).into_iter().flatten();
+        let mut encodings = all(SpecialField::TransferEncoding, TRANSFER_ENCODING);
+        let mut lengths = all(SpecialField::ContentLength, CONTENT_LENGTH);
         match (encodings.next(), lengths.next()) {
             (Some(_), Some(_)) => Err(FramingError::AmbiguousLength),
             (Some(encoding), None) => {

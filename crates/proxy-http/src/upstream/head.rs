@@ -1,13 +1,15 @@
 //! Heads of HTTP/1.1: the request's is written, the response's is read.
 
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 
 use bytes::{Buf as _, Bytes};
 use hyper::header::{CONNECTION, HeaderName, HeaderValue};
-use hyper::{Method, Response, Version};
+use hyper::{HeaderMap, Method, Response, StatusCode, Version};
 
 use super::content::RequestFraming;
+use super::read_buffer::SMALL_BYTES_MAX;
+use crate::special_fields::{SpecialField, SpecialFields};
 
 /// Bytes for which a request's head has room from the start, besides its target.
 const HEAD_ROOM: usize = 256;
@@ -23,9 +25,9 @@ const FIELDS_MAX: usize = 128;
 pub(crate) struct RequestHead(Vec<u8>);
 
 impl RequestHead {
-    /// Begins with the request line.
-    pub(crate) fn new(method: &Method, target: &str) -> Self {
-        let mut head = Vec::with_capacity(HEAD_ROOM + target.len());
+    /// Begins with the request line, in the memory of `head`, which is empty.
+    pub(crate) fn new(mut head: Vec<u8>, method: &Method, target: &str) -> Self {
+        head.reserve(HEAD_ROOM + target.len());
         for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
             head.extend_from_slice(part.as_bytes());
         }
@@ -55,12 +57,13 @@ impl RequestHead {
     }
 }
 
-/// Takes the head of a response off the front of what was received; `None` if it is not whole.
-pub(crate) fn take(received: &mut Bytes) -> io::Result<Option<Response<()>>> {
+/// Takes the head of a response off the front of what was received; `None` if it is not whole. `fields` is empty, and its
+/// memory is that of the response's fields.
+pub(crate) fn take(received: &mut Bytes, fields: &mut HeaderMap) -> io::Result<Option<Response<()>>> {
     if received.is_empty() {
         return Ok(None);
     }
-    match parse(received)? {
+    match parse(received, fields)? {
         Some((used, head)) => {
             received.advance(used);
             Ok(Some(head))
@@ -70,8 +73,8 @@ pub(crate) fn take(received: &mut Bytes) -> io::Result<Option<Response<()>>> {
     }
 }
 
-/// The values of the fields share the memory of `bytes`.
-fn parse(bytes: &Bytes) -> io::Result<Option<(usize, Response<()>)>> {
+/// The values of the fields share memory: that of `bytes` if these are few.
+fn parse(bytes: &Bytes, spare: &mut HeaderMap) -> io::Result<Option<(usize, Response<()>)>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -80,27 +83,42 @@ fn parse(bytes: &Bytes) -> io::Result<Option<(usize, Response<()>)>> {
         Ok(httparse::Status::Complete(used)) => used,
         Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
     };
-    let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
-    let mut head = Response::builder().status(parsed.code.unwrap_or(0)).version(version);
-    if let Some(headers) = head.headers_mut() {
-        headers.reserve(parsed.headers.len() + ADDED_FIELDS);
-        for field in parsed.headers.iter() {
-            let name = HeaderName::from_bytes(field.name.as_bytes());
-            let name = name.map_err(|_| invalid("a field's name is malformed"))?;
-            let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value));
-            headers.append(name, value.map_err(|_| invalid("a field's value is malformed"))?);
-        }
+    let status =
+        StatusCode::from_u16(parsed.code.unwrap_or(0)).map_err(|_| invalid("the status is malformed"))?;
+    // HPACK's table keeps values for long, which must not keep a long read in memory.
+    let copied = (bytes.len() > SMALL_BYTES_MAX).then(|| Bytes::copy_from_slice(&bytes[..used]));
+    let shared = copied.as_ref().unwrap_or(bytes);
+    let mut headers = mem::take(spare);
+    headers.reserve(parsed.headers.len() + ADDED_FIELDS);
+    for field in parsed.headers.iter() {
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        let name = name.map_err(|_| invalid("a field's name is malformed"))?;
+        let value = HeaderValue::from_maybe_shared(part(shared, bytes, field.value));
+        headers.append(name, value.map_err(|_| invalid("a field's value is malformed"))?);
     }
-    head.body(()).map(|head| Some((used, head))).map_err(|_| invalid("the status is malformed"))
+    let mut head = Response::new(());
+    *head.status_mut() = status;
+    *head.version_mut() = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
+    *head.headers_mut() = headers;
+    Ok(Some((used, head)))
+}
+
+/// What stands in `shared` where `part` does in `bytes`.
+fn part(shared: &Bytes, bytes: &Bytes, part: &[u8]) -> Bytes {
+    let from = part.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+    // An empty part may stand anywhere.
+    if part.is_empty() { Bytes::new() } else { shared.slice(from..from + part.len()) }
 }
 
 /// Whether the upstream keeps the connection after this response.
-pub(super) fn keeps_alive(head: &Response<()>) -> bool {
+pub(super) fn keeps_alive(head: &Response<()>, special: SpecialFields) -> bool {
     let ends = |value: &HeaderValue| {
         let words = value.to_str().unwrap_or("close").split(',');
         words.into_iter().any(|word| word.trim().eq_ignore_ascii_case("close"))
     };
-    head.version() == Version::HTTP_11 && !head.headers().get_all(CONNECTION).iter().any(ends)
+    let says_end =
+        || special.has(SpecialField::Connection) && head.headers().get_all(CONNECTION).iter().any(ends);
+    head.version() == Version::HTTP_11 && !says_end()
 }
 
 fn invalid(problem: &'static str) -> io::Error {

@@ -11,7 +11,7 @@ pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 /// Reads from here on are handed on in the buffer itself; shorter ones would leave most of it unused, and are copied.
 const LENT_BYTES_MIN: usize = READ_BYTES_MAX / 2;
 /// Reads up to here share memory.
-const SMALL_BYTES_MAX: usize = 512;
+pub(super) const SMALL_BYTES_MAX: usize = 512;
 /// What they share. HPACK's table may keep a value of a response, and with it this.
 const SHARED_BYTES: usize = 1 << 10;
 /// Buffers that are kept for later reads.
