@@ -18,7 +18,7 @@ use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 
 /// Heads of requests whose memory is kept for later ones, and how large these may be.
-const SPARE_HEADS_MAX: usize = 64;
+const SPARE_HEADS_MAX: usize = 256;
 const SPARE_HEAD_BYTES_MAX: usize = 1 << 10;
 
 /// What all workers are told at the start.

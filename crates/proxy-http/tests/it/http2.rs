@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 use telemetry::{HttpCounter, ProxyCounter};
 
-use crate::http2_client::{Bytes, connect, get, read, request, run};
+use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
 use crate::support::{Running, field};
 use crate::upstream::{HELLO, Scripted};
 
@@ -240,6 +240,33 @@ fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
     });
     proxy.expect(HttpCounter::FailedClientGone, 100);
     proxy.finish();
+}
+
+#[test]
+fn a_stream_is_answered_while_others_have_closed_windows() {
+    let upstream = echoing();
+    let proxy = Running::start(&upstream.upstream);
+    run(async {
+        let mut settings = h2::client::Builder::new();
+        settings.initial_connection_window_size(64 << 20);
+        let (client, _driver) = connect_with(&proxy, &settings).await;
+        let mut unread = Vec::new();
+        for _ in 0..30 {
+            let mut client = client.clone().ready().await.unwrap();
+            let (response, _) = client.send_request(request(Method::GET, "/big"), true).unwrap();
+            unread.push(response.await.unwrap().into_body());
+        }
+        for _ in 0..3 {
+            let (status, body) = get(&client, "/big").await.unwrap();
+            assert_eq!((status, body.len()), (200, 1_000_000));
+        }
+        // Those that waited go on.
+        for body in unread {
+            assert_eq!(read(body).await.unwrap().0.len(), 1_000_000);
+        }
+    });
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Status2xx], 33);
 }
 
 #[test]

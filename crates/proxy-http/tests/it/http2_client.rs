@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use h2::client::SendRequest;
+use h2::client::{Builder, SendRequest};
 use http::{HeaderMap, Method, Request};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -20,10 +20,17 @@ pub(crate) fn run<T>(client: impl Future<Output = T>) -> T {
 }
 
 pub(crate) async fn connect(proxy: &Running) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
+    connect_with(proxy, &Builder::new()).await
+}
+
+pub(crate) async fn connect_with(
+    proxy: &Running,
+    settings: &Builder,
+) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
     let socket = TcpStream::connect(proxy.addr()).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::clone(&proxy.client_config(&["h2"])));
     let tls = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
-    let (client, connection) = h2::client::handshake(tls).await.unwrap();
+    let (client, connection) = settings.handshake(tls).await.unwrap();
     (client, tokio::spawn(connection))
 }
 
