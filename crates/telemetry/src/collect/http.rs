@@ -236,7 +236,9 @@ impl HttpDelta {
     /// Latencies since the last hand-over, by class.
     pub fn latencies(&self) -> Histograms<HttpLatency> {
         let mut latencies = Histograms::default();
-        HttpLatency::ALL.iter().for_each(|&class| latencies[class] = self.latency(class));
+        for &class in HttpLatency::ALL {
+            latencies[class] = self.latency(class);
+        }
         latencies
     }
 
