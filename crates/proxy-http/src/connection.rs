@@ -189,8 +189,11 @@ impl HttpConnection {
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
             self.check_floods(session, context)?;
+            if has_sent || has_received {
+                continue;
+            }
             let is_stuck = !is_again && !session.owes_client();
-            if !has_sent && !has_received && !(is_stuck && self.client.held.call_next()) {
+            if !is_stuck || !self.client.held.call_next() {
                 return Ok(is_again);
             }
         }
