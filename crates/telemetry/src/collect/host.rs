@@ -31,6 +31,8 @@ pub struct HostSampler {
     /// Group and CPU time in nanoseconds of each thread, by its id.
     threads: HashMap<u32, (CpuGroup, u64)>,
     ended_ns: Counters<CpuGroup>,
+    /// The sum of the most that one worker used between two readings.
+    peak_worker_ns: u64,
     /// What threads had used that ended before the first reading, such as those of an earlier run of this process.
     earlier_ns: Option<u64>,
     /// What was read last, and when.
@@ -50,6 +52,11 @@ impl HostSampler {
             self.ended_ns[group] += used_ns;
             ended[group] += 1;
         }
+        let used_lately = |(tid, &(group, ns)): (&u32, &(CpuGroup, u64))| {
+            let before = self.threads.get(tid).map_or(0, |(_, before_ns)| *before_ns);
+            (group == CpuGroup::Proxy).then(|| ns.saturating_sub(before))
+        };
+        self.peak_worker_ns += living.iter().filter_map(used_lately).max().unwrap_or(0);
         self.threads.extend(living);
         self.share_out(&ended);
         let mut used_ns = self.ended_ns;
@@ -70,6 +77,7 @@ impl HostSampler {
             descriptors_max: descriptors_max(),
             threads,
             busiest_worker_cpu_us_total: busiest_worker_ns / 1_000,
+            peak_worker_cpu_us_total: self.peak_worker_ns / 1_000,
             cpu,
             ..HostRecord::default()
         };
@@ -193,8 +201,10 @@ mod tests {
         told.recv().unwrap();
         let alive = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
         assert!(alive > 10_000, "only {alive} us");
-        let busiest = sampler.sample().busiest_worker_cpu_us_total;
+        let sample = sampler.sample();
+        let (busiest, peak) = (sample.busiest_worker_cpu_us_total, sample.peak_worker_cpu_us_total);
         assert!(busiest >= alive, "{busiest} us of the busiest of the proxy's threads");
+        assert!(peak >= alive, "{peak} us of the busiest in each reading");
         done.send(()).unwrap();
         worker.join().unwrap();
         let ended = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];

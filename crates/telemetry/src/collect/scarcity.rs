@@ -24,6 +24,8 @@ struct Scarcity {
     listen_drops: u64,
     throttled_us: u64,
     stolen_us: u64,
+    /// CPUs over which that is counted.
+    cpus: u64,
 }
 
 impl ScarcitySampler {
@@ -35,6 +37,7 @@ impl ScarcitySampler {
         host.listen_drops_total = now.listen_drops.saturating_sub(first.listen_drops);
         host.cpu_throttled_us_total = now.throttled_us.saturating_sub(first.throttled_us);
         host.cpu_stolen_us_total = now.stolen_us.saturating_sub(first.stolen_us);
+        host.machine_cpus = now.cpus;
     }
 
     fn read(&mut self, now: Instant) -> Scarcity {
@@ -60,12 +63,14 @@ impl Scarcity {
         let throttled = cpu_stat.lines().find_map(|line| line.strip_prefix("throttled_usec "));
         // user nice system idle iowait irq softirq steal
         let cpu = stat.lines().next().unwrap_or_default().split_whitespace().nth(8);
+        let is_one = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
         let ticks = cpu.and_then(|steal| steal.parse::<u64>().ok()).unwrap_or(0);
         Self {
             listen_overflows: tcp_counter(netstat, "ListenOverflows"),
             listen_drops: tcp_counter(netstat, "ListenDrops"),
             throttled_us: throttled.and_then(|us| us.trim().parse().ok()).unwrap_or(0),
             stolen_us: ticks * 1_000_000 / rustix::param::clock_ticks_per_second(),
+            cpus: stat.lines().filter(is_one).count() as u64,
         }
     }
 }
@@ -95,10 +100,12 @@ mod tests {
 
     #[test]
     fn what_was_withheld_is_read_from_the_kernels_tables() {
-        let stat = "cpu  3806404 2984463 1236598 1744353 72564 0 73335 17804 0 0\ncpu0 1 2\n";
+        let stat =
+            "cpu  3806404 2984463 1236598 1744353 72564 0 73335 17804 0 0\ncpu0 1 2\ncpu1 1 2\nintr 1\n";
         let read = Scarcity::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
         let stolen_us = 17_804 * 1_000_000 / rustix::param::clock_ticks_per_second();
-        let expected = Scarcity { listen_overflows: 316, listen_drops: 318, throttled_us: 1_250, stolen_us };
+        let expected =
+            Scarcity { listen_overflows: 316, listen_drops: 318, throttled_us: 1_250, stolen_us, cpus: 2 };
         assert_eq!(read, expected);
     }
 
@@ -123,6 +130,7 @@ mod tests {
         assert_eq!((host.listen_drops_total, host.cpu_throttled_us_total), (7, 5));
         let mut host = HostRecord::default();
         ScarcitySampler::default().sample(&mut host);
-        assert_eq!(host, HostRecord::default());
+        assert!(host.machine_cpus > 0, "this one is known");
+        assert_eq!(host, HostRecord { machine_cpus: host.machine_cpus, ..HostRecord::default() });
     }
 }

@@ -174,6 +174,8 @@ pub(super) static SCALARS: &[Scalar] = &[
     tls("handshakes.offers", TlsCounter::OffersToResume),
     tls("handshakes.tls12_only", TlsCounter::Tls12Only),
     tls("handshakes.mlkem_offered", TlsCounter::MlkemOffered),
+    tls("handshakes.retransmitted", TlsCounter::HandshakesRetransmitted),
+    tls("handshakes.retransmits", TlsCounter::Retransmits),
     proxy("bytes.in", ProxyCounter::BytesIn),
     proxy("bytes.out", ProxyCounter::BytesOut),
     summary(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |s| of_load(s, |load| load.spans_s.measured)),

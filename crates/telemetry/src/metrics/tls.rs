@@ -13,7 +13,7 @@ metrics! {
         FullOtherName = "FULL_OTHER_NAME_TOTAL", Count, "0", "Full handshakes whose ticket was issued for another server name.";
         FullOtherVersion = "FULL_OTHER_VERSION_TOTAL", Count, "0", "Full handshakes whose ticket is of another TLS version or cipher than was negotiated.";
         FullClientAuth = "FULL_CLIENT_AUTH_TOTAL", Count, "0", "Full handshakes whose ticket was issued under other rules for client certificates.";
-        FullResumptionOff = "FULL_RESUMPTION_OFF_TOTAL", Count, "0", "Full handshakes of clients that offered to resume while resumption is off.";
+        FullResumptionOff = "FULL_RESUMPTION_OFF_TOTAL", Count, "0", "Full handshakes of clients that offered to resume while resumption is off, or a ticket while sessions are kept in a cache.";
         FullEvicted = "FULL_EVICTED_TOTAL", Count, "0", "Full handshakes whose session had been in the session cache and was evicted, or used before.";
         FullUnknown = "FULL_UNKNOWN_TOTAL", Count, "0", "Full handshakes for which no reason is known.";
         OffersToResume = "RESUMPTIONS_OFFERED_TOTAL", Count, "960", "Completed handshakes in which the client offered to resume.";
@@ -24,6 +24,8 @@ metrics! {
         NoTicketBeside3 = "NO_TICKET_BESIDE_3_TOTAL", Count, "30", "The same with 2 or 3 others open.";
         NoTicketBeside7 = "NO_TICKET_BESIDE_7_TOTAL", Count, "10", "The same with 4 to 7 others open.";
         NoTicketBesideMore = "NO_TICKET_BESIDE_MORE_TOTAL", Count, "0", "The same with 8 or more others open.";
+        HandshakesRetransmitted = "HANDSHAKES_RETRANSMITTED_TOTAL", Count, "3", "Completed handshakes in which the kernel sent a segment to the client again, the SYN-ACK included.";
+        Retransmits = "HANDSHAKE_RETRANSMITS_TOTAL", Count, "4", "Segments that the kernel sent again by the end of handshakes that were completed.";
     }
 }
 
@@ -57,6 +59,7 @@ metrics! {
         FullExpired = "USAGE_FULL_EXPIRED_TOTAL", Count, "1", "Full handshakes whose ticket or session had expired.";
         FullUnknownKey = "USAGE_FULL_UNKNOWN_KEY_TOTAL", Count, "0", "Full handshakes whose ticket was sealed with an unknown key.";
         FullMismatch = "USAGE_FULL_MISMATCH_TOTAL", Count, "0", "Full handshakes whose ticket is for another name, version, cipher or rule for client certificates.";
+        NotCovered = "USAGE_NOT_COVERED_TOTAL", Count, "0", "Handshakes, failed ones included, for a server name that no certificate of the proxy has; only for server names.";
     }
 }
 

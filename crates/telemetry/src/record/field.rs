@@ -212,10 +212,12 @@ fields! {
     DESCRIPTORS_MAX = "DESCRIPTORS_MAX", Count, "65536", "Bound on open file descriptors of the process (`RLIMIT_NOFILE`); 0 without one.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
     BUSIEST_WORKER_CPU = "BUSIEST_WORKER_CPU_US_TOTAL", Micros, "812033", "CPU time of the proxy's thread that has used the most, of those that run: beside the CPU time of all of them it shows how evenly workers are used.";
+    PEAK_WORKER_CPU = "PEAK_WORKER_CPU_US_TOTAL", Micros, "910410", "CPU time of whichever of the proxy's threads used the most between two readings, summed over the readings of the run.";
     LISTEN_OVERFLOWS = "LISTEN_OVERFLOWS_TOTAL", Count, "0", "Connections that found the backlog of a listening socket full: of all sockets in the network namespace, since the run began, read every 2 s.";
     LISTEN_DROPS = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that listening sockets dropped for that or another cause; the same.";
     CPU_THROTTLED = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were not run because its CPU bound was met, since the run began, read every 2 s; 0 without cgroup v2.";
     CPU_STOLEN = "CPU_STOLEN_US_TOTAL", Micros, "0", "CPU time that the hypervisor gave to others, over all CPUs of the machine, since the run began, read every 2 s.";
+    MACHINE_CPUS = "MACHINE_CPUS", Count, "8", "CPUs of the machine that are online, over which stolen CPU time is counted; 0 if it is not known.";
     OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
     OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time that they have used since observing began.";
     OBSERVED_THREADS = "OBSERVED_THREADS", Count, "26", "Their threads.";

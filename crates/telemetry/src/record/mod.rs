@@ -289,6 +289,8 @@ wire! {
         pub threads: u64 = &field::THREADS,
         /// CPU time of the proxy's thread that has used the most, in microseconds of the run so far.
         pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
+        /// CPU time of whichever thread of the proxy used the most between two readings, in microseconds of the run so far.
+        pub peak_worker_cpu_us_total: u64 = &field::PEAK_WORKER_CPU,
         /// Connections that found the backlog of a listening socket full, in the network namespace, of the run so far.
         pub listen_overflows_total: u64 = &field::LISTEN_OVERFLOWS,
         /// Connections that a listening socket dropped for that or another cause, of the run so far.
@@ -297,6 +299,8 @@ wire! {
         pub cpu_throttled_us_total: u64 = &field::CPU_THROTTLED,
         /// CPU time of the machine that its hypervisor gave to others, in microseconds of the run so far.
         pub cpu_stolen_us_total: u64 = &field::CPU_STOLEN,
+        /// CPUs of the machine that are online; 0 if it is not known.
+        pub machine_cpus: u64 = &field::MACHINE_CPUS,
         /// Process that is observed with all its descendants; 0 if none is.
         pub observed_pid: u64 = &field::OBSERVED_PID,
         /// CPU time that they have used since observing began, in microseconds.

@@ -85,18 +85,11 @@ fn tell_expires(sight: &Sight<'_>) -> Told {
         .whom(all.iter().map(|one| format!("{}{} until {}", one.name, more(one), one.last_day)))
 }
 
-/// The names that clients asked for often and no certificate has, with their counts, the most frequent first. Empty if
-/// not all names of the certificates are known.
+/// The names that clients asked for often and no certificate has, with their counts, the most frequent first.
 fn uncovered(run: &Run) -> Vec<(&str, u64)> {
-    let certificates: Vec<_> = certificates(run).collect();
-    if certificates.is_empty() || certificates.iter().any(|certificate| certificate.more > 0) {
-        return Vec::new();
-    }
-    let is_covered = |name: &str| certificates.iter().any(|certificate| covers(certificate.name, name));
-    let asked = run.usage().of(Dimension::Name);
-    let asked = asked.filter(|(name, _)| !["none", OTHER_VALUE].contains(name));
-    let counted = asked.map(|(name, counters)| (name, handshakes(counters)));
-    let mut all: Vec<_> = counted.filter(|(name, n)| *n >= ASKED_MIN && !is_covered(name)).collect();
+    let asked = run.usage().of(Dimension::Name).filter(|(name, _)| *name != OTHER_VALUE);
+    let counted = asked.map(|(name, counters)| (name, counters[UsageCounter::NotCovered]));
+    let mut all: Vec<_> = counted.filter(|(_, n)| *n >= ASKED_MIN).collect();
     all.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
     all
 }
@@ -109,18 +102,9 @@ fn handshakes(counters: &Counters<UsageCounter>) -> u64 {
     ])
 }
 
-/// True if a certificate's DNS name is a name, or has a wildcard for its first label (RFC 6125, 6.4.3).
-fn covers(certificate: &str, name: &str) -> bool {
-    if certificate.eq_ignore_ascii_case(name) {
-        return true;
-    }
-    let rest =
-        certificate.strip_prefix("*.").zip(name.split_once('.').filter(|(label, _)| !label.is_empty()));
-    rest.is_some_and(|(suffix, (_, rest))| suffix.eq_ignore_ascii_case(rest))
-}
-
 fn not_covered(sight: &Sight<'_>) -> Option<Severity> {
-    (!uncovered(sight.run).is_empty()).then_some(Severity::Warning)
+    let is_asked = sight.ten_minutes().not_covered > 0 && !uncovered(sight.run).is_empty();
+    is_asked.then_some(Severity::Warning)
 }
 
 fn tell_not_covered(sight: &Sight<'_>) -> Told {
@@ -154,14 +138,6 @@ mod tests {
         assert_eq!((one.name, one.more, one.days_left), ("a", 0, -1));
         for text in ["", "RSA-2048 for a", "RSA-2048 for a until later", "until 2026-02-28"] {
             assert!(certificate(text, today).is_none(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_wildcard_covers_one_label() {
-        assert!(covers("*.example.org", "WWW.example.org") && covers("Example.org", "example.org"));
-        for name in ["example.org", "a.b.example.org", ".example.org", "www.example.net"] {
-            assert!(!covers("*.example.org", name), "{name}");
         }
     }
 }

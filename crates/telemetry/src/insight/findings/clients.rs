@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::handshakes::DONE;
 use super::sight::Sight;
 use super::{Rule, Severity, Told};
 use crate::collect::tls::{Dimension, OTHER_VALUE};
@@ -32,11 +33,18 @@ fn tell_tls12_only(sight: &Sight<'_>) -> Told {
     let theirs = old.iter().fold(0, |sum: u64, (_, exchanges, _)| sum.saturating_add(*exchanges));
     // All clients beyond the bounded table are one row.
     let at_least = if old.iter().any(|(id, ..)| *id == ClientId::Other) { "at least " } else { "" };
-    let title = format!(
-        "TLS 1.3 only would refuse {at_least}{}, with {} of {what}",
-        counted(old.len() as u64, "client"),
-        percent(share(theirs, exchanges))
-    );
+    let title = if old.is_empty() {
+        // Clients have their records later than the proxy, or have lost them.
+        let lately = sight.ten_minutes();
+        let (n, whole) = (lately.tls[TlsCounter::Tls12Only], lately.proxy.sum(&DONE));
+        format!("TLS 1.3 only would refuse the clients of {} of handshakes", percent(share(n, whole)))
+    } else {
+        format!(
+            "TLS 1.3 only would refuse {at_least}{}, with {} of {what}",
+            counted(old.len() as u64, "client"),
+            percent(share(theirs, exchanges))
+        )
+    };
     let totals = sight.run.tls().map(|series| series.totals()[TlsCounter::Tls12Only]).unwrap_or_default();
     Told::new(title)
         .figure("handshakes without an offer of TLS 1.3", totals)

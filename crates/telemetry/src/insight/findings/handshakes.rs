@@ -25,7 +25,7 @@ const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
 const SHARES: &[(Severity, Limit)] =
     &[(Severity::Warning, Limit::at(0.02)), (Severity::Critical, Limit::at(0.5))];
 const N_MIN: f64 = 10.0;
-const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
+pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
 
 /// Refused in the last minute, and all handshakes.
 fn refused_of(sight: &Sight<'_>) -> (u64, u64) {

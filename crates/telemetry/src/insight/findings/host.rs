@@ -4,6 +4,7 @@ use super::sight::{Limit, Sight};
 use super::{Rule, Severity, Told};
 use crate::insight::{counted, percent, share};
 use crate::metrics::ProxyCounter;
+use crate::record::setting::Value;
 
 pub(super) const ACCEPT_ERRORS: Rule =
     Rule { id: "accept-errors", judge: accept_errors, tell: tell_accept_errors };
@@ -11,6 +12,7 @@ pub(super) const BACKLOG_OVERFLOW: Rule =
     Rule { id: "backlog-overflow", judge: overflow, tell: tell_overflow };
 pub(super) const DESCRIPTORS: Rule = Rule { id: "descriptors", judge: descriptors, tell: tell_descriptors };
 pub(super) const CPU_THROTTLED: Rule = Rule { id: "cpu-throttled", judge: throttled, tell: tell_throttled };
+pub(super) const WORKERS_UNEVEN: Rule = Rule { id: "workers-uneven", judge: uneven, tell: tell_uneven };
 pub(super) const CPU_STOLEN: Rule = Rule { id: "cpu-stolen", judge: stolen, tell: tell_stolen };
 
 const RAISE: &str = "raise the bound (LimitNOFILE= of the service, or ulimit -n), or lower --connections-max";
@@ -89,11 +91,14 @@ fn tell_throttled(sight: &Sight<'_>) -> Told {
         .advise("raise CPUQuota= of the service, or the CPU limit of the container")
 }
 
-/// CPU time of the cores that the process may use, in the last minute.
+/// Stolen CPU time, and that of all CPUs of the machine, in the last minute. Records without their number have that of the
+/// cores that the process may use.
 fn stolen_of(sight: &Sight<'_>) -> (u64, u64) {
     let minute = sight.minute();
-    let cores = sight.run.began().map_or(1, |began| began.cores.max(1));
-    (minute.host.cpu_stolen_us, minute.span_us.saturating_mul(cores))
+    let machine = sight.run.host().map_or(0, |host| host.machine_cpus);
+    let cores = sight.run.began().map_or(1, |began| began.cores);
+    let cpus = if machine > 0 { machine } else { cores.max(1) };
+    (minute.host.cpu_stolen_us, minute.span_us.saturating_mul(cpus))
 }
 
 fn stolen(sight: &Sight<'_>) -> Option<Severity> {
@@ -110,4 +115,65 @@ fn tell_stolen(sight: &Sight<'_>) -> Told {
     ))
     .figure("stolen, last minute", format!("{:.1} s of {:.1} s", seconds(stolen_us), seconds(whole_us)))
     .advise("latencies include this waiting: move to a less busy host, or one with cores of its own")
+}
+
+/// How the proxy's CPU time was spread over its workers in the last minute.
+struct Spread {
+    workers: u64,
+    /// CPU time of the busiest worker, and of all, in microseconds.
+    busiest_us: u64,
+    all_us: u64,
+    span_us: u64,
+}
+
+impl Spread {
+    fn of(sight: &Sight<'_>) -> Option<Self> {
+        let workers = match sight.run.setting("proxy.workers")?.value {
+            Value::Number(workers) => workers as u64,
+            Value::Flag(_) | Value::Text(_) => return None,
+        };
+        let minute = sight.minute();
+        let (busiest_us, all_us) = (minute.host.peak_worker_cpu_us, minute.host.proxy_cpu_us);
+        Some(Self { workers, busiest_us, all_us, span_us: minute.span_us })
+    }
+
+    /// 0 if all workers do the same, 1 if one does everything.
+    fn unevenness(&self) -> f64 {
+        let even = 1.0 / self.workers.max(2) as f64;
+        (share(self.busiest_us, self.all_us) - even) / (1.0 - even)
+    }
+
+    /// Cores that the busiest worker keeps busy.
+    fn busiest_cores(&self) -> f64 {
+        share(self.busiest_us, self.span_us)
+    }
+}
+
+/// The least time that is judged: a moment is no while.
+const UNEVEN_SPAN_US_MIN: u64 = 30_000_000;
+const UNEVEN: Limit = Limit { open: 0.6, close: 0.4 };
+/// A worker with less to do makes nobody wait.
+const BUSY_CORES: Limit = Limit::at(0.5);
+
+fn uneven(sight: &Sight<'_>) -> Option<Severity> {
+    let spread = Spread::of(sight)?;
+    let severity = Severity::Warning;
+    let is_so = spread.workers > 1
+        && spread.span_us >= UNEVEN_SPAN_US_MIN
+        && sight.passes(severity, spread.unevenness(), UNEVEN)
+        && sight.passes(severity, spread.busiest_cores(), BUSY_CORES);
+    is_so.then_some(severity)
+}
+
+fn tell_uneven(sight: &Sight<'_>) -> Told {
+    let Some(spread) = Spread::of(sight) else { return Told::new("One worker does most of the work") };
+    let Spread { workers, busiest_us, all_us, .. } = spread;
+    let title =
+        format!("One of {workers} workers uses {} of the proxy's CPU", percent(share(busiest_us, all_us)));
+    Told::new(title)
+        .figure("the busiest worker, last minute", format!("{} of a core", percent(spread.busiest_cores())))
+        .figure("its even share would be", percent(1.0 / workers.max(1) as f64))
+        .figure("open connections", sight.run.proxy_open())
+        .advise("a connection stays with the worker that accepted it: have clients open more of them, or close long ones now and then")
+        .about("proxy.workers")
 }

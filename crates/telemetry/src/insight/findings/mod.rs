@@ -177,7 +177,7 @@ struct Rule {
     tell: fn(&Sight<'_>) -> Told,
 }
 
-const RULES: [Rule; 19] = [
+const RULES: [Rule; 20] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     clients::TLS12_ONLY,
@@ -191,6 +191,7 @@ const RULES: [Rule; 19] = [
     host::DESCRIPTORS,
     host::CPU_THROTTLED,
     host::CPU_STOLEN,
+    host::WORKERS_UNEVEN,
     measurement::RECORDS_LOST,
     measurement::LOAD_LATE,
     http::QUEUE,

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::metrics::{Counters, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
+use crate::collect::tls::Dimension;
+use crate::metrics::{
+    Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter, UsageCounter,
+};
 use crate::model::{MetricSeries, Run};
 use crate::record::HostRecord;
 
@@ -13,23 +16,28 @@ pub(super) struct Counted {
     pub(super) tls: Counters<TlsCounter>,
     pub(super) http: Counters<HttpCounter>,
     pub(super) load: Counters<LoadCounter>,
-    pub(super) host: Withheld,
+    pub(super) host: HostCounted,
+    /// Handshakes for server names that no certificate has.
+    pub(super) not_covered: u64,
     /// Records that are missing, for whatever reason.
     pub(super) records_lost: u64,
     /// The time, in microseconds.
     pub(super) span_us: u64,
 }
 
-/// What kernel and hypervisor withheld.
+/// What the records of the host count.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Withheld {
+pub(super) struct HostCounted {
     pub(super) listen_overflows: u64,
     pub(super) listen_drops: u64,
     pub(super) cpu_throttled_us: u64,
     pub(super) cpu_stolen_us: u64,
+    /// CPU time of the proxy's workers, and of whichever used the most in each interval.
+    pub(super) proxy_cpu_us: u64,
+    pub(super) peak_worker_cpu_us: u64,
 }
 
-impl Withheld {
+impl HostCounted {
     /// So far in the run.
     fn so_far(host: &HostRecord) -> Self {
         Self {
@@ -37,6 +45,8 @@ impl Withheld {
             listen_drops: host.listen_drops_total,
             cpu_throttled_us: host.cpu_throttled_us_total,
             cpu_stolen_us: host.cpu_stolen_us_total,
+            proxy_cpu_us: host.cpu[CpuGroup::Proxy],
+            peak_worker_cpu_us: host.peak_worker_cpu_us_total,
         }
     }
 
@@ -47,18 +57,21 @@ impl Withheld {
             listen_drops: both(self.listen_drops, other.listen_drops),
             cpu_throttled_us: both(self.cpu_throttled_us, other.cpu_throttled_us),
             cpu_stolen_us: both(self.cpu_stolen_us, other.cpu_stolen_us),
+            proxy_cpu_us: both(self.proxy_cpu_us, other.proxy_cpu_us),
+            peak_worker_cpu_us: both(self.peak_worker_cpu_us, other.peak_worker_cpu_us),
         }
     }
 }
 
 impl Counted {
     fn add(&mut self, other: &Self) {
-        let Self { proxy, tls, http, load, host, records_lost, span_us } = other;
+        let Self { proxy, tls, http, load, host, not_covered, records_lost, span_us } = other;
         self.proxy.add(proxy);
         self.tls.add(tls);
         self.http.add(http);
         self.load.add(load);
         self.host = self.host.with(*host, u64::saturating_add);
+        self.not_covered = self.not_covered.saturating_add(*not_covered);
         self.records_lost = self.records_lost.saturating_add(*records_lost);
         self.span_us = self.span_us.saturating_add(*span_us);
     }
@@ -106,8 +119,10 @@ pub(super) struct Sums {
     seen_us: [u64; 4],
     /// Records that were missing then.
     lost: u64,
-    /// What had been withheld until then; `None` if that is not known.
-    withheld: Option<Withheld>,
+    /// Handshakes for names that no certificate has, until then.
+    not_covered: u64,
+    /// What the host had counted until then; `None` if that is not known.
+    host_before: Option<HostCounted>,
 }
 
 impl Default for Sums {
@@ -118,7 +133,8 @@ impl Default for Sums {
             ten_minutes: Counted::default(),
             seen_us: [0; 4],
             lost: 0,
-            withheld: None,
+            not_covered: 0,
+            host_before: None,
         }
     }
 }
@@ -136,13 +152,17 @@ impl Sums {
             health.suppressed_total.max(run.reading().suppressed()),
         ];
         let lost = lost.into_iter().fold(0, u64::saturating_add);
-        let withheld = run.host().map_or_else(Withheld::default, Withheld::so_far);
+        let host = run.host().map_or_else(HostCounted::default, HostCounted::so_far);
+        let not_covered =
+            run.usage().of(Dimension::Name).map(|(_, counters)| counters[UsageCounter::NotCovered]);
+        let not_covered = not_covered.fold(0, u64::saturating_add);
         let counted = Counted {
             proxy: latest(run.proxy(), proxy),
             tls: latest(run.tls(), tls),
             http: latest(run.http(), http),
             load: latest(run.load(), load),
-            host: withheld.with(self.withheld.unwrap_or(withheld), u64::saturating_sub),
+            host: host.with(self.host_before.unwrap_or(host), u64::saturating_sub),
+            not_covered: not_covered.saturating_sub(self.not_covered),
             records_lost: lost.saturating_sub(self.lost),
             span_us: length_us(run.proxy()).or_else(|| length_us(run.load())).unwrap_or(0),
         };
@@ -150,7 +170,7 @@ impl Sums {
             return None;
         }
         let now_us = (*proxy).max(*load);
-        (self.lost, self.withheld) = (lost, Some(withheld));
+        (self.lost, self.not_covered, self.host_before) = (lost, not_covered, Some(host));
         self.slots.iter_mut().for_each(|slots| slots.push(now_us, &counted));
         [self.minute, self.ten_minutes] = [self.slots[0].sum(), self.slots[1].sum()];
         Some(now_us)

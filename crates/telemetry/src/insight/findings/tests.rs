@@ -5,7 +5,8 @@ use crate::collect::tls::Dimension;
 use crate::histogram::Sketch;
 use crate::insight::testing::{Recorder, add, calm};
 use crate::metrics::{
-    ClientCounter, Counters, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter, UsageCounter,
+    ClientCounter, Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter,
+    UsageCounter,
 };
 use crate::record::setting::Value;
 use crate::record::{Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, UsageRecord};
@@ -123,6 +124,40 @@ fn what_the_host_withholds_opens_and_closes_its_findings() {
 }
 
 #[test]
+fn stolen_time_is_a_share_of_all_cpus_of_the_machine() {
+    let mut recorder = begun(&[]);
+    recorder.host.machine_cpus = 64;
+    // As much as 1.4 % of 64 CPUs, and 90 % of one.
+    recorder.seconds(60, |recorder| {
+        calm(recorder);
+        recorder.host.cpu_stolen_us_total += 900_000;
+    });
+    assert_eq!(open(&recorder), []);
+}
+
+#[test]
+fn a_worker_that_does_nearly_everything_is_found() {
+    let workers = |n| [("proxy.workers", Value::Number(n))];
+    let spread = |busiest_us, all_us| {
+        move |recorder: &mut Recorder| {
+            recorder.host.peak_worker_cpu_us_total += busiest_us;
+            recorder.host.cpu[CpuGroup::Proxy] += all_us;
+        }
+    };
+    let found = ("workers-uneven", Severity::Warning);
+    let mut recorder = begun(&workers(4.0));
+    opens_and_closes(&mut recorder, found, spread(1_000_000, 1_200_000));
+    let told = told(&recorder, "workers-uneven");
+    assert_eq!(told.title, "One of 4 workers uses 83 % of the proxy's CPU");
+    for (n, busiest_us, all_us) in
+        [(4.0, 1_000_000, 2_500_000), (1.0, 1_000_000, 1_000_000), (4.0, 200_000, 210_000)]
+    {
+        let none: [Vec<(&str, Severity)>; 3] = Default::default();
+        assert_eq!(course(&mut begun(&workers(n)), spread(busiest_us, all_us)), none, "{n} {busiest_us}");
+    }
+}
+
+#[test]
 fn descriptors_near_their_bound_are_found_until_some_are_closed() {
     let mut recorder = begun(&[]);
     for (descriptors, severity) in [
@@ -228,17 +263,23 @@ fn filled<M: Metric>(counted: &[(M, u64)]) -> Counters<M> {
 #[test]
 fn a_name_that_no_certificate_has_is_found_until_one_has_it() {
     let mut recorder = begun(&[]);
-    for (name, n) in [("www.example.org", 900), ("api.example.org", 90), ("none", 50), ("scan", 3)] {
-        usage(&mut recorder, Dimension::Name, name, &[(UsageCounter::HandshakesFull, n)]);
+    let names = [("www.example.org", 900, 0), ("api.example.org", 90, 90), ("none", 50, 0), ("scan", 3, 3)];
+    for (name, n, not_covered) in names {
+        let counted = [(UsageCounter::HandshakesFull, n), (UsageCounter::NotCovered, not_covered)];
+        usage(&mut recorder, Dimension::Name, name, &counted);
     }
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), [("name-not-covered", Severity::Warning)]);
     let told = told(&recorder, "name-not-covered");
     assert_eq!(told.title, "1 server name that clients ask for is in no certificate: 8.6 % of handshakes");
     assert_eq!(told.whom, ["api.example.org: 90 handshakes"]);
-    recorder.set("proxy.certificate.2", text("ECDSA P-256 for *.example.org until 2026-06-01 sha256:5b1e"));
-    recorder.seconds(2, calm);
+    // Nobody asks for it any more, or a certificate has it now.
+    recorder.seconds(700, calm);
     assert_eq!(open(&recorder), []);
+    let counted = [(UsageCounter::HandshakesFailed, 5), (UsageCounter::NotCovered, 95)];
+    usage(&mut recorder, Dimension::Name, "api.example.org", &counted);
+    recorder.seconds(2, calm);
+    assert_eq!(open(&recorder), [("name-not-covered", Severity::Warning)], "it is asked for again");
 }
 
 fn count_client(recorder: &mut Recorder, n: u8, counted: &[(ClientCounter, u64)]) {
@@ -259,6 +300,17 @@ fn clients_of_tls_1_2_only_are_listed_with_their_traffic() {
     let told = told(&recorder, "tls12-only");
     assert_eq!(told.title, "TLS 1.3 only would refuse 1 client, with 0.2 % of exchanges");
     assert_eq!(told.whom, ["127.0.0.2: 1 handshake, 2 exchanges"]);
+}
+
+#[test]
+fn clients_of_tls_1_2_that_no_record_names_are_a_share_of_handshakes() {
+    let mut recorder = begun(&[]);
+    recorder.seconds(5, |recorder| {
+        calm(recorder);
+        add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 2)]);
+    });
+    let told = told(&recorder, "tls12-only");
+    assert_eq!(told.title, "TLS 1.3 only would refuse the clients of 2 % of handshakes");
 }
 
 #[test]

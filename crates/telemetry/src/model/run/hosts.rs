@@ -41,10 +41,12 @@ impl HostSamples {
                 descriptors_max,
                 threads,
                 busiest_worker_cpu_us_total,
+                peak_worker_cpu_us_total,
                 listen_overflows_total: _,
                 listen_drops_total: _,
                 cpu_throttled_us_total: _,
                 cpu_stolen_us_total: _,
+                machine_cpus: _,
                 observed_pid,
                 observed_cpu_us,
                 observed_threads,
@@ -66,6 +68,7 @@ impl HostSamples {
             }
             sum.busiest_worker_cpu_us_total =
                 sum.busiest_worker_cpu_us_total.max(*busiest_worker_cpu_us_total);
+            sum.peak_worker_cpu_us_total = sum.peak_worker_cpu_us_total.max(*peak_worker_cpu_us_total);
             sum.observed_pid = sum.observed_pid.max(*observed_pid);
             threads_max = threads_max.max(*observed_threads_max);
             memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
@@ -78,6 +81,7 @@ impl HostSamples {
         sum.listen_drops_total = by_host(|host| host.listen_drops_total);
         sum.cpu_throttled_us_total = by_host(|host| host.cpu_throttled_us_total);
         sum.cpu_stolen_us_total = by_host(|host| host.cpu_stolen_us_total);
+        sum.machine_cpus = by_host(|host| host.machine_cpus);
         sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
         sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
         Self(last.map(|last| (last.mono_us, sum)).into_iter().collect())
@@ -127,10 +131,12 @@ impl HostRecord {
             descriptors_max: _,
             threads: _,
             busiest_worker_cpu_us_total,
+            peak_worker_cpu_us_total,
             listen_overflows_total,
             listen_drops_total,
             cpu_throttled_us_total,
             cpu_stolen_us_total,
+            machine_cpus: _,
             observed_pid: _,
             observed_cpu_us,
             observed_threads: _,
@@ -142,6 +148,7 @@ impl HostRecord {
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
         let pairs = [
             (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
+            (peak_worker_cpu_us_total, before.peak_worker_cpu_us_total),
             (listen_overflows_total, before.listen_overflows_total),
             (listen_drops_total, before.listen_drops_total),
             (cpu_throttled_us_total, before.cpu_throttled_us_total),
