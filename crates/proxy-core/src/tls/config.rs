@@ -15,7 +15,7 @@ use super::client_auth::ClientCa;
 use super::client_hello::Choices;
 use super::evidence::Policy;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
-use super::tickets::{OWN_KEYS_MAX, Ticketer};
+use super::tickets::{NoTickets, OWN_KEYS_MAX, Ticketer};
 
 /// TLS cannot be set up like this.
 #[derive(Debug, thiserror::Error)]
@@ -75,8 +75,8 @@ pub(crate) struct TlsConfig {
 pub(super) struct Material<'a> {
     pub(super) certificates: Vec<&'a Certificate>,
     pub(super) client_ca: Option<&'a ClientCa>,
-    /// Used with [`Resumption::Tickets`].
-    pub(super) ticketer: Ticketer,
+    /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only says what is offered.
+    pub(super) ticketer: Arc<Ticketer>,
     /// Used with [`Resumption::Cache`].
     pub(super) sessions: Arc<dyn StoresServerSessions>,
 }
@@ -169,8 +169,11 @@ impl TlsConfig {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = settings.tickets;
         match settings.resumption {
-            Resumption::Tickets => config.ticketer = Arc::new(material.ticketer),
-            Resumption::Cache => config.session_storage = material.sessions,
+            Resumption::Tickets => config.ticketer = material.ticketer,
+            Resumption::Cache => {
+                config.session_storage = material.sessions;
+                config.ticketer = Arc::new(NoTickets(material.ticketer));
+            }
             Resumption::Off => config.send_tls13_tickets = 0,
         }
         let holds_tickets = settings.ticket_send == TicketSend::WithAnswer;

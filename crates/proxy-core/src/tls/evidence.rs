@@ -26,6 +26,8 @@ pub(super) enum OfferedSession {
     ClientAuth,
     /// The session is older than the lifetime.
     Expired { age: Duration },
+    /// The ticket opens, and sessions are kept in a cache since it was sealed.
+    NotAccepted,
     /// rustls was given the session.
     Opened { age: Duration, state: SessionState },
 }
@@ -51,7 +53,8 @@ impl OfferedSession {
             Self::Evicted => 2,
             Self::ClientAuth => 3,
             Self::Expired { .. } => 4,
-            Self::Opened { state, .. } => 5 + u8::from(state.is_same_name),
+            Self::NotAccepted => 5,
+            Self::Opened { state, .. } => 6 + u8::from(state.is_same_name),
         }
     }
 }
@@ -223,6 +226,7 @@ impl HandshakeEvidence {
             Some(OfferedSession::Evicted) => FullReason::Evicted,
             Some(OfferedSession::ClientAuth) => FullReason::ClientAuth,
             Some(OfferedSession::Expired { .. }) => FullReason::Expired,
+            Some(OfferedSession::NotAccepted) => FullReason::ResumptionOff,
             Some(OfferedSession::Opened { state, .. }) if !state.is_same_name => FullReason::OtherName,
             Some(OfferedSession::Opened { state, .. }) if !session.has_used(state.version, state.cipher) => {
                 FullReason::OtherVersion

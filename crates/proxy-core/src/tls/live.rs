@@ -151,12 +151,10 @@ impl LiveTls {
         let binding = binding(client_ca, self.settings.client_auth);
         self.sessions.resize(self.settings.session_cache);
         let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), TicketKeyFile::keys);
-        let material = Material {
-            certificates: self.certificates.iter().collect(),
-            client_ca,
-            ticketer: Ticketer::new(keys, self.settings.ticket_lifetime, binding),
-            sessions: self.sessions.store(self.settings.ticket_lifetime, binding),
-        };
+        let ticketer = Arc::new(Ticketer::new(keys, self.settings.ticket_lifetime, binding));
+        let sessions = self.sessions.store(self.settings.ticket_lifetime, binding, Arc::clone(&ticketer));
+        let certificates = self.certificates.iter().collect();
+        let material = Material { certificates, client_ca, ticketer, sessions };
         TlsConfig::new(&self.settings, material)
     }
 

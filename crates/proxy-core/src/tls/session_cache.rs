@@ -10,7 +10,10 @@ use rustls::server::StoresServerSessions;
 use zeroize::Zeroizing;
 
 use super::evidence::{HandshakeNotes, OfferedSession};
-use super::tickets::{AuthDigest, unix_now};
+use super::tickets::{AuthDigest, Ticketer, unix_now};
+
+/// Longest identifier of a session; rustls makes its own this long. What is longer is a ticket.
+const ID_BYTES_MAX: usize = 32;
 
 /// A bounded cache of sessions: the one that was not used for longest makes room.
 #[derive(Clone, Debug)]
@@ -58,8 +61,14 @@ impl SessionCache {
     }
 
     /// What rustls asks, which by itself minds neither how old a session is nor under which rules it began.
-    pub(super) fn store(&self, lifetime: Duration, binding: AuthDigest) -> Arc<dyn StoresServerSessions> {
-        Arc::new(Store { cache: self.clone(), lifetime, binding })
+    /// `tickets` tells what becomes of one that is offered instead.
+    pub(super) fn store(
+        &self,
+        lifetime: Duration,
+        binding: AuthDigest,
+        tickets: Arc<Ticketer>,
+    ) -> Arc<dyn StoresServerSessions> {
+        Arc::new(Store { cache: self.clone(), lifetime, binding, tickets })
     }
 }
 
@@ -113,6 +122,7 @@ struct Store {
     cache: SessionCache,
     lifetime: Duration,
     binding: AuthDigest,
+    tickets: Arc<Ticketer>,
 }
 
 impl Store {
@@ -128,7 +138,10 @@ impl Store {
         let Some(found) = sessions.by_id.get(id) else {
             let was_here = sessions.was_here(id);
             drop(sessions);
-            HandshakeNotes::offered(|_| was_here.then_some(OfferedSession::Evicted));
+            HandshakeNotes::offered(|_| match id.len() {
+                ..=ID_BYTES_MAX => was_here.then_some(OfferedSession::Evicted),
+                _ => self.tickets.refuse(id),
+            });
             return None;
         };
         let (is_own, age) = (found.binding == self.binding, now.saturating_sub(found.put_at));
@@ -168,13 +181,19 @@ impl StoresServerSessions for Store {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::tls::tickets::OwnKeys;
 
     /// A session of rustls for no name, TLS 1.3 and a suite, as far as it is looked at.
     const SESSION: &[u8] = &[0, 3, 4, 0x13, 1, 0];
 
     fn store(cache: &SessionCache, binding: u8) -> Store {
-        Store { cache: cache.clone(), lifetime: Duration::from_secs(60), binding: [binding; 32] }
+        let (lifetime, binding) = (Duration::from_secs(60), [binding; 32]);
+        let keys = OwnKeys::new(Instant::now()).unwrap().keys();
+        let tickets = Arc::new(Ticketer::new(keys, lifetime, binding));
+        Store { cache: cache.clone(), lifetime, binding, tickets }
     }
 
     /// What the call that was just made has noted.

@@ -218,6 +218,15 @@ impl Ticketer {
         Some(ticket)
     }
 
+    /// Why a ticket does not resume a session while none is accepted; `None` if it is too short for any ticket.
+    pub(super) fn refuse(&self, ticket: &[u8]) -> Option<OfferedSession> {
+        match self.open(ticket, (self.clock)()) {
+            Ok(_) => Some(OfferedSession::NotAccepted),
+            Err(Refused::Because(verdict)) => Some(verdict),
+            Err(Refused::NoTicket) => None,
+        }
+    }
+
     /// The session, and how old it is.
     fn open(&self, ticket: &[u8], now: u64) -> Result<(Vec<u8>, Duration), Refused> {
         let damaged = Refused::Because(OfferedSession::Damaged);
@@ -267,6 +276,30 @@ impl ProducesTickets for Ticketer {
             Err(Refused::NoTicket) => None,
         });
         opened.ok().map(|(session, _)| session)
+    }
+}
+
+/// Seals no ticket and accepts none, while sessions are kept in a cache; says what becomes of those that are offered.
+#[derive(Debug)]
+pub(super) struct NoTickets(pub(super) Arc<Ticketer>);
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _session: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// rustls asks for TLS 1.2 only; with TLS 1.3 it takes tickets for identifiers of the cache.
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        HandshakeNotes::offered(|_| self.0.refuse(ticket));
+        None
     }
 }
 

@@ -295,6 +295,26 @@ fn what_a_cache_never_had_has_no_known_reason() {
 }
 
 #[test]
+fn a_ticket_is_judged_although_sessions_are_in_a_cache() {
+    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    for (config, version) in VERSIONS {
+        let (mut first, second) = (start(&served, Resumption::Tickets), start(&served, Resumption::Cache));
+        let session = folder.path().join(version);
+        let session = session.to_str().unwrap();
+        s_client(first.addr(), &[version, "-sess_out", session]);
+        let output = s_client(second.addr(), &[version, "-sess_in", session]);
+        assert!(has_echo(&output) && output.contains("New, TLS"), "{output}");
+        expect(second, &[(FullReason::UnknownKey, 1)]);
+        let client = first.client(config);
+        visit(&first, &client, 2);
+        set(&mut first, "proxy.resumption", "cache");
+        assert_eq!(visit(&first, &client, 2), Some(HandshakeKind::Full));
+        assert_eq!(visit(&first, &client, 2), Some(HandshakeKind::Resumed));
+        expect(first, &[(FullReason::FirstVisit, 2), (FullReason::ResumptionOff, 1)]);
+    }
+}
+
+#[test]
 fn reasons_add_up_whatever_clients_do() {
     let served = Served::unix(serve_echo);
     let mut proxy = Counted::start(&served.upstream);

@@ -30,7 +30,7 @@ fn server(certificate: &Certificate, keys: &OwnKeys, clock: fn() -> u64) -> TlsC
     let material = Material {
         certificates: vec![certificate],
         client_ca: None,
-        ticketer,
+        ticketer: Arc::new(ticketer),
         sessions: Arc::new(rustls::server::NoServerSessionStorage {}),
     };
     TlsConfig::new(&TlsSettings::default(), material).unwrap()
