@@ -141,7 +141,7 @@ impl HandshakeState {
         context: &mut WorkerContext,
     ) -> Option<Endpoints> {
         context.handshaking -= 1;
-        session.count_handshake(&self.time.parts(session.round_trip_time()), context);
+        session.count_handshake(&self.time.parts(session.path_info()), context);
         session.clear_deadline(context);
         session.hold_ticket(self.time.until().unwrap_or(context.now) + TICKET_PATIENCE, context);
         self.header.as_ref().map(|header| header.endpoints)

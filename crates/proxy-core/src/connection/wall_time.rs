@@ -2,20 +2,23 @@
 
 use std::time::{Duration, Instant};
 
+use crate::io::socket_options::PathInfo;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::tls::CryptoTime;
 
-/// The wall time of a handshake so far.
+/// The wall time of a handshake so far, in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct WallTime {
-    /// When the worker learned of the first byte, and until when time is accounted for.
-    span: Option<(Instant, Instant)>,
+    /// When the worker learned of the first byte.
+    first: Option<Instant>,
+    /// Time since then that is accounted for.
+    until_ns: u64,
     /// Nothing had come from the client.
-    waited: Duration,
+    waited_ns: u64,
     /// Something had come, and the worker was busy with other connections.
-    worker: Duration,
+    worker_ns: u64,
     /// Spent in rustls.
-    compute: Duration,
+    compute_ns: u64,
     crypto: CryptoTime,
     /// Flights of the client that were awaited after the `ClientHello`.
     flights: u32,
@@ -41,37 +44,41 @@ pub(super) struct TimedRead {
 impl WallTime {
     /// Accounts for a read, and for the time since the one before it.
     pub(super) fn add(&mut self, read: TimedRead) {
-        let (first, until) = self.span.unwrap_or((read.ready_at, read.ready_at));
-        let began_at = read.began_at.max(until);
+        let first = *self.first.get_or_insert(read.ready_at);
+        let since_first = |at: Instant| at.saturating_duration_since(first).as_nanos() as u64;
+        let until_ns = self.until_ns;
+        let began_ns = since_first(read.began_at).max(until_ns);
         // What came while the worker was computing for the same connection has not been awaited.
-        let ready_at = read.ready_at.clamp(until, began_at);
-        let ended_at = read.ended_at.max(began_at);
-        let waited = ready_at - until;
-        self.waited += waited;
-        self.worker += began_at - ready_at;
-        self.compute += ended_at - began_at;
+        let ready_ns = since_first(read.ready_at).clamp(until_ns, began_ns);
+        let ended_ns = since_first(read.ended_at).max(began_ns);
+        let waited_ns = ready_ns - until_ns;
+        self.waited_ns += waited_ns;
+        self.worker_ns += began_ns - ready_ns;
+        self.compute_ns += ended_ns - began_ns;
         self.crypto += read.crypto;
-        self.flights += u32::from(self.awaits_flight && waited > Duration::ZERO);
+        self.flights += u32::from(self.awaits_flight && waited_ns > 0);
         self.awaits_flight = read.has_answered;
-        self.span = Some((first, ended_at));
+        self.until_ns = ended_ns;
     }
 
     /// When rustls was last done with something.
     pub(super) fn until(&self) -> Option<Instant> {
-        self.span.map(|(_, until)| until)
+        self.first.map(|first| first + Duration::from_nanos(self.until_ns))
     }
 
-    /// The parts, if the kernel's round-trip time is `rtt`. Without it all waiting is the client's.
-    pub(super) fn parts(&self, rtt: Option<Duration>) -> HandshakeTime {
-        let network = rtt.map(|rtt| rtt.saturating_mul(self.flights).min(self.waited));
+    /// The parts, by what the kernel knows of the way to the client. Without a round-trip time all waiting is the client's.
+    pub(super) fn parts(&self, path: PathInfo) -> HandshakeTime {
+        let round_trips = |rtt: Duration| (rtt.as_nanos() as u64).saturating_mul(self.flights.into());
+        let network_ns = path.rtt.map(|rtt| round_trips(rtt).min(self.waited_ns));
         HandshakeTime {
-            whole: self.span.map_or(Duration::ZERO, |(first, until)| until - first),
-            network,
-            client: self.waited.saturating_sub(network.unwrap_or_default()),
-            worker: self.worker,
-            compute: self.compute,
-            key_exchange: self.crypto.key_exchange,
-            signature: self.crypto.signature,
+            whole_ns: self.until_ns,
+            network_ns,
+            client_ns: self.waited_ns - network_ns.unwrap_or(0),
+            worker_ns: self.worker_ns,
+            compute_ns: self.compute_ns,
+            key_exchange_ns: self.crypto.key_exchange_ns,
+            signature_ns: self.crypto.signature_ns,
+            retransmits: path.retransmits,
         }
     }
 }
@@ -87,9 +94,14 @@ mod tests {
         TimedRead { ready_at, began_at, ended_at, crypto: CryptoTime::default(), has_answered }
     }
 
+    /// Of a client so far away.
+    fn path(rtt: Option<Duration>) -> PathInfo {
+        PathInfo { rtt, retransmits: 2 }
+    }
+
     fn us(time: &HandshakeTime) -> [u64; 5] {
-        let network = time.network.unwrap_or_default();
-        [time.whole, network, time.client, time.worker, time.compute].map(|part| part.as_micros() as u64)
+        let network_ns = time.network_ns.unwrap_or_default();
+        [time.whole_ns, network_ns, time.client_ns, time.worker_ns, time.compute_ns].map(|ns| ns / 1_000)
     }
 
     #[test]
@@ -98,11 +110,11 @@ mod tests {
         time.add(read(start, [0, 30, 230], true));
         time.add(read(start, [1_230, 1_240, 1_260], false));
         let rtt = Some(Duration::from_micros(400));
-        assert_eq!(us(&time.parts(rtt)), [1_260, 400, 600, 40, 220]);
-        assert_eq!(us(&time.parts(None)), [1_260, 0, 1_000, 40, 220], "all of it is the client's");
-        assert_eq!(time.parts(None).network, None);
+        assert_eq!(us(&time.parts(path(rtt))), [1_260, 400, 600, 40, 220]);
+        assert_eq!(us(&time.parts(path(None))), [1_260, 0, 1_000, 40, 220], "all of it is the client's");
+        assert_eq!(time.parts(path(None)).network_ns, None);
         let long = Some(Duration::from_secs(1));
-        assert_eq!(us(&time.parts(long)), [1_260, 1_000, 0, 40, 220], "no more than was waited");
+        assert_eq!(us(&time.parts(path(long))), [1_260, 1_000, 0, 40, 220], "no more than was waited");
     }
 
     #[test]
@@ -113,7 +125,7 @@ mod tests {
         time.add(read(start, [100, 100, 200], true));
         time.add(read(start, [1_000, 1_000, 1_010], false));
         time.add(read(start, [1_100, 1_100, 1_150], false));
-        assert_eq!(us(&time.parts(Some(Duration::from_micros(300)))), [1_150, 300, 680, 0, 170]);
+        assert_eq!(us(&time.parts(path(Some(Duration::from_micros(300))))), [1_150, 300, 680, 0, 170]);
     }
 
     #[test]
@@ -121,7 +133,7 @@ mod tests {
         let (mut time, start) = (WallTime::default(), Instant::now());
         time.add(read(start, [0, 0, 500], true));
         time.add(read(start, [100, 700, 800], false));
-        assert_eq!(us(&time.parts(Some(Duration::from_micros(50)))), [800, 0, 0, 200, 600]);
+        assert_eq!(us(&time.parts(path(Some(Duration::from_micros(50))))), [800, 0, 0, 200, 600]);
     }
 
     proptest! {
@@ -134,10 +146,10 @@ mod tests {
             for (us, has_answered) in reads {
                 time.add(read(start, us, has_answered));
             }
-            let parts = time.parts(rtt.map(Duration::from_micros));
-            let sum = parts.network.unwrap_or_default() + parts.client + parts.worker + parts.compute;
-            prop_assert_eq!(sum, parts.whole);
-            prop_assert_eq!(parts.network.is_some(), rtt.is_some());
+            let parts = time.parts(path(rtt.map(Duration::from_micros)));
+            let sum = parts.network_ns.unwrap_or_default() + parts.client_ns + parts.worker_ns + parts.compute_ns;
+            prop_assert_eq!(sum, parts.whole_ns);
+            prop_assert_eq!((parts.network_ns.is_some(), parts.retransmits), (rtt.is_some(), 2));
         }
     }
 }

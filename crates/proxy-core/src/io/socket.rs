@@ -10,7 +10,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
-use crate::io::socket_options;
+use crate::io::socket_options::{self, PathInfo};
 
 /// A stream socket of either kind.
 #[derive(Debug)]
@@ -240,11 +240,11 @@ impl Socket {
         }
     }
 
-    /// The kernel's smoothed estimate of a round trip to the peer; `None` if it has none.
-    pub(crate) fn round_trip_time(&self) -> Option<Duration> {
+    /// What the kernel knows of the way to the peer; nothing if it does not tell.
+    pub(crate) fn path_info(&self) -> PathInfo {
         match &self.stream {
-            StreamSocket::Tcp(tcp) => socket_options::round_trip_time(tcp).ok().filter(|rtt| !rtt.is_zero()),
-            StreamSocket::Unix(_) => None,
+            StreamSocket::Tcp(tcp) => socket_options::path_info(tcp).unwrap_or_default(),
+            StreamSocket::Unix(_) => PathInfo::default(),
         }
     }
 

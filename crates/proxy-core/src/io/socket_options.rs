@@ -36,10 +36,21 @@ pub(crate) fn is_end_acknowledged(socket: &impl AsFd) -> io::Result<bool> {
     Ok(getsockopt(socket, TcpInfo)?.tcpi_state != TCP_FIN_WAIT1)
 }
 
-/// The smoothed round-trip time of a TCP socket (`tcpi_rtt`); zero before the first.
+/// What the kernel knows of the way to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathInfo {
+    /// The smoothed round-trip time (`tcpi_rtt`); `None` before the first.
+    pub(crate) rtt: Option<Duration>,
+    /// Segments sent again since the connection began, its SYN-ACK among them (`tcpi_total_retrans`).
+    pub(crate) retransmits: u32,
+}
+
+/// Reads what the kernel knows of the way to the peer of a TCP socket.
 ///
 /// # Errors
 /// When the kernel does not tell.
-pub(crate) fn round_trip_time(socket: &impl AsFd) -> io::Result<Duration> {
-    Ok(Duration::from_micros(getsockopt(socket, TcpInfo)?.tcpi_rtt.into()))
+pub(crate) fn path_info(socket: &impl AsFd) -> io::Result<PathInfo> {
+    let info = getsockopt(socket, TcpInfo)?;
+    let rtt = (info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into()));
+    Ok(PathInfo { rtt, retransmits: info.tcpi_total_retrans })
 }

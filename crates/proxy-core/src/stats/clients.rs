@@ -1,8 +1,8 @@
 //! What each client of a worker has done since the last hand-over.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt as _};
 use slab::Slab;
 use telemetry::{ClientCounter, ClientDelta, ClientId, Counters, ProxyDelta, Sketch};
 

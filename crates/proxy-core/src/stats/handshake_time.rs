@@ -1,49 +1,56 @@
 //! The wall time of a completed handshake, in parts that add up to it.
 
-use std::time::Duration;
-
-use telemetry::TlsLatency;
+use telemetry::{ProxyLatency, TlsCounter, TlsLatency};
 
 use crate::stats::proxy_stats::ProxyStats;
 
-/// Where the wall time of one handshake went: network, client, worker and compute add up to the whole.
+/// Where the wall time of one handshake went, in nanoseconds: network, client, worker and compute add up to the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandshakeTime {
     /// From the worker's learning of the `ClientHello` to the end of the last computation.
-    pub(crate) whole: Duration,
+    pub(crate) whole_ns: u64,
     /// Round trips; `None` if the kernel does not tell how long one takes.
-    pub(crate) network: Option<Duration>,
+    pub(crate) network_ns: Option<u64>,
     /// Waiting for the client, without the round trips.
-    pub(crate) client: Duration,
+    pub(crate) client_ns: u64,
     /// What had come waited for the worker.
-    pub(crate) worker: Duration,
+    pub(crate) worker_ns: u64,
     /// Spent in rustls.
-    pub(crate) compute: Duration,
+    pub(crate) compute_ns: u64,
     /// Of that, the key exchange; zero if there was none.
-    pub(crate) key_exchange: Duration,
+    pub(crate) key_exchange_ns: u64,
     /// Of that, the signature; zero if there was none.
-    pub(crate) signature: Duration,
+    pub(crate) signature_ns: u64,
+    /// Segments that the kernel sent again.
+    pub(crate) retransmits: u32,
 }
 
 impl ProxyStats {
-    /// Counts the parts of a handshake's wall time that the proxy's own latencies lack.
-    pub(crate) fn handshake_parts(&mut self, is_resumed: bool, time: &HandshakeTime) {
-        let (network, client, worker) = if is_resumed {
-            (TlsLatency::NetworkResumed, TlsLatency::ClientResumed, TlsLatency::WorkerResumed)
+    /// Counts the wall time of a handshake and its parts.
+    pub(super) fn handshake_time(&mut self, is_resumed: bool, time: &HandshakeTime) {
+        use {ProxyLatency as P, TlsLatency as T};
+        let (whole, compute, network, client, worker) = if is_resumed {
+            (P::HandshakeResumed, P::ComputeResumed, T::NetworkResumed, T::ClientResumed, T::WorkerResumed)
         } else {
-            (TlsLatency::NetworkFull, TlsLatency::ClientFull, TlsLatency::WorkerFull)
+            (P::HandshakeFull, P::ComputeFull, T::NetworkFull, T::ClientFull, T::WorkerFull)
         };
-        let latencies = &mut self.delta.tls.latencies;
-        if let Some(took) = time.network {
-            latencies[network].record(took);
+        self.delta.latencies[whole].record_ns(time.whole_ns);
+        self.delta.latencies[compute].record_ns(time.compute_ns);
+        let tls = &mut self.delta.tls;
+        if let Some(network_ns) = time.network_ns {
+            tls.latencies[network].record_ns(network_ns);
         }
-        latencies[client].record(time.client);
-        latencies[worker].record(time.worker);
-        let crypto = [(TlsLatency::KeyExchange, time.key_exchange), (TlsLatency::Signature, time.signature)];
-        for (latency, took) in crypto {
-            if took > Duration::ZERO {
-                latencies[latency].record(took);
-            }
+        tls.latencies[client].record_ns(time.client_ns);
+        tls.latencies[worker].record_ns(time.worker_ns);
+        if time.key_exchange_ns > 0 {
+            tls.latencies[T::KeyExchange].record_ns(time.key_exchange_ns);
+        }
+        if time.signature_ns > 0 {
+            tls.latencies[T::Signature].record_ns(time.signature_ns);
+        }
+        if time.retransmits > 0 {
+            tls.counters[TlsCounter::HandshakesRetransmitted] += 1;
+            tls.counters[TlsCounter::Retransmits] += u64::from(time.retransmits);
         }
     }
 }

@@ -16,6 +16,7 @@ use telemetry::{
 };
 
 use crate::stats::clients::{ClientSlot, Clients};
+use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::seen::SeenAddresses;
 use crate::stats::usage::{Usage, UsageSlots};
 use crate::tls::NegotiatedTls;
@@ -100,26 +101,21 @@ impl ProxyStats {
         self.clients.exchange(client, took);
     }
 
-    /// `took` since the first byte of the `ClientHello`, `compute` of it within rustls. `id` owns `client`. Returns where
-    /// the connection's bytes are counted.
+    /// Counts a handshake that is complete. `id` owns `client`. Returns where the connection's bytes are counted.
     pub(crate) fn handshake(
         &mut self,
         client: ClientSlot,
         id: ClientId,
         session: &NegotiatedTls<'_>,
-        took: Duration,
-        compute: Duration,
+        time: &HandshakeTime,
     ) -> UsageSlots {
         session.count(&mut self.delta.counters);
-        let (counter, whole, inside) = if session.is_resumed() {
-            (ClientCounter::HandshakesResumed, ProxyLatency::HandshakeResumed, ProxyLatency::ComputeResumed)
-        } else {
-            (ClientCounter::HandshakesFull, ProxyLatency::HandshakeFull, ProxyLatency::ComputeFull)
-        };
+        let is_resumed = session.is_resumed();
+        let counter =
+            if is_resumed { ClientCounter::HandshakesResumed } else { ClientCounter::HandshakesFull };
         self.clients.add(client, counter, 1);
-        self.time(whole, took);
-        self.time(inside, compute);
-        self.handshake_details(client, id, session, compute)
+        self.handshake_time(is_resumed, time);
+        self.handshake_details(client, id, session, time.compute_ns)
     }
 
     /// Counts an error under its cause. `in_handshake`: it ended the connection before its handshake was done.

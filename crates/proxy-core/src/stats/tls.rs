@@ -16,7 +16,7 @@ impl ProxyStats {
         client: ClientSlot,
         id: ClientId,
         session: &NegotiatedTls<'_>,
-        compute: Duration,
+        compute_ns: u64,
     ) -> UsageSlots {
         let reason = session.full_reason(self.seen.mark(id));
         if let Some(reason) = reason {
@@ -32,7 +32,7 @@ impl ProxyStats {
             delta.counters[TlsCounter::Tls12Only] += 1;
             self.clients.add(client, ClientCounter::Tls12Only, 1);
         }
-        self.usage.handshake(session, reason, compute)
+        self.usage.handshake(session, reason, compute_ns)
     }
 
     fn full_because(&mut self, client: ClientSlot, reason: FullReason, expired_age: Option<Duration>) {

@@ -1,8 +1,6 @@
 //! Who uses what: handshakes and bytes by version, group, cipher suite, signature, protocol, certificate, server name and
 //! fingerprint. All of it is bounded, whatever clients send.
 
-use std::time::Duration;
-
 use foldhash::{HashMap, HashMapExt as _};
 use telemetry::{
     Counters, Dimension, FullReason, OTHER_VALUE, USAGE_VALUES_MAX, UsageCounter, UsageDelta, clean,
@@ -51,15 +49,15 @@ impl Usage {
         &mut self,
         session: &NegotiatedTls<'_>,
         reason: Option<FullReason>,
-        compute: Duration,
+        compute_ns: u64,
     ) -> UsageSlots {
-        let counted = counters_of(session, reason, compute);
+        let counted = counted(session, reason, compute_ns);
         let combination = self.combination(session);
         self.combinations[usize::from(combination)].add(&counted, session.single_choices());
         let client = self.client(session, &counted);
         UsageSlots {
             combination,
-            certificate: session.certificate().map(|name| self.certificates.add(name, &counted)),
+            certificate: session.certificate().map(|name| self.certificates.add(name.as_bytes(), &counted)),
             ..client
         }
     }
@@ -67,17 +65,19 @@ impl Usage {
     /// Counts a handshake that failed after its `ClientHello` was read.
     pub(crate) fn failed(&mut self, session: &NegotiatedTls<'_>) {
         if session.has_hello() {
-            let mut counted = Counters::default();
-            counted[UsageCounter::HandshakesFailed] = 1;
-            self.client(session, &counted);
+            self.client(session, &[(UsageCounter::HandshakesFailed, 1)]);
         }
     }
 
-    fn client(&mut self, session: &NegotiatedTls<'_>, counted: &Counters<UsageCounter>) -> UsageSlots {
+    fn client(&mut self, session: &NegotiatedTls<'_>, counted: &Counted) -> UsageSlots {
         let mut slots = UsageSlots::default();
         if self.records_names {
             let name = Some(session.raw_server_name()).filter(|name| !name.is_empty()).unwrap_or(NO_VALUE);
-            slots.name = Some(self.names.add(name, counted));
+            let slot = self.names.add(name.as_bytes(), counted);
+            if session.is_name_uncovered() {
+                self.names.add_at(slot, &[(UsageCounter::NotCovered, 1)]);
+            }
+            slots.name = Some(slot);
             slots.fingerprint = session.fingerprint().map(|text| self.fingerprints.add(text, counted));
         }
         slots
@@ -85,9 +85,7 @@ impl Usage {
 
     /// Counts the bytes of a connection that is over.
     pub(crate) fn closed(&mut self, slots: UsageSlots, bytes_in: u64, bytes_out: u64) {
-        let mut counted = Counters::default();
-        counted[UsageCounter::BytesIn] = bytes_in;
-        counted[UsageCounter::BytesOut] = bytes_out;
+        let counted = [(UsageCounter::BytesIn, bytes_in), (UsageCounter::BytesOut, bytes_out)];
         self.combinations[usize::from(slots.combination)].add(&counted, SingleChoices::default());
         let values = [
             (&mut self.certificates, slots.certificate),
@@ -126,23 +124,27 @@ impl Usage {
     }
 }
 
-fn counters_of(
+/// What is added to a few counters.
+type Counted = [(UsageCounter, u64)];
+
+fn add(counters: &mut Counters<UsageCounter>, counted: &Counted) {
+    for &(counter, n) in counted {
+        counters[counter] += n;
+    }
+}
+
+fn counted(
     session: &NegotiatedTls<'_>,
     reason: Option<FullReason>,
-    compute: Duration,
-) -> Counters<UsageCounter> {
-    let (handshakes, compute_ns) = if session.is_resumed() {
+    compute_ns: u64,
+) -> [(UsageCounter, u64); 3] {
+    let (handshakes, compute) = if session.is_resumed() {
         (UsageCounter::HandshakesResumed, UsageCounter::ComputeResumedNs)
     } else {
         (UsageCounter::HandshakesFull, UsageCounter::ComputeFullNs)
     };
-    let mut counted = Counters::default();
-    counted[handshakes] = 1;
-    counted[compute_ns] = u64::try_from(compute.as_nanos()).unwrap_or(u64::MAX);
-    if let Some(counter) = reason.and_then(FullReason::of_usage) {
-        counted[counter] = 1;
-    }
-    counted
+    let reason = reason.and_then(FullReason::of_usage);
+    [(handshakes, 1), (compute, compute_ns), reason.map_or((handshakes, 0), |reason| (reason, 1))]
 }
 
 /// What tells combinations apart: the numbers of [`NegotiatedTls::combination`], and whether the handshake was full.
@@ -191,8 +193,8 @@ impl Combination {
         self.key == (session.combination(), session.is_resumed()) && *self.alpn == *session.raw_alpn()
     }
 
-    fn add(&mut self, counted: &Counters<UsageCounter>, single: SingleChoices) {
-        self.counters.add(counted);
+    fn add(&mut self, counted: &Counted, single: SingleChoices) {
+        add(&mut self.counters, counted);
         for (sum, is_single) in self.single.iter_mut().zip([single.version, single.group, single.cipher]) {
             *sum += u64::from(is_single);
         }
@@ -224,13 +226,16 @@ impl Combination {
 #[derive(Debug)]
 struct Values {
     dimension: Dimension,
-    slots: HashMap<Box<str>, u16>,
+    slots: HashMap<Box<[u8]>, u16>,
     rows: Vec<ValueRow>,
     changed: Vec<u16>,
+    /// The slot that was looked up last: many dimensions have few values.
+    last: u16,
 }
 
 #[derive(Debug)]
 struct ValueRow {
+    /// Made printable.
     value: Box<str>,
     counters: Counters<UsageCounter>,
     is_changed: bool,
@@ -238,33 +243,36 @@ struct ValueRow {
 
 impl Values {
     fn new(dimension: Dimension) -> Self {
-        Self { dimension, slots: HashMap::new(), rows: Vec::new(), changed: Vec::new() }
+        Self { dimension, slots: HashMap::new(), rows: Vec::new(), changed: Vec::new(), last: 0 }
     }
 
-    fn add(&mut self, value: &str, counted: &Counters<UsageCounter>) -> u16 {
-        let slot = self.slot(value);
-        self.add_at(slot, counted);
-        slot
+    fn add(&mut self, value: &[u8], counted: &Counted) -> u16 {
+        let last = self.rows.get(usize::from(self.last));
+        if last.is_none_or(|row| row.value.as_bytes() != value) {
+            self.last = self.slot(value);
+        }
+        self.add_at(self.last, counted);
+        self.last
     }
 
-    fn add_at(&mut self, slot: u16, counted: &Counters<UsageCounter>) {
+    fn add_at(&mut self, slot: u16, counted: &Counted) {
         let row = &mut self.rows[usize::from(slot)];
-        row.counters.add(counted);
+        add(&mut row.counters, counted);
         if !row.is_changed {
             row.is_changed = true;
             self.changed.push(slot);
         }
     }
 
-    fn slot(&mut self, value: &str) -> u16 {
+    fn slot(&mut self, value: &[u8]) -> u16 {
         if let Some(&slot) = self.slots.get(value) {
             return slot;
         }
-        if self.rows.len() >= USAGE_VALUES_MAX && value != OTHER_VALUE {
-            return self.slot(OTHER_VALUE);
+        if self.rows.len() >= USAGE_VALUES_MAX && value != OTHER_VALUE.as_bytes() {
+            return self.slot(OTHER_VALUE.as_bytes());
         }
         let slot = self.rows.len() as u16;
-        let printable = clean::text(value).into();
+        let printable = clean::bytes(value).into();
         self.rows.push(ValueRow { value: printable, counters: Counters::default(), is_changed: false });
         self.slots.insert(value.into(), slot);
         slot
@@ -287,11 +295,10 @@ mod tests {
     #[test]
     fn a_million_names_do_not_grow_memory_and_their_sum_is_exact() {
         let mut names = Values::new(Dimension::Name);
-        let mut one = Counters::default();
-        one[UsageCounter::HandshakesFull] = 1;
+        let one = [(UsageCounter::HandshakesFull, 1)];
         let mut sum = 0;
         for n in 0..1_000_000 {
-            names.add(&format!("{n}.test"), &one);
+            names.add(format!("{n}.test").as_bytes(), &one);
             if n % 100_000 == 0 {
                 sum += handed_over(&mut names);
             }
@@ -311,10 +318,9 @@ mod tests {
     #[test]
     fn a_value_is_handed_over_only_if_it_has_changed() {
         let mut names = Values::new(Dimension::Name);
-        let mut one = Counters::default();
-        one[UsageCounter::HandshakesFull] = 1;
-        let slot = names.add("a.test", &one);
-        assert_eq!(names.add("b.test", &one), slot + 1);
+        let one = [(UsageCounter::HandshakesFull, 1)];
+        let slot = names.add(b"a.test", &one);
+        assert_eq!(names.add(b"b.test", &one), slot + 1);
         assert_eq!(handed_over(&mut names), 2);
         assert_eq!(handed_over(&mut names), 0);
         names.add_at(slot, &one);

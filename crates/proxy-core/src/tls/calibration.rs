@@ -127,7 +127,7 @@ impl Operation {
             Self::KeyExchange { group, client } => {
                 let _ = CryptoTime::take();
                 group.start_and_complete(client.pub_key())?;
-                Ok(CryptoTime::take().key_exchange)
+                Ok(Duration::from_nanos(CryptoTime::take().key_exchange_ns))
             }
             Self::Signature(signer) => {
                 let began_at = Instant::now();
@@ -275,8 +275,8 @@ impl TestHandshake {
             let began_at = Instant::now();
             engine.receive(&mut sent, &mut plaintext, &mut output)?;
             time += began_at.elapsed();
-            let CryptoTime { key_exchange, signature } = CryptoTime::take();
-            time = time.saturating_sub(key_exchange + signature);
+            let CryptoTime { key_exchange_ns, signature_ns } = CryptoTime::take();
+            time = time.saturating_sub(Duration::from_nanos(key_exchange_ns + signature_ns));
             let mut answer = output.as_slice();
             while !answer.is_empty() {
                 client.read_tls(&mut answer).map_err(in_memory)?;

@@ -10,6 +10,7 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use super::Certificate;
 use super::evidence::{HandshakeNotes, Presented};
+use super::provider::schemes;
 
 /// Certificates for the same name, those first whose keys sign with the least work.
 type Candidates = Vec<Candidate>;
@@ -17,18 +18,21 @@ type Candidates = Vec<Candidate>;
 #[derive(Clone, Debug)]
 struct Candidate {
     certified: Arc<CertifiedKey>,
+    /// What its key can sign with, the preferred one first.
+    schemes: Arc<[SignatureScheme]>,
     /// What it is counted by.
     label: Arc<str>,
 }
 
 impl Candidate {
     fn new(certificate: &Certificate) -> Self {
-        Self { certified: certificate.certified(), label: certificate.label() }
+        let certified = certificate.certified();
+        Self { schemes: schemes(&*certified.key).into(), certified, label: certificate.label() }
     }
 
     /// The scheme that it signs with for a client that can verify these. rustls makes the same choice.
-    fn scheme(&self, schemes: &[SignatureScheme]) -> Option<SignatureScheme> {
-        self.certified.key.choose_scheme(schemes).map(|signer| signer.scheme())
+    fn scheme(&self, offered: &[SignatureScheme]) -> Option<SignatureScheme> {
+        self.schemes.iter().copied().find(|scheme| offered.contains(scheme))
     }
 }
 
@@ -68,20 +72,21 @@ impl CertResolver {
         Self { exact, wildcard, default }
     }
 
-    /// The certificate, and the scheme that it signs with, if there is one.
+    /// The certificate, the scheme that it signs with if there is one, and whether any has the name.
     fn choose(
         &self,
         name: Option<&str>,
         schemes: &[SignatureScheme],
-    ) -> Option<(&Candidate, Option<SignatureScheme>)> {
+    ) -> Option<(&Candidate, Option<SignatureScheme>, bool)> {
         let exact = name.and_then(|name| self.exact.get(name));
         let parent = name.and_then(|name| name.split_once('.')).map(|(_, parent)| parent);
         let wildcard = parent.and_then(|parent| self.wildcard.get(parent));
+        let has_name = exact.is_some() || wildcard.is_some();
         let candidates = || exact.into_iter().chain(wildcard).chain(iter::once(&self.default)).flatten();
         candidates()
-            .find_map(|candidate| Some((candidate, Some(candidate.scheme(schemes)?))))
+            .find_map(|candidate| Some((candidate, Some(candidate.scheme(schemes)?), has_name)))
             // Nothing suits; with one of them rustls finds the alert that says why.
-            .or_else(|| Some((candidates().next()?, None)))
+            .or_else(|| Some((candidates().next()?, None, has_name)))
     }
 }
 
@@ -101,12 +106,13 @@ impl ResolvesServerCert for CertResolver {
         // rustls gives it in lower case.
         let name = hello.server_name();
         let chosen = self.choose(name, hello.signature_schemes());
-        let presented = chosen.map(|(candidate, scheme)| Presented {
+        let presented = chosen.map(|(candidate, scheme, has_name)| Presented {
             certificate: Arc::clone(&candidate.label),
             scheme: scheme.map(u16::from),
+            is_name_uncovered: name.is_some() && !has_name,
         });
         HandshakeNotes::resolved(name, presented);
-        chosen.map(|(candidate, _)| Arc::clone(&candidate.certified))
+        chosen.map(|(candidate, ..)| Arc::clone(&candidate.certified))
     }
 }
 
@@ -122,7 +128,7 @@ mod tests {
     /// The place in `certificates` of the one that is chosen.
     fn chosen(certificates: &[Certificate], name: Option<&str>, schemes: &[SignatureScheme]) -> usize {
         let resolver = CertResolver::new(&certificates.iter().collect::<Vec<_>>());
-        let (chosen, scheme) = resolver.choose(name, schemes).unwrap();
+        let (chosen, scheme, _) = resolver.choose(name, schemes).unwrap();
         assert!(scheme.is_none_or(|scheme| schemes.contains(&scheme)));
         certificates.iter().position(|one| Arc::ptr_eq(&one.certified(), &chosen.certified)).unwrap()
     }

@@ -1,5 +1,6 @@
 //! TLS without I/O, for one connection: ciphertext in, plaintext out, and back.
 
+use rustls::HandshakeKind;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
@@ -40,7 +41,8 @@ pub(crate) enum EngineError {
 
 /// The server's end of one TLS connection.
 pub(crate) struct Engine {
-    connection: UnbufferedServerConnection,
+    /// Boxed, since it is large and the engine is moved before it has its place.
+    connection: Box<UnbufferedServerConnection>,
     /// Ciphertext that is not a whole message yet. Its memory is kept while records come in pieces, as they do in
     /// a long upload, and freed once nothing is left over.
     partial: Vec<u8>,
@@ -57,7 +59,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(config: &TlsConfig) -> Result<Self, EngineError> {
         Ok(Self {
-            connection: config.connection()?,
+            connection: Box::new(config.connection()?),
             partial: Vec::new(),
             server_name: None,
             evidence: Some(Box::new(HandshakeEvidence::new(config.policy()))),
@@ -138,12 +140,17 @@ impl Engine {
         output: &mut Buffer,
     ) -> Result<usize, EngineError> {
         let before = output.len();
-        let was_handshaking = self.is_handshaking();
-        if was_handshaking {
+        // Callbacks belong to a `ClientHello`, which has been answered once the kind is known.
+        let is_noted = match self.connection.handshake_kind() {
+            None => true,
+            Some(HandshakeKind::FullWithHelloRetryRequest) => self.is_handshaking(),
+            Some(HandshakeKind::Full | HandshakeKind::Resumed) => false,
+        };
+        if is_noted {
             HandshakeNotes::begin(self.server_name.take());
         }
         let result = self.process_until_blocked(buffer, plaintext, output);
-        if was_handshaking {
+        if is_noted {
             self.take_notes();
         }
         if result.is_ok() {

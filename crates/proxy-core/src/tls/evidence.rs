@@ -85,6 +85,8 @@ pub(super) struct Presented {
     pub(super) certificate: Arc<str>,
     /// The scheme that its key signs with; `None` if there is none that the client can verify.
     pub(super) scheme: Option<u16>,
+    /// Whether the client asked for a name that no certificate has, so that this one stands in.
+    pub(super) is_name_uncovered: bool,
 }
 
 /// What rustls' callbacks have found out in its current call.
@@ -185,8 +187,8 @@ impl HandshakeEvidence {
         self.presented.as_ref()
     }
 
-    pub(super) fn fingerprint(&self) -> Option<&str> {
-        Some(self.hello.as_ref()?.fingerprint.as_ref()?.as_str())
+    pub(super) fn fingerprint(&self) -> Option<&[u8]> {
+        Some(self.hello.as_ref()?.fingerprint.as_ref()?.as_bytes())
     }
 
     pub(super) fn is_without_tls13(&self) -> bool {

@@ -182,8 +182,14 @@ impl<'a> NegotiatedTls<'a> {
     }
 
     /// The fingerprint of the client's TLS library (JA4).
-    pub(crate) fn fingerprint(&self) -> Option<&'a str> {
+    pub(crate) fn fingerprint(&self) -> Option<&'a [u8]> {
         self.evidence.and_then(HandshakeEvidence::fingerprint)
+    }
+
+    /// Whether the client asked for a name that no certificate has.
+    pub(crate) fn is_name_uncovered(&self) -> bool {
+        let presented = self.evidence.and_then(HandshakeEvidence::presented);
+        presented.is_some_and(|presented| presented.is_name_uncovered)
     }
 
     /// Of what the client left no choice.
@@ -244,15 +250,18 @@ fn group_counter(group: NamedGroup) -> ProxyCounter {
 }
 
 fn cipher_counter(cipher: CipherSuite) -> ProxyCounter {
-    let name = cipher.as_str().unwrap_or_default();
-    if name.contains("AES_128_GCM") {
-        ProxyCounter::CipherAes128
-    } else if name.contains("AES_256_GCM") {
-        ProxyCounter::CipherAes256
-    } else if name.contains("CHACHA20") {
-        ProxyCounter::CipherChacha
-    } else {
-        ProxyCounter::CipherOther
+    use CipherSuite as C;
+    match cipher {
+        C::TLS13_AES_128_GCM_SHA256
+        | C::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+        | C::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => ProxyCounter::CipherAes128,
+        C::TLS13_AES_256_GCM_SHA384
+        | C::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+        | C::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => ProxyCounter::CipherAes256,
+        C::TLS13_CHACHA20_POLY1305_SHA256
+        | C::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
+        | C::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => ProxyCounter::CipherChacha,
+        _ => ProxyCounter::CipherOther,
     }
 }
 

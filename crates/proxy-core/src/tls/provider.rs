@@ -6,8 +6,9 @@
 use std::cell::Cell;
 use std::ops::AddAssign;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use rustls::crypto::aws_lc_rs;
 use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::pki_types::SubjectPublicKeyInfoDer;
@@ -16,15 +17,15 @@ use rustls::{
     Error, NamedGroup, ProtocolVersion, SignatureAlgorithm, SignatureScheme, SupportedProtocolVersion,
 };
 
-/// Time spent in the cryptography of a handshake.
+/// Time spent in the cryptography of a handshake, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CryptoTime {
-    pub(crate) key_exchange: Duration,
-    pub(crate) signature: Duration,
+    pub(crate) key_exchange_ns: u64,
+    pub(crate) signature_ns: u64,
 }
 
 thread_local! {
-    static SPENT: Cell<CryptoTime> = const { Cell::new(CryptoTime { key_exchange: Duration::ZERO, signature: Duration::ZERO }) };
+    static SPENT: Cell<CryptoTime> = const { Cell::new(CryptoTime { key_exchange_ns: 0, signature_ns: 0 }) };
 }
 
 impl CryptoTime {
@@ -36,22 +37,22 @@ impl CryptoTime {
 
 impl AddAssign for CryptoTime {
     fn add_assign(&mut self, other: Self) {
-        self.key_exchange += other.key_exchange;
-        self.signature += other.signature;
+        self.key_exchange_ns += other.key_exchange_ns;
+        self.signature_ns += other.signature_ns;
     }
 }
 
-fn spend<R>(work: impl FnOnce() -> R, as_time: impl FnOnce(Duration) -> CryptoTime) -> R {
+fn spend<R>(work: impl FnOnce() -> R, as_time: impl FnOnce(u64) -> CryptoTime) -> R {
     let began_at = Instant::now();
     let result = work();
     let mut spent = SPENT.get();
-    spent += as_time(began_at.elapsed());
+    spent += as_time(began_at.elapsed().as_nanos() as u64);
     SPENT.set(spent);
     result
 }
 
 fn time_key_exchange<R>(work: impl FnOnce() -> R) -> R {
-    spend(work, |key_exchange| CryptoTime { key_exchange, ..CryptoTime::default() })
+    spend(work, |key_exchange_ns| CryptoTime { key_exchange_ns, ..CryptoTime::default() })
 }
 
 /// A group whose key exchanges are timed. To rustls and to users it is the group itself.
@@ -123,33 +124,53 @@ impl ActiveKeyExchange for TimedExchange {
 
 /// A private key whose signatures are timed.
 #[derive(Debug)]
-struct TimedKey(Arc<dyn SigningKey>);
+struct TimedKey {
+    key: Arc<dyn SigningKey>,
+    /// One for each scheme, the preferred one first.
+    signers: Vec<Arc<dyn Signer>>,
+}
 
 /// Makes the signatures of a certificate's key timed ones.
 pub(super) fn time_signatures(certified: CertifiedKey) -> CertifiedKey {
-    CertifiedKey { key: Arc::new(TimedKey(certified.key)), ..certified }
+    let signers = signers(&*certified.key).map(Arc::from).collect();
+    CertifiedKey { key: Arc::new(TimedKey { key: certified.key, signers }), ..certified }
+}
+
+/// The schemes that a key can sign with, the preferred one first.
+pub(super) fn schemes(key: &dyn SigningKey) -> Vec<SignatureScheme> {
+    signers(key).map(|signer| signer.scheme()).collect()
+}
+
+fn signers(key: &dyn SigningKey) -> impl Iterator<Item = Box<dyn Signer>> {
+    let mut left = aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes();
+    std::iter::from_fn(move || {
+        let signer = key.choose_scheme(&left)?;
+        left.retain(|scheme| *scheme != signer.scheme());
+        Some(signer)
+    })
 }
 
 impl SigningKey for TimedKey {
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
-        Some(Box::new(TimedSigner(self.0.choose_scheme(offered)?)))
+        let signer = self.signers.iter().find(|signer| offered.contains(&signer.scheme()))?;
+        Some(Box::new(TimedSigner(Arc::clone(signer))))
     }
 
     fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
-        self.0.public_key()
+        self.key.public_key()
     }
 
     fn algorithm(&self) -> SignatureAlgorithm {
-        self.0.algorithm()
+        self.key.algorithm()
     }
 }
 
 #[derive(Debug)]
-struct TimedSigner(Box<dyn Signer>);
+struct TimedSigner(Arc<dyn Signer>);
 
 impl Signer for TimedSigner {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
-        spend(|| self.0.sign(message), |signature| CryptoTime { signature, ..CryptoTime::default() })
+        spend(|| self.0.sign(message), |signature_ns| CryptoTime { signature_ns, ..CryptoTime::default() })
     }
 
     fn scheme(&self) -> SignatureScheme {
@@ -172,14 +193,36 @@ mod tests {
             let started = CryptoTime::take();
             let server = group.start_and_complete(client.pub_key()).unwrap();
             let answered = CryptoTime::take();
-            assert!(
-                started.key_exchange > Duration::ZERO && answered.key_exchange > Duration::ZERO,
-                "{name}"
-            );
+            assert!(started.key_exchange_ns > 0 && answered.key_exchange_ns > 0, "{name}");
             let secret = client.complete(&server.pub_key).unwrap();
             assert_eq!(secret.secret_bytes(), server.secret.secret_bytes(), "{name}");
-            assert!(CryptoTime::take().key_exchange > Duration::ZERO, "{name}");
+            assert!(CryptoTime::take().key_exchange_ns > 0, "{name}");
             assert_eq!(CryptoTime::take(), CryptoTime::default(), "taken once");
+        }
+    }
+
+    #[test]
+    fn a_timed_key_chooses_the_scheme_that_the_key_itself_would() {
+        use crate::tls::testing::{Key, write};
+        use rustls::pki_types::{PrivateKeyDer, pem::PemObject as _};
+
+        let folder = tempfile::tempdir().unwrap();
+        for kind in [Key::P256, Key::P384, Key::Ed25519, Key::Rsa] {
+            let (cert, key) = write(folder.path(), "one", kind, &["a.test"]);
+            let timed = Certificate::load(&cert, &key).unwrap().certified();
+            let bare = aws_lc_rs::sign::any_supported_type(&PrivateKeyDer::from_pem_file(&key).unwrap());
+            let bare = bare.unwrap();
+            let all = schemes(&*bare);
+            assert!(!all.is_empty() && schemes(&*timed.key) == all, "{kind:?}: {all:?}");
+            let chosen = |key: &dyn SigningKey, offered: &[SignatureScheme]| {
+                key.choose_scheme(offered).map(|signer| signer.scheme())
+            };
+            for from in 0..=all.len() {
+                let mut offered = all[from..].to_vec();
+                offered.reverse();
+                assert_eq!(chosen(&*timed.key, &offered), chosen(&*bare, &offered), "{kind:?}");
+                assert_eq!(chosen(&*timed.key, &offered), all.get(from).copied(), "{kind:?}");
+            }
         }
     }
 
@@ -190,7 +233,7 @@ mod tests {
         let _ = CryptoTime::take();
         signer.sign(b"message").unwrap();
         let spent = CryptoTime::take();
-        assert!(spent.signature > Duration::ZERO && spent.key_exchange == Duration::ZERO, "{spent:?}");
+        assert!(spent.signature_ns > 0 && spent.key_exchange_ns == 0, "{spent:?}");
         assert!(certified.keys_match().is_ok(), "it is still the certificate's key");
     }
 }

@@ -7,7 +7,7 @@ mod transfer;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mio::Token;
 use mio::net::TcpStream;
@@ -18,6 +18,7 @@ use super::half_duplex::HalfDuplex;
 use super::handler::ConnEnd;
 use super::{SocketRole, token};
 use crate::io::socket::Socket;
+use crate::io::socket_options::PathInfo;
 use crate::stats::clients::ClientSlot;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::usage::UsageSlots;
@@ -145,15 +146,13 @@ impl ClientSession {
     pub(crate) fn count_handshake(&mut self, time: &HandshakeTime, context: &mut WorkerContext) {
         let Account { slot, client, .. } = self.account;
         let session = self.engine.session();
-        let usage = context.stats.handshake(slot, client, &session, time.whole, time.compute);
-        context.stats.handshake_parts(session.is_resumed(), time);
-        self.account.usage = Some(usage);
+        self.account.usage = Some(context.stats.handshake(slot, client, &session, time));
         self.engine.forget_handshake();
     }
 
-    /// The kernel's estimate of a round trip to the client; `None` if it does not tell.
-    pub(crate) fn round_trip_time(&self) -> Option<Duration> {
-        self.socket.round_trip_time()
+    /// What the kernel knows of the way to the client.
+    pub(crate) fn path_info(&self) -> PathInfo {
+        self.socket.path_info()
     }
 
     /// Holds a session ticket back until it can go out with the first answer.

@@ -24,14 +24,15 @@ type Digest = [u8; DIGITS];
 pub(in crate::tls) struct Fingerprint([u8; FINGERPRINT_BYTES]);
 
 impl Fingerprint {
-    pub(in crate::tls) fn as_str(&self) -> &str {
-        str::from_utf8(&self.0).unwrap_or_default()
+    /// Its text, which is ASCII.
+    pub(in crate::tls) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(&String::from_utf8_lossy(&self.0))
     }
 }
 

@@ -71,7 +71,7 @@ impl Hello {
     }
 
     fn fingerprint(&self) -> String {
-        self.parsed().fingerprint.unwrap().as_str().to_owned()
+        String::from_utf8(self.parsed().fingerprint.unwrap().as_bytes().to_vec()).unwrap()
     }
 }
 
