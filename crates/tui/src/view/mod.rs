@@ -37,6 +37,7 @@ mod tests;
 mod tuning;
 mod usage;
 pub(crate) mod usage_detail;
+mod usage_grid;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};

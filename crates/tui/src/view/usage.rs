@@ -4,7 +4,12 @@
 //! ─ usage by version 1-2/2, since the start ─ handshakes▼  share  full  resumed  failed  bytes MB   CPU  only choice
 //! ▶TLSv1.3                                          4,990  99.8%    98    98.0%       –     4,100 97.9%            0
 //!  TLSv1.2                                             10   0.2%     2    80.0%       –      1.20  2.1%           10
+//!
+//!  group                handshakes  share    CPU     cipher suite         handshakes  share    CPU
+//!  x25519                    4,000  80.0%  70.1%     TLS_AES_128_GCM_…         5,000 100.0% 100.0%
 //! ```
+//!
+//! Where there is room below the chosen dimension, the others stand beside each other.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,6 +21,7 @@ use super::layout::Target;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{Columns, complaint, extent, filter_title, heading_line};
+use super::usage_grid;
 use crate::format;
 use crate::input::keymap::USAGE_HINTS;
 use crate::state::{PaneId, State};
@@ -69,6 +75,8 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         lines.push(Line::styled(format::cut(&none(state), cells, theme.glyphs), theme.quiet()));
     }
     put(frame, area, &lines);
+    let used = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height);
+    usage_grid::render(state, frame, Rect { y: area.y + used, height: area.height - used, ..area });
 }
 
 /// Says why there are no values.
