@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{journal, run, stderr};
+use common::{Running, journal, run, stderr, tlsdash, until};
 
 /// A run of three seconds, recorded.
 fn recorded(folder: &Path, load: &str) -> String {
@@ -34,6 +34,23 @@ fn a_recording_is_explained_as_text_and_as_json() {
     assert_eq!(explained["schema"], 1);
     assert!(explained["findings"].is_array() && explained["advice"].is_array());
     assert!(explained["full_by_reason"].is_object());
+}
+
+#[test]
+fn a_running_service_is_explained_while_it_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = journal(folder.path()).display().to_string();
+    let mut command = tlsdash(folder.path());
+    command.args(["demo", "--headless", "--load", "rate=100", "--journal", &format!("file:{at}")]);
+    let service = Running::start(command);
+    let full = || {
+        let output = run(folder.path(), &["explain", &at, "--format", "json"]);
+        let explained = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok()?;
+        explained["full_by_reason"]["first_visit"].as_u64()
+    };
+    until("first visits are counted", || full().is_some_and(|n| n > 0));
+    let (code, _) = service.end();
+    assert_eq!(code, 0);
 }
 
 #[test]
