@@ -310,7 +310,7 @@ fn clients_of_tls_1_2_that_no_record_names_are_a_share_of_handshakes() {
         add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 2)]);
     });
     let told = told(&recorder, "tls12-only");
-    assert_eq!(told.title, "TLS 1.3 only would refuse the clients of 2 % of handshakes");
+    assert_eq!(told.title, "TLS 1.3 only would refuse the clients of 2.0 % of handshakes");
 }
 
 #[test]
