@@ -16,6 +16,8 @@
 //! group    █████████▒▒▒  X25519MLKEM768 75.0%  X25519 25.0%
 //! cipher   ████████████  AES-256-GCM 100.0%
 //! ```
+//!
+//! With less room, the last lines are one: `mostly   TLS 1.3  X25519MLKEM768 75%  AES-256-GCM`.
 
 use ratatui::text::{Line, Span};
 
@@ -32,8 +34,9 @@ use crate::view_model::{Handshakes, MeanHandshake};
 /// A count with its name.
 type Named<'n> = (&'n str, u64);
 
-/// The rows of the table with its heading, and those of what the records of TLS tell.
+/// The rows of the table with its heading, those that it can do without, and those of what the records of TLS tell.
 const HEIGHT: u16 = 6;
+const EXTRA_HEIGHT: u16 = 2;
 const TLS_HEIGHT: u16 = 3;
 /// The fewest cells of a line with rates, shares and reasons.
 const REASONS_WIDTH: u16 = 116;
@@ -63,11 +66,12 @@ pub(super) const PANE: Pane = Pane {
             Some(_) if state.size().1 < HEIGHT_SCREEN_MIN => PaneRows::default(),
             Some(figures) => {
                 let all = all(&figures.handshakes);
-                PaneRows { min: 1, enough: all, wanted: all, grows: false }
+                let enough = if all >= HEIGHT { all - EXTRA_HEIGHT } else { all };
+                PaneRows { min: 1, enough, wanted: all, grows: false }
             }
         }
     },
-    ranks: [4, 7, 7],
+    ranks: [4, 7, 9],
     render: |state, frame, area| {
         let Some(figures) = state.figures() else { return };
         let (theme, handshakes) = (state.theme, &figures.handshakes);
@@ -78,7 +82,7 @@ pub(super) const PANE: Pane = Pane {
             let first = one_line(theme, handshakes, inline, area.width);
             put(frame, area, &std::iter::once(first).chain(below).collect::<Vec<_>>());
         } else {
-            put(frame, area, &table(theme, handshakes, area.width));
+            put(frame, area, &table(theme, handshakes, (area.width, area.height)));
         }
     },
     target: |_, _, _| None,
@@ -138,7 +142,7 @@ pub(super) fn listed(items: &[(&str, u64)]) -> String {
     items.join(", ")
 }
 
-fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
+fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<'static>> {
     let cells = usize::from(width);
     let all = format::count(h.full.saturating_add(h.resumed));
     let mut lines = vec![
@@ -148,16 +152,40 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
     lines.extend(reasons(theme, h, cells));
     if h.full_reasons.is_some() {
         let types = ["full", "resumed"].into_iter().zip(&h.walls);
-        lines.extend(types.map(|(kind, wall)| wall_time(theme, &format!("{kind:<7}"), wall.as_ref(), cells)));
+        lines.extend(types.map(|(kind, wall)| wall_time(theme, &format!("{kind:<8}"), wall.as_ref(), cells)));
     }
     lines.push(failures(theme, h, cells));
+    lines.extend(negotiated(theme, h, cells, usize::from(height).saturating_sub(lines.len())));
+    lines
+}
+
+/// Draws what handshakes negotiated, a line for each kind of value while there is room; the rest share the last line.
+fn negotiated(theme: Theme, h: &Handshakes, cells: usize, rows: usize) -> Vec<Line<'static>> {
     let versions: Vec<Named<'_>> =
         h.versions.iter().map(|&(name, full, resumed)| (name, full + resumed)).collect();
-    let parts = [("version", &versions), ("group", &h.groups), ("cipher", &h.ciphers)];
-    lines.extend(parts.into_iter().filter(|(_, parts)| !parts.is_empty()).map(|(name, parts)| {
-        let sum = parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
-        share_line(theme, name, parts, cells, |name, n| format!("{name} {}", format::percent(n as f64 / sum)))
-    }));
+    let mut kinds = vec![("version", &*versions), ("group", &*h.groups), ("cipher", &*h.ciphers)];
+    kinds.retain(|(_, parts)| !parts.is_empty());
+    let sum = |parts: &[Named<'_>]| parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
+    let whole = if kinds.len() > rows { rows.saturating_sub(1) } else { kinds.len() };
+    let shared = kinds.split_off(whole);
+    let line = |(name, parts): (&str, &[Named<'_>])| {
+        let words = |name: &str, n| format!("{name} {}", format::percent(n as f64 / sum(parts)));
+        share_line(theme, name, parts, cells, words)
+    };
+    let mut lines: Vec<Line<'static>> = kinds.into_iter().map(line).collect();
+    let most = shared.into_iter().filter_map(|(_, parts)| {
+        let (name, n) = parts.iter().max_by_key(|(_, n)| *n)?;
+        let share = *n as f64 / sum(parts);
+        Some(if share < 1.0 { format!("{name} {}", whole_percent(share)) } else { (*name).to_owned() })
+    });
+    let most: Vec<String> = most.collect();
+    if !most.is_empty() {
+        let words = format::cut(&most.join("  "), cells.saturating_sub(NAMED_CELLS), theme.glyphs);
+        lines.push(Line::from(vec![
+            Span::styled(format!("{:<NAMED_CELLS$}", "mostly"), theme.label()),
+            Span::styled(words, theme.quiet()),
+        ]));
+    }
     lines
 }
 
@@ -196,9 +224,13 @@ fn short_reasons(reasons: &[Named<'_>]) -> Vec<String> {
     reason_words(reasons, |name, _, share| format!("{name} {}", whole_percent(share)))
 }
 
-/// A share without decimals, which is not nothing unless it is.
+/// A share without decimals, which is neither nothing nor all unless it is.
 fn whole_percent(share: f64) -> String {
-    if share > 0.0 && share < 0.01 { "<1%".to_owned() } else { format!("{:.0}%", share * 100.0) }
+    if share > 0.0 && share < 0.01 {
+        return "<1%".to_owned();
+    }
+    let most = if share < 1.0 { 99.0 } else { 100.0 };
+    format!("{:.0}%", (share * 100.0).min(most))
 }
 
 /// Draws where the mean handshake of a type spent its time.

@@ -39,6 +39,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("failed", "of the proxy: connections that served nothing"),
     ("reasons", "why handshakes failed, of those with a record"),
     ("why full", "full handshakes of the window by reason, defined in docs/tls.md"),
+    ("mostly", "the most frequent of each; its share if not all"),
     ("full, resumed … ms", "where the mean handshake's time goes; n: those timed"),
     ("network, client", "round trips (estimated), and the client beyond them"),
     ("loop delay, compute", "data had come and the worker was busy; inside TLS"),

@@ -187,7 +187,8 @@ pub(super) const PANE: Pane = Pane {
         let all = height(state);
         PaneRows { min: all.min(LATENCY_MIN), enough: all, wanted: all, grows: false }
     },
-    ranks: [2, 7, 7],
+    // The panes beside it wait for the clients with what they want beyond its height.
+    ranks: [2, 7, 10],
     render: |state, frame, area| {
         state.figures().into_iter().for_each(|figures| render(state, figures, frame, area));
     },

@@ -27,11 +27,12 @@ pub(super) const PANE: Pane = Pane {
         Some(figures) if has_room_for_details(state) || state.panes.maximised == Some(PaneId::System) => {
             let parts = [figures.load.is_some(), figures.proxy.is_some(), !figures.cpu.is_empty()];
             let all = 2 + parts.into_iter().filter(|&is_there| is_there).count() as u16;
-            PaneRows { min: all.min(3), enough: all, wanted: all, grows: false }
+            // The header has the most important of it: beside other panes it takes the rows that they leave.
+            PaneRows { min: all.min(3), enough: 0, wanted: all, grows: false }
         }
         _ => PaneRows::default(),
     },
-    ranks: [6, 7, 7],
+    ranks: [8, 8, 8],
     render: |state, frame, area| {
         let Some(figures) = state.figures() else { return };
         put(frame, area, &[heading(state.theme, &["system"], "", area.width)]);
