@@ -207,14 +207,7 @@ impl ProxyOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn options(text: &str) -> ProxyOptions {
-        ProxyOptions::parse(text).unwrap()
-    }
-
-    fn refused(text: &str) -> String {
-        options(text).http_config().unwrap_err().to_string()
-    }
+    use crate::cli::mode::tests::{options, refused};
 
     #[test]
     fn routes_of_a_file_are_tables_and_read_back() {

@@ -58,14 +58,14 @@ impl ProxyOptions {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn options(text: &str) -> ProxyOptions {
+    pub(crate) fn options(text: &str) -> ProxyOptions {
         ProxyOptions::parse(text).unwrap()
     }
 
-    fn refused(text: &str) -> String {
+    pub(crate) fn refused(text: &str) -> String {
         options(text).http_config().unwrap_err().to_string()
     }
 
