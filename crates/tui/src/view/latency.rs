@@ -20,7 +20,7 @@ use super::parts::{heading, put, quantile};
 use crate::format;
 use crate::state::{PaneId, State};
 use crate::theme::Theme;
-use crate::view_model::{Bounds, Change, LatencyRow, ViewModel};
+use crate::view_model::{Bounds, LatencyRow, P99Change, ViewModel};
 
 /// The cells of a class name and its note.
 const NAME_CELLS: u16 = 22;
@@ -158,7 +158,7 @@ fn bounds(theme: Theme, p99: Bounds) -> Option<String> {
 }
 
 /// A significant change is marked and highlighted; any other may be chance.
-fn change(theme: Theme, change: Change, cells: usize) -> Span<'static> {
+fn change(theme: Theme, change: P99Change, cells: usize) -> Span<'static> {
     let percent = match change.percent {
         percent if percent > 999.0 => ">+999%".to_owned(),
         percent if percent.abs() < 9.95 => format!("{percent:+.1}%"),

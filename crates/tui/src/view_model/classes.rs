@@ -88,7 +88,7 @@ impl Bounds {
 
 /// How a 99th percentile differs from that of an earlier window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct P99Change {
     /// In percent of the earlier one.
     pub(crate) percent: f64,
     /// The earlier one, in nanoseconds.
@@ -108,7 +108,7 @@ pub(crate) struct LatencyRow {
     /// Of the 99th percentile.
     pub(crate) p99: Bounds,
     /// The 99th percentile against that of the window before a mark; `None` where there is none to compare.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<P99Change>,
     /// Exact maximum in nanoseconds; `None` without samples.
     pub(crate) max_ns: Option<u64>,
     /// Events a second; `None` while no time has passed.
@@ -146,7 +146,7 @@ pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
         let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns);
         row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0).map(|(now, before_ns)| {
             let percent = (now as f64 / before_ns as f64 - 1.0) * 100.0;
-            Change { percent, before_ns, is_told: row.p99.is_apart(earlier.p99) }
+            P99Change { percent, before_ns, is_told: row.p99.is_apart(earlier.p99) }
         });
     }
 }

@@ -32,7 +32,7 @@ use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
 
 pub(crate) use alerts::FiringAlert;
 pub(crate) use baseline::Baseline;
-pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
+pub(crate) use classes::{Bounds, LatencyRow, P99Change, Quantile};
 pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
