@@ -7,7 +7,7 @@ use super::control::within;
 use super::quick_control::{self, Direction};
 use super::{Effect, State, shown_run};
 use crate::clock::Now;
-use crate::view_model::{self, SettingChange};
+use crate::view_model::{self, AppliedChange};
 
 /// An edit of the selected setting, or of all staged ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// Returns the changes of settings, the latest first.
-    pub(crate) fn setting_changes(&self) -> Vec<SettingChange> {
+    pub(crate) fn setting_changes(&self) -> Vec<AppliedChange> {
         self.run().map_or_else(Vec::new, |run| view_model::setting_changes(run, self.control.made()))
     }
 

@@ -47,7 +47,7 @@ pub(crate) use proxy::ProxyFigures;
 pub(crate) use requests::RequestRow;
 pub(crate) use routes::{RequestTimes, RouteDetail, RouteId, RouteRow, RouteRows, RouteSlot, requests};
 pub(crate) use runs::RunRow;
-pub(crate) use setting_changes::{SettingChange, setting_changes};
+pub(crate) use setting_changes::{AppliedChange, setting_changes};
 pub(crate) use span::{Count, Span, Windows};
 pub(crate) use sparkline::{History, SLOTS, history};
 pub(crate) use usage::{UsageId, UsageRow, usage_rows};

@@ -12,7 +12,7 @@ const TOLERANCE_US: u64 = 1_000_000;
 
 /// A change of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SettingChange {
+pub(crate) struct AppliedChange {
     pub(crate) realtime_us: u64,
     pub(crate) name: String,
     /// The values before and after, with their unit.
@@ -46,11 +46,11 @@ impl fmt::Display for ChangedBy {
 }
 
 /// Changes of settings, the latest first. `made` are those of this dashboard.
-pub(crate) fn setting_changes(run: &Run, made: &[ConfirmedChange]) -> Vec<SettingChange> {
+pub(crate) fn setting_changes(run: &Run, made: &[ConfirmedChange]) -> Vec<AppliedChange> {
     run.markers().rev().filter_map(|marker| setting_change(run, marker, made)).collect()
 }
 
-fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Option<SettingChange> {
+fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Option<AppliedChange> {
     let TimelineEvent::Change { before, after } = &marker.event else { return None };
     let is_it = |made: &&ConfirmedChange| {
         let (from_us, until_us) = made.realtime_us;
@@ -64,7 +64,7 @@ fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Optio
         (None, None) => ChangedBy::Other,
     };
     let was = before.parse().map(|number| telemetry::quantity::shown(number, &after.unit));
-    Some(SettingChange {
+    Some(AppliedChange {
         realtime_us: marker.realtime_us,
         name: after.name.clone(),
         before: was.unwrap_or_else(|_| before.clone()),
