@@ -3,7 +3,7 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, Baseline, ClientTable, RouteRows, Span, ViewModel, Windows};
+use crate::view_model::{self, Baseline, ClientRows, RouteRows, Span, ViewModel, Windows};
 
 /// The figures, the clients and the routes of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -13,7 +13,7 @@ pub(super) struct Snapshot {
     pub(super) ticket: Option<u64>,
     /// `None` before there is a run.
     pub(super) figures: Option<ViewModel>,
-    pub(super) table: ClientTable,
+    pub(super) table: ClientRows,
     pub(super) routes: RouteRows,
     windows: Windows,
     baseline: Baseline,
@@ -42,7 +42,7 @@ impl Snapshot {
         (model, run): (&Model, &Run),
         us: u64,
         span_us: u64,
-        clients: &ClientTable,
+        clients: &ClientRows,
     ) {
         self.ticket = None;
         let figures = self.figures_at((model, run), us, Span::Last(span_us));

@@ -8,7 +8,7 @@ use telemetry::{ClientId, Model};
 use super::replay::Playback;
 use super::snapshot::Snapshot;
 use crate::clock::Now;
-use crate::view_model::{self, ClientTable, History, PastSetting};
+use crate::view_model::{self, ClientRows, History, PastSetting};
 
 /// Which moment is shown.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ pub(super) struct Past {
     /// Who uses what when the view was frozen.
     pub(super) usage: Usage,
     /// The clients when the view was frozen, and what they did before: the model in memory goes on without that.
-    clients: ClientTable,
+    clients: ClientRows,
     histories: HashMap<ClientId, History>,
     /// Time of a slot of these histories.
     slot_us: u64,

@@ -13,7 +13,7 @@ use crate::table::Rows;
 
 /// The table of one run over one span.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClientTable {
+pub(crate) struct ClientRows {
     of: Option<(RunId, Span)>,
     /// Changes of the run's own table that have been taken in.
     changes_total: u64,
@@ -33,7 +33,7 @@ struct RecentRows {
     resting: Option<Recent>,
 }
 
-impl ClientTable {
+impl ClientRows {
     /// Brings it to where the run stands.
     pub(crate) fn refresh(&mut self, run: &Run, span: Span) {
         let clients = run.clients();
