@@ -33,11 +33,11 @@ enum Term<R: Row> {
     /// The text of the column contains this text, or does not.
     Contains { value: fn(&R) -> Value<'_>, text: String, wanted: bool },
     /// The figure of the column compares so with this number.
-    Compares { value: fn(&R) -> Value<'_>, comparison: Comparison, number: f64 },
+    Compares { value: fn(&R) -> Value<'_>, operator: Operator, number: f64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum Operator {
     Less,
     LessOrEqual,
     Equal,
@@ -60,13 +60,13 @@ pub(crate) enum FilterError {
 }
 
 /// The comparisons as they are typed; the longer ones first.
-const COMPARISONS: [(&str, Comparison); 6] = [
-    ("<=", Comparison::LessOrEqual),
-    (">=", Comparison::GreaterOrEqual),
-    ("!=", Comparison::NotEqual),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
-    ("=", Comparison::Equal),
+const OPERATORS: [(&str, Operator); 6] = [
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("!=", Operator::NotEqual),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+    ("=", Operator::Equal),
 ];
 
 impl<R: Row> Filter<R> {
@@ -111,8 +111,8 @@ impl<R: Row> Term<R> {
                 (R::COLUMNS[0].value)(row).address().is_some_and(|address| network.contains(&address))
             }
             Self::Contains { value, text, wanted } => contains(&value(row), text) == *wanted,
-            Self::Compares { value, comparison, number } => {
-                value(row).number().is_some_and(|value| comparison.holds(value, *number))
+            Self::Compares { value, operator, number } => {
+                value(row).number().is_some_and(|value| operator.holds(value, *number))
             }
         }
     }
@@ -127,7 +127,7 @@ fn contains(value: &Value<'_>, text: &str) -> bool {
     }
 }
 
-impl Comparison {
+impl Operator {
     fn holds(self, value: f64, number: f64) -> bool {
         match self {
             Self::Less => value < number,
@@ -142,9 +142,9 @@ impl Comparison {
 
 fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
     let found =
-        COMPARISONS.iter().filter_map(|&(sign, comparison)| Some((word.find(sign)?, sign, comparison)));
+        OPERATORS.iter().filter_map(|&(sign, operator)| Some((word.find(sign)?, sign, operator)));
     // Of `<=` and `<` at the same place, the longer one.
-    let Some((at, sign, comparison)) = found.min_by_key(|&(at, sign, _)| (at, std::cmp::Reverse(sign.len())))
+    let Some((at, sign, operator)) = found.min_by_key(|&(at, sign, _)| (at, std::cmp::Reverse(sign.len())))
     else {
         return named(word);
     };
@@ -154,22 +154,22 @@ fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
         name: name.to_owned(),
         columns: named_columns::<R>().map(|column| column.name).collect::<Vec<_>>().join(", "),
     })?;
-    match (column.is_left(), comparison) {
-        (true, Comparison::Equal | Comparison::NotEqual) if column.unit == Unit::Address => {
-            match (named(text)?, comparison) {
+    match (column.is_left(), operator) {
+        (true, Operator::Equal | Operator::NotEqual) if column.unit == Unit::Address => {
+            match (named(text)?, operator) {
                 (Term::Named(text), _) => {
-                    Ok(Term::Contains { value: column.value, text, wanted: comparison == Comparison::Equal })
+                    Ok(Term::Contains { value: column.value, text, wanted: operator == Operator::Equal })
                 }
-                (term, Comparison::Equal) => Ok(term),
+                (term, Operator::Equal) => Ok(term),
                 _ => Err(FilterError::Network { text: word.to_owned() }),
             }
         }
-        (true, Comparison::Equal | Comparison::NotEqual) => {
-            let wanted = comparison == Comparison::Equal;
+        (true, Operator::Equal | Operator::NotEqual) => {
+            let wanted = operator == Operator::Equal;
             Ok(Term::Contains { value: column.value, text: text.to_lowercase(), wanted })
         }
         (true, _) => Err(FilterError::TextOrder { column: column.name }),
-        (false, _) => Ok(Term::Compares { value: column.value, comparison, number: column.number(text)? }),
+        (false, _) => Ok(Term::Compares { value: column.value, operator, number: column.number(text)? }),
     }
 }
 
