@@ -68,7 +68,7 @@ impl Output {
         // `Stdout` has a line buffer of a kilobyte, which would split every frame into many writes.
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let (pieces, handed) = sync_channel(PIECES_MAX);
-        let writer = Writer { file, progress: progress.clone(), messages };
+        let writer = TerminalWriter { file, progress: progress.clone(), messages };
         thread::Builder::new().name("dashboard-out".to_owned()).spawn(move || writer.run(&handed))?;
         Ok(Self { frame: BEGIN.to_vec(), pieces, progress })
     }
@@ -95,13 +95,13 @@ impl Write for Output {
 }
 
 /// The writer thread's end.
-struct Writer {
+struct TerminalWriter {
     file: File,
     progress: Progress,
     messages: SyncSender<Message>,
 }
 
-impl Writer {
+impl TerminalWriter {
     fn run(mut self, handed: &Receiver<Vec<u8>>) {
         while let Ok(piece) = handed.recv() {
             let shared = &self.progress.0;

@@ -76,13 +76,13 @@ impl Series {
 }
 
 /// The logarithmic scale.
-struct Scale {
+struct LogScale {
     /// Natural logarithms of nanoseconds.
     bottom: f64,
     top: f64,
 }
 
-impl Scale {
+impl LogScale {
     /// Covers every value that is drawn; `None` without samples.
     fn of(state: &State) -> Option<Self> {
         let columns = || state.timeline.columns().iter();
@@ -119,7 +119,7 @@ fn before(state: &State) -> Option<u64> {
 /// Draws the scale and the lines.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let axis = TimeAxis::of(state, area);
-    let Some(scale) = Scale::of(state).filter(|_| !area.is_empty() && axis.shown > 0) else { return };
+    let Some(scale) = LogScale::of(state).filter(|_| !area.is_empty() && axis.shown > 0) else { return };
     let theme = state.theme;
     let mut labelled = vec![false; usize::from(area.height)];
     for (ms, height) in scale.steps() {

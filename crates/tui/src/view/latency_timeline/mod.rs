@@ -103,13 +103,13 @@ impl TimeAxis {
 }
 
 /// The areas of the parts.
-struct Parts {
+struct PlotAreas {
     heat: Rect,
     lines: Rect,
     axis: Rect,
 }
 
-impl Parts {
+impl PlotAreas {
     /// Shows both if there is room. The heat map gets no more rows than it fills with its levels.
     fn of(body: Rect, wanted: TimelineMode, levels: usize) -> Self {
         let rows = body.height.saturating_sub(1);
@@ -137,7 +137,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let titles = titles.each_ref().map(String::as_str);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let levels = state.timeline.levels().map_or(0, |(lowest, highest)| highest - lowest + 1);
-    let Parts { heat, lines, axis } = Parts::of(body, state.time.mode, levels);
+    let PlotAreas { heat, lines, axis } = PlotAreas::of(body, state.time.mode, levels);
     let of_lines = || [true, false].map(|with_mark| lines::legend(state, with_mark));
     let legends =
         if heat.is_empty() { of_lines() } else { [true, false].map(|is_long| heat::legend(theme, is_long)) };
