@@ -15,13 +15,13 @@ pub(crate) struct ReasonShare {
     reason: String,
     #[serde(skip)]
     words: String,
-    a: Share,
-    b: Share,
+    a: RunShare,
+    b: RunShare,
 }
 
 /// Full handshakes of one reason in one run.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Share {
+struct RunShare {
     full: u64,
     /// Of all full handshakes of the run; `null` without any.
     percent: Option<f64>,
@@ -35,7 +35,7 @@ pub(super) fn reason_shares(reports: [&Report<'_>; 2]) -> Vec<ReasonShare> {
     let share = |at: usize, wanted: FullReason| {
         let all: u64 = both[at].iter().map(|(_, n)| n).sum();
         let full = both[at].iter().find(|(reason, _)| *reason == wanted).map_or(0, |(_, n)| *n);
-        Share { full, percent: (all > 0).then(|| full as f64 / all as f64 * 100.0), all }
+        RunShare { full, percent: (all > 0).then(|| full as f64 / all as f64 * 100.0), all }
     };
     let [a, b] = &both;
     let only_b = b.iter().filter(|(reason, _)| a.iter().all(|(known, _)| known != reason));
@@ -51,7 +51,7 @@ pub(super) fn reason_shares(reports: [&Report<'_>; 2]) -> Vec<ReasonShare> {
 impl ReasonShare {
     /// All of them as a table.
     pub(crate) fn table(all: &[Self]) -> Table {
-        let cells = |share: Share| [grouped(share.full), percent(share.full as f64, share.all as f64)];
+        let cells = |share: RunShare| [grouped(share.full), percent(share.full as f64, share.all as f64)];
         let row =
             |row: &Self| [vec![row.words.clone()], cells(row.a).to_vec(), cells(row.b).to_vec()].concat();
         let columns = [Words("reason"), Number("A"), Number("A, share"), Number("B"), Number("B, share")];

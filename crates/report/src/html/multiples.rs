@@ -19,8 +19,8 @@ type Points = [(f64, Option<f64>)];
 
 /// A plot for each figure with points, those that differ first; empty without any. `names` are those of the lines.
 pub(super) fn markup(rows: &[ComparisonRow], names: &[String; 2]) -> Markup {
-    let mut shown: Vec<(&ComparisonRow, Frame)> =
-        rows.iter().filter_map(|row| Some((row, Frame::of(&row.over_time)?))).collect();
+    let mut shown: Vec<(&ComparisonRow, CommonFrame)> =
+        rows.iter().filter_map(|row| Some((row, CommonFrame::of(&row.over_time)?))).collect();
     shown.sort_by_key(|(row, _)| !row.outcome.shows_difference());
     html! {
         @if !shown.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn markup(rows: &[ComparisonRow], names: &[String; 2]) -> Markup {
 
 /// The part of the plane that both lines are in. The y axis is logarithmic unless a value is 0.
 #[derive(Debug)]
-struct Frame {
+struct CommonFrame {
     left: f64,
     right: f64,
     low: f64,
@@ -44,7 +44,7 @@ struct Frame {
     is_log: bool,
 }
 
-impl Frame {
+impl CommonFrame {
     fn of(over_time: &[Vec<(f64, Option<f64>)>; 2]) -> Option<Self> {
         let values = || over_time.iter().flatten().filter_map(|(_, value)| *value);
         let (min, max) = (values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?);

@@ -78,7 +78,7 @@ impl Plot {
         }
     }
 
-    fn axes(&self, frame: &Frame) -> Markup {
+    fn axes(&self, frame: &PlotFrame) -> Markup {
         let bottom = HEIGHT - BOTTOM;
         html! {
             @for value in frame.y_ticks() {
@@ -102,7 +102,7 @@ impl Plot {
     }
 
     /// The places of the marks, with the labels that do not cover the one before.
-    fn shown_marks(&self, frame: &Frame) -> Vec<(f64, Option<&str>)> {
+    fn shown_marks(&self, frame: &PlotFrame) -> Vec<(f64, Option<&str>)> {
         let mut marks: Vec<(f64, &str)> =
             self.marks.iter().filter_map(|(value, label)| Some((frame.x(*value)?, &**label))).collect();
         marks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -146,7 +146,7 @@ impl Plot {
     }
 
     /// The part of the plane to draw; `None` without points.
-    fn frame(&self) -> Option<Frame> {
+    fn frame(&self) -> Option<PlotFrame> {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let is_drawn = |y: &f64| y.is_finite() && (self.scale == AxisScale::Linear || *y > 0.0);
         let ys: Vec<f64> = points().filter_map(|(_, y)| *y).filter(is_drawn).collect();
@@ -159,13 +159,13 @@ impl Plot {
             AxisScale::Log => (min / 1.2, max * 1.2),
         };
         let right = if right > left { right } else { left + 1.0 };
-        Some(Frame { scale: self.scale, left, right, low, high })
+        Some(PlotFrame { scale: self.scale, left, right, low, high })
     }
 }
 
 /// The visible part of the plane.
 #[derive(Debug)]
-struct Frame {
+struct PlotFrame {
     scale: AxisScale,
     left: f64,
     right: f64,
@@ -173,7 +173,7 @@ struct Frame {
     high: f64,
 }
 
-impl Frame {
+impl PlotFrame {
     fn x(&self, value: f64) -> Option<f64> {
         let share = (value - self.left) / (self.right - self.left);
         (0.0..=1.0).contains(&share).then_some(LEFT + share * (WIDTH - LEFT - RIGHT))
