@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::{Cli, Flags, Mode, Usage, usage};
+use crate::cli::{Cli, Flags, Mode, UsageError, usage};
 use crate::commands::{check, compact, compare, demo, explain, load, proxy, report, watch};
 use crate::service::signals;
 
@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // One line: what was tried, on what, why it failed.
             say(line(&error));
-            if error.is::<Usage>() {
+            if error.is::<UsageError>() {
                 ExitCode::from(2)
             } else if error.is::<check::AssertionFailed>() || error.is::<explain::FindingsFailed>() {
                 ExitCode::from(99)

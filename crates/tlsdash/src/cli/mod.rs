@@ -49,19 +49,19 @@ pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ExplainArgs, Repo
 
 /// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
 #[derive(Debug)]
-pub(crate) struct Usage(String);
+pub(crate) struct UsageError(String);
 
-impl fmt::Display for Usage {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Usage {}
+impl std::error::Error for UsageError {}
 
 /// Makes a usage error. The reason is reduced to one printable line.
 pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
-    anyhow::Error::new(Usage(telemetry::clean::line(&reason.to_string())))
+    anyhow::Error::new(UsageError(telemetry::clean::line(&reason.to_string())))
 }
 
 /// Printed below the help.
