@@ -24,7 +24,7 @@ pub(crate) struct AppearanceOptions {
     pub(crate) plain: bool,
     /// Colours: auto, dark, light, 16 for the terminal's own, or none
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    theme: Parsed<Theme>,
+    theme: Parsed<ThemeName>,
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
@@ -61,9 +61,9 @@ impl Default for AppearanceOptions {
 
 /// The colours of a name.
 #[derive(Clone, Debug)]
-pub(crate) struct Theme(Scheme);
+pub(crate) struct ThemeName(Scheme);
 
-impl FromStr for Theme {
+impl FromStr for ThemeName {
     type Err = Expected;
 
     fn from_str(name: &str) -> Result<Self, Expected> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::Declared;
-use super::http::{ALPN, HttpOptions, Switch};
+use super::http::{ALPN, HttpOptions, OnOff};
 use super::mode::ProxyMode;
 use super::tls::TlsFiles;
 use super::value::{Parsed, Time, one_or_many, workers};
@@ -59,7 +59,7 @@ pub(crate) struct ProxyOptions {
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) log_names: Option<Switch>,
+    pub(crate) log_names: Option<OnOff>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls_files: TlsFiles,

@@ -22,7 +22,7 @@ pub(crate) const ALPN: &str = "h2,http/1.1";
 /// Something that is on or off, and has a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Switch {
+pub(crate) enum OnOff {
     /// It is done.
     On,
     /// It is left out.
@@ -49,7 +49,7 @@ pub(crate) struct HttpOptions {
     /// Whether records of requests name their path, without the query [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) log_paths: Option<Switch>,
+    pub(crate) log_paths: Option<OnOff>,
 }
 
 /// A route, and in which line of a file it stands.
@@ -199,7 +199,7 @@ impl ProxyOptions {
             limits,
             trusted_forwarders: self.http.trust_forwarded.as_deref().cloned().unwrap_or_default(),
             sends_tls_fields: self.http.tls_headers,
-            records_paths: self.http.log_paths != Some(Switch::Off),
+            records_paths: self.http.log_paths != Some(OnOff::Off),
         }))
     }
 }

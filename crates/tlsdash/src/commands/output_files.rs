@@ -25,26 +25,26 @@ impl OutputFiles {
         let output_files = Self(given.collect());
         let inputs: Vec<FileIdentity> =
             inputs.into_iter().filter_map(|path| FileIdentity::of(path).ok()).collect();
-        let mut seen: Vec<(&str, Identity)> = Vec::new();
+        let mut seen: Vec<(&str, Destination)> = Vec::new();
         for (flag, path) in &output_files.0 {
             let named = || named(flag, path);
             let identity = if output_file::is_stdout(path) {
-                Identity::Stdout
+                Destination::Stdout
             } else {
                 output_file::check(path).map_err(|error| refused(error, &named()))?;
-                Identity::File(FileIdentity::of(path).with_context(|| cannot(&named()))?)
+                Destination::File(FileIdentity::of(path).with_context(|| cannot(&named()))?)
             };
             if let Some((other, _)) = seen.iter().find(|(_, earlier)| *earlier == identity) {
                 return Err(usage(match identity {
-                    Identity::Stdout => format!("{other} and {flag} both go to standard output"),
-                    Identity::File(_) => format!("{other} and {flag} are the same file"),
+                    Destination::Stdout => format!("{other} and {flag} both go to standard output"),
+                    Destination::File(_) => format!("{other} and {flag} are the same file"),
                 }));
             }
             match identity {
-                Identity::File(file) if inputs.contains(&file) => {
+                Destination::File(file) if inputs.contains(&file) => {
                     return Err(usage(format!("{}: it is read too; name another file", cannot(&named()))));
                 }
-                Identity::File(_) if !output_file::is_kept(path) => {}
+                Destination::File(_) if !output_file::is_kept(path) => {}
                 identity => seen.push((flag, identity)),
             }
         }
@@ -81,7 +81,7 @@ impl OutputFiles {
 
 /// What no two outputs may share.
 #[derive(Debug, PartialEq)]
-enum Identity {
+enum Destination {
     Stdout,
     File(FileIdentity),
 }

@@ -10,7 +10,7 @@ use proxy_http::{HttpConfig, HttpStartError, Route};
 use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::Switch;
+use crate::cli::http::OnOff;
 use crate::cli::mode::ProxyMode;
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
@@ -228,7 +228,7 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         cpus,
         proxy_protocol: options.proxy_protocol.as_deref().copied(),
         accept_proxy: options.accept_proxy.as_deref().cloned().unwrap_or_default(),
-        records_names: options.log_names != Some(Switch::Off),
+        records_names: options.log_names != Some(OnOff::Off),
         limits: options.limits.values().clone(),
         ..config
     };
