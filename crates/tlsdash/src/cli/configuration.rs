@@ -16,7 +16,7 @@ use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::Declared;
 use super::http::{ALPN, HttpOptions, OnOff};
 use super::mode::ProxyMode;
-use super::tls::TlsFiles;
+use super::tls::TlsFileOptions;
 use super::value::{Parsed, Time, one_or_many, workers};
 use super::{Flags, RunOptions, usage};
 
@@ -62,7 +62,7 @@ pub(crate) struct ProxyOptions {
     pub(crate) log_names: Option<OnOff>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) tls_files: TlsFiles,
+    pub(crate) tls_files: TlsFileOptions,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls: Declared<TlsSettings>,

@@ -40,7 +40,7 @@ use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use declared::Declared;
 use mode::ProxyMode;
-use tls::TlsFiles;
+use tls::TlsFileOptions;
 use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
@@ -238,7 +238,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) tls_files: TlsFiles,
+    pub(crate) tls_files: TlsFileOptions,
     #[command(flatten)]
     pub(crate) tls: Declared<TlsSettings>,
     #[command(flatten)]

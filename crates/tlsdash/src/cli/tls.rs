@@ -14,7 +14,7 @@ use crate::commands::proxy::generated;
 /// The files that TLS is spoken with.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct TlsFiles {
+pub(crate) struct TlsFileOptions {
     /// Certificate chain in PEM; may be repeated, each with its --key: the client's server name selects one, else
     /// the first. Without it one for localhost and this host's name is made in memory
     #[arg(long, value_name = "PEM")]
@@ -34,7 +34,7 @@ pub(crate) struct TlsFiles {
     pub(crate) ticket_keys: Option<PathBuf>,
 }
 
-impl TlsFiles {
+impl TlsFileOptions {
     /// True if none of them names a certificate: one is made then.
     pub(crate) fn is_without_certificate(&self) -> bool {
         self.cert.is_empty() && self.key.is_empty()
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn a_file_may_name_one_certificate_or_many() {
-        let one: TlsFiles = toml::from_str("cert = \"a.pem\"\nkey = \"a.key\"").unwrap();
-        let many: TlsFiles =
+        let one: TlsFileOptions = toml::from_str("cert = \"a.pem\"\nkey = \"a.key\"").unwrap();
+        let many: TlsFileOptions =
             toml::from_str("cert = [\"a.pem\", \"b.pem\"]\nkey = [\"a.key\", \"b.key\"]").unwrap();
         assert_eq!((one.cert.len(), many.cert.len()), (1, 2));
     }
