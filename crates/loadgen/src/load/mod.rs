@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{LoadState, ThreadPart};
 use crate::tls::{SessionReset, TlsSetup};
-use crate::worker::client::{Client, Diffusion};
+use crate::worker::client::{LoadClient, Diffusion};
 use crate::worker::{SharedSetup, TIMER, WAKER, Worker, WorkerConfig};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
@@ -176,13 +176,13 @@ pub struct Measured {
 }
 
 /// The virtual clients of one thread. With fewer sources than threads, several threads have a client for an address.
-fn clients(plan: &Plan, part: ThreadPart, tls: Option<&TlsSetup>) -> Vec<Client> {
+fn clients(plan: &Plan, part: ThreadPart, tls: Option<&TlsSetup>) -> Vec<LoadClient> {
     let sources = plan.sources.unwrap_or(1);
     let all = sources.max(part.threads);
     let mine = (part.thread..all).step_by(part.threads as usize);
     // Clients take turns, so none has more connections than this at a time.
     let connections = (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1));
-    mine.map(|client| Client {
+    mine.map(|client| LoadClient {
         bind: plan.sources.map(|_| source(client % sources)),
         tls: tls.map(|tls| tls.client(connections, plan.early_data)),
         resume: Diffusion::new(client, all),

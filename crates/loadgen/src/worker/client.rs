@@ -12,7 +12,7 @@ use crate::worker::transport::Transport;
 
 /// Clients do not share sessions: outside of tests no server sees a ticket move from one address to another.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct LoadClient {
     /// The address its connections are bound to; `None` leaves that to the kernel.
     pub(crate) bind: Option<Ipv4Addr>,
     /// How its connections begin, if they do so with TLS.
@@ -23,7 +23,7 @@ pub(crate) struct Client {
     pub(crate) totals: ClientTotals,
 }
 
-impl Client {
+impl LoadClient {
     /// One of its connections is established.
     pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, stats: &mut WorkerStats) {
         stats.count(LoadCounter::Opened);

@@ -33,7 +33,7 @@ use crate::plan::{KeepAlive, Share};
 use crate::protocol::{EndedRequests, Fate, PreparedRequests, ProtocolSession};
 use crate::schedule::{ControlChange, LoadState, ThreadPart};
 use crate::stats::WorkerStats;
-use crate::worker::client::Client;
+use crate::worker::client::LoadClient;
 use crate::worker::transport::Scratch;
 use connection::{Connection, ConnectionPhase};
 use slot::ConnectionSlot;
@@ -59,7 +59,7 @@ pub(crate) struct Worker<S> {
     keepalive: KeepAlive,
     requests: PreparedRequests,
     part: ThreadPart,
-    clients: Vec<Client>,
+    clients: Vec<LoadClient>,
     /// The index of the client that opens the next connection.
     next_client: usize,
     /// The index of the server's address that is tried first: the one that worked last.

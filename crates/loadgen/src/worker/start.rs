@@ -7,7 +7,7 @@ use telemetry::{LoadDelta, Reporter};
 use crate::control::{LoadControl, LoadSpan};
 use crate::schedule::{LoadState, ThreadPart};
 use crate::stats::WorkerStats;
-use crate::worker::client::Client;
+use crate::worker::client::LoadClient;
 use crate::worker::socket::Address;
 
 /// What all threads have in common.
@@ -29,7 +29,7 @@ impl SharedSetup {
     /// Hands over a thread's last counts.
     pub(crate) fn finish(
         &self,
-        clients: &[Client],
+        clients: &[LoadClient],
         load: &LoadState,
         stats: WorkerStats,
         reporter: Reporter<LoadDelta>,
@@ -55,7 +55,7 @@ impl SharedSetup {
 pub(crate) struct WorkerConfig {
     pub(crate) setup: Arc<SharedSetup>,
     pub(crate) load: LoadState,
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<LoadClient>,
     pub(crate) part: ThreadPart,
     pub(crate) reporter: Reporter<LoadDelta>,
 }
