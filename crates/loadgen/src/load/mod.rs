@@ -20,7 +20,7 @@ use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{LoadState, ThreadPart};
 use crate::tls::{SessionReset, TlsSetup};
 use crate::worker::client::{LoadClient, Diffusion};
-use crate::worker::{SharedSetup, TIMER, WAKER, Worker, WorkerConfig};
+use crate::worker::{SharedSetup, TIMER, WAKER, LoadWorker, WorkerConfig};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
 #[derive(Debug)]
@@ -48,9 +48,9 @@ impl EventLoop {
 
     fn run(self, start: WorkerConfig, protocol: Protocol) {
         match protocol {
-            Protocol::Http1 => Worker::<http1::Http1Session>::new(start, self.poll, self.timer, 1).run(),
+            Protocol::Http1 => LoadWorker::<http1::Http1Session>::new(start, self.poll, self.timer, 1).run(),
             Protocol::Http2 { streams } => {
-                Worker::<http2::Http2Session>::new(start, self.poll, self.timer, streams).run();
+                LoadWorker::<http2::Http2Session>::new(start, self.poll, self.timer, streams).run();
             }
         }
     }

@@ -3,7 +3,7 @@
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::connection::ConnectionPhase;
-use super::{TICK_NS, Worker};
+use super::{TICK_NS, LoadWorker};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, Fate, ProtocolSession};
 
@@ -15,7 +15,7 @@ const AWAIT_CLOSE_NS: u64 = 100_000_000;
 const REQUEST_CHECKS: u64 = 100;
 const REQUEST_CHECK_NS_MAX: u64 = 500_000_000;
 
-impl<S: ProtocolSession> Worker<S> {
+impl<S: ProtocolSession> LoadWorker<S> {
     /// A write failed: reads what the server may have sent before.
     pub(super) fn write_failed(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key) {

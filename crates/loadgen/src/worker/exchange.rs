@@ -3,14 +3,14 @@
 use mio::event::Event;
 use telemetry::{LoadCounter, LoadEvent};
 
-use super::Worker;
+use super::LoadWorker;
 use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
 use crate::protocol::{Failure, Fate, Outcome, ProtocolSession, Request};
 use crate::schedule::Due;
 
-impl<S: ProtocolSession> Worker<S> {
+impl<S: ProtocolSession> LoadWorker<S> {
     /// Assigns a request to a free slot.
     pub(super) fn assign(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);

@@ -49,7 +49,7 @@ const EVENTS_MAX: usize = 1024;
 
 /// The state of a worker thread. Only `setup` is shared with other threads.
 #[derive(Debug)]
-pub(crate) struct Worker<S> {
+pub(crate) struct LoadWorker<S> {
     setup: Arc<SharedSetup>,
     load: LoadState,
     poll: Poll,
@@ -91,7 +91,7 @@ pub(crate) struct Worker<S> {
     reporter: Reporter<LoadDelta>,
 }
 
-impl<S: ProtocolSession> Worker<S> {
+impl<S: ProtocolSession> LoadWorker<S> {
     pub(crate) fn new(start: WorkerConfig, poll: Poll, timer: Timer, streams: u32) -> Self {
         let wanted = start.setup.control.wanted();
         let slots = start.part.of(wanted.connections.into()) as usize;

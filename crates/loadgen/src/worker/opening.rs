@@ -5,7 +5,7 @@ use std::io;
 use mio::{Interest, Token};
 use telemetry::{LoadCounter, LoadEvent};
 
-use super::Worker;
+use super::LoadWorker;
 use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, ProtocolSession};
@@ -13,7 +13,7 @@ use crate::stats::ConnectionOrigin;
 use crate::tls::{Engine, Handshake};
 use crate::worker::transport::Transport;
 
-impl<S: ProtocolSession> Worker<S> {
+impl<S: ProtocolSession> LoadWorker<S> {
     /// Opens a connection for the slot's requests, from the next client.
     pub(super) fn connect(&mut self, index: usize) {
         let client = self.next_client;
