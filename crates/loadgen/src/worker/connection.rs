@@ -5,7 +5,7 @@ use crate::stats::ConnectionOrigin;
 use crate::worker::transport::Transport;
 
 #[derive(Debug)]
-pub(super) struct Connection<S> {
+pub(super) struct LoadConnection<S> {
     pub(super) transport: Transport,
     pub(super) session: S,
     pub(super) phase: ConnectionPhase,
@@ -42,7 +42,7 @@ pub(super) enum ConnectionPhase {
     Closing,
 }
 
-impl<S: ProtocolSession> Connection<S> {
+impl<S: ProtocolSession> LoadConnection<S> {
     /// A connection that has begun to be made for a request.
     pub(super) fn new(transport: Transport, slot: usize, client: usize, request: Option<&Request>) -> Self {
         Self {

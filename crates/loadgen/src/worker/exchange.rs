@@ -4,7 +4,7 @@ use mio::event::Event;
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::LoadWorker;
-use super::connection::{Connection, ConnectionPhase};
+use super::connection::{LoadConnection, ConnectionPhase};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
 use crate::protocol::{Failure, Fate, Outcome, ProtocolSession, Request};
@@ -53,20 +53,20 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    fn is_old(&self, connection: &Connection<S>) -> bool {
+    fn is_old(&self, connection: &LoadConnection<S>) -> bool {
         let opened_ns = connection.transport.opened_ns;
         self.setup.lifetime_ns.is_some_and(|most_ns| now_ns().saturating_sub(opened_ns) >= most_ns)
     }
 
     /// True if a connection has carried all that it may carry.
-    fn is_worn_out(&self, connection: &Connection<S>) -> bool {
+    fn is_worn_out(&self, connection: &LoadConnection<S>) -> bool {
         let carried = connection.session.carried();
         matches!(self.keepalive, KeepAlive::Requests(most) if carried >= most)
             || (carried > 0 && self.is_old(connection))
     }
 
     /// True if the next request of a connection is to be its last.
-    pub(super) fn is_last(&self, connection: &Connection<S>) -> bool {
+    pub(super) fn is_last(&self, connection: &LoadConnection<S>) -> bool {
         let carried = connection.session.carried();
         matches!(self.keepalive, KeepAlive::Requests(most) if carried + 1 >= most) || self.is_old(connection)
     }
@@ -154,7 +154,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         if !connection.transport.is_established() {
             return;
         }
-        let Connection { transport, session, client, slot, .. } = connection;
+        let LoadConnection { transport, session, client, slot, .. } = connection;
         let (index, requests, ended) = (*slot, &self.requests, &mut self.ended);
         let received =
             transport.receive(&mut self.scratch, |plaintext| session.receive(plaintext, requests, ended));

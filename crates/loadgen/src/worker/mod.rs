@@ -35,7 +35,7 @@ use crate::schedule::{ControlChange, LoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::transport::Scratch;
-use connection::{Connection, ConnectionPhase};
+use connection::{LoadConnection, ConnectionPhase};
 use slot::ConnectionSlot;
 pub(crate) use start::{SharedSetup, WorkerConfig};
 
@@ -75,7 +75,7 @@ pub(crate) struct LoadWorker<S> {
     /// Requests assigned to slots that have not ended, whether sent or still waiting for a connection.
     under_way: usize,
     /// All connections, detached ones included. The key is the poll token.
-    connections: Slab<Connection<S>>,
+    connections: Slab<LoadConnection<S>>,
     /// Connections to read again without an event: they had more than one read takes, or a write failed.
     unread: Vec<usize>,
     /// Connections that may have something to send.
@@ -229,7 +229,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     fn has_room(&self, index: usize) -> bool {
         let slot = &self.slots[index];
         let connection = slot.connection.and_then(|key| self.connections.get(key));
-        let is_full = connection.is_some_and(|Connection { phase, session, .. }| match phase {
+        let is_full = connection.is_some_and(|LoadConnection { phase, session, .. }| match phase {
             ConnectionPhase::Connecting | ConnectionPhase::Handshaking => false,
             ConnectionPhase::Open => session.fate() == Fate::Open && !session.has_room(),
             ConnectionPhase::AwaitingClose | ConnectionPhase::Closing => true,

@@ -6,7 +6,7 @@ use mio::{Interest, Token};
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::LoadWorker;
-use super::connection::{Connection, ConnectionPhase};
+use super::connection::{LoadConnection, ConnectionPhase};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, ProtocolSession};
 use crate::stats::ConnectionOrigin;
@@ -35,15 +35,15 @@ impl<S: ProtocolSession> LoadWorker<S> {
         match opened {
             Ok(transport) => {
                 slot.connection = Some(entry.key());
-                let connection = Connection::new(transport, index, client, slot.waiting.front());
-                entry.insert(Connection { addresses_tried, ..connection });
+                let connection = LoadConnection::new(transport, index, client, slot.waiting.front());
+                entry.insert(LoadConnection { addresses_tried, ..connection });
             }
             Err(error) => self.address_failed(index, client, addresses_tried, &error),
         }
     }
 
     pub(super) fn connect_failed(&mut self, key: usize, error: &io::Error) {
-        let Connection { slot, client, addresses_tried, .. } = self.connections[key];
+        let LoadConnection { slot, client, addresses_tried, .. } = self.connections[key];
         self.drop_connection(key);
         self.address_failed(slot, client, addresses_tried, error);
     }
