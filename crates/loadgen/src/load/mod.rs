@@ -19,8 +19,8 @@ use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{LoadState, ThreadPart};
 use crate::tls::{SessionReset, TlsSetup};
-use crate::worker::client::{LoadClient, Diffusion};
-use crate::worker::{SharedSetup, TIMER, WAKER, LoadWorker, WorkerConfig};
+use crate::worker::client::{Diffusion, LoadClient};
+use crate::worker::{LoadWorker, SharedSetup, TIMER, WAKER, WorkerConfig};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
 #[derive(Debug)]

@@ -138,7 +138,7 @@ pub(crate) enum Fate {
 
 /// What became of a request.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     Answered(Answer, AnswerTimes),
     Failed(Failure),
     /// The server has not looked at it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
@@ -146,21 +146,21 @@ pub(crate) enum Outcome {
 }
 
 /// Requests that are over, each with its outcome.
-pub(crate) type EndedRequests = Vec<(Request, Outcome)>;
+pub(crate) type EndedRequests = Vec<(Request, RequestOutcome)>;
 
 /// The outcome of a request whose connection has ended after so many answers.
-pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> Outcome {
+pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> RequestOutcome {
     let how = if end == ConnectionEnd::Clean { "closed" } else { "cut" };
     let example = format!("{how} after {answers} answers");
     if has_begun {
-        Outcome::Failed(Failure::new(LoadEvent::Short, example))
+        RequestOutcome::Failed(Failure::new(LoadEvent::Short, example))
     } else {
-        Outcome::Unheard(Failure::new(LoadEvent::Reset, example))
+        RequestOutcome::Unheard(Failure::new(LoadEvent::Reset, example))
     }
 }
 
 /// The failure of a request whose deadline is over.
-pub(crate) fn timed_out(has_begun: bool) -> Outcome {
+pub(crate) fn timed_out(has_begun: bool) -> RequestOutcome {
     let event = if has_begun { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
-    Outcome::Failed(Failure::new(event, ""))
+    RequestOutcome::Failed(Failure::new(event, ""))
 }

@@ -3,7 +3,7 @@
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::connection::ConnectionPhase;
-use super::{TICK_NS, LoadWorker};
+use super::{LoadWorker, TICK_NS};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, Fate, ProtocolSession};
 

@@ -4,10 +4,10 @@ use mio::event::Event;
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::LoadWorker;
-use super::connection::{LoadConnection, ConnectionPhase};
+use super::connection::{ConnectionPhase, LoadConnection};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
-use crate::protocol::{Failure, Fate, Outcome, ProtocolSession, Request};
+use crate::protocol::{Failure, Fate, ProtocolSession, Request, RequestOutcome};
 use crate::schedule::Due;
 
 impl<S: ProtocolSession> LoadWorker<S> {
@@ -205,7 +205,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         for (mut request, outcome) in self.ended.drain(..) {
             let prepared = self.requests.at(request.template);
             match outcome {
-                Outcome::Answered(answer, arrived) => {
+                RequestOutcome::Answered(answer, arrived) => {
                     answered_ns = Some(arrived.done_ns);
                     slot.note_success();
                     let origin = connection.origin_for(&request);
@@ -214,14 +214,14 @@ impl<S: ProtocolSession> LoadWorker<S> {
                     }
                 }
                 // It is sent once more, unless it was the connection's first request.
-                Outcome::Unheard(_) if !request.retried && connection.session.carried() > 1 => {
+                RequestOutcome::Unheard(_) if !request.retried && connection.session.carried() > 1 => {
                     request.retried = true;
                     self.stats.count(LoadCounter::Retried);
                     self.stats.tally(LoadEvent::Retried, || prepared.name.clone());
                     slot.waiting.push_back(request);
                     continue;
                 }
-                Outcome::Failed(failure) | Outcome::Unheard(failure) => {
+                RequestOutcome::Failed(failure) | RequestOutcome::Unheard(failure) => {
                     let Failure { event, example } = failure;
                     let colon = if example.is_empty() { "" } else { ": " };
                     let failure = Failure::new(event, format!("{}{colon}{example}", prepared.name));

@@ -35,7 +35,7 @@ use crate::schedule::{ControlChange, LoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::transport::Scratch;
-use connection::{LoadConnection, ConnectionPhase};
+use connection::{ConnectionPhase, LoadConnection};
 use slot::ConnectionSlot;
 pub(crate) use start::{SharedSetup, WorkerConfig};
 

@@ -6,7 +6,7 @@ use mio::{Interest, Token};
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::LoadWorker;
-use super::connection::{LoadConnection, ConnectionPhase};
+use super::connection::{ConnectionPhase, LoadConnection};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, ProtocolSession};
 use crate::stats::ConnectionOrigin;

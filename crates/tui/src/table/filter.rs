@@ -141,8 +141,7 @@ impl Operator {
 }
 
 fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
-    let found =
-        OPERATORS.iter().filter_map(|&(sign, operator)| Some((word.find(sign)?, sign, operator)));
+    let found = OPERATORS.iter().filter_map(|&(sign, operator)| Some((word.find(sign)?, sign, operator)));
     // Of `<=` and `<` at the same place, the longer one.
     let Some((at, sign, operator)) = found.min_by_key(|&(at, sign, _)| (at, std::cmp::Reverse(sign.len())))
     else {

@@ -5,8 +5,8 @@ use telemetry::LoadEvent;
 use super::{Answer, Parser};
 use crate::clock::now_ns;
 use crate::protocol::{
-    AnswerTimes, ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, PreparedRequests,
-    ProtocolSession, Request, cut_off, timed_out,
+    AnswerTimes, ConnectionEnd, EndedRequests, Failure, Fate, Prepared, PreparedRequests, ProtocolSession,
+    Request, RequestOutcome, cut_off, timed_out,
 };
 use crate::tls::Alpn;
 
@@ -36,7 +36,7 @@ impl Http1Session {
         self.answers += 1;
         ended.push((
             request,
-            Outcome::Answered(answer, AnswerTimes { first_ns: self.first_byte_ns, done_ns }),
+            RequestOutcome::Answered(answer, AnswerTimes { first_ns: self.first_byte_ns, done_ns }),
         ));
     }
 
@@ -121,7 +121,7 @@ impl ProtocolSession for Http1Session {
         let Ok(fed) = fed else {
             let sample = String::from_utf8_lossy(&plaintext[..plaintext.len().min(SAMPLE_BYTES)]);
             let failure = Failure::new(LoadEvent::Protocol, sample);
-            ended.extend(self.request.take().map(|request| (request, Outcome::Failed(failure))));
+            ended.extend(self.request.take().map(|request| (request, RequestOutcome::Failed(failure))));
             self.fate = Fate::Lost;
             return;
         };

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::hpack::Numbers;
 use super::session::Http2Session;
-use crate::protocol::{EndedRequests, Outcome, Prepared, PreparedRequests, ProtocolSession as _, Request};
+use crate::protocol::{
+    EndedRequests, Prepared, PreparedRequests, ProtocolSession as _, Request, RequestOutcome,
+};
 use crate::target::Template;
 
 /// Requests in flight.
@@ -78,9 +80,9 @@ impl Http2Harness {
         self.send(&mut session, &mut tried.output);
         for (_, outcome) in &ended {
             match outcome {
-                Outcome::Answered(..) => tried.answered += 1,
-                Outcome::Failed(_) => tried.failed += 1,
-                Outcome::Unheard(_) => tried.unheard += 1,
+                RequestOutcome::Answered(..) => tried.answered += 1,
+                RequestOutcome::Failed(_) => tried.failed += 1,
+                RequestOutcome::Unheard(_) => tried.unheard += 1,
             }
         }
         tried

@@ -8,7 +8,7 @@ use super::answer::StreamError;
 use super::receive::ReceiveContext;
 use super::{ConnectionError, Http2Session};
 use crate::protocol::http2::frame::{self, Code, Head, WINDOW_MAX, flag, kind, setting};
-use crate::protocol::{Failure, Outcome};
+use crate::protocol::{Failure, RequestOutcome};
 
 impl Http2Session {
     pub(super) fn on_rst_stream(
@@ -25,7 +25,8 @@ impl Http2Session {
         let event = if has_begun { LoadEvent::Short } else { LoadEvent::Reset };
         let failure = Failure::new(event, format!("the server reset the stream: {code}"));
         let is_unheard = code == Code::REFUSED_STREAM && !has_begun;
-        let outcome = if is_unheard { Outcome::Unheard(failure) } else { Outcome::Failed(failure) };
+        let outcome =
+            if is_unheard { RequestOutcome::Unheard(failure) } else { RequestOutcome::Failed(failure) };
         self.end_stream(head.id, outcome, taking);
         Ok(())
     }
@@ -117,7 +118,7 @@ impl Http2Session {
         let example = format!("the server went away: {}", Code(code));
         for (_, stream) in self.streams.extract_if(|id, _| *id > last_id) {
             let failure = Failure::new(LoadEvent::Reset, example.clone());
-            taking.ended.push((stream.request, Outcome::Unheard(failure)));
+            taking.ended.push((stream.request, RequestOutcome::Unheard(failure)));
         }
         Ok(())
     }

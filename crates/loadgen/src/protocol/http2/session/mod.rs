@@ -19,8 +19,8 @@ use telemetry::LoadEvent;
 use super::frame::{self, Code};
 use super::hpack::{Decoder, Indexed};
 use crate::protocol::{
-    ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, PreparedRequests, ProtocolSession,
-    Request, cut_off, timed_out,
+    ConnectionEnd, EndedRequests, Failure, Fate, Prepared, PreparedRequests, ProtocolSession, Request,
+    RequestOutcome, cut_off, timed_out,
 };
 use crate::tls::Alpn;
 use answer::Response;
@@ -218,7 +218,7 @@ impl ProtocolSession for Http2Session {
         }
         if let Err(broken) = self.take_in(plaintext, &mut receive::ReceiveContext::new(requests, ended)) {
             self.broken = Some(broken);
-            let failed = |request| (request, Outcome::Failed(broken.failure()));
+            let failed = |request| (request, RequestOutcome::Failed(broken.failure()));
             ended.extend(self.give_up().map(failed));
         }
     }

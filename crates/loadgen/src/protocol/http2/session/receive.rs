@@ -10,7 +10,7 @@ use crate::clock::now_ns;
 use crate::protocol::answer::ExpectedAnswer;
 use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::protocol::http2::hpack::HpackDecodeError;
-use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, PreparedRequests};
+use crate::protocol::{AnswerTimes, EndedRequests, Failure, PreparedRequests, RequestOutcome};
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
@@ -278,7 +278,7 @@ impl Http2Session {
         }
         let arrived = AnswerTimes { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
         self.answers += 1;
-        self.end_stream(id, Outcome::Answered(answer, arrived), taking);
+        self.end_stream(id, RequestOutcome::Answered(answer, arrived), taking);
     }
 
     /// Ends a stream with an error. Other streams are not affected.
@@ -290,10 +290,10 @@ impl Http2Session {
     ) {
         frame::rst_stream(&mut self.out, id, Code::PROTOCOL_ERROR);
         let failure = Failure::new(LoadEvent::Protocol, what);
-        self.end_stream(id, Outcome::Failed(failure), taking);
+        self.end_stream(id, RequestOutcome::Failed(failure), taking);
     }
 
-    pub(super) fn end_stream(&mut self, id: u32, outcome: Outcome, taking: &mut ReceiveContext<'_>) {
+    pub(super) fn end_stream(&mut self, id: u32, outcome: RequestOutcome, taking: &mut ReceiveContext<'_>) {
         let Some(stream) = self.streams.remove(&id) else { return };
         if !stream.body.is_empty() {
             self.sending.retain(|sending| *sending != id);

@@ -120,17 +120,17 @@ impl Played {
 
     /// How the requests have ended, in short.
     fn outcomes(&self) -> Vec<(&'static str, Option<E>)> {
-        let short = |(_, outcome): &(Request, Outcome)| match outcome {
-            Outcome::Answered(..) => ("answered", None),
-            Outcome::Failed(failure) => ("failed", Some(failure.event)),
-            Outcome::Unheard(failure) => ("unheard", Some(failure.event)),
+        let short = |(_, outcome): &(Request, RequestOutcome)| match outcome {
+            RequestOutcome::Answered(..) => ("answered", None),
+            RequestOutcome::Failed(failure) => ("failed", Some(failure.event)),
+            RequestOutcome::Unheard(failure) => ("unheard", Some(failure.event)),
         };
         self.ended.iter().map(short).collect()
     }
 
     fn only_answer(&self) -> Answer {
         match &self.ended[..] {
-            [(_, Outcome::Answered(answer, _))] => *answer,
+            [(_, RequestOutcome::Answered(answer, _))] => *answer,
             other => panic!("{other:?}"),
         }
     }
