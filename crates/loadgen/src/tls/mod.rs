@@ -19,7 +19,7 @@ use telemetry::LoadEvent;
 
 use early::Early;
 pub(crate) use outbox::Outbox;
-use refusal::Refusal;
+use refusal::TlsRefusal;
 pub(crate) use sessions::SessionReset;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
@@ -37,7 +37,7 @@ pub(crate) struct ClientTls {
 
 /// The connection cannot go on.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", Refusal::of(.0).reason)]
+#[error("{}", TlsRefusal::of(.0).reason)]
 pub(crate) struct TlsError(#[from] rustls::Error);
 
 impl TlsError {

@@ -4,7 +4,7 @@ use rustls::{CertificateError, Error};
 
 /// A refused certificate, or another error, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct TlsRefusal {
     /// What is wrong.
     pub(crate) reason: String,
     /// What may help; empty if nothing is known to.
@@ -19,7 +19,7 @@ const OTHER_NAME: &str = "ask for one of its names with --sni NAME, or do not ve
 const NOT_A_SERVERS: &str = "give the server a certificate that this authority has signed, trust exactly this one with \
                              --ca FILE, or do not verify it with --insecure";
 
-impl Refusal {
+impl TlsRefusal {
     /// What the error means.
     pub(crate) fn of(error: &Error) -> Self {
         match error {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn shown(error: CertificateError) -> String {
-        let Refusal { reason, advice } = Refusal::of(&Error::InvalidCertificate(error));
+        let TlsRefusal { reason, advice } = TlsRefusal::of(&Error::InvalidCertificate(error));
         format!("{reason}; {advice}")
     }
 

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
-use super::refusal::Refusal;
+use super::refusal::TlsRefusal;
 use super::verify::verifier;
 use super::{ClientTls, SessionReset, Sessions, Trust};
 
@@ -135,7 +135,7 @@ impl TlsSetup {
             ServerName::try_from(host.to_owned()).map_err(|_| TlsSetupError::ServerName(host.to_owned()))?;
         let provider = Arc::new(provider(options)?);
         let verifier = verifier(trust, &provider)?;
-        let refused = |error: Error| TlsSetupError::Library(Refusal::of(&error).reason);
+        let refused = |error: Error| TlsSetupError::Library(TlsRefusal::of(&error).reason);
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = match options.version {
             None => builder.with_safe_default_protocol_versions(),
@@ -207,7 +207,7 @@ pub(crate) enum ProbeStream {
 /// Why a handshake that was tried out failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TryError {
-    #[error("{}", Refusal::of(.0).reason)]
+    #[error("{}", TlsRefusal::of(.0).reason)]
     Tls(Error),
     #[error("{0}")]
     Io(io::Error),
@@ -223,7 +223,7 @@ impl TryError {
     /// What may help; empty if nothing is known to.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
-            Self::Tls(error) => Refusal::of(error).advice,
+            Self::Tls(error) => TlsRefusal::of(error).advice,
             Self::Io(_) => "",
         }
     }

@@ -11,7 +11,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::refusal::Refusal;
+use super::refusal::TlsRefusal;
 use super::{Known, TlsSetupError, Trust};
 
 /// The verifier for a kind of trust.
@@ -68,7 +68,7 @@ fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>
     let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        roots.add(certificate.clone()).map_err(|error| refuse(Refusal::of(&error).reason))?;
+        roots.add(certificate.clone()).map_err(|error| refuse(TlsRefusal::of(&error).reason))?;
         listed.push(certificate);
     }
     if roots.is_empty() {
