@@ -100,7 +100,7 @@ impl Handshake {
 
 /// One connection's TLS.
 #[derive(Debug)]
-pub(crate) enum Engine {
+pub(crate) enum TlsEngine {
     /// The default: without buffers of its own.
     Unbuffered(Unbuffered),
     /// Can send early data, and knows whether the server accepted it.
@@ -108,21 +108,21 @@ pub(crate) enum Engine {
 }
 
 impl ClientTls {
-    /// Begins a connection; the first [`Engine::receive`] produces the first flight. Also returns whether a session is
+    /// Begins a connection; the first [`TlsEngine::receive`] produces the first flight. Also returns whether a session is
     /// offered for resumption: only if `wanted` and available.
-    pub(crate) fn begin(&self, wanted: bool) -> Result<(Engine, bool), TlsError> {
+    pub(crate) fn begin(&self, wanted: bool) -> Result<(TlsEngine, bool), TlsError> {
         self.sessions.allow(wanted);
         let (config, name) = (Arc::clone(&self.config), self.name.clone());
         let engine = if config.enable_early_data {
-            Engine::Early(Early::new(config, name)?)
+            TlsEngine::Early(Early::new(config, name)?)
         } else {
-            Engine::Unbuffered(Unbuffered::new(config, name)?)
+            TlsEngine::Unbuffered(Unbuffered::new(config, name)?)
         };
         Ok((engine, self.sessions.was_offered()))
     }
 }
 
-impl Engine {
+impl TlsEngine {
     /// Sends the whole of `plaintext` as early data, together with the first flight (RFC 8446, section 2.3), if the
     /// session that is offered allows that; true if it did.
     pub(crate) fn send_early(&mut self, plaintext: &[u8]) -> bool {
@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// Copies what was kept from the last read to the front of `buffer`, and returns its length. The next read goes behind
-    /// it, and both go to [`Engine::receive`] together.
+    /// it, and both go to [`TlsEngine::receive`] together.
     pub(crate) fn restore(&self, buffer: &mut [u8]) -> usize {
         match self {
             Self::Unbuffered(unbuffered) => unbuffered.restore(buffer),

@@ -40,7 +40,7 @@ struct Received {
 
 /// Lets the client take in the server's bytes in pieces of these sizes, and the server the answers to them.
 fn exchange(
-    engine: &mut Engine,
+    engine: &mut TlsEngine,
     server: &mut ServerConnection,
     pieces: &mut impl Iterator<Item = usize>,
     corrupt: impl Fn(usize, &mut [u8]),
@@ -73,7 +73,7 @@ fn exchange(
 
 /// Hands new bytes to the client behind those that it has kept.
 fn take_in(
-    engine: &mut Engine,
+    engine: &mut TlsEngine,
     new: &[u8],
     out: &mut Outbox,
     received: &mut Received,

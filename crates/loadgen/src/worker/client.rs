@@ -7,7 +7,7 @@ use telemetry::{LoadCounter, LoadLatency};
 use crate::control::ClientTotals;
 use crate::plan::Share;
 use crate::stats::WorkerStats;
-use crate::tls::{ClientTls, Engine, Handshake, TlsError};
+use crate::tls::{ClientTls, Handshake, TlsEngine, TlsError};
 use crate::worker::transport::Transport;
 
 /// Clients do not share sessions: outside of tests no server sees a ticket move from one address to another.
@@ -41,7 +41,7 @@ impl LoadClient {
         &mut self,
         resume: Share,
         stats: &mut WorkerStats,
-    ) -> Option<(Result<Engine, TlsError>, bool)> {
+    ) -> Option<(Result<TlsEngine, TlsError>, bool)> {
         let tls = self.tls.as_ref()?;
         let wanted = self.resume.next(resume);
         let begun = tls.begin(wanted);

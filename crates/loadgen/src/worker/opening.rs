@@ -10,7 +10,7 @@ use super::connection::{ConnectionPhase, LoadConnection};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, ProtocolSession};
 use crate::stats::ConnectionOrigin;
-use crate::tls::{Engine, Handshake};
+use crate::tls::{Handshake, TlsEngine};
 use crate::worker::transport::Transport;
 
 impl<S: ProtocolSession> LoadWorker<S> {
@@ -81,7 +81,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     }
 
     /// Sends the first flight, with a request as early data if possible. Only HTTP/1.1 and echoes send early data.
-    fn shake_hands(&mut self, key: usize, mut engine: Engine) -> Result<(), ConnectionEnd> {
+    fn shake_hands(&mut self, key: usize, mut engine: TlsEngine) -> Result<(), ConnectionEnd> {
         let waiting = &mut self.slots[self.connections[key].slot].waiting;
         if self.setup.early_data
             && let Some(request) = waiting.front().copied()

@@ -7,7 +7,7 @@ use telemetry::LoadEvent;
 
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure};
-use crate::tls::{Engine, Handshake, Outbox, TlsError};
+use crate::tls::{Handshake, Outbox, TlsEngine, TlsError};
 use crate::worker::socket::{Address, Socket};
 
 /// Size of a read. Large reads matter: they save system calls and whole records.
@@ -41,7 +41,7 @@ impl Scratch {
 #[derive(Debug)]
 pub(crate) struct Transport {
     pub(crate) socket: Socket,
-    engine: Option<Box<Engine>>,
+    engine: Option<Box<TlsEngine>>,
     /// Ciphertext that the socket had no room for.
     pending: Vec<u8>,
     is_established: bool,
@@ -114,7 +114,11 @@ impl Transport {
     }
 
     /// Begins the handshake.
-    pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
+    pub(crate) fn shake_hands(
+        &mut self,
+        engine: TlsEngine,
+        scratch: &mut Scratch,
+    ) -> Result<(), ConnectionEnd> {
         let engine = self.engine.insert(Box::new(engine));
         if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
             self.note_trouble(&error);
