@@ -4,8 +4,9 @@ use telemetry::model::{ClientSummary, Level, RecordedRequest};
 use telemetry::{LoadCounter, ProxyCounter, labels};
 
 use crate::assert::AssertionOutcome;
+use crate::events::EventKind;
 use crate::numbers::{DASH, fixed, grouped, iso, ms, percent, short};
-use crate::report::{EventKind, Report};
+use crate::report::Report;
 use crate::table::Heading::{Number, Words};
 use crate::table::Table;
 

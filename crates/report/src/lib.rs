@@ -10,6 +10,7 @@ mod assert;
 mod columns;
 mod compare;
 mod contents;
+mod events;
 mod figures;
 mod findings;
 mod headline;

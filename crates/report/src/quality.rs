@@ -1,7 +1,8 @@
 //! What limits the trust in a run's figures.
 
+use crate::events::part_letter;
 use crate::numbers::grouped;
-use crate::report::{Report, part_letter};
+use crate::report::Report;
 
 /// Plots that begin later than this get a note, in seconds.
 const KEPT_FROM_S_MIN: f64 = 60.0;
