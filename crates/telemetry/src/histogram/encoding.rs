@@ -317,7 +317,9 @@ mod tests {
             numbers in prop::collection::vec(prop_oneof![-20_000_i64..0, 1_i64..1 << 40], 0..40)
         ) {
             let mut payload = Vec::new();
-            numbers.iter().for_each(|&number| write_signed(number, &mut payload));
+            for &number in &numbers {
+                write_signed(number, &mut payload);
+            }
             let text = deflated(&header(payload.len() as u32, HIGHEST_NS), &payload);
             let ours = decode(&text).ok();
             let theirs = read_by_library(&text);
