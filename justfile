@@ -75,8 +75,10 @@ examples: screenshot
     record demo.journal --duration 60s
     record one.journal --duration 75s --workers 1 --load rate=300
     record two.journal --duration 75s --workers 2 --load rate=300
-    "$tlsdash" report demo.journal --html "$examples/report.html"
-    "$tlsdash" compare one.journal two.journal --html "$examples/compared.html"
+    # A page names the command that made it.
+    "$tlsdash" report demo.journal --html report.html
+    "$tlsdash" compare one.journal two.journal --html compared.html
+    cp report.html compared.html "$examples"
     for page in report compared; do
         chromium --headless --no-sandbox --user-data-dir="$folder" --hide-scrollbars --window-size=1200,1350 \
             --screenshot="$examples/$page.png" "file://$examples/$page.html"
