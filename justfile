@@ -102,7 +102,9 @@ bench-parts *ARGS:
 
 # What watching costs the proxy, in ten minutes, such as: just bench-watching --pairs 20 --seconds 4
 bench-watching *ARGS:
-    cargo build --release --locked -p tlsdash
+    # Line tables tell the code that counts from the rest.
+    CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none \
+        cargo build --release --locked -p tlsdash
     cargo bench --locked -p bench --bench watching -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
