@@ -70,6 +70,7 @@ fn write_seeds(folder: &Path) -> std::io::Result<()> {
         "a /%61dmin",
         "a /x\\..\\admin",
         "a /x/..%2fadmin",
+        "a /x\\y/../admin",
         "shop.example:8443 /admin",
         "x.example /admin/x",
     ];

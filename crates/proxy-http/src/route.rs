@@ -141,11 +141,12 @@ impl RouteTable {
         if is_normal(path) {
             return selected.ok_or(SelectError::NotFound);
         }
-        match (selected, self.lookup(&host, &normal(path))) {
-            (Some(route), Some(normal_route)) if route == normal_route => Ok(route),
-            (None, None) => Err(SelectError::NotFound),
-            _ => Err(SelectError::Ambiguous),
+        // Some upstreams take a backslash for a slash.
+        let readings = [&SLASH[..], &SLASHES].map(|separators| self.lookup(&host, &normal(path, separators)));
+        if readings.iter().any(|other| *other != selected) {
+            return Err(SelectError::Ambiguous);
         }
+        selected.ok_or(SelectError::NotFound)
     }
 
     fn lookup(&self, host: &str, path: &str) -> Option<usize> {
@@ -175,6 +176,10 @@ fn without_port(host: &str) -> &str {
     }
 }
 
+/// What ends a segment of a path, and what some upstreams take for it too.
+const SLASH: [char; 1] = ['/'];
+const SLASHES: [char; 2] = ['/', '\\'];
+
 /// Whether a path is certainly its own normal form.
 fn is_normal(path: &str) -> bool {
     let mut last = b'_';
@@ -186,10 +191,10 @@ fn is_normal(path: &str) -> bool {
 }
 
 /// The form in which an upstream may understand a path: escapes decoded, `.` and `..` resolved, `//` as `/`.
-fn normal(path: &str) -> String {
+fn normal(path: &str, separators: &[char]) -> String {
     let decoded = decoded(path);
     let mut segments: Vec<&str> = Vec::new();
-    for segment in decoded.split(['/', '\\']) {
+    for segment in decoded.split(separators) {
         match segment {
             "" | "." => {}
             ".." => drop(segments.pop()),
@@ -241,7 +246,7 @@ fn route(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Route, Rout
     if !path.starts_with('/') {
         return Err(RouteProblem::NoPath);
     }
-    let prefix = normal(path);
+    let prefix = normal(path, &SLASHES);
     if path != prefix && path.strip_suffix('/') != Some(prefix.as_str()) {
         return Err(RouteProblem::NotNormal(prefix));
     }
@@ -353,6 +358,8 @@ mod tests {
             "/admin/..",
             "/admin/%2e%2e/x",
             "/x\\..\\admin",
+            "/x\\y/../admin",
+            "/admin/x\\y/../..",
         ] {
             assert_eq!(table.select("a", path), Err(SelectError::Ambiguous), "{path}");
         }
