@@ -62,6 +62,11 @@ impl State {
         self.options.zone.time_of_day(realtime_us)
     }
 
+    /// Returns where in a title the shown moment stands: ` at 12:04:10Z`, or nothing in the present.
+    pub(crate) fn at_past_moment(&self) -> String {
+        self.past_us().map_or_else(String::new, |us| format!(" at {}", self.moment_words(us)))
+    }
+
     /// Returns a moment as it can be typed: the time of day, and the time since the run began.
     pub(crate) fn moment_words(&self, us: u64) -> String {
         let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);

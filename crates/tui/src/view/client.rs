@@ -17,10 +17,9 @@
 //! At an earlier moment the title names it, all figures are of that moment, and a line says why some are missing.
 
 use ratatui::Frame;
-use ratatui::text::{Line, Span};
 use telemetry::{ClientCounter, ClientId, ConnectionRecord, labels};
 
-use super::overlay;
+use super::detail;
 use super::parts::{byte_rate, quantile_text, rate, share};
 use super::sparkline::sparkline;
 use crate::format;
@@ -29,41 +28,25 @@ use crate::theme::Theme;
 use crate::view_model::{self, ClientDetail, ClientLatency, ClientRow, OutOfHistory};
 
 const LINE_CELLS: usize = 96;
-const NAME_CELLS: usize = 12;
 
 /// Draws the client.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
-    let theme = state.theme;
-    let texts = state.client_detail(id).map_or_else(
+    let lines = state.client_detail(id).map_or_else(
         || vec![("", "it is not in the table any more".to_owned())],
         |detail| texts(state, &detail),
     );
-    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
-    let room = usize::from(area.width - overlay::SIDES).saturating_sub(NAME_CELLS);
-    let line = |(name, text): (&str, String)| {
-        let text = format::cut(&text, room, theme.glyphs);
-        Line::from(vec![
-            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
-            Span::styled(text, theme.figure()),
-        ])
-    };
-    let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
-    overlay::render(state, frame, area, &title(state, id), &lines);
+    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
 }
 
 fn title(state: &State, id: ClientId) -> String {
-    let at = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
+    let at = state.at_past_moment();
     format!("client {id}{at}")
 }
 
 /// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: ClientId) -> String {
-    let mut text = title(state, id) + "\n";
-    for (name, what) in state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)) {
-        text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
-        text.push('\n');
-    }
-    text
+    let lines = state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
+    detail::text(&title(state, id), lines)
 }
 
 fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {

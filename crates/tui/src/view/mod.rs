@@ -4,6 +4,7 @@ mod alerts;
 mod choice;
 pub(crate) mod client;
 mod clients;
+mod detail;
 mod dock;
 mod experiment;
 mod experiment_form;

@@ -18,11 +18,10 @@
 //! ```
 
 use ratatui::Frame;
-use ratatui::text::{Line, Span};
 use telemetry::model::RecordedRequest;
 use telemetry::{RouteCounter, RouteLatency};
 
-use super::overlay;
+use super::detail;
 use super::parts::{byte_rate, quantile_text, rate};
 use super::sparkline::sparkline;
 use crate::format;
@@ -31,7 +30,6 @@ use crate::theme::Theme;
 use crate::view_model::{RequestRow, RequestTimes, RouteDetail, RouteId, RouteRow, RouteSlot};
 
 const LINE_CELLS: usize = 110;
-const NAME_CELLS: usize = 12;
 /// Requests of each kind that are listed at the most, and on a screen without room.
 const LISTED: (usize, usize) = (8, 2);
 /// The rows of the other lines, with the border and the keys.
@@ -39,38 +37,23 @@ const OTHER_ROWS: usize = 15;
 
 /// Draws the route.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: RouteId) {
-    let theme = state.theme;
-    let texts = state.route_detail(id).map_or_else(
+    let lines = state.route_detail(id).map_or_else(
         || vec![("", "no requests of it by this moment".to_owned())],
         |detail| texts(state, &detail),
     );
-    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
-    let room = usize::from(area.width - overlay::SIDES).saturating_sub(NAME_CELLS);
-    let line = |(name, text): (&str, String)| {
-        Line::from(vec![
-            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
-            Span::styled(format::cut(&text, room, theme.glyphs), theme.figure()),
-        ])
-    };
-    let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
-    let title = format::cut(&title(state, id), room + NAME_CELLS - 2, theme.glyphs);
-    overlay::render(state, frame, area, &title, &lines);
+    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
 }
 
 fn title(state: &State, id: RouteId) -> String {
     let name = state.all_routes().iter().find(|row| row.id == id).map_or("", |row| &*row.name);
-    let at = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
+    let at = state.at_past_moment();
     format!("route {name}{at}")
 }
 
 /// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: RouteId) -> String {
-    let mut text = title(state, id) + "\n";
-    for (name, what) in state.route_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)) {
-        text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
-        text.push('\n');
-    }
-    text
+    let lines = state.route_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
+    detail::text(&title(state, id), lines)
 }
 
 fn texts(state: &State, detail: &RouteDetail) -> Vec<(&'static str, String)> {

@@ -11,52 +11,34 @@
 //! ```
 
 use ratatui::Frame;
-use ratatui::text::{Line, Span};
 use telemetry::{UsageCounter, labels};
 
 use super::parts::share;
-use super::{overlay, usage};
+use super::{detail, usage};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::{UsageId, UsageRow};
 
 const LINE_CELLS: usize = 96;
-const NAME_CELLS: usize = 12;
 
 /// Draws the value.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: UsageId) {
-    let theme = state.theme;
-    let texts = state
-        .usage_row(id)
-        .map_or_else(|| vec![("", "no handshakes of it by this moment".to_owned())], |row| texts(theme, row));
-    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
-    let room = usize::from(area.width - overlay::SIDES).saturating_sub(NAME_CELLS);
-    let line = |(name, text): (&str, String)| {
-        Line::from(vec![
-            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
-            Span::styled(format::cut(&text, room, theme.glyphs), theme.figure()),
-        ])
-    };
-    let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
-    let title = format::cut(&title(state, id), room + NAME_CELLS - 2, theme.glyphs);
-    overlay::render(state, frame, area, &title, &lines);
+    let none = || vec![("", "no handshakes of it by this moment".to_owned())];
+    let lines = state.usage_row(id).map_or_else(none, |row| texts(state.theme, row));
+    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
 }
 
 fn title(state: &State, id: UsageId) -> String {
     let value = state.usage_row(id).map_or("", |row| &*row.value);
-    let at = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
+    let at = state.at_past_moment();
     format!("{} {value}, since the start{at}", usage::name_of(state.usage.dimension))
 }
 
 /// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: UsageId) -> String {
-    let mut text = title(state, id) + "\n";
-    for (name, what) in state.usage_row(id).map_or_else(Vec::new, |row| texts(state.theme, row)) {
-        text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
-        text.push('\n');
-    }
-    text
+    let lines = state.usage_row(id).map_or_else(Vec::new, |row| texts(state.theme, row));
+    detail::text(&title(state, id), lines)
 }
 
 fn texts(theme: Theme, row: &UsageRow) -> Vec<(&'static str, String)> {

@@ -56,8 +56,7 @@ fn title(state: &State, findings: &Findings, at: usize) -> String {
         0 => String::new(),
         all => format!(" {}/{all}", at + 1),
     };
-    let moment = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
-    format!("findings{place}{moment}")
+    format!("findings{place}{}", state.at_past_moment())
 }
 
 /// The list around the selected finding; a small screen has that one alone.
