@@ -14,7 +14,7 @@ use super::layout::Target;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::sparkline::sparkline;
-use super::table::{Columns, complaint, extent, filter_title, heading_line};
+use super::table::{self, Columns, complaint, extent, filter_title, heading_line};
 use crate::format;
 use crate::input::keymap::CLIENT_HINTS;
 use crate::state::{PaneId, State};
@@ -43,15 +43,10 @@ pub(super) const PANE: Pane = Pane {
     render,
     target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
         Some(row) => Some(Target::Client(usize::from(row))),
-        None => column_at(state, area, x).map(Target::ClientColumn),
+        None => table::column_at(&state.clients, area, x).map(Target::ClientColumn),
     },
     hints: CLIENT_HINTS,
 };
-
-/// Returns how many clients fit below the heading.
-pub(super) fn rows(area: Rect) -> usize {
-    usize::from(area.height.saturating_sub(1))
-}
 
 /// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -64,10 +59,8 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         let text = format!(" {}: {}", theme.glyphs.none(), state.clients_not_kept()?);
         Some(Line::styled(format::cut(&text, cells, theme.glyphs), theme.notice()))
     };
-    // While a filter is typed, the prompt says what is wrong with it.
-    let is_said = state.prompt.is_some() && table.filter.error().is_some();
-    let complaint = complaint(theme, table, cells).filter(|_| !is_said).or_else(not_kept);
-    let shown = &page[..page.len().min(rows(area).saturating_sub(usize::from(complaint.is_some())))];
+    let complaint = complaint(state, table, cells).or_else(not_kept);
+    let shown = &page[..page.len().min(table::rows(area).saturating_sub(usize::from(complaint.is_some())))];
     let titles = titles(state, figures, &columns, shown.len());
     let slots = area.width.min(GRAPH_SLOTS);
     let graph = format!("bytes/s, {}", format::span(figures.interval_us.saturating_mul(u64::from(slots))));
@@ -87,11 +80,6 @@ fn graph_cells(state: &State, row: &ClientRow, cells: usize) -> Span<'static> {
     Span::styled(format!("  {graph}"), state.theme.graph())
 }
 
-/// Returns the column whose heading is at a cell of the pane.
-fn column_at(state: &State, area: Rect, x: u16) -> Option<usize> {
-    Columns::of(&state.clients, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
-}
-
 /// Returns the titles, longest first: the visible clients, the window of their rates, and their order if no
 /// column shows it.
 fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, shown: usize) -> Vec<String> {
@@ -99,13 +87,8 @@ fn titles(state: &State, figures: &ViewModel, columns: &Columns<ClientRow>, show
     if shown == 0 && table.filter.is_empty() {
         return vec!["clients: none yet".to_owned(), "clients".to_owned()];
     }
-    let order = table.order.column;
-    let is_headed = order != 0 && columns.contains(order);
-    let by = if is_headed {
-        String::new()
-    } else {
-        format!(" by {}", Columns::heading_of(state.theme, table, order))
-    };
+    let by =
+        columns.hidden_order(state.theme, table).map_or_else(String::new, |order| format!(" by {order}"));
     let extent = extent(table, shown);
     let (passing, all) = table.counts();
     let span = figures.clients_span.words();

@@ -23,7 +23,7 @@ use ratatui::layout::Rect;
 
 use super::dock::Dock;
 use super::pane::{Pane, PaneRows, pane};
-use super::{choice, clients, latency, latency_timeline, playback, requests, runs, status};
+use super::{choice, latency, latency_timeline, playback, requests, runs, status, table};
 use crate::state::{PaneId, Screen, State};
 
 /// The smallest screen with panes.
@@ -322,15 +322,15 @@ pub(crate) fn timeline_columns(state: &State) -> usize {
 
 /// Returns the number of visible routes.
 pub(crate) fn route_rows(state: &State) -> usize {
-    of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Routes)))
+    of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Routes)))
 }
 
 /// Returns the number of visible values of usage.
 pub(crate) fn usage_rows(state: &State) -> usize {
-    of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Usage)))
+    of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Usage)))
 }
 
 /// Returns the number of visible clients.
 pub(crate) fn client_rows(state: &State) -> usize {
-    of_screen(state).map_or(0, |panes| clients::rows(panes.area(PaneId::Clients)))
+    of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Clients)))
 }

@@ -59,8 +59,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, failed_only: bool) {
     let headings = columns.headings(theme, table, "");
     let key_cells = cells.saturating_sub(format::width(&headings) + 1);
     let mut lines = vec![Line::styled(format!(" {key:<key_cells$}{headings}"), theme.label())];
-    let is_said = state.prompt.is_some() && table.filter.error().is_some();
-    lines.extend(complaint(theme, table, cells).filter(|_| !is_said));
+    lines.extend(complaint(state, table, cells));
     let sight = rows_in_sight(state, table.counts().1);
     let rows = sight.saturating_sub(lines.len() - 1);
     let shown = &table.page()[..table.page().len().min(rows)];
@@ -89,7 +88,7 @@ fn title(state: &State, failed_only: bool, shown: usize, cells: usize) -> String
     let table = &state.requests.table;
     let what = if failed_only { "failed requests" } else { "slowest requests" };
     let span = state.figures().map(|figures| figures.span.words()).unwrap_or_default();
-    let at = state.past_us().map_or_else(String::new, |us| format!(" at {}", state.moment_words(us)));
+    let at = state.at_past_moment();
     let extent = if table.counts().1 == 0 { String::new() } else { format!(" {}", extent(table, shown)) };
     let long = format!("{what}{extent}, {span}{at}, of those with a record");
     let short = format!("{what}{extent}, {span}{at}");

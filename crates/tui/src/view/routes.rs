@@ -8,13 +8,12 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
-use super::clients::rows;
 use super::layout::Target;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
-use super::table::{Columns, complaint, extent, filter_title, heading_line};
+use super::table::{self, Columns, extent, filter_title};
 use crate::input::keymap::ROUTE_HINTS;
 use crate::state::{PaneId, State};
 
@@ -39,30 +38,17 @@ pub(super) const PANE: Pane = Pane {
     render,
     target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
         Some(row) => Some(Target::Route(usize::from(row))),
-        None => column_at(state, area, x).map(Target::RouteColumn),
+        None => table::column_at(&state.routes, area, x).map(Target::RouteColumn),
     },
     hints: ROUTE_HINTS,
 };
 
-/// Returns the column whose heading is at a cell of the pane.
-fn column_at(state: &State, area: Rect, x: u16) -> Option<usize> {
-    Columns::of(&state.routes, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
-}
-
 /// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let (theme, table, cells) = (state.theme, &state.routes, usize::from(area.width));
-    let columns = Columns::of(table, cells);
-    let is_said = state.prompt.is_some() && table.filter.error().is_some();
-    let complaint = complaint(theme, table, cells).filter(|_| !is_said);
-    let room = rows(area).saturating_sub(usize::from(complaint.is_some()));
-    let shown = &table.page()[..table.page().len().min(room)];
-    let mut lines =
-        vec![heading_line(theme, table, &columns, &titles(state, &columns, shown.len()), ("", area.width))];
-    lines.extend(complaint);
-    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));
+    let table = &state.routes;
+    let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));
     if table.counts().1 == 0 {
-        lines.push(Line::styled(" no requests yet", theme.quiet()));
+        lines.push(Line::styled(" no requests yet", state.theme.quiet()));
     }
     put(frame, area, &lines);
 }
@@ -75,12 +61,8 @@ fn titles(state: &State, columns: &Columns<crate::view_model::RouteRow>, shown: 
     if all == 0 {
         return vec!["routes".to_owned()];
     }
-    let order = table.order.column;
-    let by = if order != 0 && columns.contains(order) {
-        String::new()
-    } else {
-        format!(" by {}", Columns::heading_of(state.theme, table, order))
-    };
+    let by =
+        columns.hidden_order(state.theme, table).map_or_else(String::new, |order| format!(" by {order}"));
     let (extent, span) = (extent(table, shown), state.figures().map(|figures| figures.span.words()));
     let span = span.unwrap_or_default();
     if !table.filter.is_empty() {

@@ -46,8 +46,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let headings = columns.headings(theme, table, "");
     let key_cells = cells.saturating_sub(crate::format::width(&headings) + 1);
     let mut lines = vec![Line::styled(format!(" {key:<key_cells$}{headings}"), theme.label())];
-    let is_said = state.prompt.is_some() && table.filter.error().is_some();
-    lines.extend(complaint(theme, table, cells).filter(|_| !is_said));
+    lines.extend(complaint(state, table, cells));
     lines.extend(table.page().iter().map(|row| {
         let line = columns.line(theme, table, row, |_, _| Span::raw(""));
         if state.is_run_shown(row.id) { line.patch_style(theme.figure()) } else { line }

@@ -5,11 +5,13 @@
 //! ▶10.0.0.12                          41.2    0.569   1,210    0.31        0   3.0%
 //! ```
 
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, longest_fitting, quantile, selected};
 use crate::format::{self, ByteUnit};
+use crate::state::State;
 use crate::table::{Column, Emphasis, Row, Table, Unit, Value};
 use crate::theme::Theme;
 
@@ -106,6 +108,12 @@ impl<R: Row> Columns<R> {
     /// Returns the heading of a column, with the sort direction if rows are sorted by it.
     pub(super) fn heading_of(theme: Theme, table: &Table<R>, at: usize) -> String {
         sorted(theme, table, at, R::COLUMNS[at].heading)
+    }
+
+    /// Returns the heading that the rows are sorted by, if no column shows it.
+    pub(super) fn hidden_order(&self, theme: Theme, table: &Table<R>) -> Option<String> {
+        let order = table.order.column;
+        (order == 0 || !self.contains(order)).then(|| Self::heading_of(theme, table, order))
     }
 
     /// Draws a row. `graph` draws the cells of a graph.
@@ -216,6 +224,36 @@ fn figure<R>(
     Span::styled(format!("{text:>0$}{after}", cells.saturating_sub(after.len())), style)
 }
 
+/// Returns how many rows fit below the heading.
+pub(super) fn rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(1))
+}
+
+/// Returns the column whose heading is at a column of cells of the screen.
+pub(super) fn column_at<R: Row>(table: &Table<R>, area: Rect, x: u16) -> Option<usize> {
+    Columns::of(table, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
+}
+
+/// Returns the heading and the rows in sight of a table without a graph. `titles` gives the titles for the columns and the
+/// number of rows in sight, longest first.
+pub(super) fn lines<R: Row>(
+    state: &State,
+    table: &Table<R>,
+    area: Rect,
+    titles: impl FnOnce(&Columns<R>, usize) -> Vec<String>,
+) -> Vec<Line<'static>> {
+    let theme = state.theme;
+    let columns = Columns::of(table, usize::from(area.width));
+    let complaint = complaint(state, table, usize::from(area.width));
+    let room = rows(area).saturating_sub(usize::from(complaint.is_some()));
+    let shown = &table.page()[..table.page().len().min(room)];
+    let mut lines =
+        vec![heading_line(theme, table, &columns, &titles(&columns, shown.len()), ("", area.width))];
+    lines.extend(complaint);
+    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));
+    lines
+}
+
 /// Returns a heading line: the longest title that fits, and the names of the columns.
 pub(super) fn heading_line<R: Row>(
     theme: Theme,
@@ -249,9 +287,14 @@ pub(super) fn extent<R: Row>(table: &Table<R>, shown: usize) -> String {
 }
 
 /// Returns what is wrong with the filter, or that nothing passes it.
-pub(super) fn complaint<R: Row>(theme: Theme, table: &Table<R>, cells: usize) -> Option<Line<'static>> {
+pub(super) fn complaint<R: Row>(state: &State, table: &Table<R>, cells: usize) -> Option<Line<'static>> {
+    let theme = state.theme;
     let cut = |text: String| format::cut(&text, cells, theme.glyphs);
     if let Some(error) = table.filter.error() {
+        // While a filter is typed, the prompt says what is wrong with it.
+        if state.prompt.is_some() {
+            return None;
+        }
         return Some(Line::styled(cut(format!(" filter: {error}")), theme.warning()));
     }
     let is_none = table.counts().0 == 0 && !table.filter.is_empty();

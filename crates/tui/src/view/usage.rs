@@ -13,14 +13,13 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use telemetry::Dimension;
 
-use super::clients::rows;
 use super::layout::Target;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
-use super::table::{Columns, complaint, extent, filter_title, heading_line};
+use super::table::{self, Columns, extent, filter_title};
 use super::usage_grid;
 use crate::format;
 use crate::input::keymap::USAGE_HINTS;
@@ -49,30 +48,20 @@ pub(super) const PANE: Pane = Pane {
     render,
     target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
         Some(row) => Some(Target::Usage(usize::from(row))),
-        None => column_at(state, area, x).map(Target::UsageColumn),
+        None => table::column_at(&state.usage.table, area, x).map(Target::UsageColumn),
     },
     hints: USAGE_HINTS,
 };
 
-/// Returns the column whose heading is at a cell of the pane.
-fn column_at(state: &State, area: Rect, x: u16) -> Option<usize> {
-    Columns::of(&state.usage.table, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
-}
-
 /// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let (theme, table, cells) = (state.theme, &state.usage.table, usize::from(area.width));
-    let columns = Columns::of(table, cells);
-    let is_said = state.prompt.is_some() && table.filter.error().is_some();
-    let complaint = complaint(theme, table, cells).filter(|_| !is_said);
-    let room = rows(area).saturating_sub(usize::from(complaint.is_some()));
-    let shown = &table.page()[..table.page().len().min(room)];
-    let mut lines =
-        vec![heading_line(theme, table, &columns, &titles(state, &columns, shown.len()), ("", area.width))];
-    lines.extend(complaint);
-    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));
+    let (theme, table) = (state.theme, &state.usage.table);
+    let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));
     if table.counts().1 == 0 {
-        lines.push(Line::styled(format::cut(&none(state), cells, theme.glyphs), theme.quiet()));
+        lines.push(Line::styled(
+            format::cut(&none(state), usize::from(area.width), theme.glyphs),
+            theme.quiet(),
+        ));
     }
     put(frame, area, &lines);
     let used = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height);
@@ -112,12 +101,8 @@ fn titles(state: &State, columns: &Columns<UsageRow>, shown: usize) -> Vec<Strin
     if table.counts().1 == 0 {
         return vec![format!("usage by {by}"), format!("usage by {word}")];
     }
-    let order = table.order.column;
-    let sorted = if order != 0 && columns.contains(order) {
-        String::new()
-    } else {
-        format!(", by {}", Columns::heading_of(state.theme, table, order))
-    };
+    let order = columns.hidden_order(state.theme, table);
+    let sorted = order.map_or_else(String::new, |order| format!(", by {order}"));
     let extent = extent(table, shown);
     if !table.filter.is_empty() {
         let found = filter_title(table);
