@@ -92,32 +92,32 @@ bench:
 bench-load *ARGS:
     cargo build --release --locked -p tlsdash
     cargo build --release --locked -p tlsdash-loadgen --example bare_handshakes
-    cargo bench --locked -p bench --bench generators -- \
+    cargo bench --locked -p benchmarks --bench generators -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" \
         --bare "$(realpath "${CARGO_TARGET_DIR:-target}/release/examples/bare_handshakes")" {{ARGS}}
 
 # Time of the parts of watching, each alone, such as: just bench-parts encode
 bench-parts *ARGS:
-    cargo bench --locked -p bench --bench parts -- {{ARGS}}
+    cargo bench --locked -p benchmarks --bench parts -- {{ARGS}}
 
 # What watching costs the proxy, in ten minutes, such as: just bench-watching --pairs 20 --seconds 4
 bench-watching *ARGS:
     # Line tables tell the code that counts from the rest.
     CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none \
         cargo build --release --locked -p tlsdash
-    cargo bench --locked -p bench --bench watching -- \
+    cargo bench --locked -p benchmarks --bench watching -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
 # Work per CPU-second beside the terminators that are installed, such as: just bench-peers --only handshake --rounds 7
 bench-peers *ARGS:
     cargo build --release --locked -p tlsdash
-    cargo bench --locked -p bench --bench peers -- \
+    cargo bench --locked -p benchmarks --bench peers -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
 # Latency of established connections while many others shake hands, beside HAProxy and nginx, in seven minutes, such as: just bench-burst --rounds 4 --seconds 1
 bench-burst *ARGS:
     cargo build --release --locked -p tlsdash
-    cargo bench --locked -p bench --bench burst -- \
+    cargo bench --locked -p benchmarks --bench burst -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
 # CPU of a frame of the dashboard, and with --count its instructions.

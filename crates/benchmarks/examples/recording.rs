@@ -2,14 +2,14 @@
 //! load, one interval per second, like those of the demo with this many clients.
 //!
 //! ```text
-//! cargo run --release -p bench --example recording -- /var/tmp/hour.journal --seconds 3600 --clients 200
+//! cargo run --release -p benchmarks --example recording -- /var/tmp/hour.journal --seconds 3600 --clients 200
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use bench::spread::Spread;
-use bench::{Result, argument};
+use benchmarks::spread::Spread;
+use benchmarks::{Result, argument};
 use journal::Timestamps;
 use telemetry::{
     Applies, ClientCounter, ClientDelta, ClientId, Counters, CpuGroup, Delta, HostRecord, LoadCounter,
@@ -55,7 +55,7 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
         monotonic_us: 1_000 * SECOND_US + second * SECOND_US,
     };
     let mut publisher =
-        Publisher::new(RunId::random()?, bench::create_records(path)?, RECORDS_PER_SECOND_OWN, at(0));
+        Publisher::new(RunId::random()?, benchmarks::create_records(path)?, RECORDS_PER_SECOND_OWN, at(0));
     let run = RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         listen: "127.0.0.1:8443".to_owned(),

@@ -13,9 +13,9 @@ use std::hash::BuildHasher;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bench::peers::{self, Burst, Certificates, Conditions, Peer, PeerKind};
-use bench::statistics::{Ratio, median};
-use bench::{Result, argument, move_to_last_core};
+use benchmarks::peers::{self, Burst, Certificates, Conditions, Peer, PeerKind};
+use benchmarks::statistics::{Ratio, median};
+use benchmarks::{Result, argument, move_to_last_core};
 
 /// The measured terminators; the program comes first.
 const PEERS: [PeerKind; 3] = [PeerKind::Tlsdash, PeerKind::Haproxy, PeerKind::NginxStream];

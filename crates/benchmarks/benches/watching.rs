@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bench::interval::Traffic;
-use bench::interval::counted::{self, IntervalCost};
-use bench::load::{Mode, Shape, Upstream, counted};
-use bench::statistics::{Ratio, median};
-use bench::terminator::{Journal, PerRequest, Terminator};
-use bench::{Result, argument, move_to_last_core};
+use benchmarks::interval::Traffic;
+use benchmarks::interval::counted::{self, IntervalCost};
+use benchmarks::load::{Mode, Shape, Upstream, counted};
+use benchmarks::statistics::{Ratio, median};
+use benchmarks::terminator::{Journal, PerRequest, Terminator};
+use benchmarks::{Result, argument, move_to_last_core};
 use loadgen::{KeepAlive, Plan};
 use telemetry::LoadCounter;
 

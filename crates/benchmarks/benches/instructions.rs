@@ -10,12 +10,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::budget::{BudgetVerdict, Budgets, TOLERANCE};
-use bench::interval::Traffic;
-use bench::interval::counted::{self, IntervalCost};
-use bench::load::{Mode, Shape};
-use bench::terminator::PerRequest;
-use bench::{Result, argument};
+use benchmarks::budget::{BudgetVerdict, Budgets, TOLERANCE};
+use benchmarks::interval::Traffic;
+use benchmarks::interval::counted::{self, IntervalCost};
+use benchmarks::load::{Mode, Shape};
+use benchmarks::terminator::PerRequest;
+use benchmarks::{Result, argument};
 use loadgen::{Share, Template};
 
 /// Above this ratio to the other revision, a path has regressed. Two runs differ by less than a tenth of it.

@@ -12,10 +12,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use bench::generator::nginx::Nginx;
-use bench::generator::{self, CountPattern, GeneratorRun};
-use bench::statistics::{Ratio, median};
-use bench::{Result, argument};
+use benchmarks::generator::nginx::Nginx;
+use benchmarks::generator::{self, CountPattern, GeneratorRun};
+use benchmarks::statistics::{Ratio, median};
+use benchmarks::{Result, argument};
 
 /// The numbers of requests after which memory is measured.
 const REQUESTS: [u64; 3] = [100_000, 1_000_000, 5_000_000];

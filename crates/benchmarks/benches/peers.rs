@@ -9,9 +9,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bench::peers::{self, CASES, Case, Certificates, Conditions, Goal, Peer, PeerFigure, PeerKind, Sample};
-use bench::statistics::{Ratio, median};
-use bench::{Result, argument, move_to_last_core};
+use benchmarks::peers::{self, CASES, Case, Certificates, Conditions, Goal, Peer, PeerFigure, PeerKind, Sample};
+use benchmarks::statistics::{Ratio, median};
+use benchmarks::{Result, argument, move_to_last_core};
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(5), |text| text.parse())?;
