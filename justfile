@@ -48,10 +48,11 @@ deny:
     if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --log-level error check advisories; \
     else echo "advisories NOT checked: their database cannot be reached from here"; fi
 
-# Write docs/options.md and the tables of docs/journal-schema.md and docs/figures.md anew.
+# Write docs/options.md and the tables of docs/journal-schema.md, docs/figures.md and docs/metrics.md anew.
 schema:
     UPDATE_DOCS=1 cargo test --locked -p tlsdash-telemetry --test schema --test figures
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash --test metrics the_document_lists_every_metric
 
 # Draw docs/examples/dashboard.svg anew from the running demo, in a minute and a half.
 screenshot:

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use benchmarks::peers::{self, Burst, Certificates, Conditions, Peer, PeerKind};
-use benchmarks::statistics::{Ratio, median};
 use benchmarks::{Result, argument, move_to_last_core};
+use experiment::{Ratio, median};
 
 /// The measured terminators; the program comes first.
 const PEERS: [PeerKind; 3] = [PeerKind::Tlsdash, PeerKind::Haproxy, PeerKind::NginxStream];
@@ -118,7 +118,7 @@ fn report(found: &[Peer], samples: &Samples, offered: u32) -> bool {
             aim = format!("≤ 1, interval < {AIM_HIGH}{}", if is_reached { "" } else { " **missed**" });
             reached &= is_reached;
         }
-        let show = |Ratio { mean, low, high }| format!("{mean:.2} ({low:.2} to {high:.2})");
+        let show = |Ratio { mean, low, high, .. }| format!("{mean:.2} ({low:.2} to {high:.2})");
         println!(" {} | {} | {aim} |", show(latency), show(work));
     }
     reached

@@ -14,8 +14,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use benchmarks::generator::nginx::Nginx;
 use benchmarks::generator::{self, CountPattern, GeneratorRun};
-use benchmarks::statistics::{Ratio, median};
 use benchmarks::{Result, argument};
+use experiment::{Ratio, median};
 
 /// The numbers of requests after which memory is measured.
 const REQUESTS: [u64; 3] = [100_000, 1_000_000, 5_000_000];

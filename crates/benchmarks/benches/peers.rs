@@ -9,9 +9,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use benchmarks::peers::{self, CASES, Case, Certificates, Conditions, Goal, Peer, PeerFigure, PeerKind, Sample};
-use benchmarks::statistics::{Ratio, median};
+use benchmarks::peers::{
+    self, CASES, Case, Certificates, Conditions, Goal, Peer, PeerFigure, PeerKind, Sample,
+};
 use benchmarks::{Result, argument, move_to_last_core};
+use experiment::{Ratio, median};
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(5), |text| text.parse())?;
@@ -90,7 +92,7 @@ fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
         // The program comes first.
         let pairs: Vec<_> =
             samples.iter().filter_map(|round| Some((round[index]?.value, round[0]?.value))).collect();
-        let Ratio { mean, low, high } = Ratio::of_pairs(&pairs);
+        let Ratio { mean, low, high, .. } = Ratio::of_pairs(&pairs);
         let is_program = peer.kind == PeerKind::Tlsdash;
         let (aim, is_reached) = aim(case, peer.kind, if is_program { value } else { mean });
         reached &= is_reached;

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use benchmarks::interval::Traffic;
 use benchmarks::interval::counted::{self, IntervalCost};
 use benchmarks::load::{Mode, Shape, Upstream, counted};
-use benchmarks::statistics::{Ratio, median};
 use benchmarks::terminator::{Journal, PerRequest, Terminator};
 use benchmarks::{Result, argument, move_to_last_core};
+use experiment::{Ratio, median};
 use loadgen::{KeepAlive, Plan};
 use telemetry::LoadCounter;
 
@@ -319,7 +319,7 @@ fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts)
         ("requests a CPU-second", Sample::per_cpu_second),
     ] {
         let pairs: Vec<_> = natively.iter().map(|(off, on)| (figure(off), figure(on))).collect();
-        let Ratio { mean, low, high } = Ratio::of_pairs(&pairs);
+        let Ratio { mean, low, high, .. } = Ratio::of_pairs(&pairs);
         let [mean, low, high] = [mean, low, high].map(|share| share * 100.0);
         println!("  work left, by {name}: {mean:.2} % [{low:.2} to {high:.2}], {} pairs", pairs.len());
     }

@@ -78,7 +78,12 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
             let resumed = if (second / EVENT_S).is_multiple_of(2) { 80.0 } else { 40.0 };
             let after = Some(resume(resumed));
             publisher.setting(
-                SettingRecord { name: "load.resume".to_owned(), before: String::new(), after },
+                SettingRecord {
+                    name: "load.resume".to_owned(),
+                    before: String::new(),
+                    after,
+                    ..SettingRecord::default()
+                },
                 at(second),
             );
             publisher.mark("as planned", at(second));

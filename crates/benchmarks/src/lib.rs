@@ -10,7 +10,6 @@
 //! | [`interval`] | the work of watching in one interval, without a clock |
 //! | [`peers`] | other terminators, configured alike: work per CPU-second, and in a burst of handshakes |
 //! | [`spread`] | made-up latencies |
-//! | [`statistics`] | the ratio of paired measurements, with its interval |
 //!
 //! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
 
@@ -29,7 +28,6 @@ pub mod interval;
 pub mod load;
 pub mod peers;
 pub mod spread;
-pub mod statistics;
 pub mod terminator;
 
 /// A benchmark ends with its first error, and prints it.

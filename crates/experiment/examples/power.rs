@@ -7,7 +7,7 @@
 mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
-use experiment::{ComparableFigure, EstimateOptions, Finding, alpha_of, compare, estimate, judge};
+use experiment::{ComparableFigure, CompareOutcome, EstimateOptions, alpha_of, compare, estimate, judge};
 use telemetry::experiment::{Outcome, Stage};
 
 const EXPERIMENTS: u64 = 500;
@@ -61,8 +61,9 @@ fn differ(noise: Noise, blocks: u32, factor: f64) -> usize {
     let differs = |seed: &u64| {
         let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
         let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
-        let found =
-            |(at, metric)| compare(metric, at, &a, &b, alpha_of(metrics.len())).finding == Finding::Differs;
+        let found = |(at, metric)| {
+            compare(metric, at, &a, &b, alpha_of(metrics.len())).finding == CompareOutcome::Differs
+        };
         metrics.iter().enumerate().any(found)
     };
     (1..=RUNS).filter(differs).count()

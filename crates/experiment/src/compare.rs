@@ -14,7 +14,7 @@ use telemetry::{Counters, CpuGroup};
 
 use crate::block::{Block, BlockValue, Observation, SideInterval};
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::{BATCHES, Estimate, estimate_unpaired};
+use crate::estimate::{BATCHES, EffectEstimate, estimate_unpaired};
 use crate::verdict::too_thin;
 
 /// The fewest blocks of each run: one per quarter.
@@ -32,7 +32,7 @@ pub fn alpha_of(figures: usize) -> f64 {
 
 /// Whether a figure of two runs differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum CompareOutcome {
     /// The figure differs by more than it varies within the runs.
     Differs,
     /// No difference is shown, which does not prove that there is none.
@@ -45,11 +45,11 @@ pub enum Finding {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureComparison {
     /// The result.
-    pub finding: Finding,
+    pub finding: CompareOutcome,
     /// Why; empty where the estimate says so.
     pub reason: String,
     /// The difference; `None` with too few samples.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<EffectEstimate>,
 }
 
 /// The blocks of a run.
@@ -179,14 +179,14 @@ pub fn compare(
     let fewest = a.len().min(b.len());
     if fewest < BLOCKS_MIN {
         let reason = format!("too few blocks: {fewest} of the {BLOCKS_MIN} that it takes of each run");
-        return FigureComparison { finding: Finding::Inconclusive, reason, estimate: None };
+        return FigureComparison { finding: CompareOutcome::Inconclusive, reason, estimate: None };
     }
     let estimate = estimate_unpaired(metric, &of(a), &of(b), alpha);
     let (finding, reason) = match &estimate {
-        None => (Finding::Inconclusive, format!("a quarter of a run has no samples of {metric}")),
-        Some(estimate) if estimate.is_thin => (Finding::Inconclusive, too_thin(metric)),
-        Some(estimate) if estimate.shows_difference() => (Finding::Differs, String::new()),
-        Some(_) => (Finding::NoDifference, String::new()),
+        None => (CompareOutcome::Inconclusive, format!("a quarter of a run has no samples of {metric}")),
+        Some(estimate) if estimate.is_thin => (CompareOutcome::Inconclusive, too_thin(metric)),
+        Some(estimate) if estimate.shows_difference() => (CompareOutcome::Differs, String::new()),
+        Some(_) => (CompareOutcome::NoDifference, String::new()),
     };
     FigureComparison { finding, reason, estimate }
 }

@@ -25,7 +25,7 @@ impl EstimateOptions {
 /// The difference of a figure between two arms. Effects are in percent of the first arm's figure, of shares in
 /// percentage points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct EffectEstimate {
     /// Pairs used.
     pub pairs: u32,
     /// The figure over all blocks of the first arm, in its unit.
@@ -48,7 +48,7 @@ pub struct Estimate {
     pub is_thin: bool,
 }
 
-impl Estimate {
+impl EffectEstimate {
     /// True if both the test and the interval show a difference at this error rate.
     pub fn shows_difference(&self) -> bool {
         self.p <= self.alpha && (self.low > 0.0 || self.high < 0.0)
@@ -60,7 +60,7 @@ pub fn estimate(
     metric: &ComparableFigure,
     pairs: &[(&BlockValue, &BlockValue)],
     options: &EstimateOptions,
-) -> Option<Estimate> {
+) -> Option<EffectEstimate> {
     let scale = metric.scale();
     let alone = |value: &BlockValue| Pooled::new(metric, std::iter::once(value)).figure(&[1]);
     let difference = |(a, b): &(&BlockValue, &BlockValue)| difference(scale, alone(a)?, alone(b)?);
@@ -72,7 +72,7 @@ pub fn estimate(
         |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
     let all = vec![1; used.len()];
     let (low, high) = interval(used.len(), options.alpha, options.draws, options.seed, effect_of)?;
-    Some(Estimate {
+    Some(EffectEstimate {
         pairs: used.len() as u32,
         a: pooled_a.figure(&all)?,
         b: pooled_b.figure(&all)?,
@@ -96,14 +96,14 @@ pub fn estimate_unpaired(
     a: &[BlockValue],
     b: &[BlockValue],
     alpha: f64,
-) -> Option<Estimate> {
+) -> Option<EffectEstimate> {
     let scale = metric.scale();
     let [a, b] = [a, b].map(|blocks| (Pooled::new(metric, blocks.iter()), blocks.len()));
     let difference = StudentsDifference::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
     let ([(a, blocks_a), (b, blocks_b)], margin) = ([a, b], difference.margin(alpha)?);
     let (of_a, of_b) = (a.figure(&vec![1; blocks_a])?, b.figure(&vec![1; blocks_b])?);
     let effect = self::difference(scale, of_a, of_b)?;
-    Some(Estimate {
+    Some(EffectEstimate {
         pairs: BATCHES as u32,
         a: of_a,
         b: of_b,
@@ -167,7 +167,7 @@ mod tests {
         pairs.iter().map(|(a, b)| (value(*a), value(*b))).collect()
     }
 
-    fn of(metric: &str, pairs: &[(BlockValue, BlockValue)]) -> Option<Estimate> {
+    fn of(metric: &str, pairs: &[(BlockValue, BlockValue)]) -> Option<EffectEstimate> {
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
         estimate(&metric.parse().unwrap(), &pairs, &OPTIONS)
     }

@@ -5,8 +5,8 @@ use telemetry::experiment::{Arm, Stage};
 
 use crate::block::{Block, BlockValue, Observation};
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::{Estimate, EstimateOptions, estimate};
-use crate::plan::{Plan, SettingChange};
+use crate::estimate::{EffectEstimate, EstimateOptions, estimate};
+use crate::plan::{ExperimentPlan, SettingChange};
 use crate::validity::ValidityChecks;
 use crate::verdict::{Judgement, judge};
 
@@ -41,7 +41,7 @@ pub enum Step {
         /// The pair, from 1.
         pair: u32,
         /// The estimates so far; `None` with too few pairs.
-        estimates: Vec<Option<Estimate>>,
+        estimates: Vec<Option<EffectEstimate>>,
     },
     /// A stage is over.
     Verdict {
@@ -61,8 +61,8 @@ pub enum Step {
 
 /// An experiment under way. Times are `CLOCK_MONOTONIC` in microseconds.
 #[derive(Debug)]
-pub struct Experiment {
-    plan: Plan,
+pub struct ExperimentRun {
+    plan: ExperimentPlan,
     change: SettingChange,
     seed: u64,
     rng: fastrand::Rng,
@@ -82,9 +82,9 @@ pub struct Experiment {
     is_over: bool,
 }
 
-impl Experiment {
+impl ExperimentRun {
     /// An experiment that has not begun. The plan must have a figure.
-    pub fn new(plan: Plan, change: SettingChange, seed: u64) -> Self {
+    pub fn new(plan: ExperimentPlan, change: SettingChange, seed: u64) -> Self {
         Self {
             stage: if plan.calibration_pairs > 0 { Stage::Calibration } else { Stage::Comparison },
             block: Block::new(&plan.metrics),
@@ -156,7 +156,7 @@ impl Experiment {
     }
 
     /// The plan.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &ExperimentPlan {
         &self.plan
     }
 
@@ -256,12 +256,12 @@ impl Experiment {
         Step::End { value: self.change.before.clone(), flush: self.change.flush }
     }
 
-    fn estimates(&self, draws: u32) -> Vec<Option<Estimate>> {
+    fn estimates(&self, draws: u32) -> Vec<Option<EffectEstimate>> {
         let metrics = self.plan.metrics.iter().enumerate();
         metrics.map(|(at, metric)| self.estimate(at, metric, draws)).collect()
     }
 
-    fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<Estimate> {
+    fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<EffectEstimate> {
         let pairs: Vec<_> = self.pairs.iter().filter_map(|(a, b)| Some((a.get(at)?, b.get(at)?))).collect();
         let options = EstimateOptions {
             alpha: self.plan.alpha(),

@@ -27,10 +27,10 @@ mod verdict;
 pub use block::{BlockValue, LatencySource, Observation, SideInterval};
 pub use comparable_figure::{ComparableFigure, NotAComparableFigure, Scale};
 pub use compare::{
-    BLOCKS_MIN, FigureComparison, Finding, RunBlocks, alpha_of, blocks, blocks_between, compare,
+    BLOCKS_MIN, CompareOutcome, FigureComparison, RunBlocks, alpha_of, blocks, blocks_between, compare,
 };
-pub use estimate::{Estimate, EstimateOptions, estimate, estimate_unpaired};
-pub use experiment::{Experiment, Step};
-pub use plan::{Plan, PlanError, SettingChange};
-pub use statistics::{EXACT_PAIRS_MAX, pairs_min, sign_flip_p};
+pub use estimate::{EffectEstimate, EstimateOptions, estimate, estimate_unpaired};
+pub use experiment::{ExperimentRun, Step};
+pub use plan::{ExperimentPlan, ExperimentPlanError, SettingChange};
+pub use statistics::{EXACT_PAIRS_MAX, Ratio, holm, median, pairs_min, sign_flip_p, sign_flip_p_of_pairs};
 pub use verdict::{Judgement, judge};

@@ -24,7 +24,7 @@ const PRESETS: [(&str, u32, u32, u64, u64); 3] =
 
 /// What to compare, and for how long; parsed from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct ExperimentPlan {
     /// Dotted name of the setting, or its last part if no other setting has it.
     pub setting: String,
     /// The first value, the baseline, as it was written.
@@ -47,7 +47,7 @@ pub struct Plan {
 
 /// Why an experiment is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PlanError {
+pub enum ExperimentPlanError {
     /// The text does not say what to compare.
     #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
     NoChange(String),
@@ -121,13 +121,13 @@ fn parts(text: &str) -> (&str, Vec<&str>) {
     (&text[..end], Vec::new())
 }
 
-impl FromStr for Plan {
-    type Err = PlanError;
+impl FromStr for ExperimentPlan {
+    type Err = ExperimentPlanError;
 
-    fn from_str(text: &str) -> Result<Self, PlanError> {
+    fn from_str(text: &str) -> Result<Self, ExperimentPlanError> {
         let text = telemetry::clean::text(text);
         let (change, words) = parts(&text);
-        let no_change = || PlanError::NoChange(change.to_owned());
+        let no_change = || ExperimentPlanError::NoChange(change.to_owned());
         let (setting, values) = change.split_once('=').ok_or_else(no_change)?;
         let (a, b) = values.split_once("..").ok_or_else(no_change)?;
         let parts = [setting, a, b].map(|part| part.trim().to_owned());
@@ -152,9 +152,9 @@ impl FromStr for Plan {
     }
 }
 
-impl Plan {
-    fn take(&mut self, word: &str) -> Result<(), PlanError> {
-        let unknown = || PlanError::UnknownWord(word.to_owned());
+impl ExperimentPlan {
+    fn take(&mut self, word: &str) -> Result<(), ExperimentPlanError> {
+        let unknown = || ExperimentPlanError::UnknownWord(word.to_owned());
         if let Some((_, pairs, aa, block, discard)) = preset(word) {
             (self.pairs, self.calibration_pairs) = (pairs, aa);
             (self.block, self.discard) = (Duration::from_secs(block), Duration::from_secs(discard));
@@ -176,17 +176,17 @@ impl Plan {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), PlanError> {
+    fn check(&self) -> Result<(), ExperimentPlanError> {
         if self.metrics.len() > METRICS_MAX {
             let value = self.metrics.iter().map(ComparableFigure::name).collect::<Vec<_>>().join("+");
             let expected = format!("at most {METRICS_MAX} figures");
-            return Err(PlanError::Value { word: "metric", value, expected });
+            return Err(ExperimentPlanError::Value { word: "metric", value, expected });
         }
         let metrics = self.metrics.len().max(1);
         let min = pairs_min(self.alpha());
         for (word, pairs) in [("pairs", self.pairs), ("aa", self.calibration_pairs)] {
             if pairs < min && !(word == "aa" && pairs == 0) {
-                return Err(PlanError::TooFewPairs { word, pairs, min, metrics });
+                return Err(ExperimentPlanError::TooFewPairs { word, pairs, min, metrics });
             }
         }
         Ok(())
@@ -211,10 +211,10 @@ impl Plan {
         settings: &[Setting],
         infos: &[SettingInfo],
         interval: Duration,
-    ) -> Result<SettingChange, PlanError> {
+    ) -> Result<SettingChange, ExperimentPlanError> {
         if self.block < self.discard + 2 * interval {
             let Self { block, discard, .. } = *self;
-            return Err(PlanError::NothingLeft { block, discard, interval });
+            return Err(ExperimentPlanError::NothingLeft { block, discard, interval });
         }
         let live = || settings.iter().filter(|setting| setting.applies != Applies::Restart);
         let is_short_for =
@@ -222,16 +222,16 @@ impl Plan {
         let mut short = live().filter(is_short_for);
         let found = live().find(|setting| setting.name == self.setting);
         let found = found.or_else(|| short.next().filter(|_| short.next().is_none()));
-        let unknown = || PlanError::UnknownSetting {
+        let unknown = || ExperimentPlanError::UnknownSetting {
             name: self.setting.clone(),
             known: live().map(|setting| &*setting.name).collect::<Vec<_>>().join(", "),
         };
         let setting = found.ok_or_else(unknown)?;
         let info = SettingInfo::find(infos, &setting.name);
-        let value = |text: &str| setting.parse(info, text).map_err(PlanError::Refused);
+        let value = |text: &str| setting.parse(info, text).map_err(ExperimentPlanError::Refused);
         let (a, b) = (value(&self.a)?, value(&self.b)?);
         if a == b {
-            return Err(PlanError::Same(format!("{} {} and {}", setting.name, self.a, self.b)));
+            return Err(ExperimentPlanError::Same(format!("{} {} and {}", setting.name, self.a, self.b)));
         }
         let flush = self.flush.unwrap_or_else(|| concerns_resumption(&setting.name));
         Ok(SettingChange { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
@@ -273,16 +273,16 @@ fn preset(name: &str) -> Option<(&'static str, u32, u32, u64, u64)> {
     PRESETS.into_iter().find(|(known, ..)| *known == name)
 }
 
-fn count(word: &'static str, value: &str) -> Result<u32, PlanError> {
+fn count(word: &'static str, value: &str) -> Result<u32, ExperimentPlanError> {
     let number = value.parse().ok().filter(|number| *number <= PAIRS_MAX);
     let expected = || format!("a number of pairs up to {PAIRS_MAX}");
-    number.ok_or_else(|| PlanError::Value { word, value: value.to_owned(), expected: expected() })
+    number.ok_or_else(|| ExperimentPlanError::Value { word, value: value.to_owned(), expected: expected() })
 }
 
-fn time(word: &'static str, value: &str) -> Result<Duration, PlanError> {
+fn time(word: &'static str, value: &str) -> Result<Duration, ExperimentPlanError> {
     let time = humantime::parse_duration(value).ok().filter(|time| *time <= BLOCK_MAX);
     let expected = || "a time with its unit, such as 10s, up to 1h".to_owned();
-    time.ok_or_else(|| PlanError::Value { word, value: value.to_owned(), expected: expected() })
+    time.ok_or_else(|| ExperimentPlanError::Value { word, value: value.to_owned(), expected: expected() })
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use telemetry::{EstimateRecord, ExperimentRecord};
 
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::Estimate;
-use crate::experiment::{Experiment, Step};
+use crate::estimate::EffectEstimate;
+use crate::experiment::{ExperimentRun, Step};
 use crate::verdict::Judgement;
 
-impl From<Estimate> for EstimateRecord {
-    fn from(estimate: Estimate) -> Self {
+impl From<EffectEstimate> for EstimateRecord {
+    fn from(estimate: EffectEstimate) -> Self {
         Self {
             pairs_used: estimate.pairs.into(),
             a: estimate.a,
@@ -24,7 +24,7 @@ impl From<Estimate> for EstimateRecord {
     }
 }
 
-impl Experiment {
+impl ExperimentRun {
     /// The records of a step: one for each figure if the step is about figures. `number` counts the run's experiments.
     pub fn records(&self, number: u64, step: &Step) -> Vec<ExperimentRecord> {
         let metrics = || self.plan().metrics.iter().enumerate();
@@ -40,15 +40,16 @@ impl Experiment {
                 ..self.blank(number, ExperimentStep::Switch)
             }],
             Step::Pair { stage, pair, estimates } => {
-                let told = |((at, metric), estimate): ((usize, &ComparableFigure), &Option<Estimate>)| {
-                    ExperimentRecord {
-                        stage: *stage,
-                        pair: u64::from(*pair),
-                        pairs: self.planned(*stage),
-                        estimate: estimate.map(EstimateRecord::from),
-                        ..self.of_metric(number, ExperimentStep::Pair, at, metric)
-                    }
-                };
+                let told =
+                    |((at, metric), estimate): ((usize, &ComparableFigure), &Option<EffectEstimate>)| {
+                        ExperimentRecord {
+                            stage: *stage,
+                            pair: u64::from(*pair),
+                            pairs: self.planned(*stage),
+                            estimate: estimate.map(EstimateRecord::from),
+                            ..self.of_metric(number, ExperimentStep::Pair, at, metric)
+                        }
+                    };
                 metrics().zip(estimates).map(told).collect()
             }
             Step::Verdict { stage, judgements } => {

@@ -4,7 +4,7 @@ use telemetry::experiment::{Outcome, Stage};
 use telemetry::figures::Better;
 
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::Estimate;
+use crate::estimate::EffectEstimate;
 use crate::statistics::pairs_min;
 
 /// The result of a stage for one figure.
@@ -15,14 +15,14 @@ pub struct Judgement {
     /// Why; empty where the estimate says so.
     pub reason: String,
     /// The difference; `None` with too few samples.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<EffectEstimate>,
 }
 
 /// Judges a figure by its estimate. `obstacle` says why the figures are not comparable, if they are not.
 pub fn judge(
     metric: &ComparableFigure,
     stage: Stage,
-    estimate: Option<Estimate>,
+    estimate: Option<EffectEstimate>,
     alpha: f64,
     obstacle: Option<&str>,
 ) -> Judgement {
@@ -39,7 +39,12 @@ pub(crate) fn too_thin(metric: &ComparableFigure) -> String {
     format!("too few samples: fewer than ten lie above {metric}")
 }
 
-fn of_estimate(metric: &ComparableFigure, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
+fn of_estimate(
+    metric: &ComparableFigure,
+    stage: Stage,
+    estimate: &EffectEstimate,
+    min: u32,
+) -> (Outcome, String) {
     if estimate.pairs < min {
         return (
             Outcome::Inconclusive,

@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Noise, ORDINARY, System};
-use experiment::{Experiment, Observation, Plan, SideInterval, Step};
+use experiment::{ExperimentPlan, ExperimentRun, Observation, SideInterval, Step};
 use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use telemetry::{
     Applies, Counters, CpuGroup, Delta, LoadCounter, LoadDelta, ProxyCounter, ProxyDelta, ProxyLatency,
@@ -19,7 +19,7 @@ const START_US: u64 = 7 * SECOND_US;
 const QUIET: Noise =
     Noise { level_sd: 0.005, carried: 0.5, drift: 0.0, neighbour: 0.0, spread: 0.2, rate: 50 };
 
-fn begun(words: &str, seed: u64) -> Experiment {
+fn begun(words: &str, seed: u64) -> ExperimentRun {
     let workers = Setting {
         name: "proxy.workers".into(),
         value: Value::Number(3.0),
@@ -27,9 +27,9 @@ fn begun(words: &str, seed: u64) -> Experiment {
         applies: Applies::Live,
         range: Some((1.0, 256.0)),
     };
-    let plan: Plan = words.parse().unwrap();
+    let plan: ExperimentPlan = words.parse().unwrap();
     let change = plan.resolve(&[workers], &[], Duration::from_secs(1)).unwrap();
-    Experiment::new(plan, change, seed)
+    ExperimentRun::new(plan, change, seed)
 }
 
 /// What happened, and when.
@@ -38,10 +38,10 @@ type Course = Vec<(u64, Step)>;
 /// Plays a system in which 2 workers make latencies `effect` times those of 1, until the experiment is over or `until_us`.
 /// `with` may change what is seen of a second, which it gets with the time since the beginning.
 fn play(
-    experiment: &mut Experiment,
+    experiment: &mut ExperimentRun,
     noise: Noise,
     effect: f64,
-    mut with: impl FnMut(u64, &mut Seen, &mut Experiment),
+    mut with: impl FnMut(u64, &mut Seen, &mut ExperimentRun),
 ) -> Course {
     let mut system = System::new(noise, experiment.seed() ^ 0x5eed);
     let mut now_us = START_US;
@@ -93,7 +93,7 @@ impl Seen {
     }
 }
 
-fn nothing(_: u64, _: &mut Seen, _: &mut Experiment) {}
+fn nothing(_: u64, _: &mut Seen, _: &mut ExperimentRun) {}
 
 fn verdicts(course: &Course) -> Vec<(Stage, Outcome, String)> {
     let verdict = |(_, step): &(u64, Step)| match step {
@@ -191,7 +191,7 @@ fn an_a_a_run_that_finds_a_difference_ends_the_experiment() {
 }
 
 #[track_caller]
-fn assert_inconclusive(words: &str, because: &str, with: impl FnMut(u64, &mut Seen, &mut Experiment)) {
+fn assert_inconclusive(words: &str, because: &str, with: impl FnMut(u64, &mut Seen, &mut ExperimentRun)) {
     let course = play(&mut begun(words, 1), QUIET, 0.5, with);
     let (_, outcome, reason) = verdicts(&course).pop().unwrap();
     assert_eq!(outcome, Outcome::Inconclusive, "{reason}");
@@ -201,12 +201,12 @@ fn assert_inconclusive(words: &str, because: &str, with: impl FnMut(u64, &mut Se
 const WORDS: &str = "workers=1..2,metric=exchange.p50,pairs=8,aa=0";
 
 /// As of a load at its limit: busy, or late.
-fn busy(_: u64, seen: &mut Seen, _: &mut Experiment) {
+fn busy(_: u64, seen: &mut Seen, _: &mut ExperimentRun) {
     seen.cpu[CpuGroup::Load] = 960_000;
     seen.load.counters[LoadCounter::Ok] = 100;
 }
 
-fn late(_: u64, seen: &mut Seen, _: &mut Experiment) {
+fn late(_: u64, seen: &mut Seen, _: &mut ExperimentRun) {
     seen.load.counters[LoadCounter::Scheduled] = 100;
     seen.load.counters[LoadCounter::Late] = 2;
 }

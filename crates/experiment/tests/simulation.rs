@@ -7,7 +7,7 @@ mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
 use experiment::{
-    BlockValue, ComparableFigure, EstimateOptions, Finding, alpha_of, compare, estimate, judge,
+    BlockValue, ComparableFigure, CompareOutcome, EstimateOptions, alpha_of, compare, estimate, judge,
 };
 use telemetry::experiment::{Outcome, Stage};
 
@@ -72,7 +72,7 @@ fn differ(figures: &[&str], noise: Noise, blocks: u32, factor: f64, runs: u64) -
         let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
         let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
         let alpha = alpha_of(metrics.len());
-        let found = |(at, metric)| compare(metric, at, &a, &b, alpha).finding == Finding::Differs;
+        let found = |(at, metric)| compare(metric, at, &a, &b, alpha).finding == CompareOutcome::Differs;
         metrics.iter().enumerate().any(found)
     };
     (1..=runs).filter(differs).count()

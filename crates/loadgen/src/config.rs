@@ -48,7 +48,7 @@ impl LoadConfig {
 
 /// Why a load cannot start. Nothing was started.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum LoadStartError {
     /// The plan is not valid.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -127,6 +127,6 @@ pub enum StartError {
 }
 
 /// An error of the operating system, with what was tried.
-pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> StartError {
-    move |error| StartError::System { what, error }
+pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> LoadStartError {
+    move |error| LoadStartError::System { what, error }
 }

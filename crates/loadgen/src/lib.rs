@@ -52,7 +52,7 @@ mod tls;
 mod upstream;
 mod worker;
 
-pub use config::{LoadConfig, StartError};
+pub use config::{LoadConfig, LoadStartError};
 pub use control::SourceTotals;
 pub use control::settings::infos as setting_infos;
 pub use load::{Load, Measured, probe};
@@ -65,5 +65,6 @@ pub use target::{
     Body, Expect, LineError, ReadBodyError, Scheme, Target, TargetError, TargetsError, Template,
     parse_targets, read_body,
 };
-pub use tls::{Alpn, Identity, Known, TlsOptions, TlsSetupError, TlsVersion, Trust};
+pub use telemetry::TlsVersion;
+pub use tls::{Alpn, Identity, Known, TlsOptions, TlsSetupError, Trust};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

@@ -22,8 +22,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::TLS13;
 use rustls::{ClientConnection, RootCertStore, StreamOwned};
 use telemetry::{
-    Change, CpuGroup, Delta, HandshakeMix, HostSampler, Model, ProxyCounter, ProxyDelta, ProxyLatency,
-    Publisher, Record, RunId, RunRecord, Timestamps,
+    CpuGroup, Delta, HandshakeMix, HostSampler, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
+    Record, RunId, RunRecord, SavingChange, Timestamps,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -60,9 +60,10 @@ fn main() -> Result<(), Failure> {
     let classical = Clients { group: kx_group::X25519, resumed: 0.4 };
     let hybrid = Clients { group: kx_group::X25519MLKEM768, ..classical };
     let more = Clients { resumed: 0.8, ..classical };
-    let resuming = Bench::start(rsa_certificate()?)?.compare(Change::ResumeMore, classical, more, rounds)?;
+    let resuming =
+        Bench::start(rsa_certificate()?)?.compare(SavingChange::ResumeMore, classical, more, rounds)?;
     let ecdsa = Certificate::generate(&[])?;
-    let group = Bench::start(ecdsa)?.compare(Change::ClassicalGroup, hybrid, classical, rounds)?;
+    let group = Bench::start(ecdsa)?.compare(SavingChange::ClassicalGroup, hybrid, classical, rounds)?;
     let is_near = [resuming, group];
     let verdict = if is_near == [true, true] { "yes" } else { "NO" };
     writeln!(io::stdout(), "within {:.0} % of what was measured: {verdict}", TOLERANCE * 100.0)?;
@@ -105,7 +106,7 @@ impl Bench {
     /// Returns whether the estimate is near what was measured.
     fn compare(
         &mut self,
-        change: Change,
+        change: SavingChange,
         before: Clients,
         after: Clients,
         rounds: u32,

@@ -18,7 +18,7 @@
 //!
 //! | module | its one job |
 //! |---|---|
-//! | `config` | what a proxy is told at its start, what can change while it runs, how a limit or a setting is declared |
+//! | `config` | the configuration of a proxy, the settings that can change while it runs, how a limit or a setting is declared |
 //! | `accept` | addresses, listening sockets and their end without a lost connection, the PROXY header, limits on connections |
 //! | `tls` | everything that knows rustls: certificates, settings, the engine without I/O, what was negotiated |
 //! | `upstream` | addresses, the choice between several upstreams, connecting |
@@ -38,7 +38,7 @@
 //!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
 //!   upstream that breaks, what a drain cuts off, what the idle timeout cuts off in mid-exchange, and a client that
 //!   does not take its bytes, ends without `close_notify`.
-//! - A client that takes nothing of what waits for it is cut after the send timeout, and what waits on all connections
+//! - A client that reads nothing while bytes are pending is cut after the send timeout, and what waits on all connections
 //!   has a bound.
 //! - A connection that the kernel has accepted is served: a drain takes what has begun before it closes a socket.
 //! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
@@ -65,7 +65,6 @@ mod worker;
 pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
 pub use accept::listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use accept::proxy_protocol;
-pub use config::cpus::{Cpus, CpusError, ParseCpusError};
 pub use config::options::{
     Absent, DeclaredOptions, HandlerSettings, KnownWords, LiveOptions, OptionError, OptionKind, OptionSpec,
     fixed_setting, option_names,
@@ -74,12 +73,12 @@ pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
 pub use connection::handler;
 pub use io::socket::{IoResult, Socket};
-pub use proxy::{BoundProxy, Proxy, StartError};
+pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
     CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges,
     ForgetError, HarnessOutcome, PresentedCertificates, RefreshError, Resumption, TicketKeyFile, TicketSend,
     Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings,
-    TlsVersion, calibrate,
+    calibrate,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
 pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamTarget};

@@ -6,13 +6,14 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderValue;
 use proxy_core::handler::ClientSession;
 use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
 
 use crate::held::HeldBytes;
 use crate::request::RequestState;
 use crate::upstream::exchange::Exchange;
+use crate::upstream::head::FieldBytes;
 use crate::worker::HttpWorker;
 
 /// One client's connection, as its requests see it.
@@ -24,10 +25,8 @@ pub(crate) struct Client {
     pub(crate) is_http2: bool,
     /// Whether its `X-Forwarded-*` fields are believed.
     pub(crate) is_trusted: bool,
-    /// Its address, as a field's value.
-    pub(crate) address: HeaderValue,
-    /// What TLS knows of it, as fields for upstreams; none unless they shall be sent.
-    pub(crate) tls_fields: Vec<(HeaderName, HeaderValue)>,
+    /// Fields for upstreams, as they are written: what TLS knows of it, if that shall be sent, and its address.
+    pub(crate) own_fields: Box<[u8]>,
     /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
     pub(crate) bound_host: Option<Box<str>>,
     /// A tunnel to begin once hyper has ended.
@@ -79,8 +78,7 @@ impl Client {
             id: client,
             is_http2,
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
-            address: address_value(ip),
-            tls_fields: if worker.shared.sends_tls_fields { tls_fields(session) } else { Vec::new() },
+            own_fields: own_fields(worker, session, ip),
             bound_host,
             tunnel: RefCell::default(),
             activity: Activity {
@@ -133,12 +131,16 @@ impl Client {
 
     /// Notes that the response of a request was framed, or dropped.
     pub(crate) fn end_request(&self, request: Rc<RequestState>) {
-        self.framed.borrow_mut().push(request);
+        let mut framed = self.framed.borrow_mut();
+        if framed.capacity() == 0 {
+            *framed = self.worker.spare_framed.take();
+        }
+        framed.push(request);
     }
 
     /// Counts the requests that were framed. `cut`: why the kernel has not taken everything, if it has not.
     pub(crate) fn count_framed(&self, cut: Option<RequestFailure>) {
-        let framed = std::mem::take(&mut *self.framed.borrow_mut());
+        let mut framed = std::mem::take(&mut *self.framed.borrow_mut());
         if framed.is_empty() {
             return;
         }
@@ -146,9 +148,10 @@ impl Client {
         let Activity { requests, idle_since, .. } = &self.activity;
         requests.set(requests.get() - framed.len());
         idle_since.set(now);
-        for request in framed {
+        for request in framed.drain(..) {
             request.count(cut, now);
         }
+        self.worker.spare_framed.replace(framed);
     }
 
     /// Counts a request that hyper has refused itself.
@@ -177,12 +180,20 @@ impl Client {
 
     /// Keeps the time that an upstream took.
     pub(crate) fn count_exchange(&self, took: Duration) {
-        self.exchanges.borrow_mut().push(took);
+        let mut exchanges = self.exchanges.borrow_mut();
+        if exchanges.capacity() == 0 {
+            *exchanges = self.worker.spare_exchanges.take();
+        }
+        exchanges.push(took);
     }
 
     /// Takes the times that were kept.
-    pub(crate) fn take_exchanges(&self) -> Vec<Duration> {
-        std::mem::take(&mut *self.exchanges.borrow_mut())
+    pub(crate) fn take_exchanges(&self, mut each: impl FnMut(Duration)) {
+        let mut exchanges = std::mem::take(&mut *self.exchanges.borrow_mut());
+        if !exchanges.is_empty() {
+            exchanges.drain(..).for_each(&mut each);
+            self.worker.spare_exchanges.replace(exchanges);
+        }
     }
 
     /// Whether no request is under way.
@@ -240,22 +251,28 @@ impl Client {
     }
 }
 
-fn address_value(ip: Option<IpAddr>) -> HeaderValue {
-    let text = ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
-    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+fn own_fields(worker: &HttpWorker, session: &ClientSession, ip: Option<IpAddr>) -> Box<[u8]> {
+    let mut fields = FieldBytes::default();
+    if worker.shared.sends_tls_fields {
+        write_tls_fields(&mut fields, session);
+    }
+    let address = ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
+    fields.write("x-forwarded-for", address.as_bytes());
+    fields.into_bytes().into()
 }
 
-fn tls_fields(session: &ClientSession) -> Vec<(HeaderName, HeaderValue)> {
+fn write_tls_fields(fields: &mut FieldBytes, session: &ClientSession) {
     let name = session.client_common_name().unwrap_or_default();
-    let fields = [
-        (HeaderName::from_static("x-tls-version"), session.tls_version().to_owned()),
-        (HeaderName::from_static("x-tls-cipher"), session.tls_cipher()),
-        (HeaderName::from_static("x-tls-server-name"), session.tls_server_name().to_owned()),
-        (HeaderName::from_static("x-tls-client-name"), name),
+    let all = [
+        ("x-tls-version", session.tls_version()),
+        ("x-tls-cipher", &session.tls_cipher()),
+        ("x-tls-server-name", session.tls_server_name()),
+        ("x-tls-client-name", &name),
     ];
-    let of = |(name, text): (HeaderName, String)| {
-        let value = HeaderValue::from_bytes(text.as_bytes()).ok()?;
-        (!value.is_empty()).then_some((name, value))
-    };
-    fields.into_iter().filter_map(of).collect()
+    for (name, value) in all {
+        // A certificate may name what no field can carry.
+        if !value.is_empty() && HeaderValue::from_bytes(value.as_bytes()).is_ok() {
+            fields.write(name, value.as_bytes());
+        }
+    }
 }

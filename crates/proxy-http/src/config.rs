@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, StartError, Upstream};
+use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, ProxyStartError, Upstream};
 
 use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
@@ -52,7 +52,7 @@ pub enum HttpStartError {
     DuplicateRoute(#[from] DuplicateRoute),
     /// For a reason of TCP mode too.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] ProxyStartError),
 }
 
 /// Routes, and where the requests of each go.

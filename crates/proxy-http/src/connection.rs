@@ -183,9 +183,7 @@ impl HttpConnection {
         self.check_floods(session, context)?;
         for _ in 0..WRITES_MAX {
             let is_again = self.tasks.run(ROUNDS_MAX);
-            for took in self.client.take_exchanges() {
-                session.count_exchange(took, context);
-            }
+            self.client.take_exchanges(|took| session.count_exchange(took, context));
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
             self.check_floods(session, context)?;

@@ -121,6 +121,10 @@ impl RequestHandle {
         self.0.body_out.set(self.0.body_out.get() + bytes);
     }
 
+    pub(crate) fn method(&self) -> &Method {
+        &self.0.method
+    }
+
     /// The client's connection.
     pub(crate) fn client(&self) -> &Client {
         &self.0.client

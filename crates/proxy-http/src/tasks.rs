@@ -75,7 +75,9 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.is_woken.swap(true, Ordering::Relaxed) {
+        // Two operations cost less than an atomic one. A second thread could only have the task polled twice.
+        if !self.is_woken.load(Ordering::Relaxed) {
+            self.is_woken.store(true, Ordering::Relaxed);
             self.woken.push(self.task);
         }
     }

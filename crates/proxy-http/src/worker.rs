@@ -13,6 +13,7 @@ use telemetry::{FinishedRequest, Histogram, HttpDelta, HttpGauges, ProxyCounter,
 
 use crate::config::Routing;
 use crate::limits::HttpLimits;
+use crate::request::RequestState;
 use crate::tasks::WokenConnections;
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
@@ -59,6 +60,9 @@ pub(crate) struct HttpWorker {
     handed_over: Cell<HttpGauges>,
     /// Memory for heads of requests.
     spare_heads: RefCell<Vec<Vec<u8>>>,
+    /// Empty, with memory for what a connection collects in a turn.
+    pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
+    pub(crate) spare_exchanges: RefCell<Vec<Duration>>,
 }
 
 impl HttpWorker {
@@ -82,6 +86,8 @@ impl HttpWorker {
             requests: Cell::new(0),
             handed_over: Cell::default(),
             spare_heads: RefCell::default(),
+            spare_framed: RefCell::default(),
+            spare_exchanges: RefCell::default(),
         };
         worker.take_settings();
         Rc::new(worker)

@@ -4,13 +4,13 @@ use telemetry::model::AlertSummary;
 
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};
-use crate::table::Table;
+use crate::table::ReportTable;
 
 impl Report<'_> {
-    pub(crate) fn alert_rows(&self) -> Table {
+    pub(crate) fn alert_rows(&self) -> ReportTable {
         let columns =
             [Words("alert"), Number("fired, s"), Words("ended, s"), Number("for, s"), Words("worst")];
-        Table::new("Alerts", columns, self.summary.alerts.iter().map(row))
+        ReportTable::new("Alerts", columns, self.summary.alerts.iter().map(row))
     }
 }
 

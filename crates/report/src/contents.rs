@@ -8,7 +8,7 @@ use crate::events::EventKind;
 use crate::numbers::{DASH, fixed, grouped, iso, ms, percent, short};
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};
-use crate::table::Table;
+use crate::table::ReportTable;
 
 /// Failures that are listed.
 const ERRORS_MAX: usize = 30;
@@ -35,18 +35,18 @@ pub(crate) struct ErrorCount {
 
 impl Report<'_> {
     /// Whether the conditions that were given hold.
-    pub(crate) fn conditions_table(&self) -> Table {
+    pub(crate) fn conditions_table(&self) -> ReportTable {
         let rows = self.conditions.iter().map(|result| match &result.verdict {
             AssertionOutcome::Holds => vec!["pass".to_owned(), result.assertion.to_string(), String::new()],
             AssertionOutcome::Breached(reason) => {
                 vec!["FAIL".to_owned(), result.assertion.to_string(), reason.clone()]
             }
         });
-        Table::new("Conditions", [Words("result"), Words("condition"), Words("why")], rows)
+        ReportTable::new("Conditions", [Words("result"), Words("condition"), Words("why")], rows)
     }
 
     /// Marks, changes of settings and verdicts of experiments.
-    pub(crate) fn changes_table(&self) -> Table {
+    pub(crate) fn changes_table(&self) -> ReportTable {
         let is_told = |kind: EventKind, text: &str| match kind {
             EventKind::Mark(_) | EventKind::Change => true,
             EventKind::Other => text.contains("experiment ") && text.contains(": "),
@@ -54,28 +54,28 @@ impl Report<'_> {
         let events = self.events().into_iter().filter(|event| is_told(event.kind, &event.line.text));
         let rows =
             events.map(|event| vec![event.label.clone(), fixed(event.after_s, 1), event.line.text.clone()]);
-        Table::new("What changed", [Number("label"), Number("after, s"), Words("what")], rows)
+        ReportTable::new("What changed", [Number("label"), Number("after, s"), Words("what")], rows)
     }
 
     /// What the log says.
-    pub(crate) fn event_rows(&self) -> Table {
+    pub(crate) fn event_rows(&self) -> ReportTable {
         let rows = self.events().into_iter().map(|event| {
             let warning = if event.line.level == Level::Warning { "warning: " } else { "" };
             let text = format!("{warning}{}", event.line.text);
             vec![event.label, fixed(event.after_s, 1), iso(event.line.realtime_us), text]
         });
         let columns = [Number("label"), Number("after, s"), Words("at"), Words("what")];
-        Table::new("What happened", columns, rows)
+        ReportTable::new("What happened", columns, rows)
     }
 
-    pub(crate) fn handshake_rows(&self) -> Table {
+    pub(crate) fn handshake_rows(&self) -> ReportTable {
         let all = self.handshakes();
         let rows = all.into_iter().map(|(kind, name, count)| vec![kind.to_owned(), name, grouped(count)]);
-        Table::new("Handshakes", [Words("by"), Words("which"), Number("count")], rows)
+        ReportTable::new("Handshakes", [Words("by"), Words("which"), Number("count")], rows)
     }
 
     /// What became of the load's requests.
-    pub(crate) fn request_table(&self) -> Table {
+    pub(crate) fn request_table(&self) -> ReportTable {
         let counts = self.summary.load.as_ref().map(|load| {
             let requests = &load.requests;
             [
@@ -93,7 +93,7 @@ impl Report<'_> {
             ]
         });
         let rows = counts.into_iter().flatten().map(|(name, count)| vec![name.to_owned(), grouped(count)]);
-        Table::new("Requests", [Words("requests"), Number("count")], rows)
+        ReportTable::new("Requests", [Words("requests"), Number("count")], rows)
     }
 
     /// What failed, the most frequent first: requests by cause with their first example, handshakes and connections by
@@ -129,11 +129,11 @@ impl Report<'_> {
         all
     }
 
-    pub(crate) fn error_table(&self) -> Table {
+    pub(crate) fn error_table(&self) -> ReportTable {
         let row =
             |error: ErrorCount| vec![error.of.to_owned(), error.cause, grouped(error.count), error.example];
         let columns = [Words("of"), Words("cause"), Number("count"), Words("example")];
-        Table::new("Failures", columns, self.errors().into_iter().take(ERRORS_MAX).map(row))
+        ReportTable::new("Failures", columns, self.errors().into_iter().take(ERRORS_MAX).map(row))
     }
 
     /// What records of single connections say most often about a cause of failed handshakes; empty in an anonymous
@@ -154,16 +154,16 @@ impl Report<'_> {
     }
 
     /// Statuses, and what TLS agreed on.
-    pub(crate) fn status_table(&self) -> Table {
+    pub(crate) fn status_table(&self) -> ReportTable {
         let events = self.summary.load.iter().flat_map(|load| &load.events);
         let rows = events
             .filter(|event| event.event.is_benign())
             .map(|event| vec![event.event.to_string(), grouped(event.count), event.example.clone()]);
         let columns = [Words("status or handshake"), Number("count"), Words("first example")];
-        Table::new("Statuses and what TLS agreed on", columns, rows)
+        ReportTable::new("Statuses and what TLS agreed on", columns, rows)
     }
 
-    pub(crate) fn client_rows(&self) -> Table {
+    pub(crate) fn client_rows(&self) -> ReportTable {
         let row = |client: &ClientSummary| {
             let resumed = client.handshakes_resumed as f64;
             vec![
@@ -191,21 +191,21 @@ impl Report<'_> {
             Number("MB in"),
             Number("MB out"),
         ];
-        Table::new("Clients", columns, self.clients().iter().map(row))
+        ReportTable::new("Clients", columns, self.clients().iter().map(row))
     }
 
     /// CPU time by whose threads used it.
-    pub(crate) fn cpu_rows(&self) -> Table {
+    pub(crate) fn cpu_rows(&self) -> ReportTable {
         let whole_s = self.run.recorded_us() as f64 / 1e6;
         let used = self.summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0 && whole_s > 0.0);
         let row = |(name, seconds): (&&str, &f64)| {
             vec![(*name).to_owned(), fixed(*seconds, 2), fixed(seconds / whole_s * 100.0, 1)]
         };
         let columns = [Words("threads of"), Number("CPU, s"), Number("of one core, %")];
-        Table::new("CPU", columns, used.map(row))
+        ReportTable::new("CPU", columns, used.map(row))
     }
 
-    pub(crate) fn experiment_rows(&self) -> Table {
+    pub(crate) fn experiment_rows(&self) -> ReportTable {
         let rows = self.summary.experiments.iter().flat_map(|experiment| {
             experiment.metrics.iter().flat_map(move |compared| {
                 let stages = [("A against A", &compared.calibration), ("B against A", &compared.verdict)];
@@ -252,16 +252,16 @@ impl Report<'_> {
             Number("pairs"),
             Number("could be shown, %"),
         ];
-        Table::new("Experiments", columns, rows)
+        ReportTable::new("Experiments", columns, rows)
     }
 
-    pub(crate) fn environment_rows(&self) -> Table {
+    pub(crate) fn environment_rows(&self) -> ReportTable {
         let rows = self.environment().into_iter().map(|(name, value)| vec![name.to_owned(), value]);
-        Table::new("Environment", [Words("what"), Words("value")], rows)
+        ReportTable::new("Environment", [Words("what"), Words("value")], rows)
     }
 
-    /// The settings at the end, and how those that were changed stood at the beginning.
-    pub(crate) fn setting_rows(&self) -> Table {
+    /// The settings at the end, with the first values of those that were changed.
+    pub(crate) fn setting_rows(&self) -> ReportTable {
         let began_us = self.mono_us_at(0.0);
         let rows = self.settings().into_iter().map(|(name, value, applies)| {
             let before = self.run.setting_at(began_us, &name);
@@ -275,7 +275,7 @@ impl Report<'_> {
             Words("at first, if changed"),
             Words("a change acts"),
         ];
-        Table::new("Settings", columns, rows)
+        ReportTable::new("Settings", columns, rows)
     }
 
     /// Requests that failed, and those that might have.

@@ -5,16 +5,16 @@ use telemetry::insight::FindingSummary;
 use crate::numbers::fixed;
 use crate::report::Report;
 use crate::table::Heading::Words;
-use crate::table::Table;
+use crate::table::ReportTable;
 
 impl Report<'_> {
     pub(crate) fn findings(&self) -> &[FindingSummary] {
         &self.summary.findings
     }
 
-    pub(crate) fn finding_rows(&self) -> Table {
+    pub(crate) fn finding_rows(&self) -> ReportTable {
         let columns = ["severity", "finding", "when", "figures", "what to do"].map(Words);
-        Table::new("Findings", columns, self.findings().iter().map(row))
+        ReportTable::new("Findings", columns, self.findings().iter().map(row))
     }
 }
 

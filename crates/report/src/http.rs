@@ -6,7 +6,7 @@ use telemetry::{labels, quantile_is_thin};
 use crate::numbers::{DASH, fixed, grouped, ms};
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};
-use crate::table::Table;
+use crate::table::ReportTable;
 
 impl Report<'_> {
     pub(crate) fn http(&self) -> Option<&HttpSummary> {
@@ -14,22 +14,22 @@ impl Report<'_> {
     }
 
     /// Requests by protocol and fate, methods, HTTP/2; counts of 0 are left out.
-    pub(crate) fn http_rows(&self) -> Table {
+    pub(crate) fn http_rows(&self) -> ReportTable {
         let rows = self.http().map(http_counts).unwrap_or_default();
         let rows = rows.into_iter().filter(|(.., n)| *n > 0);
         let rows = rows.map(|(of, what, n)| vec![of.to_owned(), what.to_owned(), grouped(n)]);
-        Table::new("HTTP requests", [Words("of"), Words("which"), Number("count")], rows)
+        ReportTable::new("HTTP requests", [Words("of"), Words("which"), Number("count")], rows)
     }
 
     /// Responses by exact status.
-    pub(crate) fn http_status_rows(&self) -> Table {
+    pub(crate) fn http_status_rows(&self) -> ReportTable {
         let statuses = self.http().map(|http| &http.statuses).into_iter().flatten();
         let rows = statuses.map(|(status, n)| vec![status.clone(), grouped(*n)]);
-        Table::new("HTTP statuses", [Words("status"), Number("responses")], rows)
+        ReportTable::new("HTTP statuses", [Words("status"), Number("responses")], rows)
     }
 
     /// The routes, the one with the most requests first.
-    pub(crate) fn route_rows(&self) -> Table {
+    pub(crate) fn route_rows(&self) -> ReportTable {
         let seconds = self.summary.duration_s;
         let row = |route: &RouteSummary| {
             let rate =
@@ -65,7 +65,11 @@ impl Report<'_> {
             Number("MB in"),
             Number("MB out"),
         ];
-        Table::new("Routes", columns, self.http().map(|http| &http.routes).into_iter().flatten().map(row))
+        ReportTable::new(
+            "Routes",
+            columns,
+            self.http().map(|http| &http.routes).into_iter().flatten().map(row),
+        )
     }
 }
 

@@ -18,17 +18,19 @@ mod html;
 mod http;
 mod latency;
 mod numbers;
+mod open_metrics;
 mod quality;
 mod report;
 mod table;
 mod text;
 mod tls;
 
-pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, junit};
+pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, JunitCase, junit};
 pub use compare::{
     CompareOptions, Comparison, ExperimentComparison, NoExperiment, NotComparable, comparison, experiments,
 };
 pub use figures::{FigureValue, Figures, csv, load_figures};
+pub use open_metrics::{MetricsFormat, open_metrics};
 pub use report::{APDEX_THRESHOLD, Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};
 

@@ -8,7 +8,7 @@ use crate::report::Report;
 const KEPT_FROM_S_MIN: f64 = 60.0;
 
 impl Report<'_> {
-    /// What limits the trust in the figures, and what else is to be known of them, a sentence each.
+    /// What limits the trust in the figures, and other notes on them, a sentence each.
     pub(crate) fn quality(&self) -> Vec<String> {
         let mut all: Vec<String> = self.unfinished().into_iter().collect();
         if let Some(journal) = &self.summary.journal {
@@ -35,7 +35,7 @@ impl Report<'_> {
         })
     }
 
-    /// What limits the trust in the figures of a run that came to its end.
+    /// What limits the trust in the figures of a run that has ended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut all = self.journal_warnings();
         let kept_from = [

@@ -181,7 +181,7 @@ impl<'a> Report<'a> {
         all
     }
 
-    /// Name, value and reach of every setting, as it stood at the end.
+    /// Name, value and reach of every setting at the end.
     pub(crate) fn settings(&self) -> Vec<(String, String, String)> {
         self.shown_settings()
             .map(|setting| {

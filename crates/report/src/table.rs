@@ -24,13 +24,13 @@ impl Heading {
 
 /// A table.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ReportTable {
     pub(crate) caption: &'static str,
     pub(crate) columns: Vec<Heading>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl ReportTable {
     pub(crate) fn new(
         caption: &'static str,
         columns: impl Into<Vec<Heading>>,

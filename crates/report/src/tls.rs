@@ -7,34 +7,7 @@ use crate::http::quantile;
 use crate::numbers::{DASH, fixed, grouped, ms, percent};
 use crate::report::Report;
 use crate::table::Heading::{self, Number, Words};
-use crate::table::Table;
-
-/// A part of the mean handshake, in milliseconds.
-pub(crate) type TimePart = (&'static str, f64);
-
-/// Where the mean handshake of one type spent its time.
-#[derive(Clone, Debug)]
-pub(crate) struct MeanHandshake {
-    pub(crate) kind: &'static str,
-    /// Handshakes.
-    pub(crate) n: u64,
-    pub(crate) parts: [TimePart; 4],
-}
-
-impl MeanHandshake {
-    /// `None` without handshakes whose parts were timed.
-    fn of(kind: &'static str, wall: &WallTime) -> Option<Self> {
-        let WallTime { network, client, loop_delay, compute } = wall;
-        let parts =
-            [("network", network), ("client", client), ("loop delay", loop_delay), ("compute", compute)];
-        let mean = |(name, of): (&'static str, &Percentiles)| (name, of.mean.unwrap_or(0.0) / 1e3);
-        (network.n > 0).then(|| Self { kind, n: network.n, parts: parts.map(mean) })
-    }
-
-    pub(crate) fn sum_ms(&self) -> f64 {
-        self.parts.iter().map(|(_, ms)| ms).sum()
-    }
-}
+use crate::table::ReportTable;
 
 impl Report<'_> {
     pub(crate) fn tls(&self) -> Option<&TlsSummary> {
@@ -51,7 +24,7 @@ impl Report<'_> {
         counted
     }
 
-    pub(crate) fn full_reason_rows(&self) -> Table {
+    pub(crate) fn full_reason_rows(&self) -> ReportTable {
         let reasons = self.full_reasons();
         let all: u64 = reasons.iter().map(|(_, n)| n).sum();
         let rows = reasons.into_iter().map(|(reason, n)| {
@@ -59,27 +32,21 @@ impl Report<'_> {
             vec![words(reason), grouped(n), percent(n as f64, all as f64), meaning]
         });
         let columns = [Words("reason"), Number("handshakes"), Number("share"), Words("what it means")];
-        Table::new("Why handshakes were full", columns, rows)
+        ReportTable::new("Why handshakes were full", columns, rows)
     }
 
-    /// The mean handshake of each type that was timed.
-    pub(crate) fn mean_handshakes(&self) -> Vec<MeanHandshake> {
+    /// The wall time of full and of resumed handshakes, of those types that were timed.
+    pub(crate) fn wall_times(&self) -> impl Iterator<Item = (&'static str, &WallTime)> {
         let walls = self.tls().map(|tls| &tls.wall_time_us);
         let types = walls.map(|walls| [("full", &walls.full), ("resumed", &walls.resumed)]);
-        types.into_iter().flatten().filter_map(|(kind, wall)| MeanHandshake::of(kind, wall)).collect()
+        types.into_iter().flatten().filter(|(_, wall)| wall.network.n > 0)
     }
 
     /// The parts of both types, with key exchange and signature.
-    pub(crate) fn wall_time_rows(&self) -> Table {
-        let means = self.mean_handshakes();
-        let walls = self.tls().map(|tls| [&tls.wall_time_us.full, &tls.wall_time_us.resumed]);
-        let of_types = ["full", "resumed"].into_iter().zip(walls.into_iter().flatten());
-        let of_types = of_types.flat_map(|(kind, wall)| {
-            let sum_ms = means.iter().find(|mean| mean.kind == kind).map_or(0.0, MeanHandshake::sum_ms);
-            let WallTime { network, client, loop_delay, compute } = wall;
-            let parts =
-                [("network", network), ("client", client), ("loop delay", loop_delay), ("compute", compute)];
-            parts.map(|(part, of)| time_row(kind, part, of, Some(sum_ms)))
+    pub(crate) fn wall_time_rows(&self) -> ReportTable {
+        let of_types = self.wall_times().flat_map(|(kind, wall)| {
+            let sum_ms = parts(wall).iter().map(|(_, of)| mean_ms(of)).sum();
+            parts(wall).map(|(part, of)| time_row(kind, part, of, Some(sum_ms)))
         });
         let parts =
             self.tls().map(|tls| [("key exchange", &tls.key_exchange_us), ("signature", &tls.signature_us)]);
@@ -93,15 +60,15 @@ impl Report<'_> {
             Number("p50, ms"),
             Number("p99, ms"),
         ];
-        Table::new("Where a handshake's time goes", columns, of_types.chain(parts).flatten())
+        ReportTable::new("Where a handshake's time goes", columns, of_types.chain(parts).flatten())
     }
 
     /// A table for each dimension of which values are known.
-    pub(crate) fn usage_tables(&self) -> Vec<Table> {
+    pub(crate) fn usage_tables(&self) -> Vec<ReportTable> {
         let Some(tls) = self.tls() else { return Vec::new() };
         let tables = DIMENSIONS.iter().map(|&(dimension, heading, caption)| {
             let rows = tls.usage.get(dimension.word()).into_iter().flatten();
-            Table::new(caption, usage_columns(heading), rows.map(usage_row))
+            ReportTable::new(caption, usage_columns(heading), rows.map(usage_row))
         });
         tables.filter(|table| !table.rows.is_empty()).collect()
     }
@@ -148,6 +115,17 @@ fn usage_row(usage: &UsageSummary) -> Vec<String> {
         fixed(usage.bytes.r#in.saturating_add(usage.bytes.out) as f64 / 1e6, 3),
         grouped(usage.only_choice),
     ]
+}
+
+/// The parts of the wall time, in the order in which they are shown.
+pub(crate) fn parts(wall: &WallTime) -> [(&'static str, &Percentiles); 4] {
+    let WallTime { network, client, loop_delay, compute } = wall;
+    [("network", network), ("client", client), ("loop delay", loop_delay), ("compute", compute)]
+}
+
+/// The mean in milliseconds; 0 without samples.
+pub(crate) fn mean_ms(of: &Percentiles) -> f64 {
+    of.mean.unwrap_or(0.0) / 1e3
 }
 
 /// One part; `None` if it was not timed.

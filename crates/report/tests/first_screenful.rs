@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{SyntheticRun, at, model};
 use report::{Assertion, AssertionResult, Figures, Report, RunPart};
-use telemetry::model::Part;
+use telemetry::model::RunMember;
 use telemetry::{
     CpuGroup, HostRecord, LoadCounter, LoadDelta, LoadLatency, LoadState, Metric, Model, ProxyCounter,
     ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
@@ -166,7 +166,7 @@ fn marks_of_merged_runs_keep_their_labels_apart() {
     let named = ["north", "south"].into_iter().zip(&runs);
     let parts: Vec<_> = named
         .clone()
-        .map(|(name, (model, run))| Part { name, run: model.run(*run).unwrap(), model })
+        .map(|(name, (model, run))| RunMember { name, run: model.run(*run).unwrap(), model })
         .collect();
     let model = Model::merged(&parts);
     let described = named.map(|(name, (_, run))| RunPart {

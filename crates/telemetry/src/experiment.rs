@@ -32,15 +32,15 @@ words! {
         Begin = "begin",
         /// From now on a value is in force.
         Switch = "switch",
-        /// A pair is complete, and this is how the figures stand.
+        /// A pair is complete, with the estimates so far.
         Pair = "pair",
-        /// A stage is over, and this is what it came to.
+        /// A stage is over, with its verdict.
         Verdict = "verdict",
     }
 }
 
 words! {
-    /// What a stage came to.
+    /// The verdict of a stage.
     Outcome {
         /// It is not over.
         #[default]
@@ -51,7 +51,7 @@ words! {
         Worse = "worse",
         /// No difference was shown, which is not to say that there is none.
         NoDifference = "no difference shown",
-        /// Nothing can be said, and the reason stands beside.
+        /// Nothing can be said; the record has the reason.
         Inconclusive = "inconclusive",
     }
 }

@@ -5,6 +5,7 @@
 
 mod alerts;
 mod collect;
+mod cpus;
 pub mod experiment;
 pub mod figures;
 mod histogram;
@@ -18,18 +19,20 @@ pub mod quantity;
 mod record;
 #[cfg(test)]
 mod testing;
+mod tls_version;
 
 pub use alerts::{
-    ALERTS_MAX, ALERTS_SPARE, Alert, AlertError, AlertInterval, AlertNews, Alerts, AlertsError,
-    Change as AlertChange,
+    ALERTS_MAX, ALERTS_SPARE, Alert, AlertChange, AlertError, AlertInterval, AlertNews, Alerts, AlertsError,
 };
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use collect::delta_channel::{Collector, HandOver, Reporter};
 pub use collect::host::HostSampler;
 pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, RequestFailure, RouteDelta};
-pub use collect::observe::ProcessTree;
+pub use collect::observe::ProcessObserver;
+pub use collect::process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
 pub use collect::tls::{Dimension, FullReason, OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
+pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
     CompactHistogram, HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram,
@@ -40,10 +43,12 @@ pub use history::follow::{FollowError, Follower};
 pub use history::moment::{Moment, MomentRange, ParseMomentError};
 pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
-pub use history::slice::{Baseline, RunSlice, TimeRange};
-pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
+pub use history::slice::{RunSlice, SliceBaseline, TimeRange};
+pub use history::update::{
+    BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, RecordingStatus, Update,
+};
 pub use insight::costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
-pub use insight::savings::{Change, Estimate, HandshakeMix, HowTo, Saving, Timed, savings};
+pub use insight::savings::{Estimate, HandshakeMix, HowTo, Saving, SavingChange, Timed, savings};
 pub use journal::Timestamps;
 pub use metrics::{
     ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
@@ -72,3 +77,4 @@ pub use record::{
     ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp, TlsRecord,
     UsageRecord,
 };
+pub use tls_version::TlsVersion;

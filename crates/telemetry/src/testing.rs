@@ -281,7 +281,12 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             resumed: flag,
             ..connection(numbers[10])
         })),
-        Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
+        Body::Setting(SettingRecord {
+            name: "load.rate".into(),
+            before: text.into(),
+            after: Some(setting),
+            ..SettingRecord::default()
+        }),
         Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
         Body::Calibration(Box::new(costs(numbers, text))),
         Body::Experiment(Box::new(experiment(numbers, text, flag))),

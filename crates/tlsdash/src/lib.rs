@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 mod cli;
 mod commands;
+mod control;
 mod journals;
 mod service;
 mod session;
@@ -18,19 +19,23 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, Mode, UsageError, usage};
-use crate::commands::{check, compact, compare, demo, explain, load, proxy, report, watch};
+use crate::commands::{check, compact, compare, ctl, demo, explain, load, proxy, report, runs, watch};
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let (cli, flags) = match Cli::read(std::env::args_os()) {
-        Ok(read) => read,
-        Err(error) => return refuse(&error),
-    };
-    signals::survive_file_limits();
-    match run(cli, &flags) {
+    let args: Vec<_> = std::env::args_os().collect();
+    let result = Cli::read(args).map(|(cli, flags)| run(cli, &flags));
+    match result {
+        Err(error) => refuse(&error),
+        Ok(ended) => exit_code(ended),
+    }
+}
+
+fn exit_code(ended: anyhow::Result<()>) -> ExitCode {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line: what was tried, on what, why it failed.
@@ -59,18 +64,27 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    if let Some(line) = refused_value(error) {
-        say(line);
-        return ExitCode::from(2);
+    match refused_value(error) {
+        Some(line) => say(line),
+        None => say(format_args!("{} (--help tells more)", refused_words(error))),
     }
+    ExitCode::from(2)
+}
+
+/// Why clap refuses arguments, in one line.
+fn refusal(error: &clap::Error) -> String {
+    refused_value(error).unwrap_or_else(|| refused_words(error))
+}
+
+/// What clap says of arguments that it refuses, in one line.
+fn refused_words(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
     // Missing arguments and suggestions stand on lines of their own.
     let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<_> = std::iter::once(what).chain(more).collect();
-    say(format_args!("{} (--help tells more)", words.join("; ").replace(":;", ":")));
-    ExitCode::from(2)
+    words.join("; ").replace(":;", ":")
 }
 
 /// The line about a value that a flag cannot have: flag, value, reason.
@@ -92,11 +106,14 @@ fn say(line: impl Display) {
 }
 
 fn run(cli: Cli, flags: &Flags) -> anyhow::Result<()> {
+    signals::survive_file_limits();
     match cli.mode {
         None => proxy::run(cli.proxy, flags),
         Some(Mode::Demo(args)) => demo::run(&args, flags),
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Watch(args)) => watch::run(&args, flags),
+        Some(Mode::Runs(args)) => runs::run(&args),
+        Some(Mode::Ctl(args)) => ctl::run(&args),
         Some(Mode::Check(args)) => check::run(&args),
         Some(Mode::Compact(args)) => compact::run(&args),
         Some(Mode::Compare(args)) => compare::run(&args),

@@ -14,7 +14,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-tui", &["tlsdash-telemetry"]),
     ("tlsdash-experiment", &["tlsdash-telemetry"]),
     ("tlsdash-report", &["tlsdash-telemetry", "tlsdash-experiment"]),
-    ("bench", &["tlsdash-journal", "tlsdash-telemetry", "tlsdash-loadgen"]),
+    ("benchmarks", &["tlsdash-journal", "tlsdash-telemetry", "tlsdash-loadgen", "tlsdash-experiment"]),
     (
         "tlsdash",
         &[

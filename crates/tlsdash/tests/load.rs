@@ -247,9 +247,27 @@ fn another_process_is_observed_beside_the_latencies() {
     assert_eq!(observed["pid"], busy.id());
     assert!(observed["cpu_s"].as_f64().unwrap() > 0.05, "{observed}");
     assert!(observed["memory_max_bytes"].as_u64().unwrap() > 100_000, "{observed}");
+    let two = format!("-n 1 --format json --observe-pid {me} --observe-pid 1", me = std::process::id());
+    let summary: Value = serde_json::from_str(&stdout(&load(folder.path(), &two))).unwrap();
+    assert_eq!(summary["observed"]["pid"], std::process::id(), "the first names them");
     let gone = load(folder.path(), &format!("-n 1 --observe-pid {}", u32::MAX - 1));
     assert_eq!(gone.status.code(), Some(1));
     assert!(stderr(&gone).contains("cannot observe process"), "{}", stderr(&gone));
+}
+
+#[test]
+fn a_generator_keeps_to_its_cores_and_records_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let core = (0..rustix::thread::CpuSet::MAX_CPU).find(|&core| allowed.is_set(core)).unwrap();
+    stdout(&load(folder.path(), &format!("-n 10 --cpus {core}")));
+    let runs = journalctl(&folder.path().join("tlsdash.journal"), &["TLSDASH_KIND=run"]);
+    let settings = runs[0]["TLSDASH_SETTINGS"].as_str().unwrap();
+    assert!(settings.contains(&format!(r#""name":"load.cpus","value":"{core}""#)), "{settings}");
+    assert_eq!(common::number(&runs[0], "TLSDASH_CORES"), 1, "all threads keep to it");
+    let refused = load(folder.path(), "-n 10 --cpus 1023");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--cpus 1023: core 1023 is not there"), "{}", stderr(&refused));
 }
 
 #[test]

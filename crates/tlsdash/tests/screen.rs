@@ -105,6 +105,8 @@ fn a_hang_up_on_a_terminal_that_stays_ends_nothing() {
     let mut terminal = demo(folder.path(), &[]);
     terminal.shows("LIVE 00:01");
     terminal.signal(Signal::HUP);
+    // A small screen shows the latest line of the log alone.
+    terminal.shows("note reload: certificates");
     terminal.press("m");
     terminal.shows("note mark 1");
     let at = terminal.contents();

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use telemetry::model::Level;
 use telemetry::{Command, Update};
-use tui::{Event, Options, Sender, channel};
+use tui::{DashboardSender, Event, Options, channel};
 
 #[path = "../tests/support/synthetic.rs"]
 #[expect(unreachable_pub, reason = "shared with the tests of the crate")]
@@ -61,7 +61,7 @@ fn report(how: &str) {
     }
 }
 
-fn forward_signals(events: Sender) {
+fn forward_signals(events: DashboardSender) {
     let mut signals = Signals::new([SIGHUP, SIGTERM, SIGTSTP]).expect("signals can be watched");
     thread::spawn(move || {
         for signal in signals.forever() {
@@ -76,7 +76,7 @@ fn forward_signals(events: Sender) {
 }
 
 /// Sends a second of the run every second, and does what it is told.
-fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
+fn feed(events: &DashboardSender, commanded: &Receiver<Command>, mode: &str) {
     let mut run = Synthetic::default();
     let mut history = vec![run.start()];
     history.extend((0..HISTORY_SECONDS).flat_map(|_| run.second()));
@@ -94,7 +94,7 @@ fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
             Ok(Command::WriteConfiguration) => {
                 Update::Notice(Level::Notice, "a configuration was asked for".to_owned())
             }
-            Ok(Command::Record) => Update::Recording(telemetry::Recording::Written),
+            Ok(Command::Record) => Update::Recording(telemetry::RecordingStatus::Written),
             Ok(Command::Notice(notice)) => Update::Notice(notice.level, notice.text),
             Ok(Command::Calibrate) => Update::Notice(Level::Notice, "a calibration was asked for".to_owned()),
             Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),

@@ -37,7 +37,7 @@ pub(crate) enum Message {
 
 /// The program's end: tells the dashboard what happens.
 #[derive(Clone, Debug)]
-pub struct Sender {
+pub struct DashboardSender {
     messages: SyncSender<Message>,
 }
 
@@ -46,7 +46,7 @@ pub struct Sender {
 #[error("nobody takes events any more")]
 pub struct InboxClosed;
 
-impl Sender {
+impl DashboardSender {
     /// Hands over an event; waits while the dashboard has more to do than it can.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Inbox {
 }
 
 /// Opens the queue.
-pub fn channel() -> (Sender, Inbox) {
+pub fn channel() -> (DashboardSender, Inbox) {
     let (sender, messages) = sync_channel(MESSAGES_MAX);
-    (Sender { messages: sender.clone() }, Inbox { messages, sender })
+    (DashboardSender { messages: sender.clone() }, Inbox { messages, sender })
 }

@@ -24,7 +24,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// The view as it stands: the screen as text, and its figures with the summary of the run as JSON.
+    /// The present view: the screen as text, and its figures with the summary of the run as JSON.
     pub(crate) fn of(state: &State, name: &str, summary: &Summary) -> Self {
         let figures = state.figures().map(|figures| view_json(state, figures));
         let json = json!({ "schema": 1, "view": figures, "summary": summary });

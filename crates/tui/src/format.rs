@@ -1,4 +1,4 @@
-//! Figures and texts as they stand on the screen. Units stand beside them or in the heading.
+//! Figures and texts as the screen shows them. Units are beside them or in the heading.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -36,9 +36,9 @@ mod synthetic;
 #[cfg(test)]
 mod testing;
 
-pub use channel::{Inbox, InboxClosed, Sender, channel};
+pub use channel::{DashboardSender, Inbox, InboxClosed, channel};
 pub use input::keymap::{Keymap, KeymapError};
-pub use options::{AlertNotify, Ended, Event, Exit, Opening, Options, TuiError};
+pub use options::{AlertNotify, Ended, Event, Exit, ModelReader, Opening, Options, TuiError};
 pub use plain::run_plain;
 pub use run::run;
 pub use state::{ParseSpeedError, Speed};

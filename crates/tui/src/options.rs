@@ -1,5 +1,6 @@
-//! What a dashboard is told at its start, and how it ends.
+//! The options of a dashboard, and the ways in which it ends.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Options {
     pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
     pub opening: Option<Opening>,
-    /// How a person is told that an alert fires.
+    /// How a person is notified of a firing alert.
     pub alert_notify: AlertNotify,
     /// The file that keeps columns and panes from one start to the next; `None` to keep nothing.
     pub layout_file: Option<PathBuf>,
@@ -72,7 +73,7 @@ impl Options {
     }
 }
 
-/// How a person who looks elsewhere is told that an alert fires.
+/// How a person who looks elsewhere is notified of a firing alert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AlertNotify {
     /// Not at all: the screen shows it.
@@ -106,7 +107,7 @@ pub struct Opening {
 }
 
 /// What the program tells the dashboard.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Event {
     /// News of the journal.
     Update(Update),
@@ -114,6 +115,29 @@ pub enum Event {
     Terminate,
     /// The process was asked from outside to stop until it is continued (SIGTSTP).
     Suspend,
+    /// Somebody reads the model as it is now.
+    Read(ModelReader),
+}
+
+/// Reads the model on the thread that owns it.
+pub struct ModelReader(Box<dyn FnOnce(&Model) + Send>);
+
+impl ModelReader {
+    /// A reader that calls `read` once.
+    pub fn new(read: impl FnOnce(&Model) + Send + 'static) -> Self {
+        Self(Box::new(read))
+    }
+
+    /// Lets it read.
+    pub fn read(self, model: &Model) {
+        (self.0)(model);
+    }
+}
+
+impl fmt::Debug for ModelReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ModelReader")
+    }
 }
 
 /// What a dashboard leaves behind.
@@ -130,7 +154,7 @@ pub struct Ended {
 pub enum Exit {
     /// A person left it.
     Quit,
-    /// The program told it to.
+    /// The program requested it.
     Terminated,
     /// The terminal went away.
     TerminalLost,

@@ -14,7 +14,7 @@ use crate::run::is_gone;
 use crate::state::{Action, State, ViewStatus, update};
 use crate::view_model::{Loop, ViewModel};
 
-/// How often the figures are told.
+/// How often the figures are written.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Tells what is read in sentences until the program ends, or nobody reads them any more: the figures every ten seconds, and
@@ -32,7 +32,7 @@ pub fn run_plain(options: Options, inbox: &Inbox, out: &mut dyn Write) -> Ended 
 struct Plain {
     state: State,
     told: Option<Now>,
-    /// The last line of the log that was told.
+    /// The last line of the log that was written.
     last_line: Option<LogLine>,
     warning: String,
 }
@@ -52,6 +52,7 @@ impl Plain {
                 }
                 Some(Event::Update(news)) => drop(update(&mut self.state, Action::Update(news), now)),
                 Some(Event::Suspend) => {}
+                Some(Event::Read(reader)) => reader.read(self.state.live_model()),
                 None => drop(update(&mut self.state, Action::Tick, now)),
             }
             self.tell(now, false, out)?;

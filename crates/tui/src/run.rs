@@ -11,7 +11,7 @@ use telemetry::{Command, Model};
 use crate::arrangement;
 use crate::channel::{Inbox, Message};
 use crate::clock::Now;
-use crate::input::Input;
+use crate::input::InputThread;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::state::{Action, Effect, Intent, State, update};
 use crate::terminal::pace::Pace;
@@ -68,12 +68,12 @@ impl Dashboard {
         options: Options,
         inbox: &Inbox,
         commands: SyncSender<Command>,
-    ) -> Result<(Self, Input), TuiError> {
+    ) -> Result<(Self, InputThread), TuiError> {
         if !has_terminal() {
             return Err(TuiError::NoTerminal);
         }
         let terminal = Terminal::take(inbox.sender.clone(), options.mouse)?;
-        let input = Input::start(inbox.sender.clone())?;
+        let input = InputThread::start(inbox.sender.clone())?;
         let pace = Pace::new(options.frames_per_second_max);
         let mut state = State::new(options, terminal.size());
         match state.options.layout_file.as_deref().map(arrangement::read) {
@@ -138,6 +138,10 @@ impl Dashboard {
                 self.suspend(Suspend::Process)
             }
             Message::Program(Event::Suspend) => self.apply(Action::Want(Intent::Suspend)),
+            Message::Program(Event::Read(reader)) => {
+                reader.read(self.state.live_model());
+                Ok(None)
+            }
             Message::History(news) => self.apply(Action::History(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),

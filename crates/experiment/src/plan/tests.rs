@@ -18,16 +18,16 @@ fn settings() -> Vec<Setting> {
     ]
 }
 
-fn resolve(words: &str) -> Result<SettingChange, PlanError> {
-    words.parse::<Plan>()?.resolve(&settings(), &[], Duration::from_secs(1))
+fn resolve(words: &str) -> Result<SettingChange, ExperimentPlanError> {
+    words.parse::<ExperimentPlan>()?.resolve(&settings(), &[], Duration::from_secs(1))
 }
 
 #[test]
 fn a_plan_has_defaults_and_each_word_changes_one() {
-    let plan: Plan = "workers=1..2".parse().unwrap();
+    let plan: ExperimentPlan = "workers=1..2".parse().unwrap();
     assert_eq!((plan.pairs, plan.calibration_pairs, plan.length()), (12, 6, Duration::from_secs(360)));
     let words = " proxy.workers = 1 .. 2 , metric=exchange.p99+cpu.per_exchange, pairs=20, aa=0, block=5s, discard=500ms, keep";
-    let plan: Plan = words.parse().unwrap();
+    let plan: ExperimentPlan = words.parse().unwrap();
     let names: Vec<_> = plan.metrics.iter().map(ComparableFigure::name).collect();
     assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
     assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("proxy.workers", "1", "2"));
@@ -38,19 +38,19 @@ fn a_plan_has_defaults_and_each_word_changes_one() {
 
 #[test]
 fn a_length_by_name_stands_for_pairs_and_blocks() {
-    let length = |words: &str| words.parse::<Plan>().unwrap().length().as_secs();
+    let length = |words: &str| words.parse::<ExperimentPlan>().unwrap().length().as_secs();
     assert_eq!((length("workers=1..2,quick"), length("workers=1..2,normal")), (60, 360));
     assert_eq!(length("workers=1..2,careful"), 24 * 60);
-    let plan: Plan = "workers=1..2,quick,pairs=8".parse().unwrap();
+    let plan: ExperimentPlan = "workers=1..2,quick,pairs=8".parse().unwrap();
     assert_eq!((plan.pairs, plan.block), (8, Duration::from_secs(5)));
 }
 
 #[test]
 fn values_may_hold_commas() {
-    let plan: Plan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
+    let plan: ExperimentPlan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
     assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("ciphers", "A,B", "C, D,E"));
     assert_eq!((plan.pairs, plan.flush), (20, Some(true)));
-    let plan: Plan = "groups=x25519..x25519,p256".parse().unwrap();
+    let plan: ExperimentPlan = "groups=x25519..x25519,p256".parse().unwrap();
     assert_eq!((&*plan.a, &*plan.b, plan.flush), ("x25519", "x25519,p256", None));
 }
 
@@ -71,7 +71,7 @@ fn words_that_mean_nothing_are_refused_in_one_line() {
         ("workers=1..2,metric=exchange.p50+exchange.p99,pairs=12,aa=6", "7 pairs are the fewest"),
         ("workers=1..2,block=10", "a time with its unit"),
     ] {
-        let error = words.parse::<Plan>().unwrap_err().to_string();
+        let error = words.parse::<ExperimentPlan>().unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{words}: {error}");
     }
 }
@@ -106,7 +106,7 @@ fn texts_for_one_value_are_the_same_value() {
     let kind = SettingKind::Parsed { parse, allowed: "" };
     let ciphers = SettingInfo { name: "proxy.ciphers".to_owned(), kind, ..SettingInfo::default() };
     let resolve = |words: &str| {
-        let plan: Plan = words.parse().unwrap();
+        let plan: ExperimentPlan = words.parse().unwrap();
         plan.resolve(&settings(), std::slice::from_ref(&ciphers), Duration::from_secs(1))
     };
     let error = resolve("ciphers=1..off").unwrap_err().to_string();

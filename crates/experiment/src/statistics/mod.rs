@@ -3,12 +3,14 @@
 
 mod bootstrap;
 mod pooled;
+mod ratio;
 mod resolution;
 mod sign_flip;
 mod students_t;
 
 pub(crate) use bootstrap::interval;
 pub(crate) use pooled::Pooled;
+pub use ratio::{Ratio, holm, median, sign_flip_p_of_pairs};
 pub(crate) use resolution::resolution;
 pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};
 pub(crate) use students_t::StudentsDifference;

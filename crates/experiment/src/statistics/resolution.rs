@@ -11,10 +11,14 @@ pub(crate) fn resolution(differences: &[f64], planned: u32, alpha: f64) -> Optio
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;
     let sum = differences.iter().map(|difference| (difference - mean).powi(2)).sum::<f64>();
-    let planned = f64::from(planned);
-    let t = StudentsT::new(0.0, 1.0, planned - 1.0).ok()?;
-    let wanted = t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER);
-    (n >= 2.0).then(|| wanted * (sum / (n - 1.0)).sqrt() / planned.sqrt())
+    let error = (sum / (n - 1.0)).sqrt() / f64::from(planned).sqrt();
+    (n >= 2.0).then_some(error).and_then(|error| detectable(error, planned, alpha))
+}
+
+/// The same, given the standard error of the mean difference of so many pairs.
+pub(crate) fn detectable(error: f64, pairs: u32, alpha: f64) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, f64::from(pairs) - 1.0).ok()?;
+    Some((t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER)) * error)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::entry_scanner::EntryObject;
 pub struct Entry {
     header: EntryHeader,
     /// The fields in the order of the file.
-    fields: Vec<Field>,
+    fields: Vec<EntryField>,
 }
 
 /// The header of an entry.
@@ -27,7 +27,7 @@ pub(super) struct EntryHeader {
 
 /// A field of an entry, as a part of a text that several fields share.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub(super) struct EntryField {
     text: Rc<str>,
     span: FieldSpan,
     /// The exact value, if it is not UTF-8.
@@ -58,7 +58,7 @@ impl FieldSpan {
     }
 }
 
-impl Field {
+impl EntryField {
     pub(super) fn new(text: &Rc<str>, span: FieldSpan, bytes: Option<Rc<[u8]>>) -> Self {
         Self { text: Rc::clone(text), span, bytes }
     }
@@ -96,12 +96,12 @@ impl EntryHeader {
 }
 
 impl Entry {
-    pub(super) fn new(header: EntryHeader, fields: Vec<Field>) -> Self {
+    pub(super) fn new(header: EntryHeader, fields: Vec<EntryField>) -> Self {
         Self { header, fields }
     }
 
     /// Returns the emptied buffer of its fields.
-    pub(super) fn into_buffer(mut self) -> Vec<Field> {
+    pub(super) fn into_buffer(mut self) -> Vec<EntryField> {
         self.fields.clear();
         self.fields
     }
@@ -141,18 +141,18 @@ impl Entry {
     ///
     /// If a field is repeated, it returns the last value in the order of the file.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.fields_named(name).next_back().map(Field::text)
+        self.fields_named(name).next_back().map(EntryField::text)
     }
 
     /// Returns the exact value of a field; the last one if the field is repeated.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
-        self.fields_named(name).next_back().map(Field::bytes)
+        self.fields_named(name).next_back().map(EntryField::bytes)
     }
 
     /// Iterates over all values of a field, in the order of the file, which may differ from that of the
     /// writer.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        self.fields_named(name).map(Field::bytes)
+        self.fields_named(name).map(EntryField::bytes)
     }
 
     /// Iterates over the names and values of all fields, in the order of the file.
@@ -160,7 +160,7 @@ impl Entry {
         self.fields.iter().map(|field| (field.name(), field.bytes()))
     }
 
-    fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Field> {
+    fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &EntryField> {
         let hash = name_hash(name);
         let fields = self.fields.iter().filter(move |field| field.span.name_hash == hash);
         fields.filter(move |field| field.name() == name)

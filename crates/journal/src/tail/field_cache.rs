@@ -14,7 +14,7 @@ use std::rc::Rc;
 use foldhash::fast::RandomState;
 
 use super::data_reader::{DataReader, Encoding};
-use super::entry::{Entry, EntryHeader, Field, FieldSpan};
+use super::entry::{Entry, EntryField, EntryHeader, FieldSpan};
 use super::entry_scanner::EntryObject;
 use super::field_reader::FieldReader;
 use super::object_reader::ObjectReader;
@@ -43,7 +43,7 @@ pub(super) struct FieldCache {
     reader: Option<FieldReader>,
     /// The fields by their offset in the file; `None` for refused fields. Each entry looks up all its fields,
     /// so the hash is a fast one.
-    by_offset: HashMap<u64, Option<Field>, RandomState>,
+    by_offset: HashMap<u64, Option<EntryField>, RandomState>,
     /// The memory of `by_offset`: at most about 32 MiB and one step.
     cache_bytes: usize,
     /// The bytes of new fields and of entries in this step.
@@ -54,7 +54,7 @@ pub(super) struct FieldCache {
     new_text: String,
     new_fields: Vec<NewField>,
     /// Entry buffers for reuse: freeing them one by one would keep the allocator splitting and merging.
-    spare_buffers: Vec<Vec<Field>>,
+    spare_buffers: Vec<Vec<EntryField>>,
 }
 
 /// A field that is not in the cache yet.
@@ -166,7 +166,7 @@ impl FieldCache {
         let text = Rc::from(&*self.new_text);
         self.new_text.clear();
         for NewField { offset, span, bytes } in self.new_fields.drain(..) {
-            self.by_offset.insert(offset, Some(Field::new(&text, span, bytes)));
+            self.by_offset.insert(offset, Some(EntryField::new(&text, span, bytes)));
         }
     }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::file_reader::{EMPTY, FileReader, ReadStep, is_at};
-use super::filter::Filter;
+use super::filter::FieldFilter;
 use super::{PollProgress, Start};
 use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};
@@ -23,7 +23,7 @@ pub(super) struct FileFollower {
 struct Archives {
     /// Archives that were read, or that lie before the start position.
     done: HashSet<ArchiveName>,
-    filter: Filter,
+    filter: FieldFilter,
     /// The sizes of archives that could not be read.
     skipped_bytes: u64,
     /// Archives that end before this time are not read, and earlier entries of others are skipped.
@@ -34,7 +34,7 @@ impl FileFollower {
     /// Opens the file at a path, or the oldest of its archives.
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         // Opened before the archives are listed, so that a rotation in between is not missed.
-        let filter = Filter::default();
+        let filter = FieldFilter::default();
         let live = FileReader::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
         let mut beside =
@@ -57,7 +57,7 @@ impl FileFollower {
     }
 
     /// Returns only entries that match the filter from now on.
-    pub(super) fn set_filter(&mut self, filter: Filter) {
+    pub(super) fn set_filter(&mut self, filter: FieldFilter) {
         self.current.set_filter(&filter);
         self.archives.filter = filter;
     }

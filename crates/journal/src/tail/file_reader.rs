@@ -12,7 +12,7 @@ use super::data_reader::DataReader;
 use super::entry::Entry;
 use super::entry_scanner::{EntryScanner, SkippedEntries};
 use super::field_cache::FieldCache;
-use super::filter::{Filter, MatchIndex};
+use super::filter::{FieldFilter, MatchIndex};
 use super::object_reader::{FileHeaderError, ObjectReader};
 use crate::ReadError;
 use crate::layout::FileHeader;
@@ -44,7 +44,7 @@ pub(super) enum ReadStep {
 }
 
 impl FileReader {
-    pub(super) fn open(path: &Path, filter: &Filter) -> Result<Self, ReadError> {
+    pub(super) fn open(path: &Path, filter: &FieldFilter) -> Result<Self, ReadError> {
         let objects = open(path)?;
         Ok(Self {
             scanner: EntryScanner::new(&objects),
@@ -59,7 +59,7 @@ impl FileReader {
     }
 
     /// Returns only entries that match the filter from now on.
-    pub(super) fn set_filter(&mut self, filter: &Filter) {
+    pub(super) fn set_filter(&mut self, filter: &FieldFilter) {
         self.matches = MatchIndex::new(filter.clone());
         self.entries.retain(|entry| filter.matches(entry));
     }

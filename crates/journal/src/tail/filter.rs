@@ -31,7 +31,7 @@ const DATA_NEXT_OF_FIELD_AT: usize = 32;
 
 /// The selected fields; if empty, every entry matches.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filter(Rc<[FieldMatch]>);
+pub(super) struct FieldFilter(Rc<[FieldMatch]>);
 
 /// A selected field.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct FieldMatch {
     value: Option<Box<str>>,
 }
 
-impl Filter {
+impl FieldFilter {
     /// Parses `NAME` and `NAME=value`.
     pub(super) fn new(fields: &[&str]) -> Self {
         let parse = |field: &&str| match field.split_once('=') {
@@ -100,7 +100,7 @@ impl FieldMatch {
 /// The values of one file that match a filter.
 #[derive(Debug)]
 pub(super) struct MatchIndex {
-    filter: Filter,
+    filter: FieldFilter,
     /// The index cannot be used: there is no filter, or a table is damaged.
     is_unknown: bool,
     /// The number of fields in the file when it was last searched for missing ones.
@@ -123,12 +123,12 @@ struct MatchedField {
 struct TableError;
 
 impl MatchIndex {
-    pub(super) fn new(filter: Filter) -> Self {
+    pub(super) fn new(filter: FieldFilter) -> Self {
         let is_unknown = filter.0.is_empty();
         Self { filter, is_unknown, n_fields_searched: None, found: Vec::new(), values: Vec::new() }
     }
 
-    pub(super) fn filter(&self) -> &Filter {
+    pub(super) fn filter(&self) -> &FieldFilter {
         &self.filter
     }
 

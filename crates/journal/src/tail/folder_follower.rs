@@ -7,7 +7,7 @@ use super::copy_detector::CopyDetector;
 use super::entry::Entry;
 use super::entry_scanner::SkippedEntries;
 use super::file_reader::{self, FileReader, ReadStep};
-use super::filter::Filter;
+use super::filter::FieldFilter;
 use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
 use super::{PollProgress, Start};
@@ -20,7 +20,7 @@ pub(super) struct FolderFollower {
     listing: Listing,
     /// Present if journald copies entries between the folders.
     copies: Option<CopyDetector>,
-    filter: Filter,
+    filter: FieldFilter,
     /// Files that are still to be read.
     pending: HashMap<FileId, PendingFile>,
     open: Vec<OpenFile>,
@@ -70,7 +70,7 @@ impl FolderFollower {
         let mut folder = Self {
             copies: matches!(folders, FolderSet::List(_)).then(CopyDetector::default),
             listing: Listing::of(folders),
-            filter: Filter::default(),
+            filter: FieldFilter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
             current: 0,
@@ -92,7 +92,7 @@ impl FolderFollower {
     }
 
     /// Returns only entries that match the filter from now on.
-    pub(super) fn set_filter(&mut self, filter: Filter) {
+    pub(super) fn set_filter(&mut self, filter: FieldFilter) {
         for open in &mut self.open {
             open.reader.set_filter(&filter);
         }

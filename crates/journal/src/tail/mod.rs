@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub use entry::Entry;
 use file_follower::FileFollower;
-use filter::Filter;
+use filter::FieldFilter;
 use folder_follower::FolderFollower;
 use folder_set::FolderSet;
 
@@ -104,10 +104,10 @@ impl PollProgress {
 /// ordered by time.
 pub struct Tail {
     path: PathBuf,
-    follower: Follower,
+    follower: PathFollower,
 }
 
-enum Follower {
+enum PathFollower {
     File(Box<FileFollower>),
     Folder(Box<FolderFollower>),
 }
@@ -127,9 +127,9 @@ impl Tail {
     /// [`PollProgress::skipped_bytes`].
     pub fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         let follower = if path.is_dir() {
-            Follower::Folder(Box::new(FolderFollower::open(FolderSet::tree(path), start)?))
+            PathFollower::Folder(Box::new(FolderFollower::open(FolderSet::tree(path), start)?))
         } else {
-            Follower::File(Box::new(FileFollower::open(path, start)?))
+            PathFollower::File(Box::new(FileFollower::open(path, start)?))
         };
         Ok(Self { path: path.to_owned(), follower })
     }
@@ -157,7 +157,7 @@ impl Tail {
     pub fn open_folders(folders: &[PathBuf], start: Start) -> Result<Self, ReadError> {
         let path = folders.first().cloned().unwrap_or_default();
         let folder = FolderFollower::open(FolderSet::List(folders.to_vec()), start)?;
-        Ok(Self { path, follower: Follower::Folder(Box::new(folder)) })
+        Ok(Self { path, follower: PathFollower::Folder(Box::new(folder)) })
     }
 
     /// Returns why one of the files in a folder cannot be read.
@@ -166,8 +166,8 @@ impl Tail {
     /// `system.journal` where only the user's own file can be read.
     pub fn refusal(&self) -> Option<&ReadError> {
         match &self.follower {
-            Follower::File(_) => None,
-            Follower::Folder(folder) => folder.refusal(),
+            PathFollower::File(_) => None,
+            PathFollower::Folder(folder) => folder.refusal(),
         }
     }
 
@@ -178,10 +178,10 @@ impl Tail {
     /// entries are decoded. Damage in other entries may go unnoticed.
     #[must_use]
     pub fn only_with(mut self, fields: &[&str]) -> Self {
-        let filter = Filter::new(fields);
+        let filter = FieldFilter::new(fields);
         match &mut self.follower {
-            Follower::File(file) => file.set_filter(filter),
-            Follower::Folder(folder) => folder.set_filter(filter),
+            PathFollower::File(file) => file.set_filter(filter),
+            PathFollower::Folder(folder) => folder.set_filter(filter),
         }
         self
     }
@@ -219,7 +219,7 @@ impl Tail {
     }
 }
 
-impl Follower {
+impl PathFollower {
     /// Passes at most `entries_max` entries to `each`, and counts them.
     fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         match self {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use file_builder::{FileBuilder, FileFull, FileIds};
-use retention::Retention;
+use retention::ArchiveRetention;
 use staging::{ExistingFile, StagedFile};
 
 use crate::entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryFault};
@@ -86,7 +86,7 @@ pub struct FileWriter {
     path: PathBuf,
     size_max: u64,
     age_max: Option<Duration>,
-    retention: Retention,
+    retention: ArchiveRetention,
     common: EntryBuf,
     ids: FileIds,
     file: File,
@@ -108,7 +108,7 @@ impl FileWriter {
     pub fn create(path: &Path, options: FileOptions) -> Result<Self, WriteError> {
         staging::check_name(path)?;
         let FileOptions { size_max, age_max, archives_bytes_max, archives_age_max, common } = options;
-        let retention = Retention { bytes_max: archives_bytes_max, age_max: archives_age_max };
+        let retention = ArchiveRetention { bytes_max: archives_bytes_max, age_max: archives_age_max };
         if let Some(fault) = common.fault() {
             return Err(WriteError::Entry { path: path.to_owned(), fault: fault.clone() });
         }

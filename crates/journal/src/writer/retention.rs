@@ -14,12 +14,12 @@ use crate::layout::{FileHeader, HEADER_BYTES};
 
 /// The bounds on the archives of a file; without any, all are kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retention {
+pub(super) struct ArchiveRetention {
     pub(super) bytes_max: Option<u64>,
     pub(super) age_max: Option<Duration>,
 }
 
-impl Retention {
+impl ArchiveRetention {
     /// Removes the archives of `live` whose last entry is too old, and the oldest ones until the rest fits
     /// the size.
     ///

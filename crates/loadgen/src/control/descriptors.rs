@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::{StartError, system};
+use crate::config::{LoadStartError, system};
 
 /// Descriptors left for the rest of the process.
 const SPARE: u64 = 64;
@@ -10,7 +10,7 @@ const SPARE: u64 = 64;
 const PER_THREAD: u64 = 3;
 
 /// Raises the soft limit on descriptors if the connections need more.
-pub(crate) fn allow(connections: u32, threads: u32) -> Result<(), StartError> {
+pub(crate) fn allow(connections: u32, threads: u32) -> Result<(), LoadStartError> {
     let open = std::fs::read_dir("/proc/self/fd").map_or(SPARE, |files| files.count() as u64);
     let needed = u64::from(connections) + u64::from(threads) * PER_THREAD + open + SPARE;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -18,7 +18,7 @@ pub(crate) fn allow(connections: u32, threads: u32) -> Result<(), StartError> {
         return Ok(());
     }
     if let Some(limit) = maximum.filter(|maximum| *maximum < needed) {
-        return Err(StartError::Descriptors { connections, needed, limit });
+        return Err(LoadStartError::Descriptors { connections, needed, limit });
     }
     setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })
         .map_err(|error| system("raise the limit on file descriptors")(error.into()))

@@ -52,7 +52,7 @@ pub fn infos() -> Vec<SettingInfo> {
     .into()
 }
 
-/// All settings as they stand.
+/// All settings with their present values.
 pub(crate) fn all(
     wanted: &LiveSettings,
     plan: &Plan,

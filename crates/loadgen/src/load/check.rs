@@ -6,11 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{LoadConfig, StartError};
+use telemetry::TlsVersion;
+
+use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;
 use crate::protocol::{Prepared, Protocol, RequestSource, sequence};
 use crate::target::{Body, Template};
-use crate::tls::{Alpn, ProbeStream, TlsSetup, TlsVersion, Trust};
+use crate::tls::{Alpn, ProbeStream, TlsSetup, Trust};
 use crate::worker::socket::Address;
 
 /// Default size of an echo, in bytes.
@@ -27,11 +29,11 @@ pub(crate) struct ResolvedLoad {
 }
 
 impl ResolvedLoad {
-    pub(crate) fn new(config: &LoadConfig) -> Result<Self, StartError> {
+    pub(crate) fn new(config: &LoadConfig) -> Result<Self, LoadStartError> {
         // A plan built by a program must follow the rules of a written one.
         let plan: Plan = config.plan.to_string().parse()?;
         if config.request_timeout.is_zero() {
-            return Err(StartError::Timeout);
+            return Err(LoadStartError::Timeout);
         }
         let target = &config.target;
         let mut templates = config.requests.clone();
@@ -40,7 +42,7 @@ impl ResolvedLoad {
             templates.push(Template { body: Body::Bytes(bytes), ..Template::get(target.path()) });
         }
         if plan.protocol != Protocol::Http1 && target.scheme().is_raw() {
-            return Err(StartError::Http2Echo);
+            return Err(LoadStartError::Http2Echo);
         }
         if plan.early_data {
             early_data_is_possible(config)?;
@@ -64,15 +66,15 @@ impl ResolvedLoad {
 }
 
 /// Only TLS 1.3 has early data, and only the client for HTTP/1.1 and echoes sends it.
-fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
+fn early_data_is_possible(config: &LoadConfig) -> Result<(), LoadStartError> {
     if !config.target.is_tls() {
-        return Err(StartError::EarlyData("it goes with https:// or tls:// only"));
+        return Err(LoadStartError::EarlyData("it goes with https:// or tls:// only"));
     }
     if config.plan.protocol != Protocol::Http1 {
-        return Err(StartError::EarlyData("it goes with HTTP/1.1 only"));
+        return Err(LoadStartError::EarlyData("it goes with HTTP/1.1 only"));
     }
     if config.tls.version == Some(TlsVersion::V12) {
-        return Err(StartError::EarlyData("TLS 1.2 has none"));
+        return Err(LoadStartError::EarlyData("TLS 1.2 has none"));
     }
     Ok(())
 }
@@ -81,14 +83,14 @@ fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
 ///
 /// # Errors
 /// If the load could not start, or the server does not answer, or its certificate is not accepted.
-pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> {
+pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartError> {
     let checked = ResolvedLoad::new(config)?;
     let server = config.unix_socket.as_ref().map_or_else(
         || config.target.to_string(),
         |path| format!("{} at unix:{}", config.target, path.display()),
     );
     let mut stream = connect(&checked.addresses, patience)
-        .map_err(|error| StartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
+        .map_err(|error| LoadStartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
     let Some(tls) = &checked.tls else { return Ok(()) };
     let agreed = tls.try_out(&mut stream).map_err(|error| {
         let reason =
@@ -97,10 +99,10 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
             Trust::Roots | Trust::CaFile(_) => error.advice(),
             Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => "",
         };
-        StartError::Handshake { server: server.clone(), reason, advice }
+        LoadStartError::Handshake { server: server.clone(), reason, advice }
     })?;
     match config.plan.protocol {
-        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => Err(StartError::NotHttp2(server)),
+        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => Err(LoadStartError::NotHttp2(server)),
         Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
     }
 }
@@ -129,16 +131,17 @@ fn connect(addresses: &[Address], patience: Duration) -> io::Result<ProbeStream>
     Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address")))
 }
 
-fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, StartError> {
+fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, LoadStartError> {
     let target = &config.target;
     let host = || target.host().to_owned();
-    let no_sources = |sources| StartError::Sources { sources, host: host() };
+    let no_sources = |sources| LoadStartError::Sources { sources, host: host() };
     if let Some(path) = &config.unix_socket {
         return sources
             .map_or_else(|| Ok(vec![Address::Unix(path.clone())]), |sources| Err(no_sources(sources)));
     }
     let found = (target.host(), target.port()).to_socket_addrs();
-    let mut addresses: Vec<_> = found.map_err(|error| StartError::Resolve { host: host(), error })?.collect();
+    let mut addresses: Vec<_> =
+        found.map_err(|error| LoadStartError::Resolve { host: host(), error })?.collect();
     if let Some(sources) = sources {
         addresses.retain(|address| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback()));
         if addresses.is_empty() {
@@ -147,7 +150,7 @@ fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, St
     }
     if addresses.is_empty() {
         let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        return Err(StartError::Resolve { host: host(), error });
+        return Err(LoadStartError::Resolve { host: host(), error });
     }
     Ok(addresses.into_iter().map(Address::Tcp).collect())
 }

@@ -13,11 +13,11 @@ use mio::{Poll, Waker};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
 
 use crate::clock::{Timer, nanos};
-use crate::config::{LoadConfig, StartError, system};
+use crate::config::{LoadConfig, LoadStartError, system};
 use crate::control::{ClientTotals, LoadControl, LoadSpan, SourceTotals, descriptors};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
-use crate::schedule::{LoadState, ThreadPart};
+use crate::schedule::{ThreadLoadState, ThreadPart};
 use crate::tls::{SessionReset, TlsSetup};
 use crate::worker::client::{Diffusion, LoadClient};
 use crate::worker::{LoadWorker, SharedSetup, TIMER, WAKER, WorkerConfig};
@@ -39,7 +39,7 @@ struct EventLoop {
 }
 
 impl EventLoop {
-    fn new() -> Result<Self, StartError> {
+    fn new() -> Result<Self, LoadStartError> {
         let poll = Poll::new().map_err(system("set up a poll"))?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?;
         let timer = Timer::new(poll.registry(), TIMER).map_err(system("set up a timer"))?;
@@ -58,7 +58,7 @@ impl EventLoop {
 
 impl Load {
     /// Checks everything that can be checked, then starts the threads.
-    pub fn start(config: LoadConfig) -> Result<Self, StartError> {
+    pub fn start(config: LoadConfig) -> Result<Self, LoadStartError> {
         let checked = ResolvedLoad::new(&config)?;
         let LoadConfig { plan, request_timeout, paused, .. } = config;
         descriptors::allow(plan.connections, plan.threads)?;
@@ -84,7 +84,7 @@ impl Load {
             let part = ThreadPart { thread, threads: plan.threads };
             let start = WorkerConfig {
                 setup: Arc::clone(&load.setup),
-                load: LoadState::new(&plan, part),
+                load: ThreadLoadState::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
                 part,
                 reporter,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::words::{Seconds, duration, number};
+use super::words::{ExactSeconds, duration, number};
 use crate::clock::{SECOND_NS, nanos};
 
 /// Most stages of a profile.
@@ -113,7 +113,7 @@ impl fmt::Display for Profile {
                 write!(f, "..{}", per_second(stage.to))?;
             }
             if let Some(length_ns) = stage.length_ns {
-                write!(f, "/{}", Seconds(Duration::from_nanos(length_ns)))?;
+                write!(f, "/{}", ExactSeconds(Duration::from_nanos(length_ns)))?;
             }
         }
         Ok(())

@@ -29,16 +29,16 @@ impl fmt::Display for Plan {
             f.write_str(",early-data=on")?;
         }
         if let Some(lifetime) = self.lifetime {
-            write!(f, ",lifetime={}", Seconds(lifetime))?;
+            write!(f, ",lifetime={}", ExactSeconds(lifetime))?;
         }
         if let Some(sources) = self.sources {
             write!(f, ",sources={sources}")?;
         }
         if let Some(duration) = self.duration {
-            write!(f, ",duration={}", Seconds(duration))?;
+            write!(f, ",duration={}", ExactSeconds(duration))?;
         }
         if let Some(warmup) = self.warmup {
-            write!(f, ",warmup={}", Seconds(warmup))?;
+            write!(f, ",warmup={}", ExactSeconds(warmup))?;
         }
         if let Some(requests) = self.requests {
             write!(f, ",requests={requests}")?;
@@ -48,9 +48,9 @@ impl fmt::Display for Plan {
 }
 
 /// Writes a duration in whole seconds, else milliseconds, else nanoseconds, without loss.
-pub(super) struct Seconds(pub(super) Duration);
+pub(super) struct ExactSeconds(pub(super) Duration);
 
-impl fmt::Display for Seconds {
+impl fmt::Display for ExactSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.subsec_nanos() {
             0 => write!(f, "{}s", self.0.as_secs()),
@@ -67,9 +67,9 @@ pub enum PlanError {
     #[error("{0:?} in the load plan is not NAME=VALUE; the names are {NAMES}")]
     NotAPair(String),
     /// A name is not known.
-    #[error("{0:?} is no word of a load plan; the names are {NAMES}")]
+    #[error("{0:?} is not a name of the load plan; the names are {NAMES}")]
     UnknownName(String),
-    /// A name stands there twice.
+    /// A name is given twice.
     #[error("{0} stands twice in the load plan")]
     Twice(String),
     /// A value is not of its kind, or absurd.
@@ -106,7 +106,7 @@ pub enum PlanError {
     )]
     EarlyDataWithoutResumption,
     /// Nothing would be measured.
-    #[error("warmup={} in the load plan leaves nothing to measure: duration is {}", Seconds(*.warmup), Seconds(*.duration))]
+    #[error("warmup={} in the load plan leaves nothing to measure: duration is {}", ExactSeconds(*.warmup), ExactSeconds(*.duration))]
     OnlyWarmup {
         /// The warm-up.
         warmup: Duration,
@@ -273,7 +273,7 @@ impl Plan {
         if let Some((name, Some(time))) =
             times.into_iter().find(|(_, time)| !time.as_ref().is_none_or(is_time))
         {
-            return Err(refuse(name, &Seconds(time).to_string(), TIME));
+            return Err(refuse(name, &ExactSeconds(time).to_string(), TIME));
         }
         if self.threads > self.connections {
             return Err(PlanError::IdleThreads { threads: self.threads, connections: self.connections });

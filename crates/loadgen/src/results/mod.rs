@@ -1,4 +1,4 @@
-//! What a load came to, in the shapes that people know: from a run's model, so also from a journal long after.
+//! The results of a load, in the formats of well-known tools. They come from a run's model, so also from an old journal.
 //!
 //! One module for each shape, each a function from a `RunView` to text. The figures are ours whatever the shape: where
 //! the model of a shape means something else by a name, `docs/load.md` says so. The notes, such as that no certificate

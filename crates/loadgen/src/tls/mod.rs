@@ -21,8 +21,8 @@ use early::Early;
 pub(crate) use outbox::Outbox;
 use refusal::TlsRefusal;
 pub(crate) use sessions::SessionReset;
-use sessions::Sessions;
-pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
+use sessions::SessionStore;
+pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError};
 pub(crate) use setup::{ProbeStream, TlsSetup};
 pub use trust::{Known, Trust};
 use unbuffered::Unbuffered;
@@ -31,7 +31,7 @@ use unbuffered::Unbuffered;
 #[derive(Debug)]
 pub(crate) struct ClientTls {
     config: Arc<ClientConfig>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<SessionStore>,
     name: ServerName<'static>,
 }
 

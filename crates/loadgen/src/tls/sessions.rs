@@ -11,13 +11,13 @@ use rustls_pki_types::ServerName;
 /// Fewest tickets that a client can keep.
 const TICKETS_MAX_LEAST: usize = 8;
 
-/// rustls asks for a session when a connection begins. [`Sessions::allow`] decides right before whether it gets one. There
+/// rustls asks for a session when a connection begins. [`SessionStore::allow`] decides right before whether it gets one. There
 /// is one server, so its name is no key.
 ///
 /// rustls needs a store that threads can share. The mutex is never contended, since a client lives on one thread, and it
 /// is locked a few times a connection.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionStore {
     kept: Mutex<Kept>,
     forgetting: SessionReset,
 }
@@ -52,7 +52,7 @@ struct Kept {
     tickets_max: usize,
 }
 
-impl Sessions {
+impl SessionStore {
     /// A store for a client with `connections` at a time: servers send one or two tickets on a connection, and a resumed
     /// connection uses one.
     pub(crate) fn new(connections: usize, forgetting: SessionReset) -> Self {
@@ -82,7 +82,7 @@ impl Sessions {
     }
 }
 
-impl ClientSessionStore for Sessions {
+impl ClientSessionStore for SessionStore {
     fn set_kx_hint(&self, _server: ServerName<'static>, group: NamedGroup) {
         self.kept().group = Some(group);
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn room_for_tickets_goes_with_the_connections_and_not_with_time() {
-        assert_eq!(Sessions::new(1, SessionReset::default()).kept().tickets_max, TICKETS_MAX_LEAST);
-        assert_eq!(Sessions::new(100, SessionReset::default()).kept().tickets_max, 200);
+        assert_eq!(SessionStore::new(1, SessionReset::default()).kept().tickets_max, TICKETS_MAX_LEAST);
+        assert_eq!(SessionStore::new(100, SessionReset::default()).kept().tickets_max, 200);
     }
 }

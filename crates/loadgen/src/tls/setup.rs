@@ -12,10 +12,11 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use telemetry::TlsVersion;
 
 use super::refusal::TlsRefusal;
 use super::verify::verifier;
-use super::{ClientTls, SessionReset, Sessions, Trust};
+use super::{ClientTls, SessionReset, SessionStore, Trust};
 
 /// What the load offers in TLS, where that differs from the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,15 +33,6 @@ pub struct TlsOptions {
     pub server_name: Option<String>,
     /// The client's own certificate.
     pub identity: Option<Identity>,
-}
-
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    V12,
-    /// TLS 1.3.
-    V13,
 }
 
 /// An application protocol (RFC 7301).
@@ -188,10 +180,10 @@ impl TlsSetup {
     /// TLS for a client of so many connections at once, with sessions of its own.
     /// With `early_data`, connections that resume send their first request before the handshake is complete.
     pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
-        let sessions = Arc::new(Sessions::new(connections, self.forgetting.clone()));
+        let sessions = Arc::new(SessionStore::new(connections, self.forgetting.clone()));
         let mut config = self.config.clone();
         config.enable_early_data = early_data;
-        let store: Arc<Sessions> = Arc::clone(&sessions);
+        let store: Arc<SessionStore> = Arc::clone(&sessions);
         config.resumption = Resumption::store(store).tls12_resumption(Tls12Resumption::SessionIdOrTickets);
         ClientTls { config: Arc::new(config), sessions, name: self.name.clone() }
     }

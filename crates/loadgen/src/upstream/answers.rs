@@ -17,7 +17,7 @@ static PATTERN: LazyLock<Bytes> = LazyLock::new(|| (b'a'..=b'z').cycle().take(64
 
 /// The body of an answer, streamed.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum DemoBody {
     /// This many bytes.
     Bytes(u64),
     /// The body of the request, as it arrives.
@@ -26,7 +26,7 @@ pub(super) enum Answer {
     Text(&'static str),
 }
 
-pub(super) async fn answer(mut request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+pub(super) async fn answer(mut request: Request<Incoming>) -> Result<Response<DemoBody>, Infallible> {
     if !is_echo(&request) {
         // An answer that comes earlier would cross what the client still sends.
         while let Some(Ok(_)) = poll_fn(|context| Pin::new(request.body_mut()).poll_frame(context)).await {}
@@ -47,28 +47,28 @@ fn is_echo(request: &Request<Incoming>) -> bool {
     path_of(request) == "/echo" && matches!(*request.method(), Method::POST | Method::PUT)
 }
 
-fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
+fn choose(request: Request<Incoming>) -> (StatusCode, DemoBody) {
     let path = path_of(&request);
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
     match path.strip_prefix("/bytes/").map(str::parse::<u64>) {
-        Some(Ok(bytes)) if is_get && bytes <= BYTES_MAX => return (StatusCode::OK, Answer::Bytes(bytes)),
+        Some(Ok(bytes)) if is_get && bytes <= BYTES_MAX => return (StatusCode::OK, DemoBody::Bytes(bytes)),
         Some(_) if is_get => {
-            return (StatusCode::BAD_REQUEST, Answer::Text("expected /bytes/N with N up to 1073741824\n"));
+            return (StatusCode::BAD_REQUEST, DemoBody::Text("expected /bytes/N with N up to 1073741824\n"));
         }
         _ => {}
     }
     match path {
-        "/" if is_get => (StatusCode::OK, Answer::Text("hello from the demo upstream\n")),
-        "/echo" if is_echo(&request) => (StatusCode::OK, Answer::Echo(request.into_body())),
-        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET /, or POST or PUT /echo\n")),
+        "/" if is_get => (StatusCode::OK, DemoBody::Text("hello from the demo upstream\n")),
+        "/echo" if is_echo(&request) => (StatusCode::OK, DemoBody::Echo(request.into_body())),
+        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, DemoBody::Text("GET /, or POST or PUT /echo\n")),
         _ => (
             StatusCode::NOT_FOUND,
-            Answer::Text("there are /, /bytes/N and /echo, also below /api and /files\n"),
+            DemoBody::Text("there are /, /bytes/N and /echo, also below /api and /files\n"),
         ),
     }
 }
 
-impl Body for Answer {
+impl Body for DemoBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

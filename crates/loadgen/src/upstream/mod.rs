@@ -5,6 +5,7 @@ mod answers;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -49,37 +50,43 @@ pub struct UpstreamError {
     error: io::Error,
 }
 
-/// A server on a thread of its own, `upstream`, that ends when it is dropped.
+/// A server on threads of its own, `upstream`, that ends when it is dropped.
 ///
 /// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` and `PUT /echo` give their body back; `GET /` says hello. `/api` and `/files` in
 /// front of a path change nothing.
 #[derive(Debug)]
 pub struct DemoUpstream {
     addr: UpstreamAddr,
+    threads: Vec<UpstreamThread>,
+}
+
+/// A thread with its own runtime, which accepts from the socket of all.
+#[derive(Debug)]
+struct UpstreamThread {
     /// Dropped to end the thread.
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    handle: Option<JoinHandle<()>>,
 }
 
 impl DemoUpstream {
-    /// Listens and starts the thread. Replaces a stale Unix socket.
+    /// Listens and starts one thread. Replaces a stale Unix socket.
     pub fn start(addr: UpstreamAddr) -> Result<Self, UpstreamError> {
-        Self::try_start(&addr).map_err(|error| UpstreamError { addr, error })
+        Self::start_threads(addr, NonZeroUsize::MIN)
     }
 
-    fn try_start(addr: &UpstreamAddr) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (listener, addr) = Listener::bind(addr, &runtime)?;
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("upstream".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = serve(listener) => {}
-                    _ = stopped => {}
-                }
-            });
-        })?;
-        Ok(Self { addr, stop: Some(stop), thread: Some(thread) })
+    /// Listens and starts so many threads. Replaces a stale Unix socket.
+    pub fn start_threads(addr: UpstreamAddr, threads: NonZeroUsize) -> Result<Self, UpstreamError> {
+        Self::try_start(&addr, threads).map_err(|error| UpstreamError { addr, error })
+    }
+
+    fn try_start(addr: &UpstreamAddr, threads: NonZeroUsize) -> io::Result<Self> {
+        let (listener, addr) = BoundListener::bind(addr)?;
+        // What has started ends with it if a thread cannot be started.
+        let mut upstream = Self { addr, threads: Vec::new() };
+        for _ in 0..threads.get() {
+            upstream.threads.push(UpstreamThread::start(listener.try_clone()?)?);
+        }
+        Ok(upstream)
     }
 
     /// Where it listens, the port filled in.
@@ -88,13 +95,36 @@ impl DemoUpstream {
     }
 }
 
-impl Drop for DemoUpstream {
+impl UpstreamThread {
+    fn start(listener: BoundListener) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = listener.register(&runtime)?;
+        let (stop, stopped) = oneshot::channel();
+        let handle = std::thread::Builder::new().name("upstream".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(listener) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Self { stop: Some(stop), handle: Some(handle) })
+    }
+}
+
+impl Drop for UpstreamThread {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some(handle) = self.handle.take() {
             // A thread that panicked has already reported it.
-            let _ = thread.join();
+            let _ = handle.join();
         }
+    }
+}
+
+impl Drop for DemoUpstream {
+    fn drop(&mut self) {
+        self.threads.clear();
         if let UpstreamAddr::Unix(path) = &self.addr {
             // The socket may be gone already.
             let _ = std::fs::remove_file(path);
@@ -102,31 +132,54 @@ impl Drop for DemoUpstream {
     }
 }
 
+/// A listening socket.
+enum BoundListener {
+    Unix(UnixListener),
+    Tcp(std::net::TcpListener),
+}
+
+impl BoundListener {
+    fn bind(addr: &UpstreamAddr) -> io::Result<(Self, UpstreamAddr)> {
+        match addr {
+            UpstreamAddr::Unix(path) => {
+                remove_stale_socket(path)?;
+                let listener = UnixListener::bind(path)?;
+                listener.set_nonblocking(true)?;
+                Ok((Self::Unix(listener), addr.clone()))
+            }
+            UpstreamAddr::Tcp(tcp) => {
+                let listener = std::net::TcpListener::bind(tcp)?;
+                listener.set_nonblocking(true)?;
+                let bound = UpstreamAddr::Tcp(listener.local_addr()?);
+                Ok((Self::Tcp(listener), bound))
+            }
+        }
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Unix(listener) => Self::Unix(listener.try_clone()?),
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+        })
+    }
+
+    fn register(self, runtime: &tokio::runtime::Runtime) -> io::Result<Listener> {
+        // Registering with the runtime needs to happen inside of it.
+        let _inside = runtime.enter();
+        Ok(match self {
+            Self::Unix(listener) => Listener::Unix(tokio::net::UnixListener::from_std(listener)?),
+            Self::Tcp(listener) => Listener::Tcp(tokio::net::TcpListener::from_std(listener)?),
+        })
+    }
+}
+
+/// The same as a thread's runtime accepts from it.
 enum Listener {
     Unix(tokio::net::UnixListener),
     Tcp(tokio::net::TcpListener),
 }
 
 impl Listener {
-    fn bind(addr: &UpstreamAddr, runtime: &tokio::runtime::Runtime) -> io::Result<(Self, UpstreamAddr)> {
-        // Registering with the runtime needs to happen inside of it.
-        let _inside = runtime.enter();
-        match addr {
-            UpstreamAddr::Unix(path) => {
-                remove_stale_socket(path)?;
-                let listener = UnixListener::bind(path)?;
-                listener.set_nonblocking(true)?;
-                Ok((Self::Unix(tokio::net::UnixListener::from_std(listener)?), addr.clone()))
-            }
-            UpstreamAddr::Tcp(tcp) => {
-                let listener = std::net::TcpListener::bind(tcp)?;
-                listener.set_nonblocking(true)?;
-                let bound = UpstreamAddr::Tcp(listener.local_addr()?);
-                Ok((Self::Tcp(tokio::net::TcpListener::from_std(listener)?), bound))
-            }
-        }
-    }
-
     /// Accepts one connection and answers it in a task of its own.
     async fn accept(&self, permit: OwnedSemaphorePermit) -> io::Result<()> {
         match self {

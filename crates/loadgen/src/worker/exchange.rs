@@ -65,7 +65,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             || (carried > 0 && self.is_old(connection))
     }
 
-    /// True if the next request of a connection is to be its last.
+    /// True if the next request of a connection is its last.
     pub(super) fn is_last(&self, connection: &LoadConnection<S>) -> bool {
         let carried = connection.session.carried();
         matches!(self.keepalive, KeepAlive::Requests(most) if carried + 1 >= most) || self.is_old(connection)

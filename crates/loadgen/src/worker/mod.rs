@@ -31,7 +31,7 @@ use telemetry::{HandOver, LoadDelta, Reporter};
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
 use crate::protocol::{EndedRequests, Fate, PreparedRequests, ProtocolSession};
-use crate::schedule::{ControlChange, LoadState, ThreadPart};
+use crate::schedule::{ControlChange, ThreadLoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::transport::Scratch;
@@ -51,7 +51,7 @@ const EVENTS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct LoadWorker<S> {
     setup: Arc<SharedSetup>,
-    load: LoadState,
+    load: ThreadLoadState,
     poll: Poll,
     timer: Timer,
     /// Share of new connections that resume a TLS session.

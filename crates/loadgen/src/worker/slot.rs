@@ -49,7 +49,7 @@ impl ConnectionSlot {
         self.connection.take_if(|own| *own == key);
     }
 
-    /// Waits before the next connection, since the last one came to nothing.
+    /// Waits before the next connection, since the last attempt failed.
     pub(super) fn back_off(&mut self, now_ns: u64) {
         self.backs_off_until_ns = Some(now_ns + self.backoff_ns);
         self.backoff_ns = (self.backoff_ns * 2).min(BACKOFF_NS_MAX);

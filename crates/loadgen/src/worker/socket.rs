@@ -27,12 +27,12 @@ impl fmt::Display for Address {
 }
 
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) enum ClientSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Socket {
+impl ClientSocket {
     /// Begins to connect; `from` binds a TCP socket.
     pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>) -> io::Result<Self> {
         match to {
@@ -88,7 +88,7 @@ pub(crate) fn begin_tcp(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<st
     }
 }
 
-impl Read for Socket {
+impl Read for ClientSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(tcp) => tcp.read(buffer),
@@ -97,7 +97,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for ClientSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(tcp) => tcp.write(bytes),
@@ -110,7 +110,7 @@ impl Write for Socket {
     }
 }
 
-impl Source for Socket {
+impl Source for ClientSocket {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
         match self {
             Self::Tcp(tcp) => tcp.register(registry, token, interests),

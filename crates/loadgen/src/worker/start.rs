@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telemetry::{LoadDelta, Reporter};
 
 use crate::control::{LoadControl, LoadSpan};
-use crate::schedule::{LoadState, ThreadPart};
+use crate::schedule::{ThreadLoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::socket::Address;
@@ -30,7 +30,7 @@ impl SharedSetup {
     pub(crate) fn finish(
         &self,
         clients: &[LoadClient],
-        load: &LoadState,
+        load: &ThreadLoadState,
         stats: WorkerStats,
         reporter: Reporter<LoadDelta>,
     ) {
@@ -45,7 +45,7 @@ impl SharedSetup {
     }
 
     /// Says how long a thread has measured.
-    pub(super) fn note_span(&self, load: &LoadState, span: LoadSpan) {
+    pub(super) fn note_span(&self, load: &ThreadLoadState, span: LoadSpan) {
         self.control.note_span(LoadSpan { ran: load.ran(), ..span });
     }
 }
@@ -54,7 +54,7 @@ impl SharedSetup {
 #[derive(Debug)]
 pub(crate) struct WorkerConfig {
     pub(crate) setup: Arc<SharedSetup>,
-    pub(crate) load: LoadState,
+    pub(crate) load: ThreadLoadState,
     pub(crate) clients: Vec<LoadClient>,
     pub(crate) part: ThreadPart,
     pub(crate) reporter: Reporter<LoadDelta>,

@@ -8,7 +8,7 @@ use telemetry::LoadEvent;
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure};
 use crate::tls::{Handshake, Outbox, TlsEngine, TlsError};
-use crate::worker::socket::{Address, Socket};
+use crate::worker::socket::{Address, ClientSocket};
 
 /// Size of a read. Large reads matter: they save system calls and whole records.
 const READ_BYTES: usize = 128 * 1024;
@@ -40,7 +40,7 @@ impl Scratch {
 /// A connection without the protocol that it speaks.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    pub(crate) socket: Socket,
+    pub(crate) socket: ClientSocket,
     engine: Option<Box<TlsEngine>>,
     /// Ciphertext that the socket had no room for.
     pending: Vec<u8>,
@@ -83,10 +83,10 @@ pub(crate) struct ReadOutcome {
 impl Transport {
     /// Begins to connect.
     pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
-        Socket::open(to, from).map(|socket| Self::new(socket, now_ns))
+        ClientSocket::open(to, from).map(|socket| Self::new(socket, now_ns))
     }
 
-    fn new(socket: Socket, now_ns: u64) -> Self {
+    fn new(socket: ClientSocket, now_ns: u64) -> Self {
         Self {
             socket,
             engine: None,
@@ -283,7 +283,7 @@ impl Transport {
 }
 
 /// Writes what the socket takes; 0 if it takes nothing now.
-fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, ConnectionEnd> {
+fn write_some(socket: &mut ClientSocket, bytes: &[u8]) -> Result<usize, ConnectionEnd> {
     loop {
         match socket.write(bytes) {
             Ok(0) => return Err(ConnectionEnd::Cut),

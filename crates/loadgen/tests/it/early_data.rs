@@ -94,6 +94,6 @@ fn impossible_early_data_is_refused_before_anything_starts() {
     let http2 =
         refused("https://127.0.0.1:1/", |config| config.plan.protocol = Protocol::Http2 { streams: 1 });
     assert!(http2.contains("it goes with HTTP/1.1 only"), "{http2}");
-    let old = refused("https://127.0.0.1:1/", |config| config.tls.version = Some(loadgen::TlsVersion::V12));
+    let old = refused("https://127.0.0.1:1/", |config| config.tls.version = Some(TlsVersion::V12));
     assert!(old.contains("TLS 1.2 has none"), "{old}");
 }

@@ -131,7 +131,7 @@ fn an_alert_is_told_by_its_name() {
     let server = Server::tls(TlsVersion::V12, |_| Act::ok(1));
     let mut config = config(&server, "connections=1,requests=2");
     config.trust = Trust::Insecure;
-    config.tls.version = Some(loadgen::TlsVersion::V13);
+    config.tls.version = Some(TlsVersion::V13);
     let (all, _) = run(config);
     assert_eq!(all.counters[C::FailedTls], 2);
     assert_eq!(all.tally.of(E::AlertReceived(70)), 2, "protocol_version: {:?}", all.tally);

@@ -84,7 +84,7 @@ fn a_probe_tells_what_is_in_the_way() {
         "{untrusted}"
     );
     let mut incompatible = good.clone();
-    incompatible.tls.version = Some(loadgen::TlsVersion::V12);
+    incompatible.tls.version = Some(TlsVersion::V12);
     assert!(refusal(&incompatible).contains("ProtocolVersion"), "{}", refusal(&incompatible));
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadgen::{Load, LoadConfig, StartError, Template, Trust};
+use loadgen::{Load, LoadConfig, LoadStartError, Template, Trust};
 
 use crate::support::plan;
 
-fn refused(url: &str, plan_text: &str, change: impl FnOnce(&mut LoadConfig)) -> StartError {
+fn refused(url: &str, plan_text: &str, change: impl FnOnce(&mut LoadConfig)) -> LoadStartError {
     let mut config = LoadConfig::new(url.parse().unwrap(), plan(plan_text), Trust::Insecure);
     change(&mut config);
     Load::start(config).expect_err("this cannot start")
@@ -16,7 +16,7 @@ fn refused(url: &str, plan_text: &str, change: impl FnOnce(&mut LoadConfig)) -> 
 #[test]
 fn a_host_without_an_address_is_named() {
     let error = refused("https://nothing.invalid/", "connections=1", |_| {});
-    assert!(matches!(error, StartError::Resolve { .. }));
+    assert!(matches!(error, LoadStartError::Resolve { .. }));
     assert!(error.to_string().starts_with("cannot resolve nothing.invalid: "), "{error}");
 }
 
@@ -25,9 +25,9 @@ fn a_plan_made_by_a_program_obeys_the_same_rules() {
     let no_connection = refused("https://127.0.0.1:1/", "", |config| config.plan.connections = 0);
     assert!(no_connection.to_string().starts_with("connections=0 in the load plan: "), "{no_connection}");
     let no_thread = refused("https://127.0.0.1:1/", "", |config| config.plan.threads = 0);
-    assert!(matches!(no_thread, StartError::Plan(_)), "{no_thread}");
+    assert!(matches!(no_thread, LoadStartError::Plan(_)), "{no_thread}");
     let no_time = refused("https://127.0.0.1:1/", "", |config| config.request_timeout = Duration::ZERO);
-    assert!(matches!(no_time, StartError::Timeout), "{no_time}");
+    assert!(matches!(no_time, LoadStartError::Timeout), "{no_time}");
 }
 
 #[test]
@@ -65,7 +65,10 @@ fn too_few_descriptors_are_said_before_anything_starts() {
     const CHILD: &str = "LOADGEN_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_some() {
         let error = refused("https://127.0.0.1:1/", "connections=1000", |_| {});
-        assert!(matches!(error, StartError::Descriptors { connections: 1000, limit: 256, .. }), "{error}");
+        assert!(
+            matches!(error, LoadStartError::Descriptors { connections: 1000, limit: 256, .. }),
+            "{error}"
+        );
         // As many as there are can be had, though the soft limit is lower still.
         let config = LoadConfig::new(
             "https://127.0.0.1:1/".parse().unwrap(),

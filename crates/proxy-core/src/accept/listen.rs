@@ -45,9 +45,17 @@ pub enum ListenError {
     /// Somebody listens there already, maybe another tlsdash.
     #[error("cannot listen at {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
     InUse(ListenAddr),
-    /// A socket that was inherited is no use.
+    /// An inherited socket cannot be used.
     #[error("cannot listen on an inherited socket: {0} (see: systemctl status of its socket unit)")]
     Inherited(io::Error),
+    /// Only a privileged process may listen at the port.
+    #[error(
+        "cannot listen at {0}: permission denied; choose a port from 1024, or grant CAP_NET_BIND_SERVICE"
+    )]
+    Privileged(ListenAddr),
+    /// The host does not have the address.
+    #[error("cannot listen at {0}: this host does not have the address (see: ip address)")]
+    NotOfHost(ListenAddr),
     /// The kernel refuses for another reason.
     #[error("cannot listen at {addr}: {source}")]
     Refused {
@@ -108,6 +116,8 @@ pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListe
 pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<BoundListeners, ListenError> {
     let explain = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(addr),
+        io::ErrorKind::PermissionDenied => ListenError::Privileged(addr),
+        io::ErrorKind::AddrNotAvailable => ListenError::NotOfHost(addr),
         _ => ListenError::Refused { addr, source },
     };
     match addr {

@@ -1,13 +1,13 @@
-//! What a proxy is told at its start.
+//! The configuration of a proxy.
 
-pub(crate) mod cpus;
 pub(crate) mod options;
 pub(crate) mod settings;
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use self::cpus::Cpus;
+use telemetry::Cpus;
+
 use self::settings::ConfigError;
 use crate::accept::listen::ListenAddr;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
@@ -83,7 +83,7 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// How long nothing may move in either direction once the handshake is done.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of what waits for it.
+    /// How long a client may read nothing while bytes are pending.
     pub send_timeout: Duration,
     /// Memory that may hold what waits to be sent on all connections together, in bytes, of which each worker has its
     /// share; beyond it the connection whose bytes have waited longest is cut.

@@ -229,7 +229,7 @@ impl<T: Clone + Default> OptionSpec<T> {
 }
 
 impl<T: Clone> OptionSpec<T> {
-    /// How it stands; `None`: there is no bound.
+    /// The present value; `None`: there is no bound.
     pub fn value(&self, settings: &T) -> Option<Value> {
         // The accessors change what they point to; this changes nothing.
         let settings = &mut settings.clone();
@@ -243,7 +243,7 @@ impl<T: Clone> OptionSpec<T> {
         Some(Value::Number(number))
     }
 
-    /// Whether it stands within its range.
+    /// Whether the value is within its range.
     ///
     /// # Errors
     /// When it does not.
@@ -310,7 +310,7 @@ pub trait HandlerSettings: fmt::Debug + Send + Sync {
     }
 }
 
-/// A setting of the proxy that stands for the whole run.
+/// A setting of the proxy that is fixed for the whole run.
 pub fn fixed_setting(name: &str, value: String) -> Setting {
     Setting {
         name: name.into(),

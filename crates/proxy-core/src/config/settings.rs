@@ -121,7 +121,7 @@ pub fn infos() -> Vec<SettingInfo> {
     std::iter::once(workers).chain(limits).chain(tls).collect()
 }
 
-/// A proxy cannot be told this.
+/// The proxy rejects a setting.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// A number is out of its range.
@@ -134,7 +134,7 @@ pub enum ConfigError {
         /// What it may be.
         problem: OptionError,
     },
-    /// An upstream stands there twice.
+    /// An upstream is listed twice.
     #[error("upstream {0}: it stands there twice")]
     UpstreamTwice(String),
 }

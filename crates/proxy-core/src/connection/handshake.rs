@@ -8,8 +8,8 @@ use mio::net::TcpStream;
 use telemetry::Outcome;
 
 use super::handler::ConnEnd;
+use super::handshake_timer::{HandshakeTimer, TimedRead};
 use super::session::{ClientSession, READS_PER_TURN_MAX};
-use super::wall_time::{TimedRead, WallTime};
 use crate::accept::proxy_protocol::{self, Endpoints, ParsedHeader};
 use crate::io::socket::IoResult;
 use crate::tls::CryptoTime;
@@ -23,7 +23,7 @@ const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 pub(super) struct HandshakeState {
     /// Only where the PROXY protocol is used.
     header: Option<Box<PeerHeader>>,
-    time: WallTime,
+    time: HandshakeTimer,
 }
 
 struct PeerHeader {
@@ -42,7 +42,7 @@ impl HandshakeState {
             let endpoints = Endpoints::new(peer, socket.local_addr()?);
             Some(Box::new(PeerHeader { endpoints, awaited: is_trusted.then(Vec::new) }))
         };
-        Ok(Self { header, time: WallTime::default() })
+        Ok(Self { header, time: HandshakeTimer::default() })
     }
 
     /// Whether the peer must still send a PROXY header: until then the client is unknown.

@@ -13,8 +13,8 @@
 mod half_duplex;
 pub mod handler;
 mod handshake;
+mod handshake_timer;
 mod session;
-mod wall_time;
 
 use std::io;
 use std::net::SocketAddr;
@@ -45,12 +45,12 @@ enum ConnState<H> {
     /// The handshake is complete.
     Serving(H),
     /// The last bytes are sent; input from the client is discarded.
-    Closing(Ending),
-    Closed(Ending),
+    Closing(EndReason),
+    Closed(EndReason),
 }
 
 /// Why a connection ended. Later reasons do not replace the first.
-struct Ending {
+struct EndReason {
     outcome: Outcome,
     detail: String,
 }
@@ -246,12 +246,12 @@ impl<H: Handler> Connection<H> {
             ConnState::Handshake(handshake) => {
                 handshake.abandon(&self.session, context);
                 self.session.count_error(outcome, true, context);
-                Ending { outcome, detail }
+                EndReason { outcome, detail }
             }
             ConnState::Serving(handler) => {
                 handler.stop(outcome, resources);
                 self.session.count_error(outcome, false, context);
-                Ending { outcome, detail }
+                EndReason { outcome, detail }
             }
         };
         self.state = match mode {
@@ -273,15 +273,15 @@ impl<H: Handler> Connection<H> {
             ConnState::Closing(ending) | ConnState::Closed(ending) => ending,
             ConnState::Serving(mut handler) => {
                 handler.stop(Outcome::Ended, resources);
-                Ending::default()
+                EndReason::default()
             }
-            ConnState::Handshake(_) => Ending::default(),
+            ConnState::Handshake(_) => EndReason::default(),
         };
         self.session.close(ending.outcome, ending.detail, context);
     }
 }
 
-impl Default for Ending {
+impl Default for EndReason {
     fn default() -> Self {
         Self { outcome: Outcome::Ended, detail: String::new() }
     }

@@ -92,12 +92,12 @@ impl Buffer {
 
 /// Memory that is not in use, for one worker.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct BufferPool {
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
 }
 
-impl Pool {
+impl BufferPool {
     /// Gives memory to a buffer that has none.
     pub(crate) fn lend(&mut self, buffer: &mut Buffer) {
         if buffer.memory.is_empty() {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_empty_buffer_gives_its_memory_back_and_a_full_one_keeps_it() {
-        let (mut pool, mut buffer) = (Pool::default(), Buffer::default());
+        let (mut pool, mut buffer) = (BufferPool::default(), Buffer::default());
         buffer.extend(b"abc");
         pool.reclaim(&mut buffer);
         assert!(pool.spare.is_empty());
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_pool_keeps_so_much_memory_and_no_more() {
         const BUFFER_BYTES: usize = 1 << 20;
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         for _ in 0..20 {
             let mut buffer = Buffer::default();
             buffer.room(BUFFER_BYTES);

@@ -6,11 +6,12 @@ use std::mem;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
+use telemetry::{Cpus, CpusError};
+
 use super::Proxy;
 use crate::accept::descriptors::{self, Descriptors, DescriptorsError};
 use crate::accept::listen::{self, ListenAddr, ListenError};
 use crate::config::ProxyConfig;
-use crate::config::cpus::{Cpus, CpusError};
 use crate::config::options::HandlerSettings;
 use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
@@ -26,7 +27,7 @@ use crate::worker::setup::WorkerShared;
 
 /// Why a proxy did not start. Nothing of it is left running then.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ProxyStartError {
     /// No address to listen at was given.
     #[error("there is no address to listen at")]
     NoListener,
@@ -48,7 +49,7 @@ pub enum StartError {
     /// There are not enough descriptors for the connections asked for.
     #[error(transparent)]
     Descriptors(#[from] DescriptorsError),
-    /// A core that the workers shall run on is not there.
+    /// A core chosen for the workers does not exist.
     #[error(transparent)]
     Cpus(#[from] CpusError),
     /// TLS could not be set up.
@@ -97,14 +98,14 @@ impl BoundProxy {
     ///
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
-    pub fn start(self) -> Result<Proxy, StartError> {
+    pub fn start(self) -> Result<Proxy, ProxyStartError> {
         let Self { config, descriptors, addrs, control, notices, tls, handler_settings, pool } = self;
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
         let proxy =
             Proxy { config, descriptors, addrs, control, notices, tls, files, handler_settings, pool };
         // What was started before a failure ends when the half-made proxy is dropped here.
-        proxy.pool().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
+        proxy.pool().start().map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(proxy)
     }
 }
@@ -136,7 +137,7 @@ impl Proxy {
     /// # Errors
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
-    pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
+    pub fn bind(config: ProxyConfig) -> Result<BoundProxy, ProxyStartError> {
         Self::bind_to(config, Vec::new(), relay_service())
     }
 
@@ -151,7 +152,7 @@ impl Proxy {
         listeners: Vec<TcpListener>,
         settings: Arc<dyn HandlerSettings>,
         resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
-    ) -> Result<BoundProxy, StartError> {
+    ) -> Result<BoundProxy, ProxyStartError> {
         let run = |upstreams: Arc<Upstreams>| run_with::<H>(move |worker| resources(&upstreams, worker));
         Self::bind_to(config, listeners, Service { run, settings })
     }
@@ -160,7 +161,7 @@ impl Proxy {
         config: ProxyConfig,
         inherited: Vec<TcpListener>,
         service: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
-    ) -> Result<BoundProxy, StartError> {
+    ) -> Result<BoundProxy, ProxyStartError> {
         settings::check(&config)?;
         if !inherited.is_empty() {
             return Self::inherit(config, inherited, service);
@@ -180,11 +181,11 @@ impl Proxy {
     /// backlogs.
     ///
     /// # Errors
-    /// When a socket is no use, or for the reasons of [`Proxy::bind`].
+    /// When a socket cannot be used, or for the reasons of [`Proxy::bind`].
     pub fn bind_inherited(
         config: ProxyConfig,
         listeners: Vec<TcpListener>,
-    ) -> Result<BoundProxy, StartError> {
+    ) -> Result<BoundProxy, ProxyStartError> {
         settings::check(&config)?;
         Self::inherit(config, listeners, relay_service())
     }
@@ -193,7 +194,7 @@ impl Proxy {
         mut config: ProxyConfig,
         listeners: Vec<TcpListener>,
         service: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
-    ) -> Result<BoundProxy, StartError> {
+    ) -> Result<BoundProxy, ProxyStartError> {
         let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
         let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
         config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
@@ -208,9 +209,9 @@ impl Proxy {
         sets: Vec<Vec<TcpListener>>,
         is_handed_over: bool,
         Service { run, settings: handler_settings }: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
-    ) -> Result<BoundProxy, StartError> {
+    ) -> Result<BoundProxy, ProxyStartError> {
         if addrs.is_empty() {
-            return Err(StartError::NoListener);
+            return Err(ProxyStartError::NoListener);
         }
         let limit = descriptors::raise_limit();
         let descriptors = Descriptors::new(limit, config.workers.get(), addrs.len());
@@ -219,7 +220,7 @@ impl Proxy {
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
         let n = config.upstreams.len();
         if !(1..=UPSTREAMS_MAX).contains(&n) {
-            return Err(StartError::Upstreams(n));
+            return Err(ProxyStartError::Upstreams(n));
         }
         // Taken out, so that keys that are replaced are not kept here.
         let tls = Tls {
@@ -235,7 +236,7 @@ impl Proxy {
         control.set_workers(config.workers.get());
         let upstreams = Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?;
         if let Some(itself) = upstreams.any_at(&addrs) {
-            return Err(StartError::Itself(config.upstreams[itself].clone()));
+            return Err(ProxyStartError::Itself(config.upstreams[itself].clone()));
         }
         let shared = WorkerShared {
             clients_max: config.clients_max,
@@ -248,7 +249,7 @@ impl Proxy {
             notices: Arc::clone(&notices),
         };
         let pool = WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets)
-            .map_err(|(worker, source)| StartError::Worker { worker, source })?;
+            .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(BoundProxy { config, descriptors, addrs, control, notices, tls, handler_settings, pool })
     }
 }

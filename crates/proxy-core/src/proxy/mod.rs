@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 
-pub use self::bind::{BoundProxy, StartError};
+pub use self::bind::{BoundProxy, ProxyStartError};
 use crate::accept::descriptors::{Descriptors, DescriptorsError};
 use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
@@ -43,7 +43,7 @@ impl Proxy {
     ///
     /// # Errors
     /// Those of [`Proxy::bind`] and [`BoundProxy::start`]; nothing is left half started.
-    pub fn start(config: ProxyConfig) -> Result<Self, StartError> {
+    pub fn start(config: ProxyConfig) -> Result<Self, ProxyStartError> {
         Self::bind(config)?.start()
     }
 

@@ -7,7 +7,7 @@ use telemetry::Outcome;
 use super::Relay;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, WorkerContext};
 
-/// How long an upstream may take nothing of what a client sent that has reset its connection.
+/// How long an upstream may read nothing of what a client sent before it reset its connection.
 const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Relay {

@@ -11,7 +11,7 @@ use telemetry::{ClientCounter, ClientDelta, ClientId, Counters, ProxyDelta, Sket
 pub(crate) struct ClientSlot(usize);
 
 #[derive(Debug)]
-struct Client {
+struct ClientEntry {
     id: ClientId,
     /// Connections that hold the slot.
     open: u64,
@@ -25,15 +25,15 @@ struct Client {
 /// last hand-over. Beyond a bound, new ones count as [`ClientId::Other`] for the whole of their connections,
 /// so that the clients always add up to the proxy's totals.
 #[derive(Debug)]
-pub(crate) struct Clients {
+pub(crate) struct ClientSlots {
     slots: HashMap<ClientId, ClientSlot>,
-    table: Slab<Client>,
+    table: Slab<ClientEntry>,
     changed: Vec<ClientSlot>,
-    /// Most of them that are told apart.
+    /// The most clients that are counted separately.
     max: usize,
 }
 
-impl Clients {
+impl ClientSlots {
     pub(crate) fn new(max: usize) -> Self {
         Self { slots: HashMap::new(), table: Slab::new(), changed: Vec::new(), max }
     }
@@ -111,7 +111,7 @@ impl Clients {
         if id != ClientId::Other && self.slots.len() >= self.max {
             return self.slot(ClientId::Other);
         }
-        let client = Client {
+        let client = ClientEntry {
             id,
             open: 0,
             open_change: 0,
@@ -124,7 +124,7 @@ impl Clients {
         slot
     }
 
-    fn change(&mut self, slot: ClientSlot) -> &mut Client {
+    fn change(&mut self, slot: ClientSlot) -> &mut ClientEntry {
         let client = &mut self.table[slot.0];
         if !client.is_changed {
             client.is_changed = true;
@@ -143,13 +143,13 @@ mod tests {
         IpAddr::from(Ipv4Addr::from_bits(0x7f00_0000 + n)).into()
     }
 
-    fn open(clients: &mut Clients, id: ClientId) -> ClientSlot {
+    fn open(clients: &mut ClientSlots, id: ClientId) -> ClientSlot {
         let slot = clients.hold(id);
         clients.open(slot);
         slot
     }
 
-    fn handed_over(clients: &mut Clients) -> Vec<ClientDelta> {
+    fn handed_over(clients: &mut ClientSlots) -> Vec<ClientDelta> {
         let mut delta = ProxyDelta::default();
         clients.hand_over(&mut delta);
         delta.clients
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn only_changed_clients_are_handed_over_and_only_once() {
-        let mut clients = Clients::new(10);
+        let mut clients = ClientSlots::new(10);
         let (a, b) = (open(&mut clients, id(1)), open(&mut clients, id(2)));
         clients.add(a, ClientCounter::BytesIn, 5);
         assert_eq!(handed_over(&mut clients).len(), 2);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_client_without_connections_leaves_the_table_after_the_hand_over() {
-        let mut clients = Clients::new(10);
+        let mut clients = ClientSlots::new(10);
         let slot = open(&mut clients, id(1));
         clients.close(slot);
         let last = handed_over(&mut clients);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_was_held_for_another_client_leaves_no_trace() {
-        let mut clients = Clients::new(10);
+        let mut clients = ClientSlots::new(10);
         let (balancer, client) = (clients.hold(id(1)), clients.hold(id(2)));
         clients.open(client);
         clients.release(balancer);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn each_client_has_the_latencies_of_its_own_exchanges() {
-        let mut clients = Clients::new(10);
+        let mut clients = ClientSlots::new(10);
         let (a, b) = (open(&mut clients, id(1)), open(&mut clients, id(2)));
         clients.exchange(a, Duration::from_millis(1));
         clients.exchange(b, Duration::from_millis(30));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn clients_beyond_the_bound_are_accounted_to_other_and_nothing_is_lost() {
-        let mut clients = Clients::new(3);
+        let mut clients = ClientSlots::new(3);
         let slots: Vec<_> = (0..10).map(|n| open(&mut clients, id(n))).collect();
         for &slot in &slots {
             clients.add(slot, ClientCounter::BytesIn, 10);

@@ -15,10 +15,10 @@ use telemetry::{
     ProxyDelta, ProxyLatency,
 };
 
-use crate::stats::clients::{ClientSlot, Clients};
+use crate::stats::clients::{ClientSlot, ClientSlots};
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::seen::SeenAddresses;
-use crate::stats::usage::{Usage, UsageSlots};
+use crate::stats::usage::{UsageCounts, UsageSlots};
 use crate::tls::NegotiatedTls;
 
 /// At most one connection that ends well is recorded in this time.
@@ -27,8 +27,8 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct ProxyStats {
     pub(crate) delta: ProxyDelta,
-    pub(crate) clients: Clients,
-    pub(crate) usage: Usage,
+    pub(crate) clients: ClientSlots,
+    pub(crate) usage: UsageCounts,
     /// Shared with the other workers.
     pub(super) seen: Arc<SeenAddresses>,
     next_sample: Option<Instant>,
@@ -60,8 +60,8 @@ impl ProxyStats {
     pub(crate) fn new(clients_max: usize, records_names: bool, seen: Arc<SeenAddresses>) -> Self {
         Self {
             delta: ProxyDelta::default(),
-            clients: Clients::new(clients_max),
-            usage: Usage::new(records_names),
+            clients: ClientSlots::new(clients_max),
+            usage: UsageCounts::new(records_names),
             seen,
             next_sample: None,
             ids: 0..0,

@@ -8,7 +8,7 @@ use telemetry::{
 
 use crate::tls::{NegotiatedTls, SingleChoices};
 
-/// Combinations of what was negotiated that are told apart. There are a few dozen.
+/// The most combinations of negotiated values that are counted separately. There are a few dozen.
 const COMBINATIONS_MAX: usize = 256;
 /// Stands for a value that is not there.
 const NO_VALUE: &str = "none";
@@ -24,7 +24,7 @@ pub(crate) struct UsageSlots {
 
 /// What a worker has counted of usage.
 #[derive(Debug)]
-pub(crate) struct Usage {
+pub(crate) struct UsageCounts {
     combinations: Vec<Combination>,
     certificates: Values,
     names: Values,
@@ -33,7 +33,7 @@ pub(crate) struct Usage {
     pub(crate) records_names: bool,
 }
 
-impl Usage {
+impl UsageCounts {
     pub(crate) fn new(records_names: bool) -> Self {
         Self {
             combinations: Vec::new(),
@@ -69,7 +69,7 @@ impl Usage {
         }
     }
 
-    fn client(&mut self, session: &NegotiatedTls<'_>, counted: &Counted) -> UsageSlots {
+    fn client(&mut self, session: &NegotiatedTls<'_>, counted: &Increments) -> UsageSlots {
         let mut slots = UsageSlots::default();
         if self.records_names {
             let name = Some(session.raw_server_name()).filter(|name| !name.is_empty()).unwrap_or(NO_VALUE);
@@ -125,9 +125,9 @@ impl Usage {
 }
 
 /// What is added to a few counters.
-type Counted = [(UsageCounter, u64)];
+type Increments = [(UsageCounter, u64)];
 
-fn add(counters: &mut Counters<UsageCounter>, counted: &Counted) {
+fn add(counters: &mut Counters<UsageCounter>, counted: &Increments) {
     for &(counter, n) in counted {
         counters[counter] += n;
     }
@@ -193,7 +193,7 @@ impl Combination {
         self.key == (session.combination(), session.is_resumed()) && *self.alpn == *session.raw_alpn()
     }
 
-    fn add(&mut self, counted: &Counted, single: SingleChoices) {
+    fn add(&mut self, counted: &Increments, single: SingleChoices) {
         add(&mut self.counters, counted);
         for (sum, is_single) in self.single.iter_mut().zip([single.version, single.group, single.cipher]) {
             *sum += u64::from(is_single);
@@ -246,7 +246,7 @@ impl Values {
         Self { dimension, slots: HashMap::new(), rows: Vec::new(), changed: Vec::new(), last: 0 }
     }
 
-    fn add(&mut self, value: &[u8], counted: &Counted) -> u16 {
+    fn add(&mut self, value: &[u8], counted: &Increments) -> u16 {
         let last = self.rows.get(usize::from(self.last));
         if last.is_none_or(|row| row.value.as_bytes() != value) {
             self.last = self.slot(value);
@@ -255,7 +255,7 @@ impl Values {
         self.last
     }
 
-    fn add_at(&mut self, slot: u16, counted: &Counted) {
+    fn add_at(&mut self, slot: u16, counted: &Increments) {
         let row = &mut self.rows[usize::from(slot)];
         add(&mut row.counters, counted);
         if !row.is_changed {

@@ -14,7 +14,7 @@ use rustls::crypto::{ActiveKeyExchange, CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::Signer;
 use rustls::{NamedGroup, RootCertStore, SignatureScheme};
-use telemetry::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
+use telemetry::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED, TlsVersion};
 
 use super::Certificate;
 use super::config::{TlsConfig, TlsConfigError};
@@ -22,7 +22,7 @@ use super::engine::{Engine, EngineError};
 use super::error::TlsFileError;
 use super::live::{LiveTls, Tls};
 use super::provider::CryptoTime;
-use super::settings::{GROUPS, TlsSettings, TlsVersion};
+use super::settings::{GROUPS, TlsSettings, supported_version};
 use crate::io::buffer::Buffer;
 
 /// CPU time that a calibration takes at most; on a slow machine the last slice may exceed it.
@@ -167,13 +167,13 @@ fn operations() -> Result<Vec<MeasuredOperation>, CalibrationError> {
         operations.push(MeasuredOperation::new(name, Operation::Rest(Box::new(handshake))));
         Ok::<_, CalibrationError>(())
     };
-    for (version, name) in [(TlsVersion::Tls13, "TLSv1.3"), (TlsVersion::Tls12, "TLSv1.2")] {
+    for (version, name) in [(TlsVersion::V13, "TLSv1.3"), (TlsVersion::V12, "TLSv1.2")] {
         rest(version, false, x25519, format!("{name} {FULL}"))?;
         rest(version, true, x25519, format!("{name} {RESUMED}"))?;
     }
     let hybrid = GROUPS.iter().find(|(_, group)| group_name(group.name()) == HYBRID);
     if let Some((_, hybrid)) = hybrid {
-        rest(TlsVersion::Tls13, false, *hybrid, format!("TLSv1.3 {FULL} {HYBRID}"))?;
+        rest(TlsVersion::V13, false, *hybrid, format!("TLSv1.3 {FULL} {HYBRID}"))?;
     }
     Ok(operations)
 }
@@ -235,7 +235,7 @@ impl TestHandshake {
         roots.add(CertificateDer::from(certificate.leaf_der().to_vec()))?;
         let provider = CryptoProvider { kx_groups: vec![group], ..aws_lc_rs::default_provider() };
         let mut client = ClientConfig::builder_with_provider(Arc::new(provider))
-            .with_protocol_versions(&[version.supported()])?
+            .with_protocol_versions(&[supported_version(version)])?
             .with_root_certificates(roots)
             .with_no_client_auth();
         if !resumes {

@@ -90,7 +90,7 @@ impl Certificate {
         &self.description.kind
     }
 
-    /// The DNS names that it is for, in lower case; a wildcard stands as `*.example.org`.
+    /// The DNS names of the certificate, in lower case; a wildcard is written `*.example.org`.
     pub fn names(&self) -> &[String] {
         &self.description.names
     }

@@ -132,7 +132,7 @@ pub(crate) struct SingleChoices {
 impl ClientHello {
     /// Reads the body of a `ClientHello`. `None` if it is malformed.
     fn parse(body: &[u8]) -> Option<Self> {
-        let mut body = Input(body);
+        let mut body = HelloBytes(body);
         let (mut hello, mut ja4) = (Self::default(), Ja4::new(body.u16()?));
         body.take(32)?;
         hello.resumption.has_session_id = !body.vec8()?.0.is_empty();
@@ -142,7 +142,7 @@ impl ClientHello {
             ja4.add_cipher(suite);
         }
         body.vec8()?;
-        let mut extensions = if body.0.is_empty() { Input(&[]) } else { body.vec16()? };
+        let mut extensions = if body.0.is_empty() { HelloBytes(&[]) } else { body.vec16()? };
         ja4.extensions = extensions;
         while !extensions.0.is_empty() {
             let (kind, content) = (extensions.u16()?, extensions.vec16()?);
@@ -156,7 +156,12 @@ impl ClientHello {
         body.0.is_empty().then_some(hello)
     }
 
-    fn read_extension<'a>(&mut self, kind: u16, mut content: Input<'a>, ja4: &mut Ja4<'a>) -> Option<()> {
+    fn read_extension<'a>(
+        &mut self,
+        kind: u16,
+        mut content: HelloBytes<'a>,
+        ja4: &mut Ja4<'a>,
+    ) -> Option<()> {
         match kind {
             extension::SERVER_NAME => {
                 ja4.has_server_name = true;
@@ -183,7 +188,7 @@ impl ClientHello {
     }
 
     /// Reads a `server_name` extension (RFC 6066, 3).
-    fn read_server_name(&mut self, mut content: Input<'_>) -> Option<()> {
+    fn read_server_name(&mut self, mut content: HelloBytes<'_>) -> Option<()> {
         let mut names = content.vec16()?;
         while !names.0.is_empty() {
             let (kind, name) = (names.u8()?, names.vec16()?.0);
@@ -200,9 +205,9 @@ impl ClientHello {
 
 /// Bytes that have not been read yet.
 #[derive(Clone, Copy)]
-struct Input<'a>(&'a [u8]);
+struct HelloBytes<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> HelloBytes<'a> {
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;

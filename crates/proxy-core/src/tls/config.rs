@@ -7,14 +7,14 @@ use rustls::server::{
     NoServerSessionStorage, StoresServerSessions, UnbufferedServerConnection, VerifierBuilderError,
 };
 use rustls::{ServerConfig, SupportedCipherSuite};
-use telemetry::Value;
+use telemetry::{TlsVersion, Value};
 
 use super::Certificate;
 use super::cert_resolver::CertResolver;
 use super::client_auth::ClientCa;
 use super::client_hello::Choices;
 use super::evidence::Policy;
-use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
+use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
 use super::tickets::{NoTickets, OWN_KEYS_MAX, Ticketer};
 
 /// TLS cannot be set up like this.
@@ -48,7 +48,7 @@ pub enum TlsConfigError {
     OutOfRange {
         /// Its word.
         word: String,
-        /// How it stands.
+        /// The present value.
         value: f64,
         /// The least.
         low: f64,
@@ -84,7 +84,7 @@ pub(super) struct Material<'a> {
 impl TlsSettings {
     /// The versions from the oldest to the newest.
     fn versions(&self) -> impl Iterator<Item = TlsVersion> {
-        [TlsVersion::Tls13, TlsVersion::Tls12]
+        [TlsVersion::V13, TlsVersion::V12]
             .into_iter()
             .filter(|version| (self.min..=self.max).contains(version))
     }
@@ -98,9 +98,9 @@ impl TlsSettings {
             return Err(TlsConfigError::NoVersion);
         }
         for version in self.versions() {
-            let is_for = |suite: &SupportedCipherSuite| suite.version() == version.supported();
+            let is_for = |suite: &SupportedCipherSuite| suite.version() == supported_version(version);
             if !self.ciphers.iter().any(is_for) {
-                let version = if version == TlsVersion::Tls13 { "1.3" } else { "1.2" };
+                let version = if version == TlsVersion::V13 { "1.3" } else { "1.2" };
                 return Err(TlsConfigError::NoCipher { version });
             }
         }
@@ -123,7 +123,7 @@ impl TlsSettings {
     /// What a client can choose from, with these certificates.
     fn choices(&self, certificates: &[&Certificate]) -> Choices {
         let mut choices = Choices::default();
-        self.versions().for_each(|version| choices.add_version(version.supported().version.into()));
+        self.versions().for_each(|version| choices.add_version(supported_version(version).version.into()));
         self.groups.iter().for_each(|group| choices.add_group(group.name().into()));
         let has_key_for = |suite: &&SupportedCipherSuite| {
             certificates
@@ -140,7 +140,7 @@ impl TlsSettings {
         provider.cipher_suites.clone_from(&self.ciphers);
         // rustls chooses among certificates by all suites, so that those of other versions would mislead it.
         let is_spoken = |suite: &SupportedCipherSuite| {
-            self.versions().any(|version| version.supported() == suite.version())
+            self.versions().any(|version| supported_version(version) == suite.version())
         };
         provider.cipher_suites.retain(is_spoken);
         provider.kx_groups.clone_from(&self.groups);
@@ -156,7 +156,7 @@ impl TlsConfig {
             return Err(TlsConfigError::NoCertificate);
         }
         let provider = Arc::new(settings.provider());
-        let versions: Vec<_> = settings.versions().map(TlsVersion::supported).collect();
+        let versions: Vec<_> = settings.versions().map(supported_version).collect();
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions)?;
         let builder = match material.client_ca {

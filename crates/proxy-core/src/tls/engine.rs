@@ -261,7 +261,7 @@ impl Engine {
     }
 }
 
-/// What is to be encrypted.
+/// The bytes to encrypt.
 #[derive(Clone, Copy)]
 enum Outgoing<'a> {
     Plaintext(&'a [u8]),

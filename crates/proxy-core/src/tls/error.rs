@@ -9,7 +9,7 @@ use crate::notices::is_shortage;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", reason(source))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -67,8 +67,19 @@ pub enum TlsFileError {
     },
 }
 
+/// Why a file cannot be read, and what to do about the usual reasons.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file; is the path right?".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "permission denied; let the user of the proxy read it, or pass it with LoadCredential=".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
 impl TlsFileError {
-    /// Whether it says nothing of the file: the process or the system is short of descriptors or memory.
+    /// Whether the cause is not the file: the process or the system is short of descriptors or memory.
     pub(super) fn is_shortage(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if is_shortage(source))
     }

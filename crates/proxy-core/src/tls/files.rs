@@ -96,7 +96,7 @@ pub(super) trait FromFiles: Clone {
 
 /// A value from files that are looked at now and then.
 #[derive(Debug)]
-pub(super) struct Watched<T> {
+pub(super) struct WatchedFiles<T> {
     value: T,
     /// How the files were when they were last read, successfully or not.
     tried: Vec<FileStamp>,
@@ -107,7 +107,7 @@ pub(super) struct Watched<T> {
     unread: Option<String>,
 }
 
-impl<T: FromFiles> Watched<T> {
+impl<T: FromFiles> WatchedFiles<T> {
     pub(super) fn new(value: T) -> Self {
         let stamps = value.origin().map(|origin| origin.stamps.clone()).unwrap_or_default();
         Self { value, seen: stamps.clone(), tried: stamps, unread: None }
@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    fn watched(path: &Path) -> Watched<First> {
-        Watched::new(First::load(path).unwrap())
+    fn watched(path: &Path) -> WatchedFiles<First> {
+        WatchedFiles::new(First::load(path).unwrap())
     }
 
     #[test]

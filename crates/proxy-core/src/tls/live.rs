@@ -222,7 +222,7 @@ impl LiveTls {
         self.presented.clone()
     }
 
-    /// Every setting of TLS as it stands.
+    /// Every setting of TLS with its present value.
     pub(crate) fn list(&self) -> Vec<Setting> {
         let certificates = self.certificates.iter().take(LISTED_MAX).enumerate();
         let certificates = certificates.map(|(i, certificate)| certificate_setting(i, certificate));
@@ -275,7 +275,12 @@ impl TlsRefresh {
     fn note(&mut self, before: &Setting, after: Setting) {
         if before.value != after.value {
             let before = before.value.to_string();
-            self.changes.push(SettingRecord { name: after.name.clone(), before, after: Some(after) });
+            self.changes.push(SettingRecord {
+                name: after.name.clone(),
+                before,
+                after: Some(after),
+                ..SettingRecord::default()
+            });
         }
     }
 

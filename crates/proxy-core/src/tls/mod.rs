@@ -46,6 +46,6 @@ pub(crate) use live::LiveTls;
 pub use live::{ForgetError, PresentedCertificates, RefreshError, Tls, TlsRefresh};
 pub(crate) use negotiated::NegotiatedTls;
 pub(crate) use provider::CryptoTime;
-pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
+pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings};
 pub use tickets::TicketKeyFile;
 pub use watch::{FileChanges, TlsFiles};

@@ -17,17 +17,17 @@ const ID_BYTES_MAX: usize = 32;
 
 /// A bounded cache of sessions: the one that was not used for longest makes room.
 #[derive(Clone, Debug)]
-pub(super) struct SessionCache(Arc<Mutex<Sessions>>);
+pub(super) struct SessionCache(Arc<Mutex<CachedSessions>>);
 
-struct Sessions {
+struct CachedSessions {
     size: usize,
-    by_id: LruCache<Box<[u8]>, Session>,
+    by_id: LruCache<Box<[u8]>, CachedSession>,
     /// Hashes of the identifiers of sessions that were here: those last evicted or used up, as many as sessions fit.
     gone: LruCache<u64, ()>,
     hashes: RandomState,
 }
 
-struct Session {
+struct CachedSession {
     secret: Zeroizing<Vec<u8>>,
     /// In seconds since 1970.
     put_at: u64,
@@ -37,7 +37,7 @@ struct Session {
 impl SessionCache {
     /// For `size` sessions at most.
     pub(super) fn new(size: usize) -> Self {
-        Self(Arc::new(Mutex::new(Sessions {
+        Self(Arc::new(Mutex::new(CachedSessions {
             size,
             by_id: LruCache::unbounded(),
             gone: LruCache::unbounded(),
@@ -57,7 +57,7 @@ impl SessionCache {
         let (size, hashes) = (sessions.size, sessions.hashes.clone());
         while sessions.evict().is_some() {}
         let gone = std::mem::replace(&mut sessions.gone, LruCache::unbounded());
-        Self(Arc::new(Mutex::new(Sessions { size, by_id: LruCache::unbounded(), gone, hashes })))
+        Self(Arc::new(Mutex::new(CachedSessions { size, by_id: LruCache::unbounded(), gone, hashes })))
     }
 
     /// What rustls asks, which by itself minds neither how old a session is nor under which rules it began.
@@ -72,12 +72,12 @@ impl SessionCache {
     }
 }
 
-fn lock(sessions: &Mutex<Sessions>) -> MutexGuard<'_, Sessions> {
+fn lock(sessions: &Mutex<CachedSessions>) -> MutexGuard<'_, CachedSessions> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sessions {
-    fn put(&mut self, id: Vec<u8>, session: Session) {
+impl CachedSessions {
+    fn put(&mut self, id: Vec<u8>, session: CachedSession) {
         self.by_id.put(id.into(), session);
         self.fit();
     }
@@ -110,7 +110,7 @@ impl Sessions {
     }
 }
 
-impl fmt::Debug for Sessions {
+impl fmt::Debug for CachedSessions {
     // By hand, so that no secret can show up.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions").field("len", &self.by_id.len()).finish_non_exhaustive()
@@ -127,12 +127,12 @@ struct Store {
 
 impl Store {
     fn put_at(&self, id: Vec<u8>, session: Vec<u8>, now: u64) -> bool {
-        let session = Session { secret: Zeroizing::new(session), put_at: now, binding: self.binding };
+        let session = CachedSession { secret: Zeroizing::new(session), put_at: now, binding: self.binding };
         lock(&self.cache.0).put(id, session);
         true
     }
 
-    /// The session, if it may be resumed, and what is to be said of it.
+    /// The session, if it may be resumed, and the evidence about it.
     fn look(&self, id: &[u8], is_taken: bool, now: u64) -> Option<Vec<u8>> {
         let mut sessions = lock(&self.cache.0);
         let Some(found) = sessions.by_id.get(id) else {

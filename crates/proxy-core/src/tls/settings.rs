@@ -5,24 +5,15 @@ use std::time::Duration;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
+use telemetry::TlsVersion;
 
 use super::provider::TimedGroup;
 
-/// A version of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
-}
-
-impl TlsVersion {
-    pub(super) fn supported(self) -> &'static SupportedProtocolVersion {
-        match self {
-            Self::Tls12 => &rustls::version::TLS12,
-            Self::Tls13 => &rustls::version::TLS13,
-        }
+/// A version as rustls knows it.
+pub(super) fn supported_version(version: TlsVersion) -> &'static SupportedProtocolVersion {
+    match version {
+        TlsVersion::V12 => &rustls::version::TLS12,
+        TlsVersion::V13 => &rustls::version::TLS13,
     }
 }
 
@@ -122,8 +113,8 @@ pub struct TlsSettings {
 impl Default for TlsSettings {
     fn default() -> Self {
         Self {
-            min: TlsVersion::Tls12,
-            max: TlsVersion::Tls13,
+            min: TlsVersion::V12,
+            max: TlsVersion::V13,
             ciphers: CIPHERS.to_vec(),
             cipher_order: CipherOrder::Proxy,
             groups: GROUPS.iter().map(|(_, group)| *group).collect(),

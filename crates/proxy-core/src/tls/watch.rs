@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Certificate;
 use super::client_auth::ClientCa;
 use super::error::TlsFileError;
-use super::files::Watched;
+use super::files::WatchedFiles;
 use super::tickets::TicketKeyFile;
 
 /// The files that a running proxy's certificates and keys come from. Clones share what they have seen.
@@ -17,9 +17,9 @@ pub struct TlsFiles(Arc<Mutex<Files>>);
 
 #[derive(Debug)]
 struct Files {
-    certificates: Vec<Watched<Certificate>>,
-    client_ca: Option<Watched<ClientCa>>,
-    ticket_keys: Option<Watched<TicketKeyFile>>,
+    certificates: Vec<WatchedFiles<Certificate>>,
+    client_ca: Option<WatchedFiles<ClientCa>>,
+    ticket_keys: Option<WatchedFiles<TicketKeyFile>>,
 }
 
 /// What was read again, and what could not be, for [`Proxy::take`](crate::Proxy::take).
@@ -39,9 +39,9 @@ impl TlsFiles {
         ticket_keys: Option<&TicketKeyFile>,
     ) -> Self {
         Self(Arc::new(Mutex::new(Files {
-            certificates: certificates.iter().cloned().map(Watched::new).collect(),
-            client_ca: client_ca.cloned().map(Watched::new),
-            ticket_keys: ticket_keys.cloned().map(Watched::new),
+            certificates: certificates.iter().cloned().map(WatchedFiles::new).collect(),
+            client_ca: client_ca.cloned().map(WatchedFiles::new),
+            ticket_keys: ticket_keys.cloned().map(WatchedFiles::new),
         })))
     }
 

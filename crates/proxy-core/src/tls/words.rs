@@ -1,15 +1,13 @@
 //! The settings of TLS as words that a configuration, a command line and a running proxy share.
 
 use rustls::{CipherSuite, SupportedCipherSuite};
-use telemetry::{Applies, Setting, Value, clean};
+use telemetry::{Applies, Setting, TlsVersion, Value, clean};
 
 use crate::config::options::{
     DeclaredOptions, KnownWords, OptionError, OptionKind, OptionSpec, option_names,
 };
 
-use super::settings::{
-    CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion,
-};
+use super::settings::{CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings};
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
 const TICKETS_MAX: f64 = 8.0;
@@ -20,7 +18,7 @@ const TICKET_TIME_RANGE: (f64, f64) = (60.0, 604_800.0);
 /// Bytes of an application protocol's name at most (RFC 7301, 3.1).
 const ALPN_BYTES_MAX: usize = 255;
 
-const VERSIONS: &[(TlsVersion, &str)] = &[(TlsVersion::Tls12, "1.2"), (TlsVersion::Tls13, "1.3")];
+const VERSIONS: &[(TlsVersion, &str)] = &[(TlsVersion::V12, "1.2"), (TlsVersion::V13, "1.3")];
 const CIPHER_ORDERS: &[(CipherOrder, &str)] =
     &[(CipherOrder::Proxy, "proxy"), (CipherOrder::Client, "client")];
 const RESUMPTIONS: &[(Resumption, &str)] =

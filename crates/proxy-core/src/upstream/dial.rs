@@ -61,7 +61,7 @@ struct UpstreamCandidate {
     place: Option<u64>,
 }
 
-/// How an attempt stands.
+/// The state of an attempt.
 #[derive(Debug)]
 pub(crate) enum ConnectProgress {
     /// The upstream of this index is there.

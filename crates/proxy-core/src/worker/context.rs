@@ -7,13 +7,13 @@ use mio::Registry;
 
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::Limits;
-use crate::io::buffer::Pool;
+use crate::io::buffer::BufferPool;
 use crate::notices::NoticeLog;
 use crate::stats::proxy_stats::ProxyStats;
 use crate::tls::TlsConfig;
 use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
-use crate::worker::timers::Timers;
+use crate::worker::timers::ConnTimers;
 
 /// What the connections of a worker share, for its own part and for their handlers.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub struct WorkerContext {
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
-    pub(crate) timers: Timers,
-    pub(crate) pool: Pool,
+    pub(crate) timers: ConnTimers,
+    pub(crate) pool: BufferPool,
     pub(crate) pending: PendingBytes,
     pub(crate) stats: ProxyStats,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.

@@ -16,22 +16,21 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use slab::Slab;
-use telemetry::{Level, ProxyDelta, Reporter};
+use telemetry::{Cpus, Level, ProxyDelta, Reporter};
 
 use self::ready::ReadyQueue;
 use self::setup::PreparedWorker;
 use crate::accept::listeners::Listeners;
-use crate::config::cpus::Cpus;
 use crate::connection::handler::Handler;
 use crate::connection::{Connection, SCRATCH_BYTES, SocketRole, untoken};
-use crate::io::buffer::Pool;
+use crate::io::buffer::BufferPool;
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::proxy_stats::ProxyStats;
 use crate::worker::context::WorkerContext;
 use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
 use crate::worker::pool::{CommandQueue, WorkerCommand};
-use crate::worker::timers::Timers;
+use crate::worker::timers::ConnTimers;
 
 /// Events taken from the kernel in one turn.
 const EVENTS_MAX: usize = 256;
@@ -77,8 +76,8 @@ impl<H: Handler> Worker<H> {
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
             trusted: shared.trusted,
-            timers: Timers::default(),
-            pool: Pool::default(),
+            timers: ConnTimers::default(),
+            pool: BufferPool::default(),
             pending: PendingBytes::default(),
             stats: ProxyStats::new(shared.clients_max, shared.records_names, shared.seen),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),

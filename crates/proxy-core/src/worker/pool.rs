@@ -59,7 +59,7 @@ impl CommandQueue {
     }
 }
 
-/// A worker ended although it was not told to.
+/// A worker ended without a command to end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the proxy's worker {worker} {cause}")]
 pub struct WorkerFailed {

@@ -5,13 +5,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use mio::{Poll, Registry, Waker};
+use telemetry::Cpus;
 
 use super::WAKER;
 use super::control::ProxyControl;
 use super::pool::CommandQueue;
 use crate::accept::listeners::Listeners;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use crate::config::cpus::Cpus;
 use crate::notices::NoticeLog;
 use crate::stats::seen::SeenAddresses;
 

@@ -24,11 +24,11 @@ impl Deadline {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
+pub(crate) struct ConnTimers {
     due: BTreeSet<(Instant, usize, TimerKind)>,
 }
 
-impl Timers {
+impl ConnTimers {
     /// Sets the deadline of `kind` of the connection `key`, instead of the one it had.
     pub(crate) fn arm(&mut self, deadline: &mut Deadline, key: usize, kind: TimerKind, at: Instant) {
         self.disarm(deadline, key, kind);
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn deadlines_expire_in_order_and_only_when_they_have_passed() {
-        let (mut timers, start) = (Timers::default(), Instant::now());
+        let (mut timers, start) = (ConnTimers::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
         let mut deadlines: [Deadline; 3] = Default::default();
         for (key, ms) in [(0, 30), (1, 10), (2, 20)] {

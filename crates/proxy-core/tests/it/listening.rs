@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, StartError, Upstream};
+use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, ProxyStartError, Upstream};
 use telemetry::ProxyDelta;
 
 use crate::support::{Counted, Served, TLS13, echo, serve_echo};
@@ -14,7 +14,7 @@ fn config(listen: &[ListenAddr]) -> ProxyConfig {
     ProxyConfig::new(listen.to_vec(), upstream, Certificate::generate(&[]).unwrap())
 }
 
-fn start_error(config: ProxyConfig) -> StartError {
+fn start_error(config: ProxyConfig) -> ProxyStartError {
     Proxy::start(config).unwrap_err()
 }
 
@@ -25,7 +25,7 @@ fn a_second_proxy_on_a_port_is_refused_and_the_first_goes_on() {
     let port = first.addr().port();
     for second in [ListenAddr::Addr(first.addr()), ListenAddr::DualStack(port)] {
         let error = start_error(config(&[second]));
-        assert!(matches!(error, StartError::Listen(ListenError::InUse(_))), "{error:?}");
+        assert!(matches!(error, ProxyStartError::Listen(ListenError::InUse(_))), "{error:?}");
         assert!(error.to_string().contains("in use"), "{error}");
     }
     let client = first.client(&TLS13);
@@ -52,14 +52,14 @@ fn a_second_proxy_in_another_process_is_refused() {
 fn another_process_tries_the_port() {
     let addr = std::env::var(ADDR_VARIABLE).unwrap().parse().unwrap();
     let error = start_error(config(&[addr]));
-    assert!(matches!(error, StartError::Listen(ListenError::InUse(_))), "{error:?}");
+    assert!(matches!(error, ProxyStartError::Listen(ListenError::InUse(_))), "{error:?}");
 }
 
 #[test]
 fn a_port_held_by_any_program_is_refused() {
     let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let error = start_error(config(&[ListenAddr::Addr(holder.local_addr().unwrap())]));
-    assert!(matches!(error, StartError::Listen(ListenError::InUse(_))), "{error:?}");
+    assert!(matches!(error, ProxyStartError::Listen(ListenError::InUse(_))), "{error:?}");
 }
 
 #[test]
@@ -87,14 +87,17 @@ fn every_address_given_is_served() {
 #[test]
 fn what_cannot_work_is_refused_at_the_start() {
     let addr: ListenAddr = "127.0.0.1:0".parse().unwrap();
-    assert!(matches!(start_error(config(&[])), StartError::NoListener));
+    assert!(matches!(start_error(config(&[])), ProxyStartError::NoListener));
     let mut unresolvable = config(&[addr]);
     unresolvable.upstreams = vec!["no-such-host.invalid:80".parse().unwrap()];
     let error = start_error(unresolvable);
-    assert!(matches!(error, StartError::Resolve(_)) && error.to_string().contains("no-such-host"), "{error}");
+    assert!(
+        matches!(error, ProxyStartError::Resolve(_)) && error.to_string().contains("no-such-host"),
+        "{error}"
+    );
     let mut greedy = config(&[addr]);
     greedy.limits.connections_max = Some(1 << 40);
-    assert!(matches!(start_error(greedy), StartError::Descriptors(_)));
+    assert!(matches!(start_error(greedy), ProxyStartError::Descriptors(_)));
 }
 
 #[test]

@@ -73,13 +73,10 @@ pub(super) fn write_request<B>(
         head.field("te", b"trailers");
         head.field("connection", b"te");
     }
-    for (name, value) in &client.tls_fields {
-        head.field(name.as_str(), value.as_bytes());
-    }
+    head.fields(&client.own_fields);
     let has = |name: &HeaderName| client.is_trusted && fields.contains_key(name) && !is_among(&listed, name);
-    head.field("x-forwarded-for", client.address.as_bytes());
     if !has(&FORWARDED_PROTO) {
-        head.field("x-forwarded-proto", b"https");
+        head.fields(b"x-forwarded-proto: https\r\n");
     }
     if !has(&FORWARDED_HOST) {
         head.field("x-forwarded-host", host.as_bytes());

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
@@ -28,13 +28,12 @@ use crate::upstream::response_body::ResponseBody;
 /// A request that may be forwarded.
 struct PreparedRequest {
     route: usize,
-    method: Method,
     /// As the upstream gets it.
     head: Vec<u8>,
     /// `None` while it is sent.
     content: Option<RequestContent>,
     /// The protocol that it asks to switch to.
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Box<HeaderValue>>,
     /// Empty, with the memory of its own fields, for those of the response.
     fields: HeaderMap,
 }
@@ -73,8 +72,8 @@ fn prepare(
     let (parts, body) = request.into_parts();
     let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
-    let fields = emptied(parts.headers);
-    Ok(PreparedRequest { route, method: parts.method, head, content: Some(content), upgrade, fields })
+    let (upgrade, fields) = (upgrade.map(Box::new), emptied(parts.headers));
+    Ok(PreparedRequest { route, head, content: Some(content), upgrade, fields })
 }
 
 /// A request's fields without what is in them, unless that leaves much memory.
@@ -129,7 +128,7 @@ async fn exchange(
         let lease = acquire(worker, destination, is_retry).await?;
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
         let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
-        let mut exchange = Exchange::begin(lease, handle, request.method.clone(), &request.head, content);
+        let mut exchange = Exchange::begin(lease, handle, &request.head, content);
         match poll_fn(|cx| exchange.poll_head(cx, &mut request.fields)).await {
             Ok(response) => {
                 worker.keep_head(mem::take(&mut request.head));
@@ -163,7 +162,7 @@ fn respond(
     handle: &RequestHandle,
     mut response: Response<()>,
     exchange: Exchange,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Box<HeaderValue>>,
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let protocol = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
@@ -175,7 +174,7 @@ fn respond(
         (false, Some(_)) => client.set_ending(),
         (true, None) => return Err(RequestFailure::UpstreamInvalid.into()),
         (true, Some(requested)) => {
-            fields::set_upgrade(response.headers_mut(), protocol.unwrap_or(requested));
+            fields::set_upgrade(response.headers_mut(), protocol.unwrap_or(*requested));
             client.tunnel.replace(Some(exchange));
             return Ok(response.map(|()| ResponseBody::empty(handle)));
         }

@@ -34,6 +34,8 @@ pub(crate) struct PooledConn {
     pub(super) is_idle: bool,
     /// Who waits for it.
     waker: Option<Waker>,
+    /// When whoever waits is to be woken if nothing has come until then.
+    pub(super) wake_at: Option<Instant>,
     /// Whether it has served an exchange: the upstream may have closed it since.
     is_reused: bool,
 }
@@ -53,6 +55,7 @@ impl PooledConn {
             ahead: None,
             is_idle: false,
             waker: None,
+            wake_at: None,
             is_reused: false,
         }
     }
@@ -69,6 +72,11 @@ impl PooledConn {
 
     pub(super) fn note(&mut self, event: &Event) {
         self.socket.note(event);
+        self.wake();
+    }
+
+    /// Wakes whoever waits.
+    pub(super) fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -148,6 +156,7 @@ impl PooledConn {
     /// Becomes idle. It holds no memory for bytes then.
     pub(super) fn rest(&mut self) {
         self.waker = None;
+        self.wake_at = None;
         self.is_reused = true;
         self.is_idle = true;
         self.wanted_bytes = 0;

@@ -2,7 +2,6 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
-use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -15,7 +14,6 @@ use telemetry::RequestFailure;
 
 use super::framing::may_be_trailer;
 use crate::request::RequestHandle;
-use crate::timers::Sleep;
 
 /// How a request's content is framed for the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +36,6 @@ pub(crate) struct RequestContent {
     received: u64,
     /// When a byte of it last moved, from the client or to the upstream.
     moved_at: Instant,
-    timer: Option<Sleep>,
 }
 
 /// A part of a request's content.
@@ -67,7 +64,6 @@ impl RequestContent {
             request: request.clone(),
             received: 0,
             moved_at: request.client().worker.now(),
-            timer: None,
         };
         if framing == RequestFraming::None {
             content.stop();
@@ -151,22 +147,11 @@ impl RequestContent {
         }
     }
 
-    /// Waits until nothing has moved for the timeout.
-    pub(super) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// When nothing will have moved for the timeout.
+    pub(super) fn stalled_at(&self) -> Instant {
         let worker = &self.request.client().worker;
         let own = self.request.timeouts().body;
-        let until = self.moved_at + own.unwrap_or_else(|| worker.limits().body_timeout);
-        loop {
-            let timer = self.timer.get_or_insert_with(|| worker.timers.at(until));
-            if Pin::new(timer).poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            // Bytes that move do not set the timer again: it is set when it ends.
-            if until <= worker.now() {
-                return Poll::Ready(());
-            }
-            self.timer = None;
-        }
+        self.moved_at + own.unwrap_or_else(|| worker.limits().body_timeout)
     }
 }
 

@@ -1,14 +1,12 @@
 //! A request to an upstream and its response, on a connection of the pool.
 
-use std::future::Future as _;
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::{Buf as _, Bytes};
 use hyper::header::HeaderMap;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use telemetry::RequestFailure;
 
 use super::acquire::Lease;
@@ -19,7 +17,6 @@ use super::pool::Pool;
 use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
 use crate::special_fields::SpecialFields;
-use crate::timers::Sleep;
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -32,15 +29,15 @@ const INTERIM_RESPONSES_MAX: usize = 16;
 pub(crate) struct Exchange {
     lease: Lease,
     request: RequestHandle,
-    method: Method,
     content: RequestContent,
     framing: Option<Framing>,
     /// Of the response.
     special: SpecialFields,
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     /// When the upstream's socket took the first byte of the head.
     sent_at: Option<Instant>,
-    timer: Option<Sleep>,
+    /// When the response must have begun.
+    due_at: Option<Instant>,
     /// Whether anything of a response has come.
     has_answered: bool,
     /// Whether the upstream takes nothing more.
@@ -63,7 +60,6 @@ impl Exchange {
     pub(crate) fn begin(
         lease: Lease,
         request: &RequestHandle,
-        method: Method,
         head: &[u8],
         mut content: RequestContent,
     ) -> Self {
@@ -76,12 +72,11 @@ impl Exchange {
             sent_at: sent.is_ok_and(|bytes| bytes > 0).then(Instant::now),
             lease,
             request: request.clone(),
-            method,
             content,
             framing: None,
             special: SpecialFields::default(),
             trailers: None,
-            timer: None,
+            due_at: None,
             has_answered: false,
             interim_responses: 0,
         }
@@ -93,7 +88,7 @@ impl Exchange {
     pub(crate) fn into_content_to_retry(self) -> Option<RequestContent> {
         let is_unsent = self.sent_at.is_none() && self.content.is_untouched();
         let is_repeatable =
-            self.method.is_idempotent() && self.content.is_whole() && self.content.is_untouched();
+            self.request.method().is_idempotent() && self.content.is_whole() && self.content.is_untouched();
         (self.lease.is_reused() && (is_unsent || is_repeatable)).then_some(self.content)
     }
 
@@ -152,7 +147,6 @@ impl Exchange {
             }
             if let Some(head) = self.take_head(fields)? {
                 self.request.set_answered(self.sent_at, Instant::now());
-                self.timer = None;
                 return Poll::Ready(Ok(head));
             }
             if self.with_pool(|pool, key| pool.connection(key).has_ended) {
@@ -184,7 +178,7 @@ impl Exchange {
                 continue;
             }
             self.special = SpecialFields::of(head.headers());
-            let framing = Framing::of(&self.method, status, head.headers(), self.special)
+            let framing = Framing::of(self.request.method(), status, head.headers(), self.special)
                 .map_err(|error| invalid(error.into()))?;
             self.may_be_kept &= framing != Framing::UntilClose && head::keeps_alive(&head, self.special);
             self.framing = Some(framing);
@@ -194,19 +188,23 @@ impl Exchange {
 
     /// Waits until the client or the upstream has made no progress for too long.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RequestFailure> {
-        if !self.is_deaf && !self.content.is_whole() {
-            // Either the client does not send, or the upstream does not take.
-            let is_upstream = self.with_pool(|pool, key| !pool.connection(key).unsent.is_empty());
-            return self.content.poll_stalled(cx).map(|()| {
-                if is_upstream { RequestFailure::UpstreamTimeout } else { RequestFailure::BodyTimeout }
-            });
-        }
         let worker = &self.lease.worker;
-        let timer = self.timer.get_or_insert_with(|| {
-            let own = self.request.timeouts().response;
-            worker.timers.after(own.unwrap_or_else(|| worker.limits().response_timeout))
-        });
-        Pin::new(timer).poll(cx).map(|()| RequestFailure::UpstreamTimeout)
+        let is_sending = !self.is_deaf && !self.content.is_whole();
+        let due_at = if is_sending {
+            self.content.stalled_at()
+        } else {
+            *self.due_at.get_or_insert_with(|| {
+                let own = self.request.timeouts().response;
+                worker.now() + own.unwrap_or_else(|| worker.limits().response_timeout)
+            })
+        };
+        if due_at > worker.now() {
+            self.with_pool(|pool, key| pool.wake_at(key, due_at, cx.waker()));
+            return Poll::Pending;
+        }
+        // While content is sent, either the client does not send, or the upstream does not take.
+        let is_upstream = !is_sending || self.with_pool(|pool, key| !pool.connection(key).unsent.is_empty());
+        Poll::Ready(if is_upstream { RequestFailure::UpstreamTimeout } else { RequestFailure::BodyTimeout })
     }
 
     /// The next data of the response's content; `None` once it is complete.
@@ -241,7 +239,7 @@ impl Exchange {
 
     /// The response's trailers, once its content is complete.
     pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
-        self.trailers.take()
+        self.trailers.take().map(|trailers| *trailers)
     }
 
     /// Whether the response has trailers that were not taken.

@@ -101,7 +101,7 @@ impl Framing {
         &mut self,
         received: &mut Bytes,
         has_ended: bool,
-        trailers: &mut Option<HeaderMap>,
+        trailers: &mut Option<Box<HeaderMap>>,
     ) -> Result<Option<Bytes>, FramingError> {
         self.advance(received, trailers)?;
         let left = match self {
@@ -137,7 +137,7 @@ impl Framing {
     fn advance(
         &mut self,
         received: &mut Bytes,
-        trailers: &mut Option<HeaderMap>,
+        trailers: &mut Option<Box<HeaderMap>>,
     ) -> Result<(), FramingError> {
         while let Self::Chunked(state) = self
             && let Some(next) = state.next(received, trailers)?
@@ -153,7 +153,7 @@ impl ChunkState {
     fn next(
         self,
         received: &mut Bytes,
-        trailers: &mut Option<HeaderMap>,
+        trailers: &mut Option<Box<HeaderMap>>,
     ) -> Result<Option<Framing>, FramingError> {
         match self {
             Self::Data(_) => Ok(None),
@@ -181,7 +181,7 @@ impl ChunkState {
                 let mut fields = [httparse::EMPTY_HEADER; TRAILERS_MAX];
                 match httparse::parse_headers(received, &mut fields) {
                     Ok(httparse::Status::Complete((used, fields))) => {
-                        *trailers = trailer_map(fields)?;
+                        *trailers = trailer_map(fields)?.map(Box::new);
                         received.advance(used);
                         Ok(Some(Framing::Complete))
                     }

@@ -20,9 +20,27 @@ const ADDED_FIELDS: usize = 2;
 /// Most fields of a response's header.
 const FIELDS_MAX: usize = 128;
 
+/// Fields as they are written.
+#[derive(Debug, Default)]
+pub(crate) struct FieldBytes(Vec<u8>);
+
 /// The head of a request that is being written.
 #[derive(Debug)]
-pub(crate) struct RequestHead(Vec<u8>);
+pub(crate) struct RequestHead(FieldBytes);
+
+impl FieldBytes {
+    /// Writes a field.
+    pub(crate) fn write(&mut self, name: &str, value: &[u8]) {
+        self.0.reserve(name.len() + value.len() + 4);
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            self.0.extend_from_slice(part);
+        }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
 
 impl RequestHead {
     /// Begins with the request line, in the memory of `head`, which is empty.
@@ -31,14 +49,17 @@ impl RequestHead {
         for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
             head.extend_from_slice(part.as_bytes());
         }
-        Self(head)
+        Self(FieldBytes(head))
     }
 
     /// Writes a field. Those that frame the content are for [`RequestHead::finish`].
     pub(crate) fn field(&mut self, name: &str, value: &[u8]) {
-        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-            self.0.extend_from_slice(part);
-        }
+        self.0.write(name, value);
+    }
+
+    /// Writes fields that were written before.
+    pub(crate) fn fields(&mut self, fields: &[u8]) {
+        self.0.0.extend_from_slice(fields);
     }
 
     /// Ends with how the content is framed.
@@ -52,8 +73,8 @@ impl RequestHead {
             RequestFraming::Length(length) => self.field("content-length", length.to_string().as_bytes()),
             RequestFraming::Chunked => self.field("transfer-encoding", b"chunked"),
         }
-        self.0.extend_from_slice(b"\r\n");
-        self.0
+        self.0.0.extend_from_slice(b"\r\n");
+        self.0.into_bytes()
     }
 }
 

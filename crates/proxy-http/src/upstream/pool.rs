@@ -43,6 +43,8 @@ pub(crate) struct Pool {
     buffer: ReadBuffer,
     /// Bytes that were read ahead in this turn.
     ahead_bytes: usize,
+    /// No connection's `wake_at` is earlier. Nearly all exchanges end in time, and leave this as it is.
+    next_wake: Option<Instant>,
     /// Over all upstreams.
     idle: usize,
     queued: usize,
@@ -78,6 +80,7 @@ impl Pool {
             connections: Slab::new(),
             buffer: ReadBuffer::default(),
             ahead_bytes: 0,
+            next_wake: None,
             idle: 0,
             queued: 0,
         }
@@ -279,12 +282,16 @@ impl Pool {
             let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
             [of.queue.retry_at, idle].into_iter().flatten().min()
         };
-        self.of_upstream.iter().filter_map(of).min()
+        self.of_upstream.iter().filter_map(of).chain(self.next_wake).min()
     }
 
-    /// Begins a turn: closes connections that were idle for too long, and tries full backlogs again.
+    /// Begins a turn: closes connections that were idle for too long, wakes exchanges whose time is up, and tries full
+    /// backlogs again.
     pub(crate) fn expire(&mut self, now: Instant) {
         (self.now, self.ahead_bytes) = (now, 0);
+        if self.next_wake.is_some_and(|next| next <= now) {
+            self.wake_late(now);
+        }
         for upstream in 0..self.of_upstream.len() {
             self.of_upstream[upstream].queue.expire(now);
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
@@ -293,6 +300,23 @@ impl Pool {
                 self.close(key);
             }
         }
+    }
+
+    fn wake_late(&mut self, now: Instant) {
+        for (_, connection) in &mut self.connections {
+            if connection.wake_at.take_if(|at| *at <= now).is_some() {
+                connection.wake();
+            }
+        }
+        self.next_wake = self.connections.iter().filter_map(|(_, connection)| connection.wake_at).min();
+    }
+
+    /// Wakes the exchange of a connection at this moment, if it still waits then.
+    pub(crate) fn wake_at(&mut self, key: usize, at: Instant, waker: &Waker) {
+        let connection = &mut self.connections[key];
+        connection.set_waker(waker);
+        connection.wake_at = Some(at);
+        self.next_wake = Some(self.next_wake.map_or(at, |next| next.min(at)));
     }
 
     /// Notes an event of a connection. An idle one that the upstream has ended is closed.

@@ -1,6 +1,6 @@
 //! Floods of HTTP/2: each ends its connection, is counted once, and leaves other clients served.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proxy_core::ProxyConfig;
 use proxy_http::HttpConfig;
@@ -205,9 +205,12 @@ fn streams_that_nobody_reads_end_with_the_send_timeout() {
 
 #[test]
 fn a_slow_reader_is_served_to_the_end() {
+    // Longer than a busy machine keeps a thread waiting.
+    const SEND_TIMEOUT: Duration = Duration::from_secs(2);
     let site = Site::start_with(respond_large, |config, _| {
-        config.limits.send_timeout = Duration::from_millis(300);
+        config.limits.send_timeout = SEND_TIMEOUT;
     });
+    let began_at = Instant::now();
     let mut client = Http2Client::connect(&site);
     client.send(&get(1));
     let mut received = 0;
@@ -216,12 +219,13 @@ fn a_slow_reader_is_served_to_the_end() {
         if frame_in.kind == DATA {
             received += frame_in.payload.len();
             let increment = (frame_in.payload.len() as u32).to_be_bytes();
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(20));
             client.send(
                 &[frame(WINDOW_UPDATE, 0, 0, &increment), frame(WINDOW_UPDATE, 0, 1, &increment)].concat(),
             );
         }
     }
+    assert!(began_at.elapsed() > SEND_TIMEOUT);
 }
 
 #[test]

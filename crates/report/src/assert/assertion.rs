@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use telemetry::figures::{
-    AbsentSubject, Condition, ConditionError, Figure, FigureSide, FigureSubjects, FigureUnit, Operator,
-    UnknownFigure, WrongUnit,
+    AbsentSubject, Condition, ConditionError, Figure, FigureSide, FigureSubjects, FigureUnit, UnknownFigure,
+    WrongUnit,
 };
 
 use crate::figures::Figures;
@@ -116,17 +116,8 @@ impl Assertion {
             count if count.fract() == 0.0 => count.to_string(),
             share => format!("{share:.6}"),
         };
-        AssertionOutcome::Breached(format!("it is {shown}{}", distance(self.0.operator(), value, limit)))
-    }
-}
-
-/// By how much a value misses the limit, in words; empty where a percentage says nothing.
-fn distance(operator: Operator, value: f64, limit: f64) -> String {
-    let percent = (value / limit - 1.0) * 100.0;
-    match operator {
-        Operator::Unequal => String::new(),
-        _ if limit <= 0.0 || percent.abs() < 0.05 => String::new(),
-        _ if percent > 0.0 => format!(", {percent:.1} % above"),
-        _ => format!(", {:.1} % below", -percent),
+        let distance = self.0.operator().distance(value, limit);
+        let distance = distance.map_or_else(String::new, |distance| format!(", {distance}"));
+        AssertionOutcome::Breached(format!("it is {shown}{distance}"))
     }
 }

@@ -5,6 +5,15 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::assertion::{Assertion, AssertionOutcome};
 
+/// A condition that was checked: a test case of the XML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JunitCase {
+    /// The condition, in words.
+    pub name: String,
+    /// Why it does not hold; `None` if it does.
+    pub failure: Option<String>,
+}
+
 /// An assertion with its outcome.
 #[derive(Clone, Debug)]
 pub struct AssertionResult {
@@ -14,11 +23,25 @@ pub struct AssertionResult {
     pub verdict: AssertionOutcome,
 }
 
-/// A `JUnit` test suite with a case for each assertion. `name` is the run that was checked, `duration_us` its length.
-pub fn junit(name: &str, duration_us: u64, checked: &[AssertionResult]) -> String {
+impl From<&AssertionResult> for JunitCase {
+    fn from(AssertionResult { assertion, verdict }: &AssertionResult) -> Self {
+        let failure = match verdict {
+            AssertionOutcome::Holds => None,
+            AssertionOutcome::Breached(reason) => Some(reason.clone()),
+        };
+        Self { name: assertion.to_string(), failure }
+    }
+}
+
+/// A `JUnit` test suite with a case for each condition. `name` is what was checked, `duration_us` its length.
+pub fn junit<C>(name: &str, duration_us: u64, checked: impl IntoIterator<Item = C>) -> String
+where
+    JunitCase: From<C>,
+{
+    let checked: Vec<JunitCase> = checked.into_iter().map(JunitCase::from).collect();
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     // Writing into memory does not fail.
-    let _ = write(&mut writer, name, duration_us, checked);
+    let _ = write(&mut writer, name, duration_us, &checked);
     let mut text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
     text.push('\n');
     text
@@ -28,10 +51,10 @@ fn write(
     writer: &mut Writer<Vec<u8>>,
     name: &str,
     duration_us: u64,
-    checked: &[AssertionResult],
+    checked: &[JunitCase],
 ) -> std::io::Result<()> {
-    let breached = |checked: &&AssertionResult| checked.verdict != AssertionOutcome::Holds;
-    let counts = [checked.len(), checked.iter().filter(breached).count()].map(|count| count.to_string());
+    let breached = checked.iter().filter(|case| case.failure.is_some()).count();
+    let counts = [checked.len(), breached].map(|count| count.to_string());
     let time = format!("{:.3}", duration_us as f64 / 1e6);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let suite = writer.create_element("testsuite").with_attributes([
@@ -42,13 +65,13 @@ fn write(
         ("time", time.as_str()),
     ]);
     suite.write_inner_content(|writer| {
-        for AssertionResult { assertion, verdict } in checked {
+        for JunitCase { name, failure } in checked {
             let case = writer
                 .create_element("testcase")
-                .with_attributes([("classname", "tlsdash"), ("name", &*assertion.to_string())]);
-            match verdict {
-                AssertionOutcome::Holds => case.write_empty()?,
-                AssertionOutcome::Breached(reason) => failed(case, reason)?,
+                .with_attributes([("classname", "tlsdash"), ("name", name.as_str())]);
+            match failure {
+                None => case.write_empty()?,
+                Some(reason) => failed(case, reason)?,
             };
         }
         Ok(())

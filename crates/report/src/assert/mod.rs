@@ -4,4 +4,4 @@ mod assertion;
 mod junit;
 
 pub use assertion::{Assertion, AssertionError, AssertionOutcome};
-pub use junit::{AssertionResult, junit};
+pub use junit::{AssertionResult, JunitCase, junit};

@@ -18,7 +18,7 @@ use crate::text::markdown;
 #[error("the run has no A/B experiment")]
 pub struct NoExperiment;
 
-/// What the experiments of a run came to.
+/// The verdicts of the experiments of a run.
 #[derive(Debug, Serialize)]
 pub struct ExperimentComparison<'a> {
     schema: u64,

@@ -6,7 +6,7 @@ use telemetry::FullReason;
 use crate::numbers::{grouped, percent};
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};
-use crate::table::Table;
+use crate::table::ReportTable;
 use crate::tls::words;
 
 /// A reason, with its full handshakes in both runs.
@@ -50,12 +50,12 @@ pub(super) fn reason_shares(reports: [&Report<'_>; 2]) -> Vec<ReasonShare> {
 
 impl ReasonShare {
     /// All of them as a table.
-    pub(crate) fn table(all: &[Self]) -> Table {
+    pub(crate) fn table(all: &[Self]) -> ReportTable {
         let cells = |share: RunShare| [grouped(share.full), percent(share.full as f64, share.all as f64)];
         let row =
             |row: &Self| [vec![row.words.clone()], cells(row.a).to_vec(), cells(row.b).to_vec()].concat();
         let columns = [Words("reason"), Number("A"), Number("A, share"), Number("B"), Number("B, share")];
-        Table::new("Why handshakes were full", columns, all.iter().map(row))
+        ReportTable::new("Why handshakes were full", columns, all.iter().map(row))
     }
 
     /// The reasons of both in a line each.

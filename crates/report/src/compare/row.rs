@@ -1,8 +1,8 @@
-//! One figure of a comparison, and what it came to.
+//! One figure of a comparison, and its outcome.
 
 use std::fmt;
 
-use experiment::{ComparableFigure, Estimate, Finding};
+use experiment::{ComparableFigure, CompareOutcome, EffectEstimate};
 use serde::{Serialize, Serializer};
 use telemetry::EstimateRecord;
 use telemetry::experiment::Outcome;
@@ -52,8 +52,8 @@ pub(crate) struct RowEstimate {
     pub(crate) p: f64,
 }
 
-impl From<Estimate> for RowEstimate {
-    fn from(estimate: Estimate) -> Self {
+impl From<EffectEstimate> for RowEstimate {
+    fn from(estimate: EffectEstimate) -> Self {
         Self {
             a: estimate.a,
             b: estimate.b,
@@ -115,12 +115,12 @@ impl fmt::Display for RowOutcome {
     }
 }
 
-impl From<Finding> for RowOutcome {
-    fn from(finding: Finding) -> Self {
+impl From<CompareOutcome> for RowOutcome {
+    fn from(finding: CompareOutcome) -> Self {
         match finding {
-            Finding::Differs => Self::Differs,
-            Finding::NoDifference => Self::NoDifference,
-            Finding::Inconclusive => Self::Inconclusive,
+            CompareOutcome::Differs => Self::Differs,
+            CompareOutcome::NoDifference => Self::NoDifference,
+            CompareOutcome::Inconclusive => Self::Inconclusive,
         }
     }
 }

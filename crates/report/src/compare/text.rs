@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
+use crate::numbers::fixed;
 use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
@@ -45,11 +46,11 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     sentences.join(" ")
 }
 
-/// A figure with four significant digits, at most four of them decimals.
+/// A figure with four significant digits, at most four of them decimals, and its thousands grouped.
 pub(crate) fn digits(value: f64) -> String {
     let before = value.abs().max(f64::MIN_POSITIVE).log10().floor() as i32;
     let behind = (3 - before).clamp(0, 4) as usize;
-    format!("{value:.behind$}")
+    fixed(value, behind)
 }
 
 /// A p-value; never shown as 0.

@@ -77,7 +77,7 @@ impl Comparison<'_> {
     fn figures(&self) -> Markup {
         let confidence = self.metrics.iter().find_map(|row| Some(row.estimate?.confidence_percent));
         html! {
-            (effects::markup("B against A: the difference of each figure, with its interval within the runs", &self.metrics))
+            (effects::of_rows("B against A: the difference of each figure, with its interval within the runs", &self.metrics))
             (figure_table(&self.metrics))
             p.dim {
                 "Of blocks of " (short(self.block_s)) " s, but for the first " (short(self.discard_s)) " s of each run. "
@@ -229,7 +229,7 @@ impl Comparison<'_> {
     }
 }
 
-/// What each figure came to.
+/// The outcome of each figure.
 pub(super) fn figure_table(rows: &[ComparisonRow]) -> Markup {
     scrolled(
         "Figures",

@@ -3,7 +3,7 @@
 use maud::Markup;
 use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use super::plot::{AxisScale, Plot, Series};
+use super::plot::{AxisScale, Plot, PlotLine};
 use crate::latency::ClassLatency;
 
 /// The most nines of the axis.
@@ -34,20 +34,24 @@ pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Ma
     let most = curves.iter().map(|(_, latency)| latency.histogram.count()).max().unwrap_or(0);
     let nines = (most.max(10) as f64).log10().min(NINES_MAX);
     let series =
-        curves.iter().map(|(name, latency)| Series { name: name.clone(), points: points(latency, nines) });
+        curves.iter().map(|(name, latency)| PlotLine { name: name.clone(), points: points(latency, nines) });
+    plot(title, series.collect()).markup()
+}
+
+/// A plot of latencies in milliseconds, each over the nines of the share of samples that took at most so long.
+pub(super) fn plot(title: String, series: Vec<PlotLine>) -> Plot {
     let ticks =
         [(0.0, "0 %"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"), (4.0, "99.99 %"), (5.0, "99.999 %")];
-    let plot = Plot {
+    Plot {
         title,
         x_name: "share of samples that took at most so long; each step to the right divides the rest by ten",
         x_ticks: ticks.map(|(at, label)| (at, label.to_owned())).to_vec(),
         x_text: share,
         y_name: "ms",
         scale: AxisScale::Log,
-        series: series.collect(),
+        series,
         marks: Vec::new(),
-    };
-    plot.markup()
+    }
 }
 
 /// A number of nines as a share of samples.

@@ -24,7 +24,7 @@ impl ExperimentComparison<'_> {
 
 fn figures(experiment: &ComparedExperiment) -> Markup {
     html! {
-        (effects::markup("B against A: the difference of each figure, with its interval over the pairs", &experiment.metrics))
+        (effects::of_rows("B against A: the difference of each figure, with its interval over the pairs", &experiment.metrics))
         (figure_table(&experiment.metrics))
         p.dim { "By " (experiment.method()) "." }
         @if !experiment.calibration.is_empty() {

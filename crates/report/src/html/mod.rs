@@ -50,7 +50,7 @@ fn wide(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="group" aria-label=(label) { (content) } }
 }
 
-/// A table. Its caption is shown unless a heading stands above.
+/// A table. Its caption is shown unless a heading is above.
 fn scrolled(caption: &str, content: &Markup) -> Markup {
     wide(caption, &html! { table { caption { (caption) } (content) } })
 }

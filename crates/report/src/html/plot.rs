@@ -32,7 +32,7 @@ pub(super) type AxisTick = (f64, String);
 
 /// One line; a `None` breaks it.
 #[derive(Debug)]
-pub(super) struct Series {
+pub(super) struct PlotLine {
     pub(super) name: String,
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Plot {
     pub(super) x_text: fn(f64) -> String,
     pub(super) y_name: &'static str,
     pub(super) scale: AxisScale,
-    pub(super) series: Vec<Series>,
+    pub(super) series: Vec<PlotLine>,
     /// Vertical marks, labelled as in the list of events.
     pub(super) marks: Vec<AxisTick>,
 }
@@ -120,11 +120,12 @@ impl Plot {
 
     /// The figures as a table; lines with other x positions get an x column of their own.
     fn table(&self) -> Markup {
-        let has_places_of_last = |a: &Series, b: &Series| {
-            let places = |series: &Series| series.points.iter().map(|(x, _)| x.to_bits()).collect::<Vec<_>>();
+        let has_places_of_last = |a: &PlotLine, b: &PlotLine| {
+            let places =
+                |series: &PlotLine| series.points.iter().map(|(x, _)| x.to_bits()).collect::<Vec<_>>();
             places(a) == places(b)
         };
-        let groups: Vec<&[Series]> = self.series.chunk_by(has_places_of_last).collect();
+        let groups: Vec<&[PlotLine]> = self.series.chunk_by(has_places_of_last).collect();
         let rows = self.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
         let cell = |value: Option<f64>| value.map_or_else(|| DASH.to_owned(), short);
         let table = html! {
@@ -188,7 +189,7 @@ impl PlotFrame {
         share.is_finite().then_some(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP))
     }
 
-    fn path(&self, series: &Series) -> String {
+    fn path(&self, series: &PlotLine) -> String {
         let mut path = String::new();
         let mut is_drawing = false;
         for (x, y) in &series.points {
@@ -275,7 +276,7 @@ mod tests {
             x_text: short,
             y_name: "ms",
             scale,
-            series: vec![Series { name: "p50".to_owned(), points }],
+            series: vec![PlotLine { name: "p50".to_owned(), points }],
             marks: vec![(1.0, "1".to_owned())],
         }
     }

@@ -7,7 +7,7 @@ use super::scrolled;
 use crate::latency::{ClassLatency, PERCENTILES, by_weight};
 use crate::numbers::{grouped, ms, short};
 use crate::report::Report;
-use crate::table::{Heading, Table};
+use crate::table::{Heading, ReportTable};
 
 /// Events that are listed and marked in plots; a run may have a thousand.
 pub(super) const EVENTS_LISTED: usize = 60;
@@ -86,7 +86,7 @@ impl Report<'_> {
             .into_iter()
             .map(|latency| vec![latency.name(), latency.class.meaning().to_owned()]);
         let table =
-            Table::new("Words", [Heading::Words("latency"), Heading::Words("from when to when")], rows);
+            ReportTable::new("Words", [Heading::Words("latency"), Heading::Words("from when to when")], rows);
         html! {
             (whole(&table))
             p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream. Apdex: the share of requests answered within the threshold T, and half of those answered within 4 T; failed and unanswered requests count 0." }
@@ -133,12 +133,12 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
 }
 
 /// A table with all its rows; nothing without any.
-pub(super) fn whole(table: &Table) -> Markup {
+pub(super) fn whole(table: &ReportTable) -> Markup {
     folded(table, usize::MAX)
 }
 
 /// A table with its first rows; the rest is folded. Nothing without rows.
-pub(super) fn folded(table: &Table, shown: usize) -> Markup {
+pub(super) fn folded(table: &ReportTable, shown: usize) -> Markup {
     let (first, rest) = table.rows.split_at(shown.min(table.rows.len()));
     html! {
         @if !first.is_empty() { (rows(table.caption, &table.columns, first)) }

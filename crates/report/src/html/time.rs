@@ -3,7 +3,7 @@
 use maud::Markup;
 use telemetry::Metric;
 
-use super::plot::{AxisScale, AxisTick, Plot, Series, short, time_ticks};
+use super::plot::{AxisScale, AxisTick, Plot, PlotLine, short, time_ticks};
 use crate::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
@@ -19,7 +19,7 @@ pub(super) fn markup<C: Metric>(
     let ends = || lines.iter().flat_map(|(_, columns, _)| columns.iter().map(|column| column.end_s));
     let first = ends().min_by(f64::total_cmp).unwrap_or(0.0);
     let last = ends().max_by(f64::total_cmp).unwrap_or(0.0);
-    let series = lines.iter().map(|(name, columns, of)| Series {
+    let series = lines.iter().map(|(name, columns, of)| PlotLine {
         name: (*name).to_owned(),
         points: columns.iter().map(|column| (column.end_s, of(column))).collect(),
     });

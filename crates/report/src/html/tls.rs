@@ -8,7 +8,7 @@ use super::stacked::{self, NamedBar, PARTS_MAX, TimeBar};
 use super::tables::{folded, whole};
 use crate::columns::{PlotColumn, columns};
 use crate::report::Report;
-use crate::tls::words;
+use crate::tls::{mean_ms, parts, words};
 
 /// Values of a dimension that are not folded.
 const VALUES_SHOWN: usize = 10;
@@ -39,9 +39,9 @@ impl Report<'_> {
     }
 
     pub(super) fn wall_time_part(&self) -> Markup {
-        let bars = self.mean_handshakes().into_iter().map(|mean| NamedBar {
-            name: format!("{}, n {}", mean.kind, crate::numbers::grouped(mean.n)),
-            parts: mean.parts.to_vec(),
+        let bars = self.wall_times().map(|(kind, wall)| NamedBar {
+            name: format!("{kind}, n {}", crate::numbers::grouped(wall.network.n)),
+            parts: parts(wall).map(|(part, of)| (part, mean_ms(of))).to_vec(),
         });
         let bars: Vec<NamedBar> = bars.collect();
         let note = "Network is estimated: the kernel's round-trip time for each flight awaited. Loop delay: data had come and the \

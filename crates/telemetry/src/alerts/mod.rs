@@ -21,7 +21,7 @@ use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
 
 pub use grammar::{Alert, AlertError};
-use watched::{Transition, Watched};
+use watched::{Transition, WatchedAlert};
 pub use window::AlertInterval;
 use window::Present;
 
@@ -38,7 +38,7 @@ const PREFIX: &str = "alert.";
 /// The alerts of a run. Each is a setting, `alert.1` and so on, which can be changed and switched off.
 #[derive(Debug, Default)]
 pub struct Alerts {
-    slots: Vec<Option<Watched>>,
+    slots: Vec<Option<WatchedAlert>>,
     subjects: FigureSubjects,
     /// The proxy's totals.
     proxy: Counters<ProxyCounter>,
@@ -76,7 +76,7 @@ impl Alerts {
             return Err(AlertsError::TooMany(alerts.len()));
         }
         let watched = alerts.iter().map(|alert| {
-            let watched = Watched::new(alert.clone(), &subjects);
+            let watched = WatchedAlert::new(alert.clone(), &subjects);
             watched.map(Some).map_err(|error| AlertsError::Alert(alert.to_string(), error))
         });
         let mut slots = watched.collect::<Result<Vec<_>, _>>()?;
@@ -126,7 +126,7 @@ impl Alerts {
     ///
     /// # Errors
     /// When there is no such alert, or the text is none.
-    pub fn set(&mut self, name: &str, value: &Value) -> Result<Change, SettingError> {
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<AlertChange, SettingError> {
         let at = Self::number(name).map(|number| number - 1).filter(|at| *at < self.slots.len());
         let at = at.ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
         let before = self.setting(at);
@@ -136,19 +136,20 @@ impl Alerts {
             value: crate::clean::text(&text),
             reason: error.to_string(),
         })?;
-        if watched.as_ref().map(Watched::alert) == self.slots[at].as_ref().map(Watched::alert) {
-            return Ok(Change { after: before.clone(), before, withdrawn: None });
+        if watched.as_ref().map(WatchedAlert::alert) == self.slots[at].as_ref().map(WatchedAlert::alert) {
+            return Ok(AlertChange { after: before.clone(), before, withdrawn: None });
         }
         let old = std::mem::replace(&mut self.slots[at], watched);
-        let withdrawn =
-            old.and_then(Watched::withdraw).map(|record| AlertRecord { number: at as u64 + 1, ..record });
-        Ok(Change { before, after: self.setting(at), withdrawn })
+        let withdrawn = old
+            .and_then(WatchedAlert::withdraw)
+            .map(|record| AlertRecord { number: at as u64 + 1, ..record });
+        Ok(AlertChange { before, after: self.setting(at), withdrawn })
     }
 
-    fn parse(&self, text: &str) -> Result<Option<Watched>, AlertError> {
+    fn parse(&self, text: &str) -> Result<Option<WatchedAlert>, AlertError> {
         match text.trim() {
             "" | OFF => Ok(None),
-            text => Watched::new(text.parse()?, &self.subjects).map(Some),
+            text => WatchedAlert::new(text.parse()?, &self.subjects).map(Some),
         }
     }
 
@@ -176,7 +177,7 @@ impl Alerts {
 
 /// A changed alert.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct AlertChange {
     /// Its setting as it was.
     pub before: Setting,
     /// Its setting as it is.
@@ -189,15 +190,15 @@ fn too_few(alert: &Alert, n: u64, needed: u64) -> NoticeRecord {
     let text = format!(
         "alert {alert} is not evaluated: {n} samples over {} of the {needed} that it takes; a longer window (over TIME) \
          has more",
-        Seconds(alert.window().as_micros() as u64)
+        RoundedSeconds(alert.window().as_micros() as u64)
     );
     NoticeRecord::new(Level::Notice, "alert", &text)
 }
 
 /// A time in microseconds, shown in seconds.
-pub(crate) struct Seconds(pub(crate) u64);
+pub(crate) struct RoundedSeconds(pub(crate) u64);
 
-impl fmt::Display for Seconds {
+impl fmt::Display for RoundedSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} s", crate::figures::three_digits(self.0 as f64 / 1e6))
     }

@@ -345,7 +345,7 @@ fn alerts_are_of_one_route_where_they_name_it() {
     let fired = run.run(3, 7_000);
     assert_eq!(fired.iter().map(|(_, fired)| fired.number).collect::<Vec<_>>(), [2]);
     assert_eq!(fired[0].1.figure, "proxy.http.route.\"/=/ for\".upstream.p50");
-    let error = Watched::new(alert("http.route.\"/x\".failed > 0"), &all()).err().unwrap();
+    let error = WatchedAlert::new(alert("http.route.\"/x\".failed > 0"), &all()).err().unwrap();
     assert_eq!(error.to_string(), "the run has no route /x; it has /api, /=/ for");
 }
 

@@ -1,18 +1,18 @@
 //! One alert that is watched: whether its condition holds, since when, and what was worst.
 
-use super::window::{AlertInterval, Present, Window};
+use super::window::{AlertInterval, AlertWindow, Present};
 use super::{Alert, AlertError};
 use crate::figures::{Figure, FigureSubjects, Operator};
 use crate::record::{AlertRecord, AlertState};
 
 /// An alert, its figure's last window, and its state.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedAlert {
     alert: Alert,
     figure: Figure,
     limit: f64,
-    window: Window,
-    state: State,
+    window: AlertWindow,
+    state: ConditionState,
     /// The last value that was known.
     value: f64,
     /// True once it was said that there are too few samples.
@@ -28,7 +28,7 @@ pub(super) enum Transition {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ConditionState {
     Idle,
     /// The condition holds, not yet for as long as it must.
     Pending(Held),
@@ -46,11 +46,19 @@ struct Held {
     worst: f64,
 }
 
-impl Watched {
+impl WatchedAlert {
     pub(super) fn new(alert: Alert, subjects: &FigureSubjects) -> Result<Self, AlertError> {
         let (figure, limit) = alert.resolve(|figure| subjects.check(figure))?;
-        let window = Window::new(figure.clone(), subjects, alert.window());
-        Ok(Self { alert, figure, limit, window, state: State::Idle, value: 0.0, has_told_too_few: false })
+        let window = AlertWindow::new(figure.clone(), subjects, alert.window());
+        Ok(Self {
+            alert,
+            figure,
+            limit,
+            window,
+            state: ConditionState::Idle,
+            value: 0.0,
+            has_told_too_few: false,
+        })
     }
 
     pub(super) fn alert(&self) -> &Alert {
@@ -60,14 +68,14 @@ impl Watched {
     /// Takes in an interval, with what there is at its end.
     pub(super) fn observe(&mut self, interval: &AlertInterval<'_>, present: Present) -> Option<Transition> {
         self.window.add(interval, present);
-        if let State::Firing(held) = &mut self.state {
+        if let ConditionState::Firing(held) = &mut self.state {
             held.until_us = interval.end_us;
         }
         let value = match self.window.value() {
             Ok(value) => value,
             Err(too_few) => {
-                if let State::Pending(_) = self.state {
-                    self.state = State::Idle;
+                if let ConditionState::Pending(_) = self.state {
+                    self.state = ConditionState::Idle;
                 }
                 let (n, needed) = too_few.filter(|_| !std::mem::replace(&mut self.has_told_too_few, true))?;
                 return Some(Transition::TooFew(n, needed));
@@ -80,21 +88,21 @@ impl Watched {
     fn judge(&mut self, now_us: u64, value: f64) -> Option<AlertRecord> {
         let operator = self.alert.condition().operator();
         if !operator.holds(value, self.limit) {
-            return match std::mem::replace(&mut self.state, State::Idle) {
-                State::Firing(held) => Some(self.record(AlertState::Resolved, held)),
-                State::Idle | State::Pending(_) => None,
+            return match std::mem::replace(&mut self.state, ConditionState::Idle) {
+                ConditionState::Firing(held) => Some(self.record(AlertState::Resolved, held)),
+                ConditionState::Idle | ConditionState::Pending(_) => None,
             };
         }
         let worst = |before: f64| worse(operator, self.limit, before, value);
         match self.state {
-            State::Firing(held) => {
-                self.state = State::Firing(Held { worst: worst(held.worst), ..held });
+            ConditionState::Firing(held) => {
+                self.state = ConditionState::Firing(Held { worst: worst(held.worst), ..held });
                 None
             }
-            State::Idle => {
+            ConditionState::Idle => {
                 self.hold(Held { since_us: now_us, until_us: now_us, fired_us: now_us, worst: value })
             }
-            State::Pending(held) => {
+            ConditionState::Pending(held) => {
                 self.hold(Held { until_us: now_us, fired_us: now_us, worst: worst(held.worst), ..held })
             }
         }
@@ -103,15 +111,15 @@ impl Watched {
     /// Fires if the condition has held for long enough.
     fn hold(&mut self, held: Held) -> Option<AlertRecord> {
         let has_held = u128::from(held.until_us - held.since_us) >= self.alert.hold().as_micros();
-        self.state = if has_held { State::Firing(held) } else { State::Pending(held) };
+        self.state = if has_held { ConditionState::Firing(held) } else { ConditionState::Pending(held) };
         has_held.then(|| self.record(AlertState::Fired, held))
     }
 
     /// The record of an alert that is changed or switched off while it fires.
     pub(super) fn withdraw(self) -> Option<AlertRecord> {
         match self.state {
-            State::Firing(held) => Some(self.record(AlertState::Withdrawn, held)),
-            State::Idle | State::Pending(_) => None,
+            ConditionState::Firing(held) => Some(self.record(AlertState::Withdrawn, held)),
+            ConditionState::Idle | ConditionState::Pending(_) => None,
         }
     }
 

@@ -31,7 +31,7 @@ pub struct AlertInterval<'a> {
     pub is_whole: bool,
     /// What the proxy counted in it; `None` in a run without one.
     pub proxy: Option<&'a ProxyDelta>,
-    /// What the load counted in it, and how it stands; `None` in a run without one.
+    /// What the load counted in it, and its state at the end; `None` in a run without a load.
     pub load: Option<(&'a LoadDelta, LoadState)>,
     /// What the process has used by its end.
     pub host: &'a HostRecord,
@@ -48,23 +48,23 @@ pub(super) struct Present {
 
 /// What an alert needs of the last intervals.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct AlertWindow {
     figure: Figure,
     /// The index of the figure's route, if it is of one.
     route: Option<usize>,
     span_us: u64,
     /// Oldest first.
-    parts: VecDeque<Part>,
+    parts: VecDeque<WindowPart>,
     present: Present,
     /// The end of the last interval.
-    last: Option<Moment>,
+    last: Option<GaugeSample>,
     /// Since when every interval is known.
     since_us: Option<u64>,
 }
 
 /// One interval or several short ones.
 #[derive(Clone, Debug)]
-struct Part {
+struct WindowPart {
     end_us: u64,
     proxy: Counters<ProxyCounter>,
     tls: Counters<TlsCounter>,
@@ -76,18 +76,18 @@ struct Part {
     /// Of the figure's class.
     latencies: SparseHistogram,
     /// When it began.
-    before: Moment,
+    before: GaugeSample,
 }
 
-/// How the run stood at a moment.
+/// Gauges of the run at a moment.
 #[derive(Clone, Debug)]
-struct Moment {
+struct GaugeSample {
     us: u64,
     load: LoadState,
     host: HostRecord,
 }
 
-impl Window {
+impl AlertWindow {
     pub(super) fn new(figure: Figure, subjects: &FigureSubjects, span: Duration) -> Self {
         let route = match &figure {
             Figure::Route(figure) => subjects.route(&figure.route),
@@ -109,7 +109,8 @@ impl Window {
     pub(super) fn add(&mut self, interval: &AlertInterval<'_>, present: Present) {
         self.present = present;
         let load = interval.load.map_or_else(LoadState::default, |(_, state)| state);
-        let before = self.last.replace(Moment { us: interval.end_us, load, host: interval.host.clone() });
+        let before =
+            self.last.replace(GaugeSample { us: interval.end_us, load, host: interval.host.clone() });
         let measures = self.figure.side() != FigureSide::Load || (load.running && load.measured_us > 0);
         let Some(before) = before.filter(|_| interval.is_whole && measures) else {
             self.parts.clear();
@@ -132,7 +133,7 @@ impl Window {
         }
     }
 
-    fn part(&self, interval: &AlertInterval<'_>, before: Moment) -> Part {
+    fn part(&self, interval: &AlertInterval<'_>, before: GaugeSample) -> WindowPart {
         let AlertInterval { end_us, is_whole: _, proxy, load, host: _ } = *interval;
         let http = proxy.and_then(|delta| delta.http.as_ref());
         let route = self.route.and_then(|index| http?.routes.get(index));
@@ -154,7 +155,7 @@ impl Window {
             }
             Figure::Scalar(_) | Figure::Quotient(_) | Figure::Route(_) => None,
         };
-        Part {
+        WindowPart {
             end_us,
             proxy: proxy.map(|delta| delta.counters).unwrap_or_default(),
             tls: proxy.map(|delta| delta.tls.counters).unwrap_or_default(),
@@ -190,7 +191,7 @@ impl Window {
         if known_us + length_us / 2 < self.span_us {
             return None;
         }
-        let Moment { us: _, load: state, host } = self.last.as_ref()?;
+        let GaugeSample { us: _, load: state, host } = self.last.as_ref()?;
         let mut sum = first.clone();
         self.parts.iter().skip(1).for_each(|part| sum.add(part));
         let mut model = Model::new(1);
@@ -223,7 +224,7 @@ impl Window {
         Some(model)
     }
 
-    fn proxy_record(&self, sum: &Part) -> ProxyRecord {
+    fn proxy_record(&self, sum: &WindowPart) -> ProxyRecord {
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Proxy(class), _) => timed(class, &sum.latencies),
             _ => Latencies::default(),
@@ -231,7 +232,7 @@ impl Window {
         ProxyRecord { open: self.present.open, clients_deferred: 0, counters: sum.proxy, latencies }
     }
 
-    fn tls_record(&self, sum: &Part) -> TlsRecord {
+    fn tls_record(&self, sum: &WindowPart) -> TlsRecord {
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Tls(class), _) => timed(class, &sum.latencies),
             _ => Latencies::default(),
@@ -239,7 +240,7 @@ impl Window {
         TlsRecord { counters: sum.tls, latencies, ..TlsRecord::default() }
     }
 
-    fn http_record(&self, sum: &Part, gauges: HttpGauges) -> HttpRecord {
+    fn http_record(&self, sum: &WindowPart, gauges: HttpGauges) -> HttpRecord {
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Http(class), _) => timed(class, &sum.latencies),
             _ => Latencies::default(),
@@ -248,7 +249,7 @@ impl Window {
     }
 
     /// `None` if the figure is not of a route.
-    fn route_record(&self, sum: &Part) -> Option<RouteRecord> {
+    fn route_record(&self, sum: &WindowPart) -> Option<RouteRecord> {
         let Figure::Route(RouteFigure { route, metric }) = &self.figure else { return None };
         let latencies = match metric {
             RouteMetric::Latency(class, _) => timed(*class, &sum.latencies),
@@ -257,7 +258,7 @@ impl Window {
         Some(RouteRecord { route: route.to_string(), last: false, counters: sum.route, latencies })
     }
 
-    fn load_record(&self, sum: &Part, state: &LoadState, before: &LoadState) -> LoadRecord {
+    fn load_record(&self, sum: &WindowPart, state: &LoadState, before: &LoadState) -> LoadRecord {
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Load(class), _) => timed(class, &sum.latencies),
             _ => Latencies::default(),
@@ -278,7 +279,7 @@ impl Window {
     }
 }
 
-impl Part {
+impl WindowPart {
     fn add(&mut self, later: &Self) {
         self.end_us = later.end_us;
         self.proxy.add(&later.proxy);

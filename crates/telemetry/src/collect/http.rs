@@ -10,7 +10,7 @@ use crate::metrics::{Counters, HttpCounter, HttpLatency, Metric as _, RouteCount
 use crate::record::ids::{ClientId, ConnId, ParseIdError};
 use crate::record::status_counts::StatusCounts;
 
-/// Routes that are told apart; what belongs to further ones is summed.
+/// The most routes that are counted separately; further ones are summed.
 pub const ROUTES_MAX: usize = 50;
 
 /// A request that is over, as the proxy saw it.
@@ -95,7 +95,7 @@ pub enum RequestFailure {
     DrainTimeout,
     /// Nothing moved on its connection for the idle timeout.
     IdleTimeout,
-    /// The client took nothing of what waited for it for the send timeout.
+    /// The client read nothing for the send timeout, although bytes were pending.
     SendTimeout,
     /// Too many bytes waited to be sent on all connections together.
     PendingBound,
@@ -159,7 +159,7 @@ pub struct HttpDelta {
     /// What belongs to each route, by its index.
     pub routes: Vec<RouteDelta>,
     /// Times of requests that no route serves.
-    unrouted: RequestTimes,
+    unrouted: RequestHistograms,
     /// How long requests waited for an upstream connection, of those that did.
     queue: CompactHistogram,
     /// Responses since the last hand-over, by exact status.
@@ -188,13 +188,13 @@ pub struct HttpGauges {
 pub struct RouteDelta {
     /// Counts since the last hand-over.
     pub counters: Counters<RouteCounter>,
-    times: RequestTimes,
+    times: RequestHistograms,
 }
 
 /// What requests have taken, by protocol and class. Each time is recorded once: what is shown of all routes, and of both
 /// protocols, are sums.
 #[derive(Clone, Debug, Default)]
-struct RequestTimes {
+struct RequestHistograms {
     http1: [CompactHistogram; RouteLatency::ALL.len()],
     http2: [CompactHistogram; RouteLatency::ALL.len()],
 }
@@ -331,7 +331,7 @@ impl HttpGauges {
 impl RouteDelta {
     /// Latencies of a class since the last hand-over.
     pub fn latency(&self, class: RouteLatency) -> SparseHistogram {
-        let RequestTimes { http1, http2 } = &self.times;
+        let RequestHistograms { http1, http2 } = &self.times;
         let [http1, http2] = [http1, http2].map(|times| &times[class.index()]);
         match (http1.is_empty(), http2.is_empty()) {
             (_, true) => http1.to_sparse(),
@@ -360,7 +360,7 @@ impl RouteDelta {
     }
 }
 
-impl RequestTimes {
+impl RequestHistograms {
     fn record(&mut self, request: &FinishedRequest<'_>) {
         let times = if request.is_http2 { &mut self.http2 } else { &mut self.http1 };
         let of = |class| match class {

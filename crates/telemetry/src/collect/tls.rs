@@ -85,7 +85,7 @@ impl fmt::Display for FullReason {
 }
 
 words! {
-    /// By what handshakes and traffic are told apart.
+    /// A property by which handshakes and traffic are counted.
     Dimension {
         /// TLS version, such as `TLSv1.3`.
         #[default]
@@ -107,7 +107,7 @@ words! {
     }
 }
 
-/// Server names, and fingerprints, that are told apart; further ones are summed as [`OTHER_VALUE`].
+/// The most server names, and fingerprints, that are counted separately; further ones are summed as [`OTHER_VALUE`].
 pub const USAGE_VALUES_MAX: usize = 1_000;
 /// The value that stands for all values of a dimension beyond the bound.
 pub const OTHER_VALUE: &str = "other";

@@ -11,6 +11,12 @@ use super::{Figure, FigureName, FigureUnit, UnknownFigure};
 pub struct Condition {
     text: String,
     figure: FigureName,
+    bound: Bound,
+}
+
+/// What a condition demands of its figure, such as `< 5ms`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
     operator: Operator,
     limit: Limit,
 }
@@ -108,15 +114,78 @@ impl FromStr for Condition {
     type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
+        let (name, bound) = Bound::split(text)?;
         let clean = crate::clean::text(text);
-        let at = operator_at(text).ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
-        let (name, rest) = text.split_at(at);
-        let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
-        let (sign, operator) = sign.ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
-        let value = rest[sign.len()..].trim();
-        let limit = Limit::parse(value).ok_or_else(|| ConditionError::Value(clean.clone()))?;
         let figure = name.parse().map_err(|error| ConditionError::Unknown(clean.clone(), error))?;
-        Ok(Self { text: clean, figure, operator, limit })
+        Ok(Self { text: clean, figure, bound })
+    }
+}
+
+impl Bound {
+    /// Splits a condition into the name of its figure, which may be unknown to the catalogue, and its bound.
+    ///
+    /// # Errors
+    /// If there is no operator, or the value cannot be read.
+    pub fn split(text: &str) -> Result<(&str, Self), ConditionError> {
+        let no_operator = || ConditionError::NoOperator(crate::clean::text(text));
+        let (name, rest) = text.split_at(operator_at(text).ok_or_else(no_operator)?);
+        let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
+        let (sign, operator) = sign.ok_or_else(no_operator)?;
+        let limit = Limit::parse(rest[sign.len()..].trim());
+        let limit = limit.ok_or_else(|| ConditionError::Value(crate::clean::text(text)))?;
+        Ok((name.trim(), Self { operator, limit }))
+    }
+
+    /// The operator.
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// The limit in the unit of a figure of the catalogue, which is called `name`.
+    ///
+    /// # Errors
+    /// With what to write, if the limit has another unit.
+    pub fn limit_of(&self, name: &str, figure: &Figure) -> Result<f64, WrongUnit> {
+        match self.limit.unit {
+            LimitUnit::BytesPerSecond(bytes) if figure.is_byte_rate() => Ok(self.limit.amount * bytes),
+            _ => self.limit_in(name, figure.unit()),
+        }
+    }
+
+    /// The limit in this unit, for a figure of this name.
+    ///
+    /// # Errors
+    /// With what to write, if the limit has another unit.
+    pub fn limit_in(&self, name: &str, unit: FigureUnit) -> Result<f64, WrongUnit> {
+        let write = |kind: &'static str, value: String| {
+            Err(WrongUnit { figure: name.to_owned(), kind, sign: self.operator.sign(), value })
+        };
+        let Limit { amount, unit: written } = self.limit;
+        match (unit, written) {
+            (FigureUnit::Micros, LimitUnit::Time(time)) => Ok(time.as_nanos() as f64 / 1e3),
+            (FigureUnit::Micros, _) => write("a time", format!("{amount}ms")),
+            (FigureUnit::Seconds, LimitUnit::Time(time)) => Ok(time.as_secs_f64()),
+            (FigureUnit::Ratio, LimitUnit::None) if amount <= 1.0 => Ok(amount),
+            (FigureUnit::Ratio, LimitUnit::Percent) if amount <= 100.0 => Ok(amount / 100.0),
+            (FigureUnit::Ratio, LimitUnit::None) if amount <= 100.0 => {
+                write("a share, from 0 to 1", format!("{amount}%"))
+            }
+            (FigureUnit::Ratio, _) => write("a share, from 0 to 1", "90%".to_owned()),
+            (FigureUnit::Bytes, LimitUnit::Bytes(bytes)) => Ok(amount * bytes),
+            (
+                FigureUnit::Seconds
+                | FigureUnit::Count
+                | FigureUnit::Bytes
+                | FigureUnit::PerSecond
+                | FigureUnit::Percent,
+                LimitUnit::None,
+            )
+            | (FigureUnit::PerSecond, LimitUnit::PerSecond) => Ok(amount),
+            (FigureUnit::Seconds, _) => write("a time", format!("{amount}s")),
+            (FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent, _) => {
+                write("a number", amount.to_string())
+            }
+        }
     }
 }
 
@@ -155,7 +224,7 @@ impl Condition {
 
     /// The operator.
     pub fn operator(&self) -> Operator {
-        self.operator
+        self.bound.operator
     }
 
     /// The limit in the figure's unit.
@@ -163,39 +232,7 @@ impl Condition {
     /// # Errors
     /// With what to write, if the limit has another unit.
     pub fn limit_of(&self, figure: &Figure) -> Result<f64, WrongUnit> {
-        let write = |kind: &'static str, value: String| {
-            let (figure, sign) = (self.figure.to_string(), self.operator.sign());
-            Err(WrongUnit { figure, kind, sign, value })
-        };
-        let Limit { amount, unit } = self.limit;
-        match (figure.unit(), unit) {
-            (FigureUnit::Micros, LimitUnit::Time(time)) => Ok(time.as_nanos() as f64 / 1e3),
-            (FigureUnit::Micros, _) => write("a time", format!("{amount}ms")),
-            (FigureUnit::Seconds, LimitUnit::Time(time)) => Ok(time.as_secs_f64()),
-            (FigureUnit::Ratio, LimitUnit::None) if amount <= 1.0 => Ok(amount),
-            (FigureUnit::Ratio, LimitUnit::Percent) if amount <= 100.0 => Ok(amount / 100.0),
-            (FigureUnit::Ratio, LimitUnit::None) if amount <= 100.0 => {
-                write("a share, from 0 to 1", format!("{amount}%"))
-            }
-            (FigureUnit::Ratio, _) => write("a share, from 0 to 1", "90%".to_owned()),
-            (FigureUnit::Bytes, LimitUnit::Bytes(bytes)) => Ok(amount * bytes),
-            (FigureUnit::PerSecond, LimitUnit::BytesPerSecond(bytes)) if figure.is_byte_rate() => {
-                Ok(amount * bytes)
-            }
-            (
-                FigureUnit::Seconds
-                | FigureUnit::Count
-                | FigureUnit::Bytes
-                | FigureUnit::PerSecond
-                | FigureUnit::Percent,
-                LimitUnit::None,
-            )
-            | (FigureUnit::PerSecond, LimitUnit::PerSecond) => Ok(amount),
-            (FigureUnit::Seconds, _) => write("a time", format!("{amount}s")),
-            (FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent, _) => {
-                write("a number", amount.to_string())
-            }
-        }
+        self.bound.limit_of(&self.figure.to_string(), figure)
     }
 }
 
@@ -203,6 +240,17 @@ impl Operator {
     /// The sign that stands for it.
     pub fn sign(self) -> &'static str {
         SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
+    }
+
+    /// By how much a value misses the limit, such as `20.0 % above`; `None` where a percentage says nothing.
+    pub fn distance(self, value: f64, limit: f64) -> Option<String> {
+        let percent = (value / limit - 1.0) * 100.0;
+        match self {
+            Self::Unequal => None,
+            _ if limit <= 0.0 || percent.abs() < 0.05 => None,
+            _ if percent > 0.0 => Some(format!("{percent:.1} % above")),
+            _ => Some(format!("{:.1} % below", -percent)),
+        }
     }
 
     /// Whether a value meets the limit.

@@ -22,7 +22,7 @@ use crate::metrics::{LatencyClass, Percentile};
 use crate::model::{Run, Summary};
 
 pub(crate) use condition::operator_at;
-pub use condition::{Condition, ConditionError, Operator, WrongUnit};
+pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};
 pub use routes::RouteFigure;

@@ -145,7 +145,7 @@ pub(super) fn examples(route: &str) -> impl Iterator<Item = RouteFigure> + use<>
     metrics.map(move |metric| RouteFigure { route: Arc::clone(&route), metric })
 }
 
-/// The names of a run's routes: those that it was told of, and those that served requests.
+/// The names of a run's routes: the configured ones, and those that served requests.
 pub(super) fn names(run: &Run) -> Vec<String> {
     let mut names: Vec<String> = run.routes().iter().map(|route| route.name().to_owned()).collect();
     if let Some(Setting { value: Value::Text(routes), .. }) = run.setting("proxy.route") {

@@ -10,7 +10,7 @@ use crate::histogram::compact::CompactHistogram;
 use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
 use crate::metrics::Metric;
 
-/// Latencies below this are not told apart, in nanoseconds.
+/// Latencies below this share one bucket, in nanoseconds.
 pub(crate) const LOWEST_NS: u64 = 100;
 /// Latencies above this count as saturated, in nanoseconds.
 pub const HIGHEST_NS: u64 = 60_000_000_000;

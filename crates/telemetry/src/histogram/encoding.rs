@@ -51,7 +51,9 @@ struct Deflater {
 
 impl Default for Deflater {
     fn default() -> Self {
-        Self { deflate: Compress::new(Compression::default(), true), plain: Vec::new(), bytes: Vec::new() }
+        // Counts repeat little: a longer search finds 1 to 7 % more, and takes four times as long.
+        let deflate = Compress::new(Compression::fast(), true);
+        Self { deflate, plain: Vec::new(), bytes: Vec::new() }
     }
 }
 
@@ -80,7 +82,7 @@ impl Deflater {
     }
 }
 
-/// What stands before the counts.
+/// The header before the counts.
 fn header(payload_bytes: u32, highest_ns: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     for (at, word) in [COOKIE, payload_bytes, 0, u32::from(DIGITS)].into_iter().enumerate() {
@@ -296,6 +298,10 @@ mod tests {
         assert_eq!(highest.into_hdr().distinct_values(), BUCKETS);
     }
 
+    fn inflated(text: &str) -> Vec<u8> {
+        INFLATER.with_borrow_mut(|inflater| inflater.plain(text).unwrap().to_vec())
+    }
+
     proptest! {
         #[test]
         fn distributions_come_back_as_they_went(latencies in prop::collection::vec(0_u64..70_000_000_000, 1..500)) {
@@ -306,7 +312,8 @@ mod tests {
             let sent = histogram.to_sparse();
             let exact = (sent.sum_ns(), sent.max_ns(), sent.saturated());
             let text = encode(&sent);
-            prop_assert_eq!(&text, &written_by_library(&sent));
+            // The library deflates with a longer search.
+            prop_assert_eq!(inflated(&text), inflated(&written_by_library(&sent)));
             let read = decode(&text).unwrap();
             prop_assert_eq!(Some(read.clone()), read_by_library(&text));
             prop_assert_eq!(read.with_exact(exact.0, exact.1, exact.2), sent);

@@ -65,14 +65,14 @@ pub enum Update {
     /// written.
     Notice(Level, String),
     /// How the recording of the run goes.
-    Recording(Recording),
+    Recording(RecordingStatus),
     /// A run is not read, because of who wrote it. Sent once for each run, for at most 1,024 runs.
     Ignored(RunId, Writer),
 }
 
 /// The state of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recording {
+pub enum RecordingStatus {
     /// Records are written, possibly again after a failure.
     Written,
     /// Records cannot be written at present.

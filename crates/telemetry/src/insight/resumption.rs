@@ -32,7 +32,7 @@ const ENOUGH: f64 = 0.8;
 pub struct Advice {
     /// The setting, such as `proxy.ticket-lifetime`.
     pub setting: String,
-    /// How it stands.
+    /// The present value.
     pub present: String,
     /// What it should be.
     pub proposed: String,

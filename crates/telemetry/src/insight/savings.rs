@@ -34,7 +34,7 @@ pub struct Estimate {
 
 /// A change that would save CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SavingChange {
     /// An ECDSA P-256 certificate instead of an RSA one.
     EcdsaCertificate,
     /// X25519 instead of X25519MLKEM768, which gives up the protection from a later quantum computer.
@@ -65,7 +65,7 @@ pub enum HowTo {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
     /// The change.
-    pub change: Change,
+    pub change: SavingChange,
     /// CPU time saved, in cores: CPU seconds a second.
     pub cores: Estimate,
     /// The same as a share of the CPU time of all handshakes.
@@ -81,9 +81,13 @@ pub fn savings(run: &Run, costs: &HandshakeCosts, span_us: u64) -> Vec<Saving> {
     if mix.handshakes() < HANDSHAKES_MIN {
         return Vec::new();
     }
-    let changes =
-        [Change::EcdsaCertificate, Change::ClassicalGroup, Change::ResumeMore, Change::KeepConnections];
-    let saving = |change: Change| {
+    let changes = [
+        SavingChange::EcdsaCertificate,
+        SavingChange::ClassicalGroup,
+        SavingChange::ResumeMore,
+        SavingChange::KeepConnections,
+    ];
+    let saving = |change: SavingChange| {
         let saved_ns = change.saved_ns(&mix, costs)?;
         let all_ns = mix.full.sum_ns() + mix.resumed.sum_ns();
         (saved_ns.mid > 0.0 && all_ns > 0.0).then(|| Saving {
@@ -96,7 +100,7 @@ pub fn savings(run: &Run, costs: &HandshakeCosts, span_us: u64) -> Vec<Saving> {
     changes.into_iter().filter_map(saving).collect()
 }
 
-impl Change {
+impl SavingChange {
     /// CPU time that it would have saved, in nanoseconds; `None` if it does not apply, or too little is known.
     pub fn saved_ns(self, mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
         match self {
@@ -123,7 +127,7 @@ impl Change {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for SavingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::EcdsaCertificate => "ECDSA certificate instead of RSA",

@@ -67,7 +67,12 @@ impl Recorder {
 
     pub(crate) fn set(&mut self, name: &str, value: Value) {
         let after = Some(setting(name, value));
-        self.write(Body::Setting(SettingRecord { name: name.into(), before: String::new(), after }));
+        self.write(Body::Setting(SettingRecord {
+            name: name.into(),
+            before: String::new(),
+            after,
+            ..SettingRecord::default()
+        }));
     }
 
     /// Leaves records out, as if they were lost.

@@ -29,7 +29,7 @@ impl Percentile {
     pub const TIMELINE: [Self; 4] = [Self::P50, Self::P90, Self::P99, Self::P999];
     /// Those of an interval in JSON and CSV.
     pub const INTERVAL: [Self; 3] = [Self::P50, Self::P90, Self::P99];
-    /// Those that stand among a run's figures without being asked for.
+    /// The percentiles among a run's figures by default.
     pub const LISTED: [Self; 6] = [Self::P50, Self::P75, Self::P90, Self::P95, Self::P99, Self::P999];
 
     /// Its name in JSON and CSV, such as `p999`.

@@ -30,13 +30,13 @@ pub struct ExperimentSummary {
 pub struct ComparedSummary {
     /// Its name.
     pub metric: String,
-    /// What the a/a stage came to; `null` without one.
+    /// The verdict of the a/a stage; `null` without one.
     pub calibration: Option<VerdictSummary>,
-    /// What the experiment came to; `null` if it has not come to its end.
+    /// The verdict of the experiment; `null` if it did not end.
     pub verdict: Option<VerdictSummary>,
 }
 
-/// What a stage came to.
+/// The verdict of a stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerdictSummary {
     /// `better`, `worse`, `no difference shown` or `inconclusive`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::run::Run;
-use super::run::routes::Route;
+use super::run::routes::RouteStats;
 use super::summary::{ByteCounts, Percentiles};
 use crate::collect::http::RequestFailure;
 use crate::metrics::{
@@ -26,7 +26,7 @@ pub struct HttpSummary {
     pub failures: BTreeMap<&'static str, u64>,
     /// Bytes of bodies.
     pub body_bytes: ByteCounts,
-    /// How it stood at the end.
+    /// The gauges at the end.
     pub now: HttpNow,
     /// HTTP/2 alone.
     pub http2: Http2Summary,
@@ -57,7 +57,7 @@ pub struct HttpRequestCounts {
     pub queued: u64,
 }
 
-/// What goes up and down, as it stood when the last record was made.
+/// The gauges of HTTP mode when the last record was made.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HttpNow {
     /// Requests under way.
@@ -200,7 +200,7 @@ impl Http2Summary {
 }
 
 impl RouteSummary {
-    fn of(route: &Route) -> Self {
+    fn of(route: &RouteStats) -> Self {
         let (totals, whole) = (route.totals(), route.series().whole());
         let latency = |&(name, class): &(&'static str, RouteLatency)| (name, Percentiles::of(&whole[class]));
         Self {

@@ -42,7 +42,7 @@ pub struct RequestCounts {
     pub failed: u64,
     /// That were due and not sent at the end.
     pub never_sent: u64,
-    /// Of these, because connections waited to be tried again after attempts that came to nothing.
+    /// Of these, because connections waited to retry after failed attempts.
     pub throttled: u64,
     /// That were sent and not answered at the end.
     pub unfinished: u64,
@@ -160,7 +160,7 @@ pub struct LoadSummary {
     pub rate_per_s: Rates,
     /// Failed requests by cause; they add up to `requests.failed`.
     pub failures: BTreeMap<&'static str, u64>,
-    /// Statuses, failures and what TLS negotiated, told apart, each with its first example.
+    /// Counts of each status, failure and negotiated value of TLS, with the first example of each.
     pub events: Vec<EventCount>,
     /// Connections that were established.
     pub connections: u64,

@@ -1,6 +1,6 @@
 //! Runs of several hosts as one.
 //!
-//! Counters and CPU times add up, latencies are merged bucket by bucket, clients are told apart by their addresses. What runs
+//! Counters and CPU times add up, latencies are merged bucket by bucket, clients are identified by their addresses. What runs
 //! have at a moment (connections, memory, the rate asked for) adds up only where they take place at the same time; a host
 //! counts once. Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
 //! had it when its last record was made.
@@ -10,7 +10,7 @@ use crate::model::run::Run;
 
 /// One of several runs that are taken together.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct RunMember<'a> {
     /// What it is called, such as its host.
     pub name: &'a str,
     /// The run.
@@ -20,8 +20,8 @@ pub struct Part<'a> {
 }
 
 impl Model {
-    /// A model of one run that is all of these together; nothing of none.
-    pub fn merged(parts: &[Part<'_>]) -> Self {
+    /// A model of one run that is all of these together; it is empty without any.
+    pub fn merged(parts: &[RunMember<'_>]) -> Self {
         let mut merged = Self::default();
         let runs: Vec<(&str, &Run)> = parts.iter().map(|part| (part.name, part.run)).collect();
         merged.runs.extend(Run::merged(&runs));
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn runs_of_several_hosts_add_up() {
         let (a, b) = (host(1, 0, 100), host(2, 2_400_000, 50));
-        let part = |name, model| Part { name, run: Model::current(model).unwrap(), model };
+        let part = |name, model| RunMember { name, run: Model::current(model).unwrap(), model };
         let merged = Model::merged(&[part("box1", &a), part("box2", &b)]);
         let run = merged.current().unwrap();
         let series = run.proxy().unwrap();
@@ -194,7 +194,7 @@ mod tests {
     /// Rates achieved and wanted, requests, memory and CPU seconds of a load and one so much later.
     fn both(late_s: u64) -> (Model, [u64; 2], [u64; 6]) {
         let (a, b) = (load(1, 0), load(2, late_s));
-        let part = |name, model| Part { name, run: Model::current(model).unwrap(), model };
+        let part = |name, model| RunMember { name, run: Model::current(model).unwrap(), model };
         let merged = Model::merged(&[part("a", &a), part("b", &b)]);
         let run = merged.current().unwrap();
         let summary = run.summary();
@@ -240,7 +240,7 @@ mod tests {
     fn one_run_alone_keeps_its_figures() {
         let a = host(1, 0, 100);
         let run = a.current().unwrap();
-        let merged = Model::merged(&[Part { name: "box1", run, model: &a }]);
+        let merged = Model::merged(&[RunMember { name: "box1", run, model: &a }]);
         let (one, all) = (run.summary(), merged.current().unwrap().summary());
         let figures = |summary| {
             let mut value = serde_json::to_value(summary).unwrap();

@@ -41,15 +41,15 @@ pub use load_summary::{
     ANSWERED, BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions,
     Spans, TRUST,
 };
-pub use merged::Part;
+pub use merged::RunMember;
 pub use run::alerts::AlertEpisode;
-pub use run::client::{Client, ClientRate};
+pub use run::client::{ClientRate, ClientStats};
 pub use run::clients::Clients;
 pub use run::experiment::{Compared, Experiment, Switch, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Gap, Reading};
 pub use run::requests::{RecordedRequest, Requests};
-pub use run::routes::{Route, RouteWindow, Routes};
+pub use run::routes::{RouteStats, RouteWindow, Routes};
 pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Marker, TimelineEvent};
 pub use run::usage::Usage;

@@ -14,7 +14,7 @@ use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::http_summary::HttpSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
-use crate::model::run::client::Client;
+use crate::model::run::client::ClientStats;
 use crate::model::series::MetricSeries;
 use crate::model::tls_summary::{self, ReasonCounts, TlsSummary};
 
@@ -329,7 +329,7 @@ impl Run {
             totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut])
         };
         clients.sort_by(|(a, of_a), (b, of_b)| bytes(of_b).cmp(&bytes(of_a)).then(a.id.cmp(&b.id)));
-        let row = |(client, totals): (&Client, crate::Counters<ClientCounter>)| ClientSummary {
+        let row = |(client, totals): (&ClientStats, crate::Counters<ClientCounter>)| ClientSummary {
             client: client.id.to_string(),
             connections: totals[ClientCounter::Connections],
             bytes_in: totals[ClientCounter::BytesIn],

@@ -77,7 +77,7 @@ mod tests {
 
     fn change(name: &str, before: usize) -> Body {
         let before = before.to_string();
-        Body::Setting(SettingRecord { name: name.into(), before, after: None })
+        Body::Setting(SettingRecord { name: name.into(), before, after: None, ..SettingRecord::default() })
     }
 
     fn words(events: &mut Events) -> Vec<String> {

@@ -20,7 +20,7 @@ const SAMPLES_MAX: usize = 4;
 pub(super) struct HttpTotals {
     pub(super) totals: RunTotals<HttpCounter, HttpLatency>,
     pub(super) routes: PublishedRoutes,
-    pub(super) requests: RequestQueue,
+    pub(super) requests: PendingRequests,
     statuses: StatusCounts,
     gauges: HttpGauges,
 }
@@ -30,7 +30,7 @@ impl HttpTotals {
         Self {
             totals: RunTotals::new(started_us),
             routes: PublishedRoutes::new(route_names),
-            requests: RequestQueue::default(),
+            requests: PendingRequests::default(),
             statuses: StatusCounts::default(),
             gauges: HttpGauges::default(),
         }
@@ -71,12 +71,12 @@ impl HttpTotals {
 
 /// Requests that wait for a record: errors until there is room, the others for one interval.
 #[derive(Debug, Default)]
-pub(super) struct RequestQueue {
+pub(super) struct PendingRequests {
     errors: VecDeque<RequestRecord>,
     samples: Vec<RequestRecord>,
 }
 
-impl RequestQueue {
+impl PendingRequests {
     /// Takes in what the workers kept. Gives the number of errors that found no room.
     fn add(&mut self, kept: &RequestSamples, named: impl Fn(&SampledRequest) -> RequestRecord) -> u64 {
         let room = ERRORS_WAITING_MAX.saturating_sub(self.errors.len());

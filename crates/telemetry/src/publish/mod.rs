@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use journal::Timestamps;
 
 use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
-use crate::history::slice::Baseline;
+use crate::history::slice::SliceBaseline;
 use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::model::put_setting;
@@ -114,8 +114,8 @@ pub struct Publisher<S> {
     refusal: Option<String>,
     health: HealthRecord,
     stalled: Option<String>,
-    /// How the run stands by the records that the journal has taken, but for its clients.
-    written: Baseline,
+    /// The state of the run by the records that the journal has accepted, without its clients.
+    written: SliceBaseline,
     /// When it was sent, `CLOCK_MONOTONIC` in microseconds.
     health_sent_us: Option<u64>,
     started_us: u64,
@@ -152,7 +152,7 @@ impl<S: Sink> Publisher<S> {
             refusal: None,
             health: HealthRecord::default(),
             stalled: None,
-            written: Baseline::default(),
+            written: SliceBaseline::default(),
             health_sent_us: None,
             started_us: now.monotonic_us,
             ticked: now,
@@ -312,10 +312,10 @@ impl<S: Sink> Publisher<S> {
         self.seq
     }
 
-    /// How the run stands by the records that the sink has accepted: what a recording that begins now counts from.
-    pub fn baseline(&self) -> Baseline {
+    /// The state of the run by the records that the sink has accepted. A recording that begins now counts from it.
+    pub fn baseline(&self) -> SliceBaseline {
         if self.written.last.is_none() {
-            return Baseline::default();
+            return SliceBaseline::default();
         }
         let planned = self.pending_records.iter().filter_map(|pending| match pending {
             PendingRecord::Client(due) => Some(due),
@@ -332,7 +332,7 @@ impl<S: Sink> Publisher<S> {
             | PendingRecord::LastRoute(_)
             | PendingRecord::Stop(_) => None,
         });
-        Baseline { clients: self.clients.written(planned), ..self.written.clone() }
+        SliceBaseline { clients: self.clients.written(planned), ..self.written.clone() }
     }
 
     /// Where records go.

@@ -4,7 +4,7 @@ use crate::collect::http::{ROUTES_MAX, RouteDelta};
 use crate::histogram::SparseHistogram;
 use crate::metrics::{Counters, Metric as _, RouteCounter, RouteLatency};
 use crate::record::clean;
-use crate::record::{Latencies, Latency, RouteRecord};
+use crate::record::{Latencies, RouteRecord};
 
 /// Most route records of one interval: beyond it routes take turns, since each record carries histograms. Fifty busy
 /// routes then get one every five intervals.
@@ -22,7 +22,8 @@ struct RouteTotals {
     counters: Counters<RouteCounter>,
     /// Samples of the run so far, and the histograms that no record has carried yet.
     unsent: Latencies<RouteLatency>,
-    whole: Latencies<RouteLatency>,
+    /// The histograms that records have carried.
+    sent: Latencies<RouteLatency>,
     /// Beginning of the first interval with changes that no record has carried yet.
     unsent_since_us: Option<u64>,
 }
@@ -52,10 +53,9 @@ impl PublishedRoutes {
             row.unsent_since_us.get_or_insert(start_us);
             let timed = RouteLatency::ALL.iter().map(|&class| (class, delta.latency(class)));
             for (class, interval) in timed.filter(|(_, interval)| !interval.is_empty()) {
-                for latency in [&mut row.unsent[class], &mut row.whole[class]] {
-                    latency.samples_total += interval.count();
-                    latency.interval = SparseHistogram::merged([&latency.interval, &interval]);
-                }
+                let latency = &mut row.unsent[class];
+                latency.samples_total += interval.count();
+                latency.interval = SparseHistogram::merged([&latency.interval, &interval]);
             }
         }
     }
@@ -102,8 +102,12 @@ impl PublishedRoutes {
     /// The last record of a route, with the latencies of the whole run.
     pub(super) fn final_record(&self, index: usize) -> Option<RouteRecord> {
         let row = self.rows.get(index)?;
-        let (counters, latencies) = (row.counters, row.whole.clone());
-        Some(RouteRecord { route: self.name(index), last: true, counters, latencies })
+        let mut latencies = row.unsent.clone();
+        for &class in RouteLatency::ALL {
+            latencies[class].interval =
+                SparseHistogram::merged([&row.sent[class].interval, &row.unsent[class].interval]);
+        }
+        Some(RouteRecord { route: self.name(index), last: true, counters: row.counters, latencies })
     }
 
     /// Notes that a record of this route has been written.
@@ -111,8 +115,9 @@ impl PublishedRoutes {
         if let Some(row) = self.rows.get_mut(index) {
             row.unsent_since_us = None;
             for &class in RouteLatency::ALL {
-                let samples_total = row.unsent[class].samples_total;
-                row.unsent[class] = Latency { samples_total, interval: SparseHistogram::default() };
+                let interval = std::mem::take(&mut row.unsent[class].interval);
+                let sent = &mut row.sent[class].interval;
+                *sent = SparseHistogram::merged([&*sent, &interval]);
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::event_counts::EventCounts;
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
 
-/// How the load stands.
+/// The present state of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadState {
     /// True while requests are being scheduled.

@@ -17,12 +17,12 @@ pub(super) type UsageKey = (Dimension, Box<str>);
 /// Values by dimension, at most [`USAGE_VALUES_MAX`] of each; further ones are summed.
 #[derive(Debug, Default)]
 pub(super) struct UsageTable {
-    rows: HashMap<UsageKey, UsageTotals>,
+    rows: HashMap<UsageKey, PublishedUsage>,
     values: HashMap<Dimension, usize>,
 }
 
 #[derive(Debug, Default)]
-struct UsageTotals {
+struct PublishedUsage {
     counters: Counters<UsageCounter>,
     /// Beginning of the first interval with changes that no record has carried yet.
     unsent_since_us: Option<u64>,
@@ -39,7 +39,7 @@ impl UsageTable {
         }
     }
 
-    fn row(&mut self, delta: &UsageDelta) -> &mut UsageTotals {
+    fn row(&mut self, delta: &UsageDelta) -> &mut PublishedUsage {
         let mut key = (delta.dimension, delta.value.clone());
         if !self.rows.contains_key(&key) {
             let values = self.values.entry(delta.dimension).or_default();
@@ -54,7 +54,7 @@ impl UsageTable {
 
     /// The values whose record is due at `now_us`, at most `budget` of them: those that have waited longest.
     pub(super) fn due(&self, budget: usize, now_us: u64) -> Vec<UsageKey> {
-        let is_due = |row: &UsageTotals| {
+        let is_due = |row: &PublishedUsage| {
             row.sent_us.is_none_or(|sent_us| now_us.saturating_sub(sent_us) >= TURN_US_MIN)
         };
         let changed = self.rows.iter().filter(|(_, row)| is_due(row));

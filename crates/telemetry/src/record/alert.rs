@@ -1,6 +1,6 @@
 //! The record of an alert that fires, resolves or is withdrawn.
 
-use crate::alerts::Seconds;
+use crate::alerts::RoundedSeconds;
 use crate::figures::{FigureName, FigureUnit, operator_at};
 use crate::record::field;
 use crate::record::wire::wire;
@@ -64,12 +64,16 @@ impl AlertRecord {
         let Self { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = self;
         let (unit, name) = (self.unit(), self.name());
         let value = unit.show(*value);
-        let firing = Seconds(*firing_us);
+        let firing = RoundedSeconds(*firing_us);
         match self.state {
             AlertState::Fired => {
-                let hold = if *hold_us > 0 { format!(" for {}", Seconds(*hold_us)) } else { String::new() };
+                let hold =
+                    if *hold_us > 0 { format!(" for {}", RoundedSeconds(*hold_us)) } else { String::new() };
                 let limit = unit.show(*limit);
-                format!("alert: {name} is {value} {operator} {limit}{hold} (over {})", Seconds(*window_us))
+                format!(
+                    "alert: {name} is {value} {operator} {limit}{hold} (over {})",
+                    RoundedSeconds(*window_us)
+                )
             }
             AlertState::Resolved => {
                 let worst = unit.show(*worst);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::record::ids::{ClientId, ConnId, ParseIdError};
 
-/// How a connection came to be recorded.
+/// Why a connection was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It ended well and was taken as a sample.
@@ -32,14 +32,14 @@ pub enum Outcome {
     IdleTimeout,
     /// It was cut at the end of the drain.
     DrainTimeout,
-    /// The client took nothing of what waited for it for the send timeout.
+    /// The client read nothing for the send timeout, although bytes were pending.
     SendTimeout,
     /// Too many bytes waited on all connections together, and its own had waited longest.
     PendingBound,
 }
 
 impl Outcome {
-    /// Every outcome with the word that stands in the journal.
+    /// Every outcome with its word in the journal.
     pub const WORDS: &'static [(Self, &'static str)] = &[
         (Self::Ended, "ended"),
         (Self::HandshakeTimeout, "handshake-timeout"),

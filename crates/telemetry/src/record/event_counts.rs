@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most kinds that are told apart; the statuses and alerts in use are fewer.
+/// The most kinds that are counted separately; the statuses and alerts in use are fewer.
 pub(crate) const EVENTS_MAX: usize = 256;
 
 /// Something that happened to a request or a connection of the load.
@@ -20,7 +20,7 @@ pub enum LoadEvent {
     Retried,
     /// TCP was refused.
     ConnectRefused,
-    /// TCP did not stand in time.
+    /// TCP did not connect in time.
     ConnectTimeout,
     /// There was no way to the server, or nothing left to go out from: no route, no port, no descriptor.
     ConnectFailed,

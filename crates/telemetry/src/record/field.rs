@@ -10,7 +10,7 @@ pub struct Field {
     pub name: Cow<'static, str>,
     /// In what it is written.
     pub unit: Unit,
-    /// A value as it stands in a journal.
+    /// A value as a journal has it.
     pub example: &'static str,
     /// What it says, in one sentence.
     pub meaning: Cow<'static, str>,
@@ -162,6 +162,7 @@ fields! {
     SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";
     SETTING_BEFORE = "SETTING_BEFORE", Text, "1000", "How it stood before.";
     SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
+    SETTING_BY = "SETTING_BY", Text, "alice (uid 1000, pid 4711)", "Who changed it over the control socket; empty for the dashboard, an experiment and the program itself.";
     CALIBRATION_CPU = "CALIBRATION_CPU_US", Micros, "1800000", "CPU time that measuring the costs took.";
     COST_KEY_EXCHANGE = "COST_KEY_EXCHANGE_NS", Text, r#"{"x25519":[31000,32000,35000]}"#, "The proxy's part of a key exchange by group: the quartiles of several slices, in nanoseconds, as a JSON object.";
     COST_SIGNATURE = "COST_SIGNATURE_NS", Text, r#"{"ECDSA P-256":[15000,16000,19000]}"#, "A signature by the kind of the certificate's key; the same.";
@@ -218,7 +219,7 @@ fields! {
     CPU_THROTTLED = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were not run because its CPU bound was met, since the run began, read every 2 s; 0 without cgroup v2.";
     CPU_STOLEN = "CPU_STOLEN_US_TOTAL", Micros, "0", "CPU time that the hypervisor gave to others, over all CPUs of the machine, since the run began, read every 2 s.";
     MACHINE_CPUS = "MACHINE_CPUS", Count, "8", "CPUs of the machine that are online, over which stolen CPU time is counted; 0 if it is not known.";
-    OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
+    OBSERVED_PID = "OBSERVED_PID", Id, "4711", "The first process that is observed with all its descendants; 0 if none is.";
     OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time that they have used since observing began.";
     OBSERVED_THREADS = "OBSERVED_THREADS", Count, "26", "Their threads.";
     OBSERVED_THREADS_MAX = "OBSERVED_THREADS_MAX", Count, "46", "The most threads that they had at a reading.";

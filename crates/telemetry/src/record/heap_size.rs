@@ -169,7 +169,8 @@ impl HeapSize for Record {
             Body::Client(client) => client.exchange.heap_bytes(),
             Body::Connection(connection) => connection.heap_bytes(),
             Body::Setting(setting) => {
-                setting.name.heap_bytes() + setting.before.heap_bytes() + setting.after.heap_bytes()
+                let crate::record::SettingRecord { name, before, after, by } = setting;
+                name.heap_bytes() + before.heap_bytes() + after.heap_bytes() + by.heap_bytes()
             }
             Body::Mark(mark) => mark.text.heap_bytes(),
             Body::Calibration(costs) => costs.heap_bytes(),

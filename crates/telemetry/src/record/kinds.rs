@@ -10,7 +10,7 @@ use super::{
 use crate::insight::costs::HandshakeCosts;
 use crate::record::connection::ConnectionRecord;
 use crate::record::field::Field;
-use crate::record::wire::{DecodeError, FieldSource, Wire};
+use crate::record::wire::{DecodeError, FieldSource, WireFields};
 
 /// One kind of record: its word, its `MESSAGE_ID`, and its syslog priority.
 #[derive(Debug)]

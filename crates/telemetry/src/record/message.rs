@@ -62,10 +62,15 @@ pub(crate) fn sentence(record: &Record) -> String {
             let detail = if c.detail.is_empty() { String::new() } else { format!(": {}", c.detail) };
             format!("{} {}{detail} (connection {})", c.client, c.outcome, c.conn)
         }
-        Body::Setting(setting) => match &setting.after {
-            Some(after) => format!("{} changed from {} to {}", setting.name, setting.before, after.value),
-            None => format!("{} changed from {}", setting.name, setting.before),
-        },
+        Body::Setting(setting) => {
+            let by = if setting.by.is_empty() { String::new() } else { format!(" by {}", setting.by) };
+            match &setting.after {
+                Some(after) => {
+                    format!("{} changed from {} to {}{by}", setting.name, setting.before, after.value)
+                }
+                None => format!("{} changed from {}{by}", setting.name, setting.before),
+            }
+        }
         Body::Calibration(costs) => calibration_sentence(costs),
         Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
         Body::Experiment(experiment) => experiment_sentence(experiment),

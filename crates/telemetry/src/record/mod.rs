@@ -259,6 +259,8 @@ wire! {
         pub before: String = &field::SETTING_BEFORE,
         /// How it stands now, with all that describes it.
         pub after: Option<Setting> = &field::SETTING_AFTER,
+        /// Who changed it over the control socket; empty for the dashboard, an experiment and the program itself.
+        pub by: String = &field::SETTING_BY,
     }
 }
 
@@ -301,7 +303,7 @@ wire! {
         pub cpu_stolen_us_total: u64 = &field::CPU_STOLEN,
         /// CPUs of the machine that are online; 0 if it is not known.
         pub machine_cpus: u64 = &field::MACHINE_CPUS,
-        /// Process that is observed with all its descendants; 0 if none is.
+        /// The first process that is observed with all its descendants; 0 if none is.
         pub observed_pid: u64 = &field::OBSERVED_PID,
         /// CPU time that they have used since observing began, in microseconds.
         pub observed_cpu_us: u64 = &field::OBSERVED_CPU,

@@ -59,7 +59,7 @@ impl fmt::Display for Applies {
 pub struct Setting {
     /// Dotted name, such as `load.rate`.
     pub name: String,
-    /// How it stands.
+    /// The present value.
     pub value: Value,
     /// Unit of a number, such as `1/s`; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]

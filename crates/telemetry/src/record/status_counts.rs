@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::record::ids::ParseIdError;
 
-/// Most statuses that are told apart; further ones are summed.
+/// The most statuses that are counted separately; further ones are summed.
 pub(crate) const STATUSES_MAX: usize = 64;
 /// Stands for all further statuses.
 const OTHER: &str = "other";

@@ -57,7 +57,7 @@ impl FieldSource for EntryBuf {
 }
 
 /// A record, or a part of one that brings several fields.
-pub(crate) trait Wire: Sized {
+pub(crate) trait WireFields: Sized {
     /// True for what only ever travels as a part of one kind of record, whose fields the document lists with it.
     const IS_PART: bool;
     fn put_all(&self, out: &mut EntryBuf);
@@ -65,7 +65,7 @@ pub(crate) trait Wire: Sized {
     fn fields() -> Vec<Field>;
 }
 
-impl<W: Wire> Wire for Box<W> {
+impl<W: WireFields> WireFields for Box<W> {
     const IS_PART: bool = W::IS_PART;
 
     fn put_all(&self, out: &mut EntryBuf) {
@@ -82,7 +82,7 @@ impl<W: Wire> Wire for Box<W> {
 }
 
 /// One member of a record, in the field that is named beside it.
-pub(crate) trait Member: Sized {
+pub(crate) trait WireField: Sized {
     fn put(&self, field: &'static Field, out: &mut EntryBuf);
     fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError>;
     fn describe(field: &'static Field, into: &mut Vec<Field>) {
@@ -101,20 +101,20 @@ macro_rules! wire {
         wire! { @as false $record { $($members)* } }
     };
     (@as $is_part:literal $record:ident { $($member:ident: $type:ty = $field:expr,)* }) => {
-        impl $crate::record::wire::Wire for $record {
+        impl $crate::record::wire::WireFields for $record {
             const IS_PART: bool = $is_part;
 
             fn put_all(&self, out: &mut journal::EntryBuf) {
-                $($crate::record::wire::Member::put(&self.$member, $field, out);)*
+                $($crate::record::wire::WireField::put(&self.$member, $field, out);)*
             }
 
             fn get_all(from: &dyn $crate::record::wire::FieldSource) -> Result<Self, $crate::record::wire::DecodeError> {
-                Ok(Self { $($member: $crate::record::wire::Member::get($field, from)?,)* })
+                Ok(Self { $($member: $crate::record::wire::WireField::get($field, from)?,)* })
             }
 
             fn fields() -> Vec<$crate::record::field::Field> {
                 let mut fields = Vec::new();
-                $(<$type as $crate::record::wire::Member>::describe($field, &mut fields);)*
+                $(<$type as $crate::record::wire::WireField>::describe($field, &mut fields);)*
                 fields
             }
         }
@@ -149,7 +149,7 @@ fn number<T: FromStr + Default>(name: &str, from: &dyn FieldSource) -> Result<T,
 
 macro_rules! plain_numbers {
     ($($type:ty)*) => {$(
-        impl Member for $type {
+        impl WireField for $type {
             fn put(&self, field: &'static Field, out: &mut EntryBuf) {
                 out.push_display(&field.name, self);
             }
@@ -162,7 +162,7 @@ macro_rules! plain_numbers {
 }
 plain_numbers!(u64 i64);
 
-impl Member for f64 {
+impl WireField for f64 {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         out.push_display(&field.name, self);
     }
@@ -173,7 +173,7 @@ impl Member for f64 {
     }
 }
 
-impl Member for bool {
+impl WireField for bool {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         out.push(&field.name, if *self { b"1" } else { b"0" });
     }
@@ -188,7 +188,7 @@ impl Member for bool {
 }
 
 /// Empty text needs no field. Text that is read is cleaned anew: a journal is not trusted more than a peer.
-impl Member for String {
+impl WireField for String {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
             out.push(&field.name, self.as_bytes());
@@ -211,7 +211,7 @@ pub(crate) fn get_parsed<T: FromStr>(
 
 macro_rules! parsed {
     ($($type:ty)*) => {$(
-        impl Member for $type {
+        impl WireField for $type {
             fn put(&self, field: &'static Field, out: &mut EntryBuf) {
                 out.push_display(&field.name, self);
             }
@@ -224,7 +224,7 @@ macro_rules! parsed {
 }
 parsed!(Phase Dimension AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
 
-impl Member for ConnId {
+impl WireField for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         self.0.put(field, out);
     }
@@ -234,7 +234,7 @@ impl Member for ConnId {
     }
 }
 
-impl<W: Wire> Member for Option<W> {
+impl<W: WireFields> WireField for Option<W> {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         self.is_some().put(field, out);
         if let Some(record) = self {
@@ -268,7 +268,7 @@ fn clean_setting(mut setting: Setting) -> Setting {
     setting
 }
 
-impl Member for Vec<Setting> {
+impl WireField for Vec<Setting> {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
             out.push_display(&field.name, serde_json::json!(self));
@@ -282,7 +282,7 @@ impl Member for Vec<Setting> {
     }
 }
 
-impl Member for CostTable {
+impl WireField for CostTable {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
             out.push_display(&field.name, serde_json::json!(self));
@@ -298,7 +298,7 @@ impl Member for CostTable {
 /// What is empty needs no field.
 macro_rules! absent_if_empty {
     ($($type:ty)*) => {$(
-        impl Member for $type {
+        impl WireField for $type {
             fn put(&self, field: &'static Field, out: &mut EntryBuf) {
                 if !self.is_empty() {
                     out.push_display(&field.name, self);
@@ -316,7 +316,7 @@ macro_rules! absent_if_empty {
 }
 absent_if_empty!(Sketch AgeCounts StatusCounts);
 
-impl Member for Option<RequestFailure> {
+impl WireField for Option<RequestFailure> {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if let Some(failure) = self {
             out.push_display(&field.name, failure);
@@ -329,7 +329,7 @@ impl Member for Option<RequestFailure> {
     }
 }
 
-impl Member for EventCounts {
+impl WireField for EventCounts {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
             out.push_display(&field.name, serde_json::json!(self));
@@ -343,7 +343,7 @@ impl Member for EventCounts {
     }
 }
 
-impl Member for Option<Setting> {
+impl WireField for Option<Setting> {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if let Some(setting) = self {
             out.push_display(&field.name, serde_json::json!(setting));
@@ -355,7 +355,7 @@ impl Member for Option<Setting> {
     }
 }
 
-impl<M: Metric> Member for Counters<M> {
+impl<M: Metric> WireField for Counters<M> {
     fn put(&self, _: &'static Field, out: &mut EntryBuf) {
         for (metric, value) in self.iter() {
             out.push_display(&metric.field().name, value);
@@ -388,7 +388,7 @@ fn suffixed(prefix: &Field, suffix: &str) -> Cow<'static, str> {
     Cow::Owned(format!("{}_{suffix}", prefix.name))
 }
 
-impl<M: Metric> Member for Latencies<M> {
+impl<M: Metric> WireField for Latencies<M> {
     fn put(&self, _: &'static Field, out: &mut EntryBuf) {
         for (class, latency) in self.iter() {
             let prefix = class.field();

@@ -1,4 +1,4 @@
-//! The options of the proxy, and the file in which they can stand.
+//! The options of the proxy, and the configuration file.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadgen::Plan;
 use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use proxy_core::{Cpus, Limits, ListenAddr, TlsSettings, Upstream};
+use proxy_core::{Limits, ListenAddr, TlsSettings, Upstream};
 use proxy_http::HttpLimits;
 use serde::{Deserialize, Serialize};
+use telemetry::Cpus;
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::Declared;
@@ -19,10 +20,12 @@ use super::mode::ProxyMode;
 use super::tls::TlsFileOptions;
 use super::value::{Parsed, Time, one_or_many, workers};
 use super::{Flags, RunOptions, usage};
+use crate::control::ControlOptions;
+use crate::control::client::SOCKET_NAME;
 
 /// Largest configuration file that is read, in bytes.
 const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
-/// Where the proxy listens unless it is told.
+/// The default address of the proxy.
 const LISTEN: &str = ":8443";
 
 /// The word of the routes.
@@ -48,6 +51,19 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
+    /// Socket through which `tlsdash ctl` controls the service, or off [default: control.sock in $RUNTIME_DIRECTORY, with
+    /// --headless]
+    #[arg(long, value_name = "PATH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<PathBuf>,
+    /// Group whose members may control the service, besides root and the service's own user
+    #[arg(long, value_name = "GROUP")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control_group: Option<String>,
+    /// Group whose members may ask for settings and figures, and change nothing
+    #[arg(long, value_name = "GROUP")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control_readers: Option<String>,
     /// Send the upstream a PROXY header that names the client: v1, or v2 with the TLS parameters [default: none]
     #[arg(long, value_name = "VERSION")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +149,24 @@ impl ProxyArgs {
 }
 
 impl ProxyOptions {
+    /// The control socket; `None` without one.
+    pub(crate) fn control_options(&self) -> Option<ControlOptions> {
+        let of_unit = || {
+            let folder = std::env::var_os("RUNTIME_DIRECTORY").filter(|_| self.run.headless)?;
+            Some(PathBuf::from(folder).join(SOCKET_NAME))
+        };
+        let path = match &self.control {
+            Some(path) if path.as_os_str() == "off" => return None,
+            Some(path) => path.clone(),
+            None => of_unit()?,
+        };
+        Some(ControlOptions {
+            path,
+            group: self.control_group.clone(),
+            readers: self.control_readers.clone(),
+        })
+    }
+
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();

@@ -76,7 +76,7 @@ impl<T: DeclaredOptions> Declared<T> {
         Ok(())
     }
 
-    /// How an option stands; `None` if it was not given, and has no default.
+    /// The value of an option; `None` if it was not given, and has no default.
     fn text(&self, option: &OptionSpec<T>) -> Option<String> {
         let default = || match (option.absent, option.value(&self.values)?) {
             (Some(_), _) => None,

@@ -29,7 +29,7 @@ pub(crate) enum OnOff {
     Off,
 }
 
-/// What HTTP mode is told besides its limits.
+/// The configuration of HTTP mode besides its limits.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HttpOptions {
@@ -52,7 +52,7 @@ pub(crate) struct HttpOptions {
     pub(crate) log_paths: Option<OnOff>,
 }
 
-/// A route, and in which line of a file it stands.
+/// A route, with its line in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "RouteEntry")]
 pub(crate) struct RouteOption {
@@ -176,7 +176,7 @@ impl HttpOptions {
 }
 
 impl ProxyOptions {
-    /// What HTTP mode is told; `None` in TCP mode.
+    /// The configuration of HTTP mode; `None` in TCP mode.
     ///
     /// # Errors
     /// When an option does not belong to the mode, or two routes are the same.

@@ -87,7 +87,7 @@ fn take_alert(
 }
 
 impl OptionsInForce {
-    /// As a configuration file; what no option can say stands in it as comments.
+    /// As a configuration file; what no option can say is a comment.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
         let comment =
             |other: &String| format!("# {other} (a running proxy can have it, a configuration cannot)\n");

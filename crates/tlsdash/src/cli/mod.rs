@@ -9,6 +9,7 @@
 
 pub(crate) mod appearance;
 mod configuration;
+pub(crate) mod ctl;
 pub(crate) mod declared;
 #[cfg(test)]
 mod document;
@@ -22,12 +23,13 @@ pub(crate) mod value;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use experiment::Plan;
+use experiment::ExperimentPlan;
 use proxy_core::{ListenAddr, TlsSettings};
 use serde::{Deserialize, Serialize};
 use telemetry::{Alert, Moment};
@@ -38,6 +40,7 @@ use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
+use ctl::CtlArgs;
 use declared::Declared;
 use mode::ProxyMode;
 use tls::TlsFileOptions;
@@ -45,7 +48,9 @@ use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
-pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ReportArgs, RunsArgs};
+pub(crate) use recorded::{
+    CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ListRunsArgs, ReportArgs, RunsArgs,
+};
 
 /// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
 #[derive(Debug)]
@@ -139,6 +144,10 @@ pub(crate) enum Mode {
     Load(Box<LoadArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),
+    /// List the runs in a journal: when, where, by whom, and their headline figures
+    Runs(ListRunsArgs),
+    /// Control a running service: settings, marks, reload, drain, experiments
+    Ctl(CtlArgs),
     /// Check conditions on a recorded run; exit code 99 if one does not hold
     Check(CheckArgs),
     /// Explain a run: what is about to break, why handshakes were full, and what would help
@@ -203,11 +212,15 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "CONDITION")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) alert: Vec<Parsed<Alert>>,
+    /// Serve figures for Prometheus at http://ADDR/metrics, and /healthz and /readyz (docs/metrics.md)
+    #[arg(long, value_name = "ADDR", value_parser = value::address)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; other
     /// words: quick, normal, careful, aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ab: Option<Parsed<Plan>>,
+    pub(crate) ab: Option<Parsed<ExperimentPlan>>,
 }
 
 impl Default for RunOptions {

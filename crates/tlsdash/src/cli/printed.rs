@@ -18,6 +18,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("log-paths", "\"off\""),
     ("log-names", "\"off\""),
     ("user", "\"tlsdash\""),
+    ("control", "\"/run/tlsdash/control.sock\""),
+    ("control-group", "\"operators\""),
+    ("control-readers", "\"monitoring\""),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
     ("cert", "[\"/etc/ssl/chain.pem\"]"),
@@ -30,11 +33,12 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("duration", "\"10s\""),
     ("record", "\"/var/tmp/session.journal\""),
     ("alert", "[\"response.p99 > 5ms for 30s\"]"),
+    ("metrics", "\"127.0.0.1:9443\""),
     ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 
 impl ProxyOptions {
-    /// The options as a configuration file; those that are not set stand in it as comments.
+    /// The options as a configuration file; options that are not set are comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
         let own_mode = self.without_foreign_words();
         let mut text = self.comment_foreign_words(&toml::to_string(&own_mode)?);

@@ -40,6 +40,19 @@ pub(crate) struct RunsArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct ListRunsArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO behind it
+    /// selects a time range [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) runs: RunsArgs,

@@ -1,6 +1,7 @@
 //! Types for the values of flags and configuration keys, each parsed once from its text.
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::ops::{Deref, RangeInclusive};
 use std::str::FromStr;
@@ -123,6 +124,11 @@ where
         let allowed = || quantity::allowed((*range.start() as f64, high), "", true);
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| format!("expected {}", allowed()))
     }
+}
+
+/// Parses an address with a port.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, Expected> {
+    text.parse().map_err(|_| Expected("an address and a port, such as 127.0.0.1:9443"))
 }
 
 /// Parses the number of the proxy's workers.

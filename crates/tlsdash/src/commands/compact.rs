@@ -15,7 +15,7 @@ use tempfile::TempPath;
 use crate::cli::{CompactArgs, usage};
 use crate::journals::contents::JournalContents;
 use crate::journals::reading::place;
-use crate::journals::source::Source;
+use crate::journals::source::JournalSource;
 use crate::journals::writers::{WriterArgs, counted};
 use crate::session::progress::Bar;
 use crate::session::recording::check_new;
@@ -95,7 +95,7 @@ type Writers = HashMap<telemetry::Origin, (Writer, EntryBuf)>;
 
 /// The source of the copy.
 struct CopySource<'a> {
-    source: &'a Source,
+    source: &'a JournalSource,
     filter: &'a RunFilter,
     writers: &'a WriterArgs,
 }
@@ -131,7 +131,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
 /// Passes every entry to `take`.
 fn read(
     tail: &mut Tail,
-    source: &Source,
+    source: &JournalSource,
     mut take: impl FnMut(&Entry) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut bar = Bar::new(|| source.size_bytes());
@@ -216,7 +216,7 @@ fn trusted(entry: &Entry) -> EntryBuf {
 
 /// Reads both, and refuses a copy with other figures. Returns a line about both.
 fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
-    let copy = Source::Path(out.to_owned());
+    let copy = JournalSource::Path(out.to_owned());
     let before = JournalContents::read(whole.source, whole.filter, whole.writers, 1)?;
     before.newest()?;
     before.say_ignored();

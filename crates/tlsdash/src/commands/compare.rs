@@ -49,7 +49,7 @@ fn two_runs(args: &CompareArgs, b: &OsString, output_files: &OutputFiles) -> any
     print(args, output_files, || comparison.text(), || Ok(comparison.json()?))
 }
 
-/// What the experiments of the only run came to.
+/// The verdicts of the experiments of the only run.
 fn experiments(args: &CompareArgs, output_files: &OutputFiles) -> anyhow::Result<()> {
     let recorded = read(args, &args.a, args.run_a.as_ref())?;
     let report = report(&recorded)?;

@@ -37,7 +37,7 @@ fn plan(mode: ProxyMode, words: &str) -> Result<Plan, PlanError> {
     merged.join(",").parse()
 }
 
-/// Runs the demo until it is told to end.
+/// Runs the demo until it must end.
 pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     let plan =
         plan(args.mode, &args.load).map_err(|error| usage(format!("--load {}: {error}", args.load)))?;

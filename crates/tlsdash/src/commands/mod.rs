@@ -3,10 +3,12 @@
 pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compare;
+pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod load;
 mod output_files;
 pub(crate) mod proxy;
 pub(crate) mod report;
+pub(crate) mod runs;
 pub(crate) mod watch;

@@ -25,26 +25,26 @@ impl OutputFiles {
         let output_files = Self(given.collect());
         let inputs: Vec<FileIdentity> =
             inputs.into_iter().filter_map(|path| FileIdentity::of(path).ok()).collect();
-        let mut seen: Vec<(&str, Destination)> = Vec::new();
+        let mut seen: Vec<(&str, OutputDestination)> = Vec::new();
         for (flag, path) in &output_files.0 {
             let named = || named(flag, path);
             let identity = if output_file::is_stdout(path) {
-                Destination::Stdout
+                OutputDestination::Stdout
             } else {
                 output_file::check(path).map_err(|error| refused(error, &named()))?;
-                Destination::File(FileIdentity::of(path).with_context(|| cannot(&named()))?)
+                OutputDestination::File(FileIdentity::of(path).with_context(|| cannot(&named()))?)
             };
             if let Some((other, _)) = seen.iter().find(|(_, earlier)| *earlier == identity) {
                 return Err(usage(match identity {
-                    Destination::Stdout => format!("{other} and {flag} both go to standard output"),
-                    Destination::File(_) => format!("{other} and {flag} are the same file"),
+                    OutputDestination::Stdout => format!("{other} and {flag} both go to standard output"),
+                    OutputDestination::File(_) => format!("{other} and {flag} are the same file"),
                 }));
             }
             match identity {
-                Destination::File(file) if inputs.contains(&file) => {
+                OutputDestination::File(file) if inputs.contains(&file) => {
                     return Err(usage(format!("{}: it is read too; name another file", cannot(&named()))));
                 }
-                Destination::File(_) if !output_file::is_kept(path) => {}
+                OutputDestination::File(_) if !output_file::is_kept(path) => {}
                 identity => seen.push((flag, identity)),
             }
         }
@@ -81,7 +81,7 @@ impl OutputFiles {
 
 /// What no two outputs may share.
 #[derive(Debug, PartialEq)]
-enum Destination {
+enum OutputDestination {
     Stdout,
     File(FileIdentity),
 }

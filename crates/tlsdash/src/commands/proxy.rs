@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 
 use anyhow::Context;
 use loadgen::{Known, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
-use proxy_core::{BoundProxy, Certificate, Cpus, Proxy, ProxyConfig, StartError, Tls, Upstream};
+use proxy_core::{BoundProxy, Certificate, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream};
 use proxy_http::{HttpConfig, HttpStartError, Route};
-use telemetry::{Level, NoticeRecord, RunRecord};
+use telemetry::{Cpus, Level, NoticeRecord, RunRecord};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::http::OnOff;
@@ -22,7 +22,7 @@ use crate::session::environment;
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig, host_name};
 
-/// Runs the proxy until it is told to end.
+/// Runs the proxy until it must end.
 pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     let prints = args.print_config;
     let options = args.options(flags)?;
@@ -54,6 +54,7 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
         console::say_early(&warning);
         bound.notices.push(warning);
     }
+    session.control = options.control_options();
     let channels = Channels::new(&session)?;
     let plan = options.load.as_deref().cloned();
     let listen = if is_inherited { Vec::new() } else { options.listen.clone() };
@@ -118,12 +119,12 @@ impl BoundSession {
             None if inherited.is_empty() => Proxy::bind(config).map_err(HttpStartError::Start),
             None => Proxy::bind_inherited(config, inherited).map_err(HttpStartError::Start),
         };
-        let refused = |error: StartError| match error {
-            StartError::Config(_)
-            | StartError::Itself(_)
-            | StartError::Upstreams(_)
-            | StartError::Descriptors(_)
-            | StartError::Cpus(_) => usage(error),
+        let refused = |error: ProxyStartError| match error {
+            ProxyStartError::Config(_)
+            | ProxyStartError::Itself(_)
+            | ProxyStartError::Upstreams(_)
+            | ProxyStartError::Descriptors(_)
+            | ProxyStartError::Cpus(_) => usage(error),
             error => error.into(),
         };
         let proxy = bound.map_err(|error| match error {
@@ -167,7 +168,14 @@ impl BoundSession {
             ));
         }
         let title = format!("{} > {}", header.listen, header.upstream);
-        let workload = Workload { proxy: Some(proxy), routes, load, observed: None, ends_with_load: false };
+        let workload = Workload {
+            proxy: Some(proxy),
+            routes,
+            load,
+            load_cpus: None,
+            observed: None,
+            ends_with_load: false,
+        };
         Session { config: session, channels, title, header, notices, workload, journal }.run()
     }
 }
@@ -208,9 +216,11 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let upstreams = values(&options.upstream);
     let Some(first) = upstreams.first().or_else(|| options.http.first_upstream()).cloned() else {
         let words = match options.mode {
-            ProxyMode::Tcp => "--upstream is missing: where shall plaintext go? (unix:/path or host:port;",
+            ProxyMode::Tcp => {
+                "--upstream is missing: the address that takes the plaintext (unix:/path or host:port;"
+            }
             ProxyMode::Http => {
-                "--upstream and --route are missing: where shall requests go? (unix:/path or host:port;"
+                "--upstream and --route are missing: the address that takes the requests (unix:/path or host:port;"
             }
         };
         return Err(usage(format!("{words} `tlsdash demo` needs none)")));

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use telemetry::model::Level;
 use telemetry::{Follower, HistoryReader, RunSlice, Update, WriterFilter};
-use tui::{Event, Opening, Sender};
+use tui::{DashboardSender, Event, Opening};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, WatchArgs, usage};
@@ -80,7 +80,7 @@ fn show(
     failure.map_or(Ok(()), Err)
 }
 
-fn follow(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Follower> {
+fn follow(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<Follower> {
     let warned = events.clone();
     let warn = move |text| {
         // Only fails once the front end has ended.
@@ -104,7 +104,7 @@ fn follow(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Follower> {
 }
 
 /// Starts the reader of moments that the dashboard no longer holds.
-fn history_reader(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<HistoryReader> {
+fn history_reader(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<HistoryReader> {
     let place = part.place.clone();
     let open = move |start| place.opener(start)();
     let deliver = move |news| events.history(news).is_ok();

@@ -8,7 +8,7 @@ use journal::{FileWriter, InstanceError, JournaldInstance, SendError, Sender};
 use telemetry::{Origin, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 
 use super::{probe, state_directory};
-use crate::journals::source::Source;
+use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 use crate::service::privileges;
 
@@ -109,10 +109,10 @@ fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result
 
 impl OpenJournal {
     /// Where the records can be read back; `None` with `--journal off`.
-    pub(crate) fn source(&self) -> Option<Source> {
+    pub(crate) fn source(&self) -> Option<JournalSource> {
         match self {
-            Self::File(writer) => Some(Source::Path(writer.path().to_owned())),
-            Self::Daemon(instance, ..) => Some(Source::Instance(instance.clone())),
+            Self::File(writer) => Some(JournalSource::Path(writer.path().to_owned())),
+            Self::Daemon(instance, ..) => Some(JournalSource::Instance(instance.clone())),
             Self::Off => None,
         }
     }
@@ -138,16 +138,16 @@ impl OpenJournal {
 }
 
 /// The file that `auto` writes now; else the system's journal if it holds wanted records; else the file written last.
-pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<Source> {
+pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<JournalSource> {
     let own = state_directory::newest();
     if let Ok((path, true)) = own {
-        return Ok(Source::Path(path));
+        return Ok(JournalSource::Path(path));
     }
-    let system = Source::Instance(JournaldInstance::system());
+    let system = JournalSource::Instance(JournaldInstance::system());
     if system.holds_records(&writers.filter(&system)) {
         return Ok(system);
     }
-    own.map(|(path, _)| Source::Path(path))
+    own.map(|(path, _)| JournalSource::Path(path))
 }
 
 #[cfg(test)]

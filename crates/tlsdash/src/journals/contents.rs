@@ -6,10 +6,10 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::{ReadError, Start, Tail};
 use telemetry::model::{RUNS_BYTES_MAX, RUNS_MAX, Run};
-use telemetry::{Follower, Model, RunFilter, RunId, RunSlice, Update};
+use telemetry::{Follower, Model, Record, RunFilter, RunId, RunSlice, Update};
 
 use crate::cli::usage;
-use crate::journals::source::Source;
+use crate::journals::source::JournalSource;
 use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::session::progress::Bar;
 use crate::session::spawn;
@@ -17,7 +17,7 @@ use crate::session::spawn;
 /// The runs read from a journal.
 #[derive(Debug)]
 pub(crate) struct JournalContents<'a> {
-    place: &'a Source,
+    place: &'a JournalSource,
     writers: &'a WriterArgs,
     pub(crate) model: Model,
     ignored: IgnoredRuns,
@@ -27,10 +27,21 @@ impl<'a> JournalContents<'a> {
     /// Reads the runs that pass the filter, and warns of what cannot be read. Keeps the latest `history` intervals
     /// of each series.
     pub(crate) fn read(
-        place: &'a Source,
+        place: &'a JournalSource,
         filter: &RunFilter,
         writers: &'a WriterArgs,
         history: usize,
+    ) -> anyhow::Result<Self> {
+        Self::read_with(place, filter, writers, history, |_| {})
+    }
+
+    /// The same, and calls `inspect` with each record, for what the model does not keep.
+    pub(crate) fn read_with(
+        place: &'a JournalSource,
+        filter: &RunFilter,
+        writers: &'a WriterArgs,
+        history: usize,
+        mut inspect: impl FnMut(&Record),
     ) -> anyhow::Result<Self> {
         let (updates, read) = sync_channel(4);
         let warn = |text| crate::say(format_args!("warning: {text}"));
@@ -46,7 +57,10 @@ impl<'a> JournalContents<'a> {
         for update in read {
             bar.show(walked.load(Ordering::Relaxed));
             match update {
-                Update::Batch(batch) => contents.model.apply_batch(slice.cut(batch)),
+                Update::Batch(batch) => {
+                    batch.records.iter().for_each(&mut inspect);
+                    contents.model.apply_batch(slice.cut(batch));
+                }
                 Update::Notice(_, text) => notices.push(text),
                 Update::Ignored(_, writer) => drop(contents.ignored.note(writer)),
                 Update::CaughtUp | Update::Recording(_) => {}
@@ -133,7 +147,7 @@ fn is_in_place_of(other: &Run, run: &Run) -> bool {
 }
 
 /// A message that there is no run, with possible reasons.
-fn no_run(place: &Source, reasons: &[String]) -> String {
+fn no_run(place: &JournalSource, reasons: &[String]) -> String {
     let because = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
     format!("{place} holds no records of a run of tlsdash{because}")
 }
@@ -149,7 +163,7 @@ fn unread(model: &Model) -> Vec<String> {
 /// Returns a function that opens the journal and warns of parts that cannot be read. On many systems a user may only
 /// read the own records in the system's journal, and needs to know why no others are found.
 pub(crate) fn opener(
-    source: &Source,
+    source: &JournalSource,
     warn: impl FnOnce(String) + Send + 'static,
 ) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
     let open = source.opener(Start::Oldest);

@@ -16,7 +16,7 @@ use crate::cli::value::{Expected, Parsed};
 use crate::cli::{RunsArgs, usage};
 use crate::journals::choice;
 use crate::journals::contents::JournalContents;
-use crate::journals::source::Source;
+use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 
 /// Which runs to read.
@@ -52,7 +52,7 @@ impl<'a> RunQuery<'a> {
 /// A journal, or a time range of it.
 #[derive(Debug)]
 pub(crate) struct SourcePart<'a> {
-    pub(crate) place: Source,
+    pub(crate) place: JournalSource,
     /// Which runs, and which time range.
     pub(crate) filter: RunFilter,
     /// Its name for people.
@@ -95,7 +95,7 @@ pub(crate) struct RecordedRun {
     run: RunId,
     /// The journals it was read from.
     pub(crate) source: String,
-    /// What is to be known of runs that were taken together.
+    /// Notes on runs that were merged.
     pub(crate) parts: Vec<RunPart>,
     /// The time range asked of every source; all of the run where they differ.
     pub(crate) range: TimeRange,
@@ -147,8 +147,11 @@ impl RecordedRun {
             )));
         }
         let names = names(&runs);
-        let parts: Vec<model::Part<'_>> =
-            runs.iter().zip(&names).map(|((model, run), name)| model::Part { name, run, model }).collect();
+        let parts: Vec<model::RunMember<'_>> = runs
+            .iter()
+            .zip(&names)
+            .map(|((model, run), name)| model::RunMember { name, run, model })
+            .collect();
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
         let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
@@ -187,9 +190,9 @@ pub(crate) fn run_name(run: &Run) -> String {
 }
 
 /// Which runs they are, and how far apart their clocks say that they began.
-fn described(parts: &[model::Part<'_>]) -> Vec<RunPart> {
+fn described(parts: &[model::RunMember<'_>]) -> Vec<RunPart> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
-    let part = |part: &model::Part<'_>| {
+    let part = |part: &model::RunMember<'_>| {
         let run = part.run;
         let from_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
         RunPart {
@@ -253,10 +256,14 @@ fn shown(source: Option<&OsStr>) -> String {
 }
 
 /// The named journal, or the one that `--journal auto` writes to.
-pub(crate) fn place(mode: &str, source: Option<&OsStr>, writers: &WriterArgs) -> anyhow::Result<Source> {
+pub(crate) fn place(
+    mode: &str,
+    source: Option<&OsStr>,
+    writers: &WriterArgs,
+) -> anyhow::Result<JournalSource> {
     match source {
         Some(text) => {
-            Source::parse(text).map_err(|error| usage(format!("{mode} {}: {error}", text.display())))
+            JournalSource::parse(text).map_err(|error| usage(format!("{mode} {}: {error}", text.display())))
         }
         None => choice::auto_source(writers),
     }
@@ -267,7 +274,7 @@ fn place_and_window(
     mode: &str,
     source: Option<&OsStr>,
     writers: &WriterArgs,
-) -> anyhow::Result<(Source, Option<MomentRange>)> {
+) -> anyhow::Result<(JournalSource, Option<MomentRange>)> {
     let parts = source.and_then(OsStr::to_str).and_then(|text| text.rsplit_once('@'));
     let is_file = source.is_some_and(|text| std::path::Path::new(text).exists());
     match parts.filter(|_| !is_file) {

@@ -17,14 +17,14 @@ const JOURNALD: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
 
 /// A journal that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum JournalSource {
     /// A file with the archives beside it, or a folder of files.
     Path(PathBuf),
     /// The files of journald.
     Instance(JournaldInstance),
 }
 
-impl Source {
+impl JournalSource {
     /// Understands `system`, `namespace:NAME`, `file:PATH` and plain paths.
     ///
     /// # Errors
@@ -131,8 +131,8 @@ fn files_in(folder: &Path, depth: u32) -> u64 {
     within.sum::<u64>() + journals(folder, |_| true)
 }
 
-/// Printable, since it stands in summaries and reports.
-impl fmt::Display for Source {
+/// Printable, since summaries and reports show it.
+impl fmt::Display for JournalSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let printable = |path: &Path| telemetry::clean::line(&path.to_string_lossy());
         match self {
@@ -149,14 +149,14 @@ mod tests {
 
     #[test]
     fn a_source_is_journald_only_by_its_exact_words() {
-        let parse = |text: &str| Source::parse(OsStr::new(text));
+        let parse = |text: &str| JournalSource::parse(OsStr::new(text));
         for text in ["system", "namespace:tls"] {
-            assert_eq!(parse(text).unwrap(), Source::Instance(text.parse().unwrap()));
+            assert_eq!(parse(text).unwrap(), JournalSource::Instance(text.parse().unwrap()));
         }
         for (text, path) in
             [("./system", "./system"), ("file:system", "system"), ("a:b.journal", "a:b.journal")]
         {
-            assert_eq!(parse(text).unwrap(), Source::Path(path.into()));
+            assert_eq!(parse(text).unwrap(), JournalSource::Path(path.into()));
         }
         assert!(parse("namespace:").is_err());
         assert!(parse("namespace:a/b").is_err());

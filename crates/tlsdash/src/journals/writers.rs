@@ -7,7 +7,7 @@ use nix::unistd::User;
 use telemetry::{Origin, Writer, WriterFilter};
 
 use crate::cli::value::Parsed;
-use crate::journals::source::Source;
+use crate::journals::source::JournalSource;
 
 /// Accounts named in messages about ignored runs; a user may have thousands of subordinate UIDs.
 const ACCOUNTS_MAX: usize = 8;
@@ -29,7 +29,7 @@ pub(crate) struct WriterArgs {
 
 impl WriterArgs {
     /// Whose runs are read from this journal.
-    pub(crate) fn filter(&self, place: &Source) -> WriterFilter {
+    pub(crate) fn filter(&self, place: &JournalSource) -> WriterFilter {
         let uid = self.uid.as_ref().map(|uid| uid.0);
         let unit = self
             .unit
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_user_is_named_or_numbered_and_a_unit_is_a_service() {
-        let place = Source::Path("/tmp/x.journal".into());
+        let place = JournalSource::Path("/tmp/x.journal".into());
         let filter = |uid: Option<&str>, unit: Option<&str>| {
             let uid = uid.map(|uid| uid.parse().unwrap());
             WriterArgs { uid, unit: unit.map(Into::into), any_user: false }.filter(&place)

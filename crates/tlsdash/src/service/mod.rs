@@ -1,6 +1,8 @@
 //! The service manager: sockets it passes, and notifications (`sd_listen_fds(3)`, `sd_notify(3)`). Without a service
 //! manager, none of this does anything.
 
+pub(crate) mod clients;
+pub(crate) mod metrics;
 pub(crate) mod privileges;
 pub(crate) mod signals;
 

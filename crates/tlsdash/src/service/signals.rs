@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::Signals;
-use tui::{Event, Sender};
+use tui::{DashboardSender, Event};
 
 use crate::session::frontend::Frontend;
 
@@ -16,7 +16,8 @@ use crate::session::frontend::Frontend;
 pub(crate) struct Reload(Arc<AtomicBool>);
 
 impl Reload {
-    fn ask(&self) {
+    /// Asks for it.
+    pub(crate) fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -50,11 +51,27 @@ pub(crate) fn survive_file_limits() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
+/// Takes SIGINT, SIGTERM and SIGHUP for a command without a session: the first sets the flag, the second ends the program
+/// at once.
+///
+/// # Errors
+/// If signals cannot be caught.
+pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+        // In this order: the flag is not set yet at the first signal.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+            .context("cannot listen for signals")?;
+    }
+    Ok(interrupted)
+}
+
 /// Starts a thread that turns signals into events.
 pub(crate) fn listen(
     frontend: Frontend,
     hang_up: HangUp,
-    events: Sender,
+    events: DashboardSender,
     reload: Reload,
 ) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];

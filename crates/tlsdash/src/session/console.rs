@@ -1,19 +1,19 @@
 //! Messages to the person who runs the program, beside what the journal holds.
 
 use telemetry::{Level, NoticeRecord, Update};
-use tui::{Event, Sender};
+use tui::{DashboardSender, Event};
 
 use crate::session::frontend::Frontend;
 
 /// Sends messages to the front end, which shows them on the dashboard or on standard error.
 #[derive(Clone, Debug)]
 pub(crate) struct Console {
-    events: Sender,
+    events: DashboardSender,
     frontend: Frontend,
 }
 
 impl Console {
-    pub(crate) fn new(events: Sender, frontend: Frontend) -> Self {
+    pub(crate) fn new(events: DashboardSender, frontend: Frontend) -> Self {
         Self { events, frontend }
     }
 

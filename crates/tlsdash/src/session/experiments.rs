@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use experiment::{ComparableFigure, Experiment, Observation, Plan, PlanError, SideInterval, Step};
+use experiment::{
+    ComparableFigure, ExperimentPlan, ExperimentPlanError, ExperimentRun, Observation, SideInterval, Step,
+};
 use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
 
 use super::setting_infos;
@@ -10,7 +12,7 @@ use super::setting_infos;
 /// An experiment that starts with the run.
 #[derive(Debug)]
 pub(crate) struct ExperimentRequest {
-    pub(crate) plan: Plan,
+    pub(crate) plan: ExperimentPlan,
     /// Whether the run ends with it.
     pub(crate) ends_the_run: bool,
 }
@@ -20,7 +22,7 @@ pub(crate) struct ExperimentRequest {
 /// # Errors
 /// With what the plan may be.
 pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -> Result<String, String> {
-    let plan: Plan = text.parse().map_err(|error: PlanError| error.to_string())?;
+    let plan: ExperimentPlan = text.parse().map_err(|error: ExperimentPlanError| error.to_string())?;
     plan.resolve(settings, setting_infos::all(), interval).map_err(|error| error.to_string())?;
     let time = |length: Duration| telemetry::quantity::shown(length.as_secs_f64(), "s");
     let calibration = match plan.calibration_pairs {
@@ -43,7 +45,7 @@ pub(crate) enum ExperimentError {
     UnderWay,
     /// The run cannot make this comparison.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] ExperimentPlanError),
 }
 
 /// An interval that has ended.
@@ -60,9 +62,9 @@ pub(crate) struct Tick<'a> {
 
 /// One experiment at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Experiments {
-    wanted: Option<Plan>,
-    running: Option<Experiment>,
+pub(crate) struct ExperimentRunner {
+    wanted: Option<ExperimentPlan>,
+    running: Option<ExperimentRun>,
     ends_the_run: bool,
     /// Experiments started so far.
     number: u64,
@@ -70,7 +72,7 @@ pub(crate) struct Experiments {
     last: Option<(u64, Counters<CpuGroup>)>,
 }
 
-impl Experiments {
+impl ExperimentRunner {
     pub(crate) fn new(wanted: Option<ExperimentRequest>) -> Self {
         let ends_the_run = wanted.as_ref().is_some_and(|wanted| wanted.ends_the_run);
         Self { wanted: wanted.map(|wanted| wanted.plan), ends_the_run, ..Self::default() }
@@ -80,14 +82,14 @@ impl Experiments {
     ///
     /// # Errors
     /// When it is not.
-    pub(crate) fn check(&self, settings: &[Setting], interval: Duration) -> Result<(), PlanError> {
+    pub(crate) fn check(&self, settings: &[Setting], interval: Duration) -> Result<(), ExperimentPlanError> {
         self.wanted
             .as_ref()
             .map_or(Ok(()), |plan| plan.resolve(settings, setting_infos::all(), interval).map(|_| ()))
     }
 
     /// Requests an experiment, which starts with the next interval.
-    pub(crate) fn want(&mut self, plan: Plan) {
+    pub(crate) fn want(&mut self, plan: ExperimentPlan) {
         self.wanted = Some(plan);
     }
 
@@ -133,12 +135,12 @@ impl Experiments {
 
     /// Stops the running experiment early and returns the steps to carry out.
     pub(crate) fn stop(&mut self) -> Vec<Step> {
-        self.under_way().map(Experiment::stop).unwrap_or_default()
+        self.under_way().map(ExperimentRun::stop).unwrap_or_default()
     }
 
     /// Whether the run ends now, because its experiment is over.
     pub(crate) fn ends_the_run(&self) -> bool {
-        self.ends_the_run && self.running.as_ref().is_some_and(Experiment::is_over)
+        self.ends_the_run && self.running.as_ref().is_some_and(ExperimentRun::is_over)
     }
 
     /// The setting under comparison; empty before the first experiment.
@@ -151,21 +153,30 @@ impl Experiments {
         self.running.as_ref().map(|running| running.records(self.number, step)).unwrap_or_default()
     }
 
-    fn under_way(&mut self) -> Option<&mut Experiment> {
+    /// Whether an experiment runs.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| !running.is_over())
+    }
+
+    fn under_way(&mut self) -> Option<&mut ExperimentRun> {
         self.running.as_mut().filter(|running| !running.is_over())
     }
 }
 
-fn begin(mut plan: Plan, settings: &[Setting], tick: &Tick<'_>) -> Result<Experiment, PlanError> {
+fn begin(
+    mut plan: ExperimentPlan,
+    settings: &[Setting],
+    tick: &Tick<'_>,
+) -> Result<ExperimentRun, ExperimentPlanError> {
     let change = plan.resolve(settings, setting_infos::all(), tick.interval)?;
     if plan.metrics.is_empty() {
         plan.metrics.push(usual_metric(tick)?);
     }
-    Ok(Experiment::new(plan, change, fastrand::u64(..)))
+    Ok(ExperimentRun::new(plan, change, fastrand::u64(..)))
 }
 
 /// What a client waits for, as far as this run can tell.
-fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, PlanError> {
+fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, ExperimentPlanError> {
     let name = match &tick.load {
         Some((_, state)) if state.rate > 0.0 => "response.p50",
         Some(_) => "service.p50",

@@ -100,7 +100,7 @@ impl EndedFrontend {
     }
 }
 
-/// Shows the run until the person quits or the program is told to end. Drops `commands` then.
+/// Shows the run until the user quits or the program must end. Drops `commands` then.
 pub(crate) fn show(
     frontend: Frontend,
     options: FrontendOptions,
@@ -214,6 +214,7 @@ fn take_in(model: &mut Model, event: Event) {
     match event {
         Event::Update(Update::Batch(batch)) => model.apply_batch(batch),
         Event::Update(Update::Notice(_, text)) => crate::say(text),
+        Event::Read(reader) => reader.read(model),
         Event::Update(Update::CaughtUp | Update::Recording(_) | Update::Ignored(..))
         | Event::Terminate
         | Event::Suspend => {}

@@ -11,13 +11,16 @@ mod record_sink;
 pub(crate) mod recording;
 mod setting_infos;
 
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use experiment::Plan;
+use experiment::ExperimentPlan;
 use journal::Timestamps;
 use report::Figures;
 use telemetry::model::Run;
@@ -25,19 +28,22 @@ use telemetry::output_file::FileIdentity;
 use telemetry::{
     ALERTS_SPARE, Alert, Alerts, LoadCounter, Model, NoticeRecord, Publisher, RunFilter, RunId, RunRecord,
 };
-use tui::{Event, Inbox, Sender};
+use tui::{DashboardSender, Event, Inbox};
 
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
 use crate::cli::{Format, ProxyOptions, RunOptions, usage, value};
+use crate::control::server::{ControlListener, ControlTarget, SocketFile};
+use crate::control::{ControlCommand, ControlOptions};
 use crate::journals::choice::{JournalChoice, OpenJournal};
+use crate::service::metrics::{MetricsListener, MetricsSource};
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::console::Console;
 use crate::session::controller::{JournalOutcome, RunController, RunSetup, Workload};
 use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
-use crate::session::recording::{Recording, RecordingFile};
+use crate::session::recording::{ActiveRecording, RecordingFile};
 use crate::summary;
 
 /// Capacity of the command queue; a person does not press keys faster.
@@ -60,7 +66,11 @@ pub(crate) struct SessionConfig {
     /// The file of `--record`.
     pub(crate) record: Option<RecordingFile>,
     /// The experiment of `--ab`.
-    pub(crate) experiment: Option<Plan>,
+    pub(crate) experiment: Option<ExperimentPlan>,
+    /// The control socket; `None` without one.
+    pub(crate) control: Option<ControlOptions>,
+    /// The address of `--metrics`.
+    pub(crate) metrics: Option<SocketAddr>,
     /// The alerts of `--alert`.
     pub(crate) alerts: Vec<Alert>,
     /// The options of the proxy, as a configuration file has them; `None` without a proxy.
@@ -85,6 +95,11 @@ impl SessionConfig {
             ));
         }
         let record = run.record.as_deref().map(|path| RecordingFile::check(path, run.append)).transpose()?;
+        if run.metrics.is_some() && journal == JournalChoice::Off {
+            return Err(usage(
+                "--metrics shows what the journal holds: it goes not together with --journal off",
+            ));
+        }
         if run.append && record.is_none() {
             return Err(usage(
                 "--append goes with --record FILE.journal: it says what becomes of a file that exists",
@@ -118,6 +133,8 @@ impl SessionConfig {
             history: 1,
             record,
             experiment: run.ab.as_deref().cloned(),
+            control: None,
+            metrics: run.metrics,
             alerts: value::values(&run.alert),
             options: None,
         })
@@ -133,9 +150,11 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// shutdown.
 #[derive(Debug)]
 pub(crate) struct Channels {
-    events: Sender,
+    events: DashboardSender,
     inbox: Inbox,
     reload: Reload,
+    metrics: Option<MetricsListener>,
+    control: Option<ControlListener>,
 }
 
 impl Channels {
@@ -144,8 +163,10 @@ impl Channels {
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
         let hang_up = if config.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
+        let metrics = config.metrics.map(MetricsListener::bind).transpose()?;
+        let control = config.control.as_ref().map(ControlOptions::listen).transpose()?;
         signals::listen(config.frontend, hang_up, events.clone(), reload.clone())?;
-        Ok(Self { events, inbox, reload })
+        Ok(Self { events, inbox, reload, metrics, control })
     }
 }
 
@@ -238,20 +259,22 @@ impl Session {
     /// When it could not be started.
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
         let Self { config, channels, title, header, notices, workload, journal } = self;
-        let Channels { events, inbox, reload } = channels;
+        let Channels { events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
         // Nobody can add an alert to a run without a dashboard.
         let spare = if config.frontend == Frontend::Dashboard { ALERTS_SPARE } else { 0 };
         let alerts = Alerts::new(&config.alerts, spare, workload.figure_subjects());
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         let run = RunId::random().context("cannot draw a run id")?;
-        let recording = config.record.as_ref().map(|place| Recording::create(place, events.clone()));
+        let recording = config.record.as_ref().map(|place| ActiveRecording::create(place, events.clone()));
         let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);
         let filter = RunFilter::own(run, journal.origin());
         let read_back =
             place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
+        let endpoints = Endpoints::serve(metrics, control, run, &events, &config)?;
+        let Endpoints { is_ending, control, _socket_file } = endpoints;
         let shown = frontend::FrontendOptions {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
@@ -274,7 +297,8 @@ impl Session {
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
         let (interval, options) = (config.interval, config.options);
-        let setup = RunSetup { header, notices, interval, experiment, alerts, options };
+        let control = Some(control);
+        let setup = RunSetup { header, notices, interval, experiment, alerts, options, control };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
@@ -292,6 +316,7 @@ impl Session {
         }
         // The commands go with the front end: once nobody can send any, the controller ends the run.
         let shown = frontend::show(config.frontend, shown, inbox, commands)?;
+        is_ending.store(true, Ordering::Relaxed);
         let ending = spawn("ending", move || {
             let result = recording.join();
             (result, read_back.is_none_or(ReadBack::finish))
@@ -303,6 +328,47 @@ impl Session {
             Err(_) => (None, false),
         };
         Ok(FinishedRun { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
+    }
+}
+
+/// What others reach while the run lasts.
+struct Endpoints {
+    /// Set once the run ends.
+    is_ending: Arc<AtomicBool>,
+    /// Commands of the control socket.
+    control: Receiver<ControlCommand>,
+    /// Removed when the run has ended.
+    _socket_file: Option<SocketFile>,
+}
+
+impl Endpoints {
+    /// Serves figures and control, and says where if nothing else is shown.
+    fn serve(
+        metrics: Option<MetricsListener>,
+        control: Option<ControlListener>,
+        run: RunId,
+        events: &DashboardSender,
+        config: &SessionConfig,
+    ) -> anyhow::Result<Self> {
+        let say = |text: String| {
+            if config.frontend == Frontend::Headless {
+                crate::say(text);
+            }
+        };
+        let is_ending = Arc::new(AtomicBool::new(false));
+        if let Some(metrics) = metrics {
+            let addr = metrics.addr().context("cannot tell the address of --metrics")?;
+            let (events, is_ending) = (events.clone(), Arc::clone(&is_ending));
+            metrics.serve(MetricsSource { run, events, interval: config.interval, is_ending })?;
+            say(format!("metrics on http://{addr}/metrics"));
+        }
+        let (commands, orders) = sync_channel(COMMANDS_MAX);
+        let target = ControlTarget { run, events: events.clone(), commands };
+        let socket_file = control.map(|control| control.serve(target)).transpose()?;
+        if let Some(file) = &socket_file {
+            say(format!("control socket {}", file.path().display()));
+        }
+        Ok(Self { is_ending, control: orders, _socket_file: socket_file })
     }
 }
 

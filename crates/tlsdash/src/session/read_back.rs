@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use telemetry::{Batch, Body, Follower, Phase, RunFilter, RunId, Update};
-use tui::{Event, Sender};
+use tui::{DashboardSender, Event};
 
-use crate::journals::source::Source;
+use crate::journals::source::JournalSource;
 
 /// How long to wait until the run's last record is read back. journald stores entries some time after it took them.
 pub(super) const LAST_RECORD: Duration = Duration::from_secs(2);
@@ -31,10 +31,10 @@ impl ReadBack {
     /// # Errors
     /// When there can be no thread for it.
     pub(super) fn start(
-        source: &Source,
+        source: &JournalSource,
         run: RunId,
         filter: RunFilter,
-        events: Sender,
+        events: DashboardSender,
     ) -> anyhow::Result<Self> {
         let (tell, stopped) = sync_channel(1);
         let deliver = move |update| {

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::{EntryBuf, SendError, WriteError};
-use telemetry::{Baseline, Batch, Record, RecordWriter, Refusal, Sink, Update};
-use tui::{Event, Sender};
+use telemetry::{Batch, Record, RecordWriter, Refusal, Sink, SliceBaseline, Update};
+use tui::{DashboardSender, Event};
 
 use crate::journals::choice::OpenJournal;
-use crate::session::recording::{self, Recording, RecordingError};
+use crate::session::recording::{self, ActiveRecording, RecordingError};
 
 /// How long the records of one interval may wait, in all, for room in journald's queue. The queue holds as few as ten;
 /// sixty records pass it in some 2 ms.
@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct RecordSink {
     journal: RecordTarget,
-    recording: Option<Recording>,
-    events: Sender,
+    recording: Option<ActiveRecording>,
+    events: DashboardSender,
 }
 
 /// Where records go.
@@ -30,7 +30,7 @@ enum RecordTarget {
     /// To journald, to be read back.
     Daemon(DaemonSink),
     /// Directly to the model, with `--journal off`. The records of an interval travel together.
-    Direct(Sender, Batch),
+    Direct(DashboardSender, Batch),
 }
 
 /// Sends records to journald.
@@ -62,7 +62,11 @@ pub(crate) enum CloseError {
 }
 
 impl RecordSink {
-    pub(crate) fn new(journal: OpenJournal, recording: Option<Recording>, events: Sender) -> Self {
+    pub(crate) fn new(
+        journal: OpenJournal,
+        recording: Option<ActiveRecording>,
+        events: DashboardSender,
+    ) -> Self {
         let told = events.clone();
         let journal = match journal {
             OpenJournal::File(file) => RecordTarget::File(Box::new(RecordWriter::new(*file))),
@@ -78,13 +82,13 @@ impl RecordSink {
     ///
     /// # Errors
     /// When the recording cannot start, or lacks records.
-    pub(crate) fn toggle_recording(&mut self, baseline: Baseline) -> anyhow::Result<String> {
+    pub(crate) fn toggle_recording(&mut self, baseline: SliceBaseline) -> anyhow::Result<String> {
         if let Some(recording) = self.recording.take() {
             let path = recording.path().display().to_string();
             recording.close()?;
             return Ok(format!("recorded {path}"));
         }
-        let recording = Recording::create(&recording::RecordingFile::of_now(), self.events.clone());
+        let recording = ActiveRecording::create(&recording::RecordingFile::of_now(), self.events.clone());
         let recording = recording.context("not recording")?;
         let text = format!("recording from now on into {}", recording.path().display());
         self.recording = Some(recording.following(baseline));
@@ -101,7 +105,7 @@ impl RecordSink {
             RecordTarget::Daemon(_) | RecordTarget::Direct(..) => Ok(()),
         };
         // Closed whatever became of the journal.
-        let recorded = self.recording.map_or(Ok(()), Recording::close);
+        let recorded = self.recording.map_or(Ok(()), ActiveRecording::close);
         closed?;
         Ok(recorded?)
     }

@@ -6,17 +6,17 @@ use std::time::SystemTime;
 use anyhow::Context;
 use journal::WriteError;
 use telemetry::model::Level;
-use telemetry::{Baseline, Record, RecordWriter, RunSlice, Update, Writer};
-use tui::{Event, Sender};
+use telemetry::{Record, RecordWriter, RunSlice, SliceBaseline, Update, Writer};
+use tui::{DashboardSender, Event};
 
 use crate::cli::usage;
 use crate::journals::state_directory;
 
 /// A recording in progress. The run goes on if it fails; a notice says so.
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub(crate) struct ActiveRecording {
     writer: RecordWriter,
-    events: Sender,
+    events: DashboardSender,
     /// Gives a recording that begins in mid-run the run's state so far.
     slice: Option<RunSlice>,
     /// Records that could not be written.
@@ -94,12 +94,12 @@ fn check_name(what: &str, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Recording {
+impl ActiveRecording {
     /// Begins a recording.
     ///
     /// # Errors
     /// When the file exists by now, or cannot be created.
-    pub(crate) fn create(place: &RecordingFile, events: Sender) -> anyhow::Result<Self> {
+    pub(crate) fn create(place: &RecordingFile, events: DashboardSender) -> anyhow::Result<Self> {
         place.look()?;
         let path = &place.path;
         let file =
@@ -113,12 +113,12 @@ impl Recording {
             has_refused: false,
             is_failing: false,
         };
-        recording.tell(telemetry::Recording::Written);
+        recording.tell(telemetry::RecordingStatus::Written);
         Ok(recording)
     }
 
     /// Begins the recording with the run's state so far.
-    pub(crate) fn following(self, baseline: Baseline) -> Self {
+    pub(crate) fn following(self, baseline: SliceBaseline) -> Self {
         Self { slice: Some(RunSlice::following(baseline)), ..self }
     }
 
@@ -160,14 +160,14 @@ impl Recording {
     /// Says once that writing fails, until it works again.
     fn fails(&mut self, error: &WriteError) {
         if !std::mem::replace(&mut self.is_failing, true) {
-            self.tell(telemetry::Recording::Failing);
+            self.tell(telemetry::RecordingStatus::Failing);
             self.notice(Level::Warning, format!("not recording: {error}"));
         }
     }
 
     fn goes_on(&mut self) {
         if std::mem::take(&mut self.is_failing) {
-            self.tell(telemetry::Recording::Written);
+            self.tell(telemetry::RecordingStatus::Written);
             let lacks = match self.missing {
                 0 => "nothing is missing".to_owned(),
                 missing => format!("{missing} records are missing"),
@@ -184,7 +184,7 @@ impl Recording {
         let _ = self.events.send(Event::Update(Update::Notice(level, text)));
     }
 
-    fn tell(&self, how: telemetry::Recording) {
+    fn tell(&self, how: telemetry::RecordingStatus) {
         let _ = self.events.send(Event::Update(Update::Recording(how)));
     }
 
@@ -200,7 +200,7 @@ impl Recording {
                 self.write(record);
             }
         }
-        self.tell(telemetry::Recording::Ended);
+        self.tell(telemetry::RecordingStatus::Ended);
         let Self { writer, missing, waiting, .. } = self;
         let path = writer.path().to_owned();
         match writer.close() {

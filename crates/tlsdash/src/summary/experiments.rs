@@ -1,4 +1,4 @@
-//! What experiments came to, in words.
+//! The verdicts of experiments, in words.
 
 use std::fmt::Write as _;
 

@@ -149,7 +149,8 @@ impl Running {
         (code, printed)
     }
 
-    fn wait_and_tell(mut self) -> (i32, String, String) {
+    /// Waits for its end; its exit code, what it printed, and what it said on standard error.
+    pub(crate) fn wait_and_tell(mut self) -> (i32, String, String) {
         let mut stdout = self.child.stdout.take().unwrap();
         let reader = std::thread::spawn(move || {
             let mut text = String::new();

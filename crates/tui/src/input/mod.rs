@@ -26,13 +26,13 @@ const NEXT_KEY_PATIENCE: Duration = Duration::from_millis(1);
 
 /// The input thread; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct InputThread {
     /// Closing it is what ends the thread.
     _stop: PipeWriter,
     signals: [SigId; 2],
 }
 
-impl Input {
+impl InputThread {
     /// Starts the thread.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Input {
     }
 }
 
-impl Drop for Input {
+impl Drop for InputThread {
     fn drop(&mut self) {
         for signal in self.signals {
             unregister(signal);

@@ -2,7 +2,7 @@
 
 use super::routes::with_table;
 use super::{List, PaneId, PaneLayout, Screen, State};
-use crate::table::{Column, ListMove, Row, Table};
+use crate::table::{Column, ListMove, Row, TableState};
 use crate::view::pane;
 
 /// What is chosen.
@@ -101,7 +101,7 @@ impl State {
     }
 }
 
-fn column_lines<R: Row>(table: &Table<R>) -> Vec<ChoiceLine> {
+fn column_lines<R: Row>(table: &TableState<R>) -> Vec<ChoiceLine> {
     let line = |at: usize| {
         let Column { name, meaning, .. } = &R::COLUMNS[at];
         ChoiceLine { name, meaning, is_chosen: table.columns.contains(&at) }
@@ -110,7 +110,7 @@ fn column_lines<R: Row>(table: &Table<R>) -> Vec<ChoiceLine> {
 }
 
 /// Changes a column, and returns the line that it moves to.
-fn edit_columns<R: Row>(table: &mut Table<R>, edit: ChoiceEdit, selected: usize) -> usize {
+fn edit_columns<R: Row>(table: &mut TableState<R>, edit: ChoiceEdit, selected: usize) -> usize {
     let Some(&column) = listed_columns(table).get(selected) else { return 0 };
     let columns = &mut table.columns;
     let place = columns.iter().position(|&at| at == column);
@@ -121,13 +121,13 @@ fn edit_columns<R: Row>(table: &mut Table<R>, edit: ChoiceEdit, selected: usize)
         (ChoiceEdit::Earlier, Some(place)) if place > 1 => columns.swap(place, place - 1),
         (ChoiceEdit::Later, Some(place)) if place + 1 < columns.len() => columns.swap(place, place + 1),
         (ChoiceEdit::Earlier | ChoiceEdit::Later, _) => {}
-        (ChoiceEdit::Reset, _) => *columns = Table::<R>::by(0).columns,
+        (ChoiceEdit::Reset, _) => *columns = TableState::<R>::by(0).columns,
     }
     listed_columns(table).iter().position(|&at| at == column).unwrap_or(0)
 }
 
 /// Returns the columns in the order of the list.
-fn listed_columns<R: Row>(table: &Table<R>) -> Vec<usize> {
+fn listed_columns<R: Row>(table: &TableState<R>) -> Vec<usize> {
     let shown = table.columns.iter().copied().filter(|&at| at != 0);
     let hidden = (1..R::COLUMNS.len()).filter(|at| !table.columns.contains(at));
     shown.chain(hidden).collect()

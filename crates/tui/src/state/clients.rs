@@ -6,12 +6,12 @@ use super::view::{Past, View};
 use super::{Intent, PlayControl, State};
 use crate::format;
 use crate::input::keymap::Needs;
-use crate::table::Table;
+use crate::table::TableState;
 use crate::view_model::{self, ClientDetail, ClientRow, ClientRows, History};
 
 impl State {
     /// The list of clients, and the clients that are shown.
-    pub(super) fn clients_and_table(&mut self) -> (&mut Table<ClientRow>, &mut ClientRows) {
+    pub(super) fn clients_and_table(&mut self) -> (&mut TableState<ClientRow>, &mut ClientRows) {
         let snapshot = match &mut self.view {
             View::Live => &mut self.live,
             View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,

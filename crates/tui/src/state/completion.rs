@@ -103,7 +103,7 @@ impl State {
         (!texts.is_empty()).then_some(Completion { texts, at: 0 })
     }
 
-    /// Returns what stands between the items of a list; `None` for a single word.
+    /// Returns the separator of a list; `None` for a single word.
     fn separator(&self, purpose: &Purpose) -> Option<char> {
         match purpose {
             Purpose::Filter(_) | Purpose::Hosts => Some(' '),

@@ -41,7 +41,7 @@ impl FormField {
         }
     }
 
-    /// Returns what is to be typed.
+    /// Returns a hint what to type.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Setting => "what to compare: a setting that can change now",

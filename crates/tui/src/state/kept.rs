@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::List;
 use super::{Effect, PaneId, PaneLayout, State};
-use crate::table::{Column, Row, Table};
+use crate::table::{Column, Row, TableState};
 
 /// The version of the text.
 const VERSION: u64 = 1;
@@ -83,7 +83,7 @@ fn names(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Returns columns and order of a table.
-fn table<R: Row>(table: &Table<R>) -> Value {
+fn table<R: Row>(table: &TableState<R>) -> Value {
     let name = |&at: &usize| R::COLUMNS[at].name;
     json!({
         "columns": table.columns.iter().map(name).collect::<Vec<_>>(),
@@ -93,7 +93,7 @@ fn table<R: Row>(table: &Table<R>) -> Value {
 }
 
 /// Returns a table with the columns and the order that were kept.
-fn restored<R: Row>(table: &Table<R>, kept: &Value) -> Result<Table<R>, KeptError> {
+fn restored<R: Row>(table: &TableState<R>, kept: &Value) -> Result<TableState<R>, KeptError> {
     let mut table = table.clone();
     let mut columns = vec![0];
     for name in names(&kept["columns"]) {

@@ -41,7 +41,7 @@ use telemetry::{Model, RunId};
 use crate::clock::Now;
 use crate::input::keymap::{Context, Needs};
 use crate::options::Options;
-use crate::table::Table;
+use crate::table::TableState;
 use crate::theme::Theme;
 use crate::view::layout;
 use crate::view_model::{ClientRow, LatencyTimeline, RouteRow, Span, ViewModel};
@@ -84,8 +84,8 @@ pub(crate) struct State {
     pub(crate) theme: Theme,
     pub(crate) screen: Screen,
     pub(crate) span: Span,
-    pub(crate) clients: Table<ClientRow>,
-    pub(crate) routes: Table<RouteRow>,
+    pub(crate) clients: TableState<ClientRow>,
+    pub(crate) routes: TableState<RouteRow>,
     pub(crate) requests: RequestList,
     pub(crate) usage: UsageList,
     pub(crate) runs: RunList,
@@ -138,8 +138,8 @@ impl State {
             options,
             screen: Screen::Dashboard,
             span: Span::default(),
-            clients: Table::by(ClientRow::OUT),
-            routes: Table::by(RouteRow::RATE),
+            clients: TableState::by(ClientRow::OUT),
+            routes: TableState::by(RouteRow::RATE),
             requests: RequestList::default(),
             usage: UsageList::default(),
             runs: RunList::default(),
@@ -177,6 +177,11 @@ impl State {
     /// Returns the model.
     pub(crate) fn into_model(self) -> Model {
         self.model
+    }
+
+    /// The model with all that was read.
+    pub(crate) fn live_model(&self) -> &Model {
+        &self.model
     }
 
     /// Returns the shown snapshot.

@@ -8,7 +8,7 @@ use telemetry::{ClientId, RunId};
 
 use super::{List, State};
 use crate::input::keymap::{BINDINGS, Binding, Needs};
-use crate::table::{Column, Row, Unit};
+use crate::table::{Column, ColumnUnit, Row};
 use crate::view_model::{ClientRow, RouteId, RouteRow};
 
 /// The maximum number of matches.
@@ -115,7 +115,8 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     if text.trim().is_empty() {
         return commands.collect();
     }
-    let columns = ClientRow::COLUMNS.iter().enumerate().filter(|(_, column)| column.unit != Unit::Graph);
+    let columns =
+        ClientRow::COLUMNS.iter().enumerate().filter(|(_, column)| column.unit != ColumnUnit::Graph);
     let orders = columns.map(|(at, _)| PaletteEntry::SortBy(List::Clients, at));
     let orders = orders.filter(|_| state.can(Needs::Clients));
     let columns = (0..RouteRow::COLUMNS.len()).filter(|_| state.can(Needs::Http));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use telemetry::Recording;
+use telemetry::RecordingStatus;
 use telemetry::model::Level;
 
 use super::State;
@@ -24,12 +24,12 @@ pub(super) struct RecordingState {
 
 impl State {
     /// Updates the state of the recording.
-    pub(super) fn note_recording(&mut self, recording: Recording, now: Now) {
+    pub(super) fn note_recording(&mut self, recording: RecordingStatus, now: Now) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.since = match recording {
-            Recording::Written => Some((since, false)),
-            Recording::Failing => Some((since, true)),
-            Recording::Ended => None,
+            RecordingStatus::Written => Some((since, false)),
+            RecordingStatus::Failing => Some((since, true)),
+            RecordingStatus::Ended => None,
         };
         self.stale = true;
     }
@@ -59,7 +59,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::{Command, Recording, Update};
+    use telemetry::{Command, RecordingStatus, Update};
 
     use crate::state::{Action, Effect, Intent};
     use crate::testing::{TestDashboard, options};
@@ -69,18 +69,18 @@ mod tests {
         let mut stage = TestDashboard::live(options(), 3);
         assert!(stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
         let leaves = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Leave(_)));
-        stage.act(Action::Update(Update::Recording(Recording::Written)));
+        stage.act(Action::Update(Update::Recording(RecordingStatus::Written)));
         assert!(!leaves(&stage.want(Intent::Quit)));
         stage.pass(2);
         let screen = stage.screen(120, 40);
         assert!(screen.contains("quit again within 10 s") && screen.contains("[REC 00:02]"), "{screen}");
         assert!(leaves(&stage.want(Intent::Quit)));
-        stage.act(Action::Update(Update::Recording(Recording::Failing)));
+        stage.act(Action::Update(Update::Recording(RecordingStatus::Failing)));
         let screen = stage.screen(120, 40);
         assert!(screen.contains("[NOT RECORDING 00:02]"), "{screen}");
         stage.pass(20);
         assert!(!leaves(&stage.want(Intent::Quit)), "it is asked anew");
-        stage.act(Action::Update(Update::Recording(Recording::Ended)));
+        stage.act(Action::Update(Update::Recording(RecordingStatus::Ended)));
         assert!(leaves(&stage.want(Intent::Quit)));
     }
 

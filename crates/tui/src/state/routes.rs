@@ -4,7 +4,7 @@ use telemetry::model::Run;
 
 use super::view::View;
 use super::{PaneId, Screen, State};
-use crate::table::{Rows, Table};
+use crate::table::{Rows, TableState};
 use crate::view;
 use crate::view::layout;
 use crate::view_model::{self, RequestRow, RouteDetail, RouteId, RouteRow, RouteRows};
@@ -58,13 +58,13 @@ pub(super) use with_table;
 /// The list of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestList {
-    pub(crate) table: Table<RequestRow>,
+    pub(crate) table: TableState<RequestRow>,
     rows: Rows<RequestRow>,
 }
 
 impl Default for RequestList {
     fn default() -> Self {
-        Self { table: Table::by(RequestRow::TOTAL), rows: Rows::default() }
+        Self { table: TableState::by(RequestRow::TOTAL), rows: Rows::default() }
     }
 }
 
@@ -90,7 +90,7 @@ impl State {
     }
 
     /// The list of routes, and the routes that are shown.
-    pub(super) fn routes_and_table(&mut self) -> (&mut Table<RouteRow>, &mut RouteRows) {
+    pub(super) fn routes_and_table(&mut self) -> (&mut TableState<RouteRow>, &mut RouteRows) {
         let snapshot = match &mut self.view {
             View::Live => &mut self.live,
             View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,

@@ -5,20 +5,20 @@ use telemetry::model::{Level, Run};
 
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
-use crate::table::{ListMove, Rows, Table};
+use crate::table::{ListMove, Rows, TableState};
 use crate::view;
 use crate::view_model::RunRow;
 
 /// The list of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct RunList {
-    pub(crate) table: Table<RunRow>,
+    pub(crate) table: TableState<RunRow>,
     rows: Rows<RunRow>,
 }
 
 impl Default for RunList {
     fn default() -> Self {
-        Self { table: Table::by(0), rows: Rows::default() }
+        Self { table: TableState::by(0), rows: Rows::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, Baseline, ClientRows, RouteRows, Span, ViewModel, Windows};
+use crate::view_model::{self, ClientRows, MarkComparison, RouteRows, Span, ViewModel, Windows};
 
 /// The figures, the clients and the routes of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -16,7 +16,7 @@ pub(super) struct Snapshot {
     pub(super) table: ClientRows,
     pub(super) routes: RouteRows,
     windows: Windows,
-    baseline: Baseline,
+    baseline: MarkComparison,
 }
 
 impl Snapshot {
@@ -26,7 +26,7 @@ impl Snapshot {
         Self { figures, table, routes, ..Self::default() }
     }
 
-    /// Takes a run as it stands in a model that holds nothing later than `us`.
+    /// Takes a snapshot of a run from a model that holds nothing later than `us`.
     pub(super) fn take(&mut self, ticket: Option<u64>, (model, run): (&Model, &Run), us: u64, span: Span) {
         if self.ticket != ticket {
             *self = Self { ticket, ..Self::default() };

@@ -14,7 +14,7 @@ use super::{Effect, List, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
-use crate::table::{Filter, Order};
+use crate::table::{Order, RowFilter};
 use crate::terminal::pace::Urgency;
 use crate::view_model::{ClientRow, RouteRow};
 
@@ -166,9 +166,9 @@ impl State {
     pub(super) fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
             Purpose::Filter(list) => {
-                with_table!(self, list, table => table.filter = Filter::parse(prompt.text()));
+                with_table!(self, list, table => table.filter = RowFilter::parse(prompt.text()));
             }
-            Purpose::Hosts => self.runs.table.filter = Filter::parse(prompt.text()),
+            Purpose::Hosts => self.runs.table.filter = RowFilter::parse(prompt.text()),
             Purpose::Help => {
                 prompt.text().clone_into(&mut self.help_search);
                 self.screen = Screen::Help { offset: 0 };
@@ -189,8 +189,8 @@ impl State {
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Filter(list) => with_table!(self, list, table => table.filter = Filter::default()),
-            Purpose::Hosts => self.runs.table.filter = Filter::default(),
+            Purpose::Filter(list) => with_table!(self, list, table => table.filter = RowFilter::default()),
+            Purpose::Hosts => self.runs.table.filter = RowFilter::default(),
             Purpose::Help => self.help_search.clear(),
             _ => {}
         }
@@ -227,7 +227,7 @@ impl State {
                 }
                 Some(PaletteEntry::Client(id)) => self.show_client(id),
                 Some(PaletteEntry::Route(id, _)) => {
-                    self.routes.filter = Filter::default();
+                    self.routes.filter = RowFilter::default();
                     self.routes.selected = Some(id);
                     self.screen = Screen::Route(id);
                 }
@@ -239,7 +239,7 @@ impl State {
     }
 
     fn show_client(&mut self, id: ClientId) {
-        self.clients.filter = Filter::default();
+        self.clients.filter = RowFilter::default();
         (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
     }
 }

@@ -5,21 +5,21 @@ use telemetry::model::Usage;
 
 use super::view::View;
 use super::{ListMove, PaneAction, PaneId, Preset, Screen, State};
-use crate::table::{Row as _, Rows, Table};
+use crate::table::{Row as _, Rows, TableState};
 use crate::view::layout;
 use crate::view_model::{UsageId, UsageRow, usage_rows};
 
 /// The list of a dimension's values.
 #[derive(Clone, Debug)]
 pub(crate) struct UsageList {
-    pub(crate) table: Table<UsageRow>,
+    pub(crate) table: TableState<UsageRow>,
     pub(crate) dimension: Dimension,
     rows: Rows<UsageRow>,
 }
 
 impl Default for UsageList {
     fn default() -> Self {
-        let table = Table::by(UsageRow::HANDSHAKES);
+        let table = TableState::by(UsageRow::HANDSHAKES);
         Self { table, dimension: Dimension::default(), rows: Rows::default() }
     }
 }

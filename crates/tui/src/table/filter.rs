@@ -7,17 +7,17 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use super::{Column, Row, Unit, Value};
+use super::{CellValue, Column, ColumnUnit, Row};
 
 /// A filter as it was typed, with the rows that it lets pass.
 #[derive(Clone, Debug)]
-pub(crate) struct Filter<R: Row> {
+pub(crate) struct RowFilter<R: Row> {
     text: String,
     terms: Vec<Term<R>>,
     error: Option<FilterError>,
 }
 
-impl<R: Row> Default for Filter<R> {
+impl<R: Row> Default for RowFilter<R> {
     fn default() -> Self {
         Self { text: String::new(), terms: Vec::new(), error: None }
     }
@@ -31,13 +31,13 @@ enum Term<R: Row> {
     /// The address of the row is in this network.
     Network(IpNet),
     /// The text of the column contains this text, or does not.
-    Contains { value: fn(&R) -> Value<'_>, text: String, wanted: bool },
+    Contains { value: fn(&R) -> CellValue<'_>, text: String, wanted: bool },
     /// The figure of the column compares so with this number.
-    Compares { value: fn(&R) -> Value<'_>, operator: Operator, number: f64 },
+    Compares { value: fn(&R) -> CellValue<'_>, operator: FilterOperator, number: f64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+enum FilterOperator {
     Less,
     LessOrEqual,
     Equal,
@@ -60,16 +60,16 @@ pub(crate) enum FilterError {
 }
 
 /// The comparisons as they are typed; the longer ones first.
-const OPERATORS: [(&str, Operator); 6] = [
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("!=", Operator::NotEqual),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-    ("=", Operator::Equal),
+const OPERATORS: [(&str, FilterOperator); 6] = [
+    ("<=", FilterOperator::LessOrEqual),
+    (">=", FilterOperator::GreaterOrEqual),
+    ("!=", FilterOperator::NotEqual),
+    ("<", FilterOperator::Less),
+    (">", FilterOperator::Greater),
+    ("=", FilterOperator::Equal),
 ];
 
-impl<R: Row> Filter<R> {
+impl<R: Row> RowFilter<R> {
     /// Reads a filter. Words that cannot be used let every row pass.
     pub(crate) fn parse(text: &str) -> Self {
         let mut filter = Self { text: text.to_owned(), ..Self::default() };
@@ -119,15 +119,15 @@ impl<R: Row> Term<R> {
 }
 
 /// Returns whether a text contains another, whatever the case.
-fn contains(value: &Value<'_>, text: &str) -> bool {
+fn contains(value: &CellValue<'_>, text: &str) -> bool {
     match value {
-        Value::Text(value) => value.to_lowercase().contains(text),
-        Value::Client(id) => id.to_string().contains(text),
-        Value::Number(_) | Value::Quantile(_) => false,
+        CellValue::Text(value) => value.to_lowercase().contains(text),
+        CellValue::Client(id) => id.to_string().contains(text),
+        CellValue::Number(_) | CellValue::Quantile(_) => false,
     }
 }
 
-impl Operator {
+impl FilterOperator {
     fn holds(self, value: f64, number: f64) -> bool {
         match self {
             Self::Less => value < number,
@@ -154,17 +154,19 @@ fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
         columns: named_columns::<R>().map(|column| column.name).collect::<Vec<_>>().join(", "),
     })?;
     match (column.is_left(), operator) {
-        (true, Operator::Equal | Operator::NotEqual) if column.unit == Unit::Address => {
+        (true, FilterOperator::Equal | FilterOperator::NotEqual) if column.unit == ColumnUnit::Address => {
             match (named(text)?, operator) {
-                (Term::Named(text), _) => {
-                    Ok(Term::Contains { value: column.value, text, wanted: operator == Operator::Equal })
-                }
-                (term, Operator::Equal) => Ok(term),
+                (Term::Named(text), _) => Ok(Term::Contains {
+                    value: column.value,
+                    text,
+                    wanted: operator == FilterOperator::Equal,
+                }),
+                (term, FilterOperator::Equal) => Ok(term),
                 _ => Err(FilterError::Network { text: word.to_owned() }),
             }
         }
-        (true, Operator::Equal | Operator::NotEqual) => {
-            let wanted = operator == Operator::Equal;
+        (true, FilterOperator::Equal | FilterOperator::NotEqual) => {
+            let wanted = operator == FilterOperator::Equal;
             Ok(Term::Contains { value: column.value, text: text.to_lowercase(), wanted })
         }
         (true, _) => Err(FilterError::TextOrder { column: column.name }),
@@ -174,12 +176,12 @@ fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
 
 /// Returns the columns that a filter can name.
 fn named_columns<R: Row>() -> impl Iterator<Item = &'static Column<R>> {
-    R::COLUMNS.iter().filter(|column| column.unit != Unit::Graph)
+    R::COLUMNS.iter().filter(|column| column.unit != ColumnUnit::Graph)
 }
 
 /// Reads a part of a name, or a network.
 fn named<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
-    if R::COLUMNS[0].unit != Unit::Address || !word.contains('/') {
+    if R::COLUMNS[0].unit != ColumnUnit::Address || !word.contains('/') {
         return Ok(Term::Named(word.to_lowercase()));
     }
     let (address, length) = word.split_once('/').unwrap_or((word, ""));
@@ -214,9 +216,11 @@ impl<R> Column<R> {
     /// The units that a number may have, with their factors.
     fn factors(&self) -> &'static [(&'static str, f64)] {
         match self.unit {
-            Unit::Ratio => &[("", 0.01), ("%", 0.01)],
-            Unit::Latency => &[("", 1e6), ("ms", 1e6), ("us", 1e3), ("µs", 1e3), ("ns", 1.0), ("s", 1e9)],
-            Unit::Bytes | Unit::BytesPerSecond => &[
+            ColumnUnit::Ratio => &[("", 0.01), ("%", 0.01)],
+            ColumnUnit::Latency => {
+                &[("", 1e6), ("ms", 1e6), ("us", 1e3), ("µs", 1e3), ("ns", 1.0), ("s", 1e9)]
+            }
+            ColumnUnit::Bytes | ColumnUnit::BytesPerSecond => &[
                 ("", 1.0),
                 ("B", 1.0),
                 ("k", 1e3),
@@ -227,20 +231,24 @@ impl<R> Column<R> {
                 ("GB", 1e9),
                 ("TB", 1e12),
             ],
-            Unit::Text | Unit::Address | Unit::Count | Unit::PerSecond | Unit::Graph => {
-                &[("", 1.0), ("k", 1e3), ("M", 1e6)]
-            }
+            ColumnUnit::Text
+            | ColumnUnit::Address
+            | ColumnUnit::Count
+            | ColumnUnit::PerSecond
+            | ColumnUnit::Graph => &[("", 1.0), ("k", 1e3), ("M", 1e6)],
         }
     }
 
     fn example(&self) -> &'static str {
         match self.unit {
-            Unit::Ratio => "a share such as 50%",
-            Unit::Latency => "a time such as 5ms",
-            Unit::Bytes | Unit::BytesPerSecond => "bytes such as 1MB",
-            Unit::Text | Unit::Address | Unit::Count | Unit::PerSecond | Unit::Graph => {
-                "a number such as 100"
-            }
+            ColumnUnit::Ratio => "a share such as 50%",
+            ColumnUnit::Latency => "a time such as 5ms",
+            ColumnUnit::Bytes | ColumnUnit::BytesPerSecond => "bytes such as 1MB",
+            ColumnUnit::Text
+            | ColumnUnit::Address
+            | ColumnUnit::Count
+            | ColumnUnit::PerSecond
+            | ColumnUnit::Graph => "a number such as 100",
         }
     }
 }
@@ -257,7 +265,7 @@ mod tests {
     use crate::view_model::RunRow;
 
     fn error(text: &str) -> String {
-        Filter::<ClientRow>::parse(text).error().map_or_else(String::new, ToString::to_string)
+        RowFilter::<ClientRow>::parse(text).error().map_or_else(String::new, ToString::to_string)
     }
 
     #[test]
@@ -272,7 +280,7 @@ mod tests {
         {
             assert_eq!(error(text), "", "{text}");
         }
-        assert_eq!(Filter::<RunRow>::parse("edge/1 host=edge p99>5ms").error(), None);
+        assert_eq!(RowFilter::<RunRow>::parse("edge/1 host=edge p99>5ms").error(), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tables: rows of one kind under a list of columns.
 //!
-//! A table is its [`Row::COLUMNS`]. Sorting ([`Order`]), filtering ([`Filter`]), the page in sight ([`Rows`], [`Table`]),
+//! A table is its [`Row::COLUMNS`]. Sorting ([`Order`]), filtering ([`RowFilter`]), the page in sight ([`Rows`], [`TableState`]),
 //! chosen columns and export are here once for all tables; `view::table` draws them.
 
 mod filter;
@@ -19,10 +19,10 @@ use crate::format;
 use crate::theme::Glyphs;
 use crate::view_model::Quantile;
 
-pub(crate) use filter::{Filter, comparisons};
+pub(crate) use filter::{RowFilter, comparisons};
 pub(crate) use order::{Order, address_key};
 pub(crate) use rows::Rows;
-pub(crate) use selection::{ListMove, Table};
+pub(crate) use selection::{ListMove, TableState};
 
 /// A row of a table.
 pub(crate) trait Row: Clone + 'static {
@@ -51,7 +51,7 @@ pub(crate) struct Column<R: 'static> {
     /// The heading on the screen.
     pub(crate) heading: &'static str,
     pub(crate) meaning: &'static str,
-    pub(crate) unit: Unit,
+    pub(crate) unit: ColumnUnit,
     /// The minimum and maximum cells, with the blanks before the text.
     pub(crate) cells: (usize, usize),
     /// Columns with the highest rank are left out first.
@@ -59,12 +59,12 @@ pub(crate) struct Column<R: 'static> {
     /// Whether it is shown unless chosen otherwise.
     pub(crate) is_usual: bool,
     pub(crate) emphasis: Emphasis,
-    pub(crate) value: fn(&R) -> Value<'_>,
+    pub(crate) value: fn(&R) -> CellValue<'_>,
 }
 
 /// The unit of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum ColumnUnit {
     /// A text, aligned left.
     Text,
     /// An address, aligned left.
@@ -93,14 +93,14 @@ pub(crate) enum Emphasis {
 
 /// The value of a cell; `None` is unknown.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value<'r> {
+pub(crate) enum CellValue<'r> {
     Text(Cow<'r, str>),
     Client(ClientId),
     Number(Option<f64>),
     Quantile(Option<Quantile>),
 }
 
-impl<'r> Value<'r> {
+impl<'r> CellValue<'r> {
     pub(crate) fn text(text: &'r str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
@@ -127,7 +127,7 @@ impl<'r> Value<'r> {
     }
 
     /// Returns the text of a cell; of a percentile without its brackets.
-    pub(crate) fn shown(&self, unit: Unit, glyphs: Glyphs) -> String {
+    pub(crate) fn shown(&self, unit: ColumnUnit, glyphs: Glyphs) -> String {
         let number = match self {
             Self::Text(text) => return text.clone().into_owned(),
             Self::Client(id) => return id.to_string(),
@@ -136,12 +136,14 @@ impl<'r> Value<'r> {
         };
         let Some(number) = number else { return glyphs.none().to_string() };
         match unit {
-            Unit::Text | Unit::Address | Unit::Count | Unit::Graph => format::count(number as u64),
-            Unit::PerSecond => format::per_second(number),
-            Unit::Bytes => format::bytes(number),
-            Unit::BytesPerSecond => format::bytes_per_second(number),
-            Unit::Ratio => format::percent(number),
-            Unit::Latency => format::millis(number as u64),
+            ColumnUnit::Text | ColumnUnit::Address | ColumnUnit::Count | ColumnUnit::Graph => {
+                format::count(number as u64)
+            }
+            ColumnUnit::PerSecond => format::per_second(number),
+            ColumnUnit::Bytes => format::bytes(number),
+            ColumnUnit::BytesPerSecond => format::bytes_per_second(number),
+            ColumnUnit::Ratio => format::percent(number),
+            ColumnUnit::Latency => format::millis(number as u64),
         }
     }
 
@@ -162,28 +164,29 @@ impl<R> Column<R> {
         alias: "",
         heading: "",
         meaning: "",
-        unit: Unit::Count,
+        unit: ColumnUnit::Count,
         cells: (8, 8),
         rank: 0,
         is_usual: true,
         emphasis: Emphasis::None,
-        value: |_| Value::Number(None),
+        value: |_| CellValue::Number(None),
     };
 
     pub(crate) fn is_left(&self) -> bool {
-        matches!(self.unit, Unit::Text | Unit::Address)
+        matches!(self.unit, ColumnUnit::Text | ColumnUnit::Address)
     }
 }
 
 /// Returns every figure of a row by the name of its column; latencies in microseconds.
 pub(crate) fn row_json<R: Row>(row: &R) -> serde_json::Value {
-    let columns = R::COLUMNS.iter().filter(|column| column.unit != Unit::Graph);
+    let columns = R::COLUMNS.iter().filter(|column| column.unit != ColumnUnit::Graph);
     columns.map(|column| (column.name.to_owned(), (column.value)(row).json())).collect()
 }
 
 /// Returns the shown columns of rows as tab-separated text with headings.
 pub(crate) fn rows_text<R: Row>(columns: &[usize], rows: &[R]) -> String {
-    let columns = || columns.iter().map(|&at| &R::COLUMNS[at]).filter(|column| column.unit != Unit::Graph);
+    let columns =
+        || columns.iter().map(|&at| &R::COLUMNS[at]).filter(|column| column.unit != ColumnUnit::Graph);
     let line = |cells: Vec<String>| cells.join("\t") + "\n";
     let mut text = line(columns().map(|column| column.heading.to_owned()).collect());
     for row in rows {

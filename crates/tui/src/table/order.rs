@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use telemetry::ClientId;
 
-use super::{Row, Value};
+use super::{CellValue, Row};
 
 /// The order of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,27 +54,27 @@ impl Rank {
 fn texts<R: Row>(a: &R, b: &R, order: Order) -> Ordering {
     let value = R::COLUMNS[order.column].value;
     let compared = match (value(a), value(b)) {
-        (Value::Text(a), Value::Text(b)) => a.cmp(&b),
-        (Value::Client(a), Value::Client(b)) => a.cmp(&b),
+        (CellValue::Text(a), CellValue::Text(b)) => a.cmp(&b),
+        (CellValue::Client(a), CellValue::Client(b)) => a.cmp(&b),
         _ => Ordering::Equal,
     };
     if order.is_descending { compared.reverse() } else { compared }
 }
 
 /// Returns a number that grows with a value. What is unknown counts as less than nothing.
-fn key(value: &Value<'_>) -> u64 {
+fn key(value: &CellValue<'_>) -> u64 {
     match value {
-        Value::Text(text) => {
+        CellValue::Text(text) => {
             let mut beginning = [0; 8];
             for (to, from) in beginning.iter_mut().zip(text.bytes()) {
                 *to = from;
             }
             u64::from_be_bytes(beginning)
         }
-        Value::Client(id) => address_key(*id),
+        CellValue::Client(id) => address_key(*id),
         // No value below zero has to be told apart, so the bits of a float are in its order.
-        Value::Number(number) => number.map_or(0, |number| 1 + number.max(0.0).to_bits()),
-        Value::Quantile(quantile) => quantile.map_or(0, |quantile| quantile.ns),
+        CellValue::Number(number) => number.map_or(0, |number| 1 + number.max(0.0).to_bits()),
+        CellValue::Quantile(quantile) => quantile.map_or(0, |quantile| quantile.ns),
     }
 }
 

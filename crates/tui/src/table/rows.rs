@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::order::Rank;
-use super::{Filter, Order, Row};
+use super::{Order, Row, RowFilter};
 
 /// The most rows from the top that are found by comparing every row with the last of them.
 const FIRST_ROWS_MAX: usize = 256;
@@ -16,12 +16,12 @@ pub(crate) struct Rows<R: Row> {
     /// The rows that pass, in no order beyond what the last page needed.
     ranks: Vec<Rank>,
     order: Order,
-    filter: Filter<R>,
+    filter: RowFilter<R>,
 }
 
 impl<R: Row> Default for Rows<R> {
     fn default() -> Self {
-        Self { all: Vec::new(), ranks: Vec::new(), order: Order::by::<R>(0), filter: Filter::default() }
+        Self { all: Vec::new(), ranks: Vec::new(), order: Order::by::<R>(0), filter: RowFilter::default() }
     }
 }
 
@@ -33,7 +33,7 @@ impl<R: Row> Rows<R> {
     }
 
     /// Takes another order and another filter.
-    pub(crate) fn put_in(&mut self, order: Order, filter: &Filter<R>) {
+    pub(crate) fn put_in(&mut self, order: Order, filter: &RowFilter<R>) {
         if self.order != order || self.filter.text() != filter.text() {
             (self.order, self.filter) = (order, filter.clone());
             self.rank();

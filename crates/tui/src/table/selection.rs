@@ -1,13 +1,13 @@
 //! What a person chose of a table: order, columns, filter, selection; and the rows in sight.
 
-use super::{Filter, Order, Row, Rows, Unit};
+use super::{ColumnUnit, Order, Row, RowFilter, Rows};
 
 /// A table's state. It selects a row by its id, so the selection survives a new order.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<R: Row> {
+pub(crate) struct TableState<R: Row> {
     pub(crate) order: Order,
     pub(crate) selected: Option<R::Id>,
-    pub(crate) filter: Filter<R>,
+    pub(crate) filter: RowFilter<R>,
     /// The shown columns, by their index; the first names the row.
     pub(crate) columns: Vec<usize>,
     offset: usize,
@@ -46,13 +46,13 @@ impl ListMove {
     }
 }
 
-impl<R: Row> Table<R> {
+impl<R: Row> TableState<R> {
     /// A table in the usual order by a column, with the usual columns.
     pub(crate) fn by(column: usize) -> Self {
         Self {
             order: Order::by::<R>(column),
             selected: None,
-            filter: Filter::default(),
+            filter: RowFilter::default(),
             columns: usual_columns::<R>(),
             offset: 0,
             len: 0,
@@ -63,7 +63,7 @@ impl<R: Row> Table<R> {
 
     /// Sorts by a column; by the same one again, the other way round.
     pub(crate) fn sort_by(&mut self, column: usize) {
-        if R::COLUMNS[column].unit == Unit::Graph {
+        if R::COLUMNS[column].unit == ColumnUnit::Graph {
             return;
         }
         if self.order.column == column {
@@ -81,7 +81,7 @@ impl<R: Row> Table<R> {
     /// Sorts by the next shown column.
     pub(crate) fn sort_by_next(&mut self) {
         let mut columns: Vec<usize> = self.columns.clone();
-        columns.retain(|&at| R::COLUMNS[at].unit != Unit::Graph);
+        columns.retain(|&at| R::COLUMNS[at].unit != ColumnUnit::Graph);
         let at = columns.iter().position(|&column| column == self.order.column);
         let next = at.map_or(0, |at| (at + 1) % columns.len());
         self.order = Order::by::<R>(columns[next]);

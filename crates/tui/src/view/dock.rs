@@ -29,7 +29,7 @@ const PANES_MIN: u16 = 6 + latency_timeline::HEIGHT_MIN;
 /// The fewest rows above a dock for latencies alone.
 const LATENCY_MIN: u16 = 3;
 
-/// Where settings or experiments stand.
+/// The place of settings or experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dock {
     /// They are not open.

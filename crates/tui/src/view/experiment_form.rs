@@ -9,7 +9,7 @@ use crate::state::{ExperimentForm, FormField, State};
 /// The cells of a field's label in the form.
 const FORM_LABEL_CELLS: usize = 9;
 
-/// Returns each field with its text, or what is to be typed.
+/// Returns each field with its text, or a hint what to type.
 pub(super) fn lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Line<'static>> {
     let theme = state.theme;
     let cells = usize::from(width).saturating_sub(FORM_LABEL_CELLS);

@@ -29,10 +29,7 @@ use super::parts::{
 use crate::format;
 use crate::state::PaneId;
 use crate::theme::Theme;
-use crate::view_model::{Handshakes, MeanHandshake};
-
-/// A count with its name.
-type Named<'n> = (&'n str, u64);
+use crate::view_model::{Handshakes, MeanHandshake, NamedCount};
 
 /// The rows of the table with its heading, those that it can do without, and those of what the records of TLS tell.
 const HEIGHT: u16 = 6;
@@ -90,7 +87,7 @@ pub(super) const PANE: Pane = Pane {
 };
 
 /// Draws all in one line. Beside reasons, rates or shares are left out where there is no room for both.
-fn one_line(theme: Theme, h: &Handshakes, reasons: &[Named<'_>], width: u16) -> Line<'static> {
+fn one_line(theme: Theme, h: &Handshakes, reasons: &[NamedCount<'_>], width: u16) -> Line<'static> {
     let rule = theme.glyphs.rule();
     let resumed_share = h.full_share.map(|full| 1.0 - full);
     let with_share = |per_second, part| format!("{} ({})", rate(theme, per_second), share(theme, part));
@@ -144,11 +141,11 @@ pub(super) fn listed(items: &[(&str, u64)]) -> String {
 
 fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<'static>> {
     let cells = usize::from(width);
-    let all = format::count(h.full.saturating_add(h.resumed));
-    let mut lines = vec![
-        heading(theme, &["handshakes"], &format!("{all} since the start"), width),
-        shares(theme, h, cells),
-    ];
+    let mut all = format!("{} since the start", format::count(h.full.saturating_add(h.resumed)));
+    if h.retransmitted > 0 {
+        all = format!("{all}, {} retransmitted", format::count(h.retransmitted));
+    }
+    let mut lines = vec![heading(theme, &["handshakes"], &all, width), shares(theme, h, cells)];
     lines.extend(reasons(theme, h, cells));
     if h.full_reasons.is_some() {
         let types = ["full", "resumed"].into_iter().zip(&h.walls);
@@ -161,14 +158,14 @@ fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<
 
 /// Draws what handshakes negotiated, a line for each kind of value while there is room; the rest share the last line.
 fn negotiated(theme: Theme, h: &Handshakes, cells: usize, rows: usize) -> Vec<Line<'static>> {
-    let versions: Vec<Named<'_>> =
+    let versions: Vec<NamedCount<'_>> =
         h.versions.iter().map(|&(name, full, resumed)| (name, full + resumed)).collect();
     let mut kinds = vec![("version", &*versions), ("group", &*h.groups), ("cipher", &*h.ciphers)];
     kinds.retain(|(_, parts)| !parts.is_empty());
-    let sum = |parts: &[Named<'_>]| parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
+    let sum = |parts: &[NamedCount<'_>]| parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
     let whole = if kinds.len() > rows { rows.saturating_sub(1) } else { kinds.len() };
     let shared = kinds.split_off(whole);
-    let line = |(name, parts): (&str, &[Named<'_>])| {
+    let line = |(name, parts): (&str, &[NamedCount<'_>])| {
         let words = |name: &str, n| format!("{name} {}", format::percent(n as f64 / sum(parts)));
         share_line(theme, name, parts, cells, words)
     };
@@ -214,13 +211,13 @@ fn reasons(theme: Theme, h: &Handshakes, cells: usize) -> Option<Line<'static>> 
     Some(flexible_share_line(theme, "why full", reasons, cells, &[counted, short_reasons(reasons)]))
 }
 
-fn reason_words(reasons: &[Named<'_>], words: impl Fn(&str, u64, f64) -> String) -> Vec<String> {
+fn reason_words(reasons: &[NamedCount<'_>], words: impl Fn(&str, u64, f64) -> String) -> Vec<String> {
     let sum = reasons.iter().map(|(_, n)| *n as f64).sum::<f64>();
     reasons.iter().map(|&(name, n)| words(name, n, n as f64 / sum)).collect()
 }
 
 /// Reasons with their shares only, without decimals.
-fn short_reasons(reasons: &[Named<'_>]) -> Vec<String> {
+fn short_reasons(reasons: &[NamedCount<'_>]) -> Vec<String> {
     reason_words(reasons, |name, _, share| format!("{name} {}", whole_percent(share)))
 }
 
@@ -255,7 +252,7 @@ fn wall_time(theme: Theme, kind: &str, wall: Option<&MeanHandshake>, cells: usiz
 fn failures(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     let is_recent = h.failed.recent > 0;
     let figure = if is_recent { theme.warning() } else { theme.figure() };
-    let reasons: Vec<Named<'_>> = h.reasons.iter().map(|(reason, n)| (&**reason, *n)).collect();
+    let reasons: Vec<NamedCount<'_>> = h.reasons.iter().map(|(reason, n)| (&**reason, *n)).collect();
     let causes = [listed(if is_recent { &h.recent_causes } else { &h.causes }), listed(&reasons)];
     let causes: Vec<String> = causes.into_iter().filter(|causes| !causes.is_empty()).collect();
     let words = h.failed.words();

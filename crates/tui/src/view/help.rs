@@ -38,6 +38,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("in, out", "plaintext from clients, and to clients; kB = 1000 B"),
     ("failed", "of the proxy: connections that served nothing"),
     ("reasons", "why handshakes failed, of those with a record"),
+    ("retransmitted", "handshakes since the start with resent segments"),
     ("why full", "full handshakes of the window by reason, defined in docs/tls.md"),
     ("mostly", "the most frequent of each; its share if not all"),
     ("full, resumed … ms", "where the mean handshake's time goes; n: those timed"),
@@ -107,7 +108,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
 }
 
 /// A group of keys or figures.
-type Group = (&'static str, Vec<(String, String)>);
+type HelpGroup = (&'static str, Vec<(String, String)>);
 
 /// Returns headings, names and meanings, line by line. Keys without effect and what a search does not find are left out.
 fn texts(state: &State) -> Vec<(String, String)> {
@@ -139,7 +140,7 @@ fn wrapped((name, meaning): (String, String)) -> Vec<(String, String)> {
     names.zip(parts).collect()
 }
 
-fn groups(state: &State) -> Vec<Group> {
+fn groups(state: &State) -> Vec<HelpGroup> {
     let keys = |heading: &'static str, is_in: &dyn Fn(&Binding) -> bool| {
         let here = BINDINGS.iter().filter(|binding| state.can(binding.needs) && is_in(binding));
         let names = |binding: &Binding| state.options.keymap.names(binding.intent).join(" ");

@@ -37,7 +37,7 @@ const RIGHT_WIDTH_MIN: u16 = 44;
 /// The cells between two columns.
 const GAP: u16 = 2;
 
-/// Panes that stand beside each other, as stacks from left to right.
+/// Panes beside each other, as stacks from left to right.
 type Band = &'static [&'static [PaneId]];
 
 const NARROW: &[Band] = &[
@@ -67,8 +67,8 @@ const WIDE: &[Band] = &[
 pub(crate) enum Layout {
     /// The screen has no cell.
     Nothing,
-    /// Everything in one line.
-    OneLine(Rect),
+    /// The essential figures only.
+    Essentials(Rect),
     /// Panes; some may have no rows.
     Panes(Panes),
 }
@@ -101,7 +101,9 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
         return Layout::Nothing;
     }
     if area.width < PANES_MIN.0 || area.height < PANES_MIN.1 {
-        return Layout::OneLine(Rect { height: 1, ..area });
+        // What is docked takes all rows but the first.
+        let is_docked = matches!(state.screen, Screen::Tuning | Screen::Experiments);
+        return Layout::Essentials(if is_docked { Rect { height: 1, ..area } } else { area });
     }
     Layout::Panes(panes(area, state))
 }
@@ -281,7 +283,7 @@ pub(crate) fn of_screen(state: &State) -> Option<Panes> {
     let (columns, rows) = state.size();
     match of(Rect::new(0, 0, columns, rows), state) {
         Layout::Panes(panes) => Some(panes),
-        Layout::Nothing | Layout::OneLine(_) => None,
+        Layout::Nothing | Layout::Essentials(_) => None,
     }
 }
 

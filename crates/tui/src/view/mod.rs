@@ -6,6 +6,7 @@ pub(crate) mod client;
 mod clients;
 mod detail;
 mod dock;
+mod essentials;
 mod experiment;
 mod experiment_form;
 mod findings;
@@ -17,7 +18,6 @@ mod latency;
 mod latency_timeline;
 pub(crate) mod layout;
 mod log;
-mod one_line;
 mod overlay;
 mod palette;
 pub(crate) mod pane;
@@ -54,9 +54,9 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     let area = frame.area();
     match layout::of(area, state) {
         Layout::Nothing => {}
-        Layout::OneLine(line) => {
-            one_line::render(state, frame, line);
-            docked(state, frame, Rect { y: line.bottom(), height: area.height - line.height, ..area });
+        Layout::Essentials(place) => {
+            essentials::render(state, frame, place);
+            docked(state, frame, Rect { y: place.bottom(), height: area.height - place.height, ..area });
         }
         Layout::Panes(panes) => {
             status::render(state, frame, panes.status);
@@ -88,7 +88,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-/// Draws what stands beside the panes.
+/// Draws settings or experiments beside the panes.
 fn docked(state: &State, frame: &mut Frame<'_>, area: Rect) {
     match state.screen {
         Screen::Tuning => tuning::render(state, frame, area),

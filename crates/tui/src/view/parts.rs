@@ -137,6 +137,24 @@ pub(super) fn fit(mut segments: Vec<StatusItem>, width: usize) -> Vec<Span<'stat
     spans
 }
 
+/// Returns the segments in order on at most so many rows; the last row leaves out those with the highest rank.
+pub(super) fn wrap(segments: Vec<StatusItem>, width: usize, rows: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    let mut rest = segments;
+    while lines.len() + 1 < rows && !rest.is_empty() {
+        let mut used = 0;
+        let mut fits = |segment: &StatusItem| {
+            used += segment.width() + GAP.len();
+            used <= width + GAP.len()
+        };
+        let taken = rest.iter().map_while(|segment| fits(segment).then_some(())).count().max(1);
+        let behind = rest.split_off(taken);
+        lines.push(Line::from(fit(std::mem::replace(&mut rest, behind), width)));
+    }
+    lines.extend((!rest.is_empty()).then(|| Line::from(fit(rest, width))));
+    lines
+}
+
 /// Draws the shares of named counts as parts of one bar, in strengths that differ without colour.
 pub(super) fn share_bar(theme: Theme, parts: &[(&str, u64)], cells: usize) -> Vec<Span<'static>> {
     let signs = match theme.glyphs {

@@ -14,7 +14,7 @@ use ratatui::widgets::Clear;
 use super::parts::put;
 use crate::format;
 use crate::state::{Completion, List, Prompt, Purpose, State};
-use crate::table::{Row, Table};
+use crate::table::{Row, TableState};
 use crate::theme::Theme;
 
 /// The maximum number of lines beneath the text.
@@ -101,7 +101,7 @@ fn offered(theme: Theme, completion: &Completion, cells: usize) -> Line<'static>
 ///
 /// # Errors
 /// With what is wrong with the filter.
-fn matches<R: Row>(rows: &str, table: &Table<R>) -> Result<String, String> {
+fn matches<R: Row>(rows: &str, table: &TableState<R>) -> Result<String, String> {
     let (passing, all) = table.counts();
     match table.filter.error() {
         Some(error) => Err(error.to_string()),

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::parts::{heading, longest_fitting, quantile, selected};
 use crate::format::{self, ByteUnit};
 use crate::state::State;
-use crate::table::{Column, Emphasis, Row, Table, Unit, Value};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row, TableState};
 use crate::theme::Theme;
 
 /// The cells that a column of figures may grow by, so that few columns do not drift apart.
@@ -38,11 +38,12 @@ struct ShownColumn {
 
 impl<R: Row> Columns<R> {
     /// Divides a width among the chosen columns; those of the highest rank are left out first.
-    pub(super) fn of(table: &Table<R>, width: usize) -> Self {
+    pub(super) fn of(table: &TableState<R>, width: usize) -> Self {
         let column = |at: usize| &R::COLUMNS[at];
         let is_blank = |at: usize| {
             let value = column(at).value;
-            column(at).unit == Unit::Text && table.page().iter().all(|row| value(row) == Value::text(""))
+            column(at).unit == ColumnUnit::Text
+                && table.page().iter().all(|row| value(row) == CellValue::text(""))
         };
         let mut chosen: Vec<usize> = table.columns.clone();
         chosen.retain(|&at| at == 0 || !is_blank(at));
@@ -82,23 +83,23 @@ impl<R: Row> Columns<R> {
     }
 
     /// Returns the headings from the second column on, with the sort direction.
-    pub(super) fn headings(&self, theme: Theme, table: &Table<R>, graph: &str) -> String {
+    pub(super) fn headings(&self, theme: Theme, table: &TableState<R>, graph: &str) -> String {
         let mut text = String::new();
         for &ShownColumn { at, cells, bytes } in self.columns.iter().skip(1) {
             let column = &R::COLUMNS[at];
-            let per = if column.unit == Unit::BytesPerSecond { "/s" } else { "" };
+            let per = if column.unit == ColumnUnit::BytesPerSecond { "/s" } else { "" };
             let name = match bytes {
                 Some(unit) => sorted(theme, table, at, &format!("{} {}{per}", column.heading, unit.name)),
-                None if column.unit == Unit::Graph => graph.to_owned(),
+                None if column.unit == ColumnUnit::Graph => graph.to_owned(),
                 None => Self::heading_of(theme, table, at),
             };
             let is_left = column.is_left();
-            let room = cells.saturating_sub(usize::from(is_left || column.unit == Unit::Latency));
+            let room = cells.saturating_sub(usize::from(is_left || column.unit == ColumnUnit::Latency));
             let name = longest_fitting(theme, &[&name, column.heading], room);
             let fill = " ".repeat(room.saturating_sub(format::width(&name)));
             match column.unit {
                 _ if is_left => text.extend([" ", &name, &fill]),
-                Unit::Latency => text.extend([&*fill, &name, " "]),
+                ColumnUnit::Latency => text.extend([&*fill, &name, " "]),
                 _ => text.extend([&*fill, &name]),
             }
         }
@@ -106,12 +107,12 @@ impl<R: Row> Columns<R> {
     }
 
     /// Returns the heading of a column, with the sort direction if rows are sorted by it.
-    pub(super) fn heading_of(theme: Theme, table: &Table<R>, at: usize) -> String {
+    pub(super) fn heading_of(theme: Theme, table: &TableState<R>, at: usize) -> String {
         sorted(theme, table, at, R::COLUMNS[at].heading)
     }
 
     /// Returns the heading that the rows are sorted by, if no column shows it.
-    pub(super) fn hidden_order(&self, theme: Theme, table: &Table<R>) -> Option<String> {
+    pub(super) fn hidden_order(&self, theme: Theme, table: &TableState<R>) -> Option<String> {
         let order = table.order.column;
         (order == 0 || !self.contains(order)).then(|| Self::heading_of(theme, table, order))
     }
@@ -120,7 +121,7 @@ impl<R: Row> Columns<R> {
     pub(super) fn line(
         &self,
         theme: Theme,
-        table: &Table<R>,
+        table: &TableState<R>,
         row: &R,
         graph: impl Fn(&R, usize) -> Span<'static>,
     ) -> Line<'static> {
@@ -132,8 +133,8 @@ impl<R: Row> Columns<R> {
             let value = (column.value)(row);
             spans.push(match column.unit {
                 // Reversed, the blanks of a graph would be a block.
-                Unit::Graph => graph(row, cells).patch_style(Style::new().not_reversed()),
-                Unit::Text | Unit::Address => {
+                ColumnUnit::Graph => graph(row, cells).patch_style(Style::new().not_reversed()),
+                ColumnUnit::Text | ColumnUnit::Address => {
                     let room = cells.saturating_sub(1);
                     let text = value.shown(column.unit, theme.glyphs);
                     let text = if text.is_empty() { theme.glyphs.none().to_string() } else { text };
@@ -169,7 +170,7 @@ fn spread(columns: &mut [ShownColumn], mut left: usize, is_text: impl Fn(usize) 
 }
 
 /// Returns a heading, with the sort direction if rows are sorted by the column.
-fn sorted<R: Row>(theme: Theme, table: &Table<R>, at: usize, heading: &str) -> String {
+fn sorted<R: Row>(theme: Theme, table: &TableState<R>, at: usize, heading: &str) -> String {
     if at == table.order.column {
         theme.glyphs.sorted(heading, table.order.is_descending)
     } else {
@@ -178,8 +179,8 @@ fn sorted<R: Row>(theme: Theme, table: &Table<R>, at: usize, heading: &str) -> S
 }
 
 /// Returns the unit of a column of bytes: that of the largest amount in sight.
-fn byte_unit<R: Row>(table: &Table<R>, column: &Column<R>) -> Option<ByteUnit> {
-    if !matches!(column.unit, Unit::Bytes | Unit::BytesPerSecond) {
+fn byte_unit<R: Row>(table: &TableState<R>, column: &Column<R>) -> Option<ByteUnit> {
+    if !matches!(column.unit, ColumnUnit::Bytes | ColumnUnit::BytesPerSecond) {
         return None;
     }
     let amounts = table.page().iter().filter_map(|row| (column.value)(row).number());
@@ -187,14 +188,14 @@ fn byte_unit<R: Row>(table: &Table<R>, column: &Column<R>) -> Option<ByteUnit> {
 }
 
 /// Returns the cells that a column can use.
-fn content<R: Row>(table: &Table<R>, column: &Column<R>) -> usize {
+fn content<R: Row>(table: &TableState<R>, column: &Column<R>) -> usize {
     match column.unit {
-        Unit::Text | Unit::Address => {
+        ColumnUnit::Text | ColumnUnit::Address => {
             let cells =
                 |row| format::width(&(column.value)(row).shown(column.unit, crate::theme::Glyphs::Ascii)) + 1;
             table.page().iter().map(cells).max().unwrap_or(0)
         }
-        Unit::Graph => column.cells.1,
+        ColumnUnit::Graph => column.cells.1,
         _ => column.cells.0,
     }
 }
@@ -202,10 +203,10 @@ fn content<R: Row>(table: &Table<R>, column: &Column<R>) -> usize {
 fn figure<R>(
     theme: Theme,
     column: &Column<R>,
-    value: &Value<'_>,
+    value: &CellValue<'_>,
     (cells, bytes): (usize, Option<ByteUnit>),
 ) -> Span<'static> {
-    if let Value::Quantile(Some(value)) = value {
+    if let CellValue::Quantile(Some(value)) = value {
         return quantile(theme, *value, cells);
     }
     let text = match (bytes, value.number()) {
@@ -220,7 +221,7 @@ fn figure<R>(
         Emphasis::None | Emphasis::Failures => theme.label(),
     };
     // A latency leaves a cell for the bracket of one that rests on few samples.
-    let after = if column.unit == Unit::Latency { " " } else { "" };
+    let after = if column.unit == ColumnUnit::Latency { " " } else { "" };
     Span::styled(format!("{text:>0$}{after}", cells.saturating_sub(after.len())), style)
 }
 
@@ -230,7 +231,7 @@ pub(super) fn rows(area: Rect) -> usize {
 }
 
 /// Returns the column whose heading is at a column of cells of the screen.
-pub(super) fn column_at<R: Row>(table: &Table<R>, area: Rect, x: u16) -> Option<usize> {
+pub(super) fn column_at<R: Row>(table: &TableState<R>, area: Rect, x: u16) -> Option<usize> {
     Columns::of(table, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
 }
 
@@ -238,7 +239,7 @@ pub(super) fn column_at<R: Row>(table: &Table<R>, area: Rect, x: u16) -> Option<
 /// number of rows in sight, longest first.
 pub(super) fn lines<R: Row>(
     state: &State,
-    table: &Table<R>,
+    table: &TableState<R>,
     area: Rect,
     titles: impl FnOnce(&Columns<R>, usize) -> Vec<String>,
 ) -> Vec<Line<'static>> {
@@ -257,7 +258,7 @@ pub(super) fn lines<R: Row>(
 /// Returns a heading line: the longest title that fits, and the names of the columns.
 pub(super) fn heading_line<R: Row>(
     theme: Theme,
-    table: &Table<R>,
+    table: &TableState<R>,
     columns: &Columns<R>,
     titles: &[String],
     (graph, width): (&str, u16),
@@ -267,7 +268,7 @@ pub(super) fn heading_line<R: Row>(
 }
 
 /// Returns the filter and how many rows pass it; empty without a filter.
-pub(super) fn filter_title<R: Row>(table: &Table<R>) -> String {
+pub(super) fn filter_title<R: Row>(table: &TableState<R>) -> String {
     let (passing, all) = table.counts();
     match table.filter.text().trim() {
         "" => String::new(),
@@ -276,7 +277,7 @@ pub(super) fn filter_title<R: Row>(table: &Table<R>) -> String {
 }
 
 /// Returns what a title says of the rows in sight: `1-9/16`, or `filter: 10.0 1-7 of 9/16` with those that pass.
-pub(super) fn extent<R: Row>(table: &Table<R>, shown: usize) -> String {
+pub(super) fn extent<R: Row>(table: &TableState<R>, shown: usize) -> String {
     let (passing, all) = table.counts();
     let part = format!("{}-{}", (table.offset() + 1).min(passing), table.offset() + shown);
     match table.filter.text().trim() {
@@ -287,7 +288,7 @@ pub(super) fn extent<R: Row>(table: &Table<R>, shown: usize) -> String {
 }
 
 /// Returns what is wrong with the filter, or that nothing passes it.
-pub(super) fn complaint<R: Row>(state: &State, table: &Table<R>, cells: usize) -> Option<Line<'static>> {
+pub(super) fn complaint<R: Row>(state: &State, table: &TableState<R>, cells: usize) -> Option<Line<'static>> {
     let theme = state.theme;
     let cut = |text: String| format::cut(&text, cells, theme.glyphs);
     if let Some(error) = table.filter.error() {

@@ -189,7 +189,7 @@ fn what_has_changed_since_a_mark() {
 }
 
 #[test]
-fn one_line_is_left_below_40_by_10() {
+fn essential_figures_are_left_below_40_by_10() {
     let mut stage = with_a_gap(options());
     assert_snapshot!(format!("{}{}{}", stage.screen(79, 5), stage.screen(39, 24), stage.screen(20, 5)));
     assert_eq!(stage.screen(1, 1).trim_end(), "…");

@@ -9,7 +9,7 @@
 //!  x25519                    4,000  80.0%  70.1%     TLS_AES_128_GCM_…         5,000 100.0% 100.0%
 //! ```
 //!
-//! Where there is room below the chosen dimension, the others stand beside each other.
+//! Where there is room below the chosen dimension, the others are drawn beside each other.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -80,7 +80,7 @@ fn texts(theme: Theme, row: &UsageRow) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the full handshakes by reason; those of reasons that are not told apart are `other`.
+/// Returns the full handshakes by reason; reasons that are not counted separately are `other`.
 fn reasons(theme: Theme, row: &UsageRow) -> String {
     let full = row.counters[UsageCounter::HandshakesFull];
     let known = labels::USAGE_FULL_REASONS.map(|(name, counter)| (name, row.counters[counter]));

@@ -14,8 +14,8 @@ use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::{UsageRow, usage_rows};
 
-/// Cells of a table, with the gap behind it.
-const TABLE_CELLS: u16 = 52;
+/// Cells of a table at least, with the gap behind it.
+const TABLE_CELLS_MIN: u16 = 52;
 /// Cells of its columns of figures.
 const FIGURES_CELLS: usize = 11 + 8 + 8;
 /// Rows of a table at least: an empty one, the heading and two values.
@@ -24,28 +24,43 @@ const TABLE_ROWS_MIN: u16 = 4;
 /// Draws the tables, as many beside each other as fit; none unless all that have values find room.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(usage) = state.shown_usage() else { return };
-    let has_values = |dimension: &Dimension| usage.of(*dimension).next().is_some();
-    let others: Vec<_> =
-        Dimension::ALL.iter().copied().filter(|&it| it != state.usage.dimension).filter(has_values).collect();
-    let beside = area.width / TABLE_CELLS;
-    let ranks = u16::try_from(others.len()).unwrap_or(u16::MAX).div_ceil(beside.max(1));
-    if others.is_empty() || beside < 2 || area.height / ranks < TABLE_ROWS_MIN {
-        return;
-    }
+    let others = Dimension::ALL.iter().copied().filter(|&it| it != state.usage.dimension);
+    let tables = others.map(|it| (it, usage_rows(usage, it))).filter(|(_, rows)| !rows.is_empty());
+    let tables: Vec<_> = tables.collect();
+    let Some(beside) = tables_beside(&tables, area) else { return };
+    let ranks = ranks(tables.len(), beside);
     let width = area.width / beside;
     let mut rest = area;
-    for (i, rank) in others.chunks(usize::from(beside)).enumerate() {
-        let tables: Vec<_> = rank.iter().map(|&it| (it, usage_rows(usage, it))).collect();
-        let longest = tables.iter().map(|(_, rows)| rows.len()).max().unwrap_or(0);
+    for (i, rank) in tables.chunks(usize::from(beside)).enumerate() {
+        let longest = rank.iter().map(|(_, rows)| rows.len()).max().unwrap_or(0);
         // An even share of what is left, or less if all values are shown.
         let even = rest.height / (ranks - i as u16);
         let height = even.min(u16::try_from(longest).unwrap_or(u16::MAX).saturating_add(2));
-        for (at, (dimension, rows)) in (0..).zip(tables) {
+        for (at, (dimension, rows)) in (0..).zip(rank) {
             let place = Rect { x: rest.x + at * width, y: rest.y + 1, width, height: height - 1 };
-            put(frame, place, &table(state.theme, dimension, rows, place));
+            put(frame, place, &table(state.theme, *dimension, rows.clone(), place));
         }
         rest = Rect { y: rest.y + height, height: rest.height - height, ..rest };
     }
+}
+
+/// Returns how many tables are beside each other: fewer where names and values are long, if the rows suffice. `None`
+/// if the area is too small.
+fn tables_beside(tables: &[(Dimension, Vec<UsageRow>)], area: Rect) -> Option<u16> {
+    let longest = |(dimension, rows): &(Dimension, Vec<UsageRow>)| {
+        let values = rows.iter().map(|row| format::width(&row.value));
+        values.chain([format::width(name_of(*dimension))]).max().unwrap_or(0)
+    };
+    let cells = tables.iter().map(longest).max()? + FIGURES_CELLS + 3;
+    let most = area.width / TABLE_CELLS_MIN;
+    let uncut = area.width / u16::try_from(cells).unwrap_or(u16::MAX);
+    let has_room = |beside: &u16| *beside > 1 && area.height / ranks(tables.len(), *beside) >= TABLE_ROWS_MIN;
+    [uncut.clamp(2, most.max(2)), most].into_iter().filter(|&beside| beside <= most).find(has_room)
+}
+
+/// Returns how many rows of tables there are.
+fn ranks(tables: usize, beside: u16) -> u16 {
+    u16::try_from(tables).unwrap_or(u16::MAX).div_ceil(beside)
 }
 
 fn table(theme: Theme, dimension: Dimension, mut rows: Vec<UsageRow>, place: Rect) -> Vec<Line<'static>> {

@@ -3,7 +3,7 @@
 use telemetry::{ClientCounter, ClientId};
 
 use super::ClientRow;
-use crate::table::{Column, Emphasis, Order, Row, Table, Unit, Value, address_key};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Order, Row, TableState, address_key};
 
 const FIGURE: Column<ClientRow> = Column::FIGURE;
 const OPTIONAL: Column<ClientRow> = Column { is_usual: false, rank: 20, ..FIGURE };
@@ -16,31 +16,31 @@ impl Row for ClientRow {
             name: "client",
             heading: "client",
             meaning: "source address",
-            unit: Unit::Address,
+            unit: ColumnUnit::Address,
             cells: (15, 40),
-            value: |row| Value::Client(row.id),
+            value: |row| CellValue::Client(row.id),
             ..FIGURE
         },
         Column {
             name: "out",
             heading: "out",
             meaning: "plaintext bytes a second to the client",
-            unit: Unit::BytesPerSecond,
+            unit: ColumnUnit::BytesPerSecond,
             cells: (9, 9),
             rank: 1,
             emphasis: Emphasis::Figure,
-            value: |row| Value::Number(row.out_per_second),
+            value: |row| CellValue::Number(row.out_per_second),
             ..FIGURE
         },
         Column {
             name: "in",
             heading: "in",
             meaning: "plaintext bytes a second from the client",
-            unit: Unit::BytesPerSecond,
+            unit: ColumnUnit::BytesPerSecond,
             cells: (9, 9),
             rank: 6,
             emphasis: Emphasis::Figure,
-            value: |row| Value::Number(row.in_per_second),
+            value: |row| CellValue::Number(row.in_per_second),
             ..FIGURE
         },
         Column {
@@ -48,18 +48,18 @@ impl Row for ClientRow {
             alias: "rate",
             heading: "exch/s",
             meaning: "exchanges a second",
-            unit: Unit::PerSecond,
+            unit: ColumnUnit::PerSecond,
             rank: 4,
-            value: |row| Value::Number(row.exchanges_per_second),
+            value: |row| CellValue::Number(row.exchanges_per_second),
             ..FIGURE
         },
         Column {
             name: "p99",
             heading: "p99 ms",
             meaning: "p99 of its exchanges, at most an eighth too high",
-            unit: Unit::Latency,
+            unit: ColumnUnit::Latency,
             rank: 2,
-            value: |row| Value::Quantile(row.latency.map(|latency| latency.p99)),
+            value: |row| CellValue::Quantile(row.latency.map(|latency| latency.p99)),
             ..FIGURE
         },
         Column {
@@ -70,28 +70,28 @@ impl Row for ClientRow {
             cells: (7, 7),
             rank: 3,
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.errors),
+            value: |row| CellValue::count(row.errors),
             ..FIGURE
         },
         Column {
             name: "full",
             heading: "full",
             meaning: "share of full handshakes among those completed",
-            unit: Unit::Ratio,
+            unit: ColumnUnit::Ratio,
             cells: (7, 7),
             rank: 5,
-            value: |row| Value::Number(row.full_share),
+            value: |row| CellValue::Number(row.full_share),
             ..FIGURE
         },
         Column {
             name: "tls",
             heading: "tls",
             meaning: "TLS version of its latest connection with a record",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (5, 5),
             rank: 9,
             emphasis: Emphasis::Quiet,
-            value: |row| Value::text(row.tls),
+            value: |row| CellValue::text(row.tls),
             ..FIGURE
         },
         Column {
@@ -100,7 +100,7 @@ impl Row for ClientRow {
             meaning: "open connections",
             cells: (7, 7),
             rank: 7,
-            value: |row| Value::count(row.open),
+            value: |row| CellValue::count(row.open),
             ..FIGURE
         },
         Column {
@@ -108,24 +108,24 @@ impl Row for ClientRow {
             heading: "conns",
             meaning: "connections in the window",
             rank: 10,
-            value: |row| Value::count(row.connections),
+            value: |row| CellValue::count(row.connections),
             ..FIGURE
         },
         Column {
             name: "total",
             heading: "total",
             meaning: "plaintext bytes both ways since the start",
-            unit: Unit::Bytes,
+            unit: ColumnUnit::Bytes,
             cells: (10, 10),
             rank: 8,
-            value: |row| Value::count(row.bytes()),
+            value: |row| CellValue::count(row.bytes()),
             ..FIGURE
         },
         Column {
             name: "graph",
             heading: "bytes/s",
             meaning: "bytes a second over time, on the client's own scale",
-            unit: Unit::Graph,
+            unit: ColumnUnit::Graph,
             cells: (12, 62),
             rank: 11,
             ..FIGURE
@@ -134,54 +134,54 @@ impl Row for ClientRow {
             name: "resumed",
             heading: "resumed",
             meaning: "share of resumed handshakes among those completed",
-            unit: Unit::Ratio,
-            value: |row| Value::Number(row.full_share.map(|full| 1.0 - full)),
+            unit: ColumnUnit::Ratio,
+            value: |row| CellValue::Number(row.full_share.map(|full| 1.0 - full)),
             ..OPTIONAL
         },
         Column {
             name: "p50",
             heading: "p50 ms",
             meaning: "p50 of its exchanges, at most an eighth too high",
-            unit: Unit::Latency,
-            value: |row| Value::Quantile(row.latency.map(|latency| latency.p50)),
+            unit: ColumnUnit::Latency,
+            value: |row| CellValue::Quantile(row.latency.map(|latency| latency.p50)),
             ..OPTIONAL
         },
         Column {
             name: "max",
             heading: "max ms",
             meaning: "longest of its exchanges",
-            unit: Unit::Latency,
-            value: |row| Value::Number(row.latency.map(|latency| latency.max_ns as f64)),
+            unit: ColumnUnit::Latency,
+            value: |row| CellValue::Number(row.latency.map(|latency| latency.max_ns as f64)),
             ..OPTIONAL
         },
         Column {
             name: "cipher",
             heading: "cipher",
             meaning: "cipher suite of its latest connection with a record",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (9, 19),
             emphasis: Emphasis::Quiet,
-            value: |row| Value::text(row.cipher),
+            value: |row| CellValue::text(row.cipher),
             ..OPTIONAL
         },
         Column {
             name: "sni",
             heading: "sni",
             meaning: "server name of its latest connection with a record",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (12, 40),
             emphasis: Emphasis::Quiet,
-            value: |row| Value::text(&row.sni),
+            value: |row| CellValue::text(&row.sni),
             ..OPTIONAL
         },
         Column {
             name: "reason",
             heading: "full because",
             meaning: "the most frequent reason of its full handshakes but for the first, since the start",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (13, 13),
             emphasis: Emphasis::Quiet,
-            value: |row| Value::text(row.reason()),
+            value: |row| CellValue::text(row.reason()),
             ..OPTIONAL
         },
         Column {
@@ -189,7 +189,7 @@ impl Row for ClientRow {
             heading: "1.2 only",
             meaning: "handshakes in which it offered no TLS 1.3, since the start",
             cells: (9, 9),
-            value: |row| Value::count(row.counted(ClientCounter::Tls12Only)),
+            value: |row| CellValue::count(row.counted(ClientCounter::Tls12Only)),
             ..OPTIONAL
         },
         Column {
@@ -197,7 +197,7 @@ impl Row for ClientRow {
             heading: "exchanges",
             meaning: "exchanges since the start",
             cells: (11, 11),
-            value: |row| Value::count(row.counted(ClientCounter::Exchanges)),
+            value: |row| CellValue::count(row.counted(ClientCounter::Exchanges)),
             ..OPTIONAL
         },
         Column {
@@ -206,7 +206,7 @@ impl Row for ClientRow {
             meaning: "what `failed` counts, since the start",
             cells: (10, 10),
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.counted(ClientCounter::Errors)),
+            value: |row| CellValue::count(row.counted(ClientCounter::Errors)),
             ..OPTIONAL
         },
     ];
@@ -230,7 +230,7 @@ impl ClientRow {
     }
 }
 
-impl Table<ClientRow> {
+impl TableState<ClientRow> {
     /// Orders the clients by their totals instead of their rates, or the other way round, unless a person chose
     /// another order.
     pub(crate) fn order_by_totals(&mut self, wanted: bool) {

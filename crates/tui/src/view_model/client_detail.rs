@@ -1,7 +1,7 @@
 //! All that is known of one client at a moment.
 
 use telemetry::ConnectionRecord;
-use telemetry::model::{Client, Run};
+use telemetry::model::{ClientStats, Run};
 
 use super::{ClientLatency, ClientRow, History};
 
@@ -44,7 +44,7 @@ impl ClientDetail {
 }
 
 /// The client's last record up to a moment.
-fn last_us(client: &Client, us: u64) -> Option<u64> {
+fn last_us(client: &ClientStats, us: u64) -> Option<u64> {
     let kept = client.history().map(|rate| rate.end_us);
     std::iter::once(client.last_us).chain(kept.rev()).find(|last_us| *last_us <= us)
 }

@@ -7,7 +7,7 @@ use foldhash::HashMap;
 use telemetry::model::{DEFERRED_US_MAX, MetricSeries, Run};
 use telemetry::{ClientId, RunId};
 
-use super::clients::{ClientLatency, Recent, recent};
+use super::clients::{ClientLatency, RecentActivity, recent};
 use super::{ClientRow, Span};
 use crate::table::Rows;
 
@@ -30,11 +30,11 @@ struct RecentRows {
     moving: Vec<usize>,
     is_moving: Vec<bool>,
     /// What those others do.
-    resting: Option<Recent>,
+    resting: Option<RecentActivity>,
 }
 
 impl ClientRows {
-    /// Brings it to where the run stands.
+    /// Updates the rows to the present state of the run.
     pub(crate) fn refresh(&mut self, run: &Run, span: Span) {
         let clients = run.clients();
         let known = self.of == Some((run.id(), span));
@@ -72,7 +72,7 @@ fn average(rows: &mut [ClientRow], run: &Run) {
     let duration_us = run.duration_us();
     for row in rows {
         let Some(client) = run.client(row.id) else { continue };
-        row.set_recent(Recent::whole(client, duration_us));
+        row.set_recent(RecentActivity::whole(client, duration_us));
         row.latency = ClientLatency::until(client, u64::MAX, Span::WholeRun);
     }
 }
@@ -94,7 +94,7 @@ impl RecentRows {
     }
 
     fn take_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) {
-        let resting = (!run.client_records_may_be_missing()).then(Recent::default);
+        let resting = (!run.client_records_may_be_missing()).then(RecentActivity::default);
         if std::mem::replace(&mut self.resting, resting) != resting {
             for row in rows.iter_mut() {
                 row.set_recent(resting);

@@ -1,6 +1,6 @@
 //! One client of the table.
 
-use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, MetricSeries, Run};
+use telemetry::model::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
 use telemetry::{ClientCounter, ClientId, Counters, Sketch, labels, quantile_is_thin};
 
 use super::Span;
@@ -27,7 +27,7 @@ impl ClientLatency {
     }
 
     /// Over the [`latency_span`] up to a moment.
-    pub(super) fn until(client: &Client, until_us: u64, rates: Span) -> Option<Self> {
+    pub(super) fn until(client: &ClientStats, until_us: u64, rates: Span) -> Option<Self> {
         match latency_span(rates) {
             Span::Last(us) => Self::of(&client.exchange_between(until_us.saturating_sub(us), until_us)),
             Span::WholeRun => Self::of(client.exchange()),
@@ -68,7 +68,7 @@ pub(crate) struct ClientRow {
 impl ClientRow {
     /// What it had done by a moment; of its rates and latencies nothing is known. At an earlier moment than the latest,
     /// open connections are not known.
-    pub(super) fn at(client: &Client, us: u64) -> Self {
+    pub(super) fn at(client: &ClientStats, us: u64) -> Self {
         let connection = client.connection().filter(|(recorded_us, _)| *recorded_us <= us);
         let connection = connection.map(|(_, connection)| connection);
         Self {
@@ -119,12 +119,12 @@ impl ClientRow {
     }
 
     /// Sets what it did over some time; `None` where that is not known.
-    pub(super) fn set_recent(&mut self, recent: Option<Recent>) {
+    pub(super) fn set_recent(&mut self, recent: Option<RecentActivity>) {
         let rate = |at: usize| recent.map(|recent| recent.counted[at] * 1e6 / recent.span_us.max(1) as f64);
         [self.in_per_second, self.out_per_second, self.exchanges_per_second] = [rate(0), rate(1), rate(2)];
         let count = |at: usize| recent.map(|recent| recent.counted[at].round() as u64);
         (self.connections, self.errors) = (count(3), count(6));
-        self.full_share = recent.and_then(|Recent { counted, .. }| {
+        self.full_share = recent.and_then(|RecentActivity { counted, .. }| {
             let handshakes = counted[4] + counted[5];
             (handshakes > 0.0).then(|| counted[4] / handshakes)
         });
@@ -161,20 +161,20 @@ const COUNTED: [ClientCounter; 7] = [
 
 /// What a client did over some time; where an interval lies within it only in part, a part of what it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Recent {
+pub(super) struct RecentActivity {
     /// Of each of [`COUNTED`].
     counted: [f64; COUNTED.len()],
     /// The time, in microseconds.
     span_us: u64,
 }
 
-impl Recent {
+impl RecentActivity {
     fn over(span_us: u64) -> Self {
         Self { span_us, ..Self::default() }
     }
 
     /// Counts of the whole run, which lasted `span_us`; `None` if that is 0.
-    pub(super) fn whole(client: &Client, span_us: u64) -> Option<Self> {
+    pub(super) fn whole(client: &ClientStats, span_us: u64) -> Option<Self> {
         let totals = client.totals();
         (span_us > 0).then(|| Self { counted: COUNTED.map(|counter| totals[counter] as f64), span_us })
     }
@@ -211,11 +211,11 @@ pub(crate) fn latency_span(rates: Span) -> Span {
 
 /// What a client did over so many microseconds, so that the rates of all clients add up to what the proxy's line says;
 /// `None` if a record has been put off for so long that nothing is known.
-pub(super) fn recent(run: &Run, client: &Client, span_us: u64) -> Option<Recent> {
+pub(super) fn recent(run: &Run, client: &ClientStats, span_us: u64) -> Option<RecentActivity> {
     let now_us = run.proxy().map_or(0, MetricSeries::last_us);
     let span_us = span_us.min(run.duration_us()).max(1);
     let from_us = now_us.saturating_sub(span_us);
-    let mut recent = Recent::over(span_us);
+    let mut recent = RecentActivity::over(span_us);
     // Until the record that was put off comes, the client is taken to go on as it did.
     let latest = run.client_rate(client)?;
     recent.add(&latest, now_us.saturating_sub(latest.end_us).min(span_us));
@@ -227,10 +227,10 @@ pub(super) fn recent(run: &Run, client: &Client, span_us: u64) -> Option<Recent>
 }
 
 /// The same up to an earlier moment, from the records that are still kept; `None` where they do not reach back so far.
-pub(super) fn recent_until(client: &Client, until_us: u64, span_us: u64) -> Option<Recent> {
+pub(super) fn recent_until(client: &ClientStats, until_us: u64, span_us: u64) -> Option<RecentActivity> {
     let from_us = until_us.saturating_sub(span_us.max(1));
     client.totals_at(from_us)?;
-    let mut recent = Recent::over(span_us.max(1));
+    let mut recent = RecentActivity::over(span_us.max(1));
     for rate in client.history() {
         let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
         recent.add(rate, rate.end_us.min(until_us).saturating_sub(begins_us));

@@ -5,7 +5,7 @@ use telemetry::model::Run;
 
 /// The findings that are open at a moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct OpenFindings {
     /// The most severe first.
     pub(crate) open: Vec<Finding>,
     /// What would resume more, by all that has been read of the run; empty at an earlier moment.
@@ -16,7 +16,7 @@ pub(crate) struct Findings {
     pub(crate) is_past: bool,
 }
 
-impl Findings {
+impl OpenFindings {
     pub(super) fn at(run: &Run, us: u64) -> Self {
         let is_past = us < run.last_us() || run.is_joined();
         let mut open = run.findings();

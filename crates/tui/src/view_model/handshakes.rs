@@ -5,8 +5,8 @@ use telemetry::{Counters, LoadCounter, Metric, ProxyCounter, ProxyLatency, label
 
 use super::span::{Count, LoadSpanData, ProxySpanData, SpanData, TlsSpanData};
 
-/// A count since the beginning, with its name.
-pub(crate) type Named = (&'static str, u64);
+/// A count with its name.
+pub(crate) type NamedCount<'n> = (&'n str, u64);
 
 /// Handshakes over the span, and since the beginning by what was negotiated.
 #[derive(Clone, Debug, Default)]
@@ -22,21 +22,23 @@ pub(crate) struct Handshakes {
     /// Resumed ones since the beginning.
     pub(crate) resumed: u64,
     /// Why they were full, over the span, the most frequent reason first; `None` where no record tells.
-    pub(crate) full_reasons: Option<Vec<Named>>,
+    pub(crate) full_reasons: Option<Vec<NamedCount<'static>>>,
     /// Where the mean full, and the mean resumed handshake of the span spent its time; `None` where it was not timed.
     pub(crate) walls: [Option<MeanHandshake>; 2],
     /// Failed ones.
     pub(crate) failed: Count,
+    /// Completed ones since the beginning in which the kernel sent a segment to the client again.
+    pub(crate) retransmitted: u64,
     /// Versions, with full and resumed counts.
     pub(crate) versions: Vec<(&'static str, u64, u64)>,
     /// Key exchange groups.
-    pub(crate) groups: Vec<Named>,
+    pub(crate) groups: Vec<NamedCount<'static>>,
     /// Cipher suites.
-    pub(crate) ciphers: Vec<Named>,
+    pub(crate) ciphers: Vec<NamedCount<'static>>,
     /// Failures by cause, over the span.
-    pub(crate) recent_causes: Vec<Named>,
+    pub(crate) recent_causes: Vec<NamedCount<'static>>,
     /// Failures by cause, since the beginning.
-    pub(crate) causes: Vec<Named>,
+    pub(crate) causes: Vec<NamedCount<'static>>,
     /// Alerts and other reasons, by the records of single connections; those without a record are not among them.
     pub(crate) reasons: Vec<(String, u64)>,
 }
@@ -47,7 +49,7 @@ pub(crate) struct MeanHandshake {
     /// Handshakes.
     pub(crate) n: u64,
     /// The parts, in nanoseconds.
-    pub(crate) parts: [Named; 4],
+    pub(crate) parts: [NamedCount<'static>; 4],
 }
 
 impl MeanHandshake {
@@ -105,7 +107,7 @@ impl Handshakes {
     }
 }
 
-/// Reasons that are told.
+/// The most reasons that are shown.
 const REASONS_MAX: usize = 8;
 
 /// Why handshakes failed, as the records of connections tell it.
@@ -133,9 +135,9 @@ fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
 pub(super) fn seen<C: Metric>(
     table: impl IntoIterator<Item = (&'static str, C)>,
     totals: &Counters<C>,
-) -> Vec<Named> {
+) -> Vec<NamedCount<'static>> {
     let counted = table.into_iter().map(|(name, counter)| (name, totals[counter]));
-    let mut rows: Vec<Named> = counted.filter(|&(_, n)| n > 0).collect();
+    let mut rows: Vec<NamedCount<'static>> = counted.filter(|&(_, n)| n > 0).collect();
     rows.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
     rows
 }

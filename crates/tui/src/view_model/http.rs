@@ -2,7 +2,7 @@
 
 use telemetry::{Counters, HttpCounter, HttpGauges, HttpLatency, RequestFailure, labels};
 
-use super::handshakes::{Named, seen};
+use super::handshakes::{NamedCount, seen};
 use super::routes::RequestTimes;
 use super::span::{Count, HttpSpanData};
 
@@ -12,17 +12,17 @@ pub(crate) struct HttpFigures {
     /// Requests that were over since the beginning.
     pub(crate) requests: u64,
     /// Requests by class of status over the span, those without one last; all classes.
-    pub(crate) statuses: Vec<Named>,
+    pub(crate) statuses: Vec<NamedCount<'static>>,
     /// Requests by protocol over the span.
-    pub(crate) protocols: [Named; 2],
+    pub(crate) protocols: [NamedCount<'static>; 2],
     /// Times of requests by protocol over the span; only if both protocols were spoken since the beginning.
     pub(crate) times: Vec<ProtocolTimes>,
     /// Requests that failed, whatever status was sent.
     pub(crate) failed: Count,
     /// Their causes over the span.
-    pub(crate) recent_causes: Vec<Named>,
+    pub(crate) recent_causes: Vec<NamedCount<'static>>,
     /// Their causes since the beginning.
-    pub(crate) causes: Vec<Named>,
+    pub(crate) causes: Vec<NamedCount<'static>>,
     /// Requests that were sent once more.
     pub(crate) retried: Count,
     /// What was under way at the moment; `None` if that is not kept.

@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{Counters, LoadCounter, Value, labels};
 
-use super::handshakes::{Named, seen};
+use super::handshakes::{NamedCount, seen};
 use super::span::{Count, LoadSpanData};
 
 /// How the load goes.
@@ -38,7 +38,7 @@ pub(crate) struct LoadFigures {
     /// Requests failed.
     pub(crate) failed: Count,
     /// Failed requests by cause, over the span.
-    pub(crate) causes: Vec<Named>,
+    pub(crate) causes: Vec<NamedCount<'static>>,
     /// Requests that were due and never sent.
     pub(crate) never_sent: Count,
     /// Requests that were sent and got no complete answer.
@@ -71,7 +71,7 @@ impl LoadFigures {
         })
     }
 
-    /// Takes what was asked for from settings as they stood at a moment, in words.
+    /// Takes what was asked for from the settings at a moment, in words.
     pub(super) fn take_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
         let number = |name: &str| value(name).and_then(|text| text.parse::<f64>().ok());
         self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);

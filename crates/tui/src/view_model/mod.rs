@@ -3,7 +3,6 @@
 //! The view only lays out and formats it. A frozen view keeps its view model while the model goes on.
 
 mod alerts;
-mod baseline;
 mod classes;
 mod client_columns;
 mod client_detail;
@@ -16,6 +15,7 @@ mod http;
 mod latency_timeline;
 pub(crate) mod levels;
 mod load;
+mod mark_comparison;
 mod past;
 mod proxy;
 mod requests;
@@ -28,20 +28,20 @@ mod sparkline;
 mod usage;
 
 use telemetry::model::{LogLine, MetricSeries, Run};
-use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
+use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter, TlsCounter};
 
 pub(crate) use alerts::FiringAlert;
-pub(crate) use baseline::Baseline;
 pub(crate) use classes::{Bounds, LatencyRow, P99Change, Quantile};
 pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_rows::ClientRows;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
-pub(crate) use findings::Findings;
-pub(crate) use handshakes::{Handshakes, MeanHandshake};
+pub(crate) use findings::OpenFindings;
+pub(crate) use handshakes::{Handshakes, MeanHandshake, NamedCount};
 pub(crate) use health::{Health, Warning};
 pub(crate) use http::{HttpFigures, ProtocolTimes};
 pub(crate) use latency_timeline::{LatencyTimeline, TimelineColumn, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
+pub(crate) use mark_comparison::MarkComparison;
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use requests::RequestRow;
@@ -115,7 +115,7 @@ pub(crate) struct ViewModel {
     /// Alerts that fire at the moment, the latest first.
     pub(crate) alerts: Vec<FiringAlert>,
     /// What is about to break at the moment, and what would resume more.
-    pub(crate) findings: Findings,
+    pub(crate) findings: OpenFindings,
     /// What cannot be trusted or overlooked: alerts, then the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
@@ -143,6 +143,9 @@ impl ViewModel {
         };
         if let Some((tls, proxy)) = windows.tls(run, span).zip(proxy.as_ref()) {
             handshakes.take_tls(&tls, proxy);
+        }
+        if let Some(track) = run.tls() {
+            handshakes.retransmitted = track.totals_at(us)[TlsCounter::HandshakesRetransmitted];
         }
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
@@ -187,7 +190,7 @@ impl ViewModel {
                 .chain(health::warnings(run, &health, span))
                 .collect(),
             alerts,
-            findings: Findings::at(run, us),
+            findings: OpenFindings::at(run, us),
             health,
             cpu: cpu_until(run, us),
             host: run.host_at(us).cloned(),

@@ -6,20 +6,20 @@ use telemetry::model::Run;
 use super::clients::{ClientLatency, recent_until};
 use super::{ClientRow, Span};
 
-/// Settings whose values are told first.
+/// Settings whose values are listed first.
 const MAIN: [&str; 4] = ["load.rate", "load.resume", "load.connections", "proxy.workers"];
 
-/// A setting as it stood then.
+/// A setting at an earlier moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PastSetting {
     pub(crate) name: String,
     pub(crate) value: String,
     pub(crate) unit: String,
-    /// How it stands now, if otherwise.
+    /// Its present value, if it differs.
     pub(crate) now: Option<String>,
 }
 
-/// Settings as they stood until a moment: those that were changed since first, then those that matter most.
+/// Settings with their values at a moment: those that were changed since first, then those that matter most.
 pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
     let then = |setting: &telemetry::Setting| {
         let (value, now) = (run.setting_at(us.saturating_sub(1), &setting.name)?, setting.value.to_string());

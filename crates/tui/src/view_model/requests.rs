@@ -4,7 +4,7 @@ use telemetry::model::RecordedRequest;
 
 use super::routes::{RouteId, cause};
 use crate::format;
-use crate::table::{Column, Emphasis, Row, Unit, Value};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 
 /// A request that has a record.
 #[derive(Clone, Debug)]
@@ -51,14 +51,14 @@ impl RequestRow {
     }
 
     /// Returns the cell of a time; a time of 0 is unknown.
-    fn timed(us: u64) -> Value<'static> {
-        Value::Number((us > 0).then_some(us as f64 * 1e3))
+    fn timed(us: u64) -> CellValue<'static> {
+        CellValue::Number((us > 0).then_some(us as f64 * 1e3))
     }
 }
 
 const FIGURE: Column<RequestRow> = Column::FIGURE;
-const TIME: Column<RequestRow> = Column { unit: Unit::Latency, cells: (11, 11), ..FIGURE };
-const TEXT: Column<RequestRow> = Column { unit: Unit::Text, emphasis: Emphasis::Quiet, ..FIGURE };
+const TIME: Column<RequestRow> = Column { unit: ColumnUnit::Latency, cells: (11, 11), ..FIGURE };
+const TEXT: Column<RequestRow> = Column { unit: ColumnUnit::Text, emphasis: Emphasis::Quiet, ..FIGURE };
 
 impl Row for RequestRow {
     /// The end of its interval, its connection, its duration, and a hash of its target: streams of a connection may end
@@ -71,9 +71,9 @@ impl Row for RequestRow {
             alias: "path",
             heading: "request",
             meaning: "method and path, without the query",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (16, 60),
-            value: |row| Value::text(&row.target),
+            value: |row| CellValue::text(&row.target),
             ..FIGURE
         },
         Column {
@@ -83,7 +83,7 @@ impl Row for RequestRow {
             cells: (7, 7),
             rank: 1,
             emphasis: Emphasis::Figure,
-            value: |row| Value::count(Some(row.recorded.request.status).filter(|&status| status > 0)),
+            value: |row| CellValue::count(Some(row.recorded.request.status).filter(|&status| status > 0)),
             ..FIGURE
         },
         Column {
@@ -102,7 +102,7 @@ impl Row for RequestRow {
             cells: (9, 17),
             rank: 3,
             emphasis: Emphasis::None,
-            value: |row| Value::text(&row.cause),
+            value: |row| CellValue::text(&row.cause),
             ..TEXT
         },
         Column {
@@ -135,7 +135,7 @@ impl Row for RequestRow {
             meaning: "address of the client",
             cells: (13, 40),
             rank: 5,
-            value: |row| Value::Client(row.recorded.request.client),
+            value: |row| CellValue::Client(row.recorded.request.client),
             ..TEXT
         },
         Column {
@@ -144,7 +144,7 @@ impl Row for RequestRow {
             meaning: "the route that served it; blank: none",
             cells: (10, 24),
             rank: 7,
-            value: |row| Value::text(&row.recorded.request.route),
+            value: |row| CellValue::text(&row.recorded.request.route),
             ..TEXT
         },
         Column {
@@ -153,7 +153,7 @@ impl Row for RequestRow {
             meaning: "end of the interval in which it was over",
             cells: (10, 10),
             rank: 9,
-            value: |row| Value::text(&row.time),
+            value: |row| CellValue::text(&row.time),
             ..TEXT
         },
         Column {
@@ -163,7 +163,7 @@ impl Row for RequestRow {
             cells: (9, 9),
             rank: 20,
             is_usual: false,
-            value: |row| Value::Text(row.recorded.request.version.to_string().into()),
+            value: |row| CellValue::Text(row.recorded.request.version.to_string().into()),
             ..TEXT
         },
         Column {
@@ -173,18 +173,18 @@ impl Row for RequestRow {
             cells: (17, 30),
             rank: 20,
             is_usual: false,
-            value: |row| Value::text(&row.recorded.request.upstream),
+            value: |row| CellValue::text(&row.recorded.request.upstream),
             ..TEXT
         },
         Column {
             name: "out",
             heading: "out",
             meaning: "bytes of the response's body",
-            unit: Unit::Bytes,
+            unit: ColumnUnit::Bytes,
             cells: (9, 9),
             rank: 20,
             is_usual: false,
-            value: |row| Value::count(Some(row.recorded.request.body_out)),
+            value: |row| CellValue::count(Some(row.recorded.request.body_out)),
             ..FIGURE
         },
     ];

@@ -3,7 +3,7 @@
 use telemetry::{RouteCounter, RouteLatency};
 
 use super::routes::{RouteId, RouteRow};
-use crate::table::{Column, Emphasis, Row, Unit, Value};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 
 const FIGURE: Column<RouteRow> = Column::FIGURE;
 const OPTIONAL: Column<RouteRow> = Column { is_usual: false, rank: 20, ..FIGURE };
@@ -13,7 +13,7 @@ const fn counted(
     name: &'static str,
     meaning: &'static str,
     (cells, rank): (usize, u8),
-    value: fn(&RouteRow) -> Value<'_>,
+    value: fn(&RouteRow) -> CellValue<'_>,
 ) -> Column<RouteRow> {
     Column { name, heading: name, meaning, cells: (cells, cells), rank, value, ..FIGURE }
 }
@@ -23,18 +23,18 @@ const fn timed(
     name: &'static str,
     heading: &'static str,
     meaning: &'static str,
-    value: fn(&RouteRow) -> Value<'_>,
+    value: fn(&RouteRow) -> CellValue<'_>,
 ) -> Column<RouteRow> {
     let cells = (heading.len() + 2, heading.len() + 2);
-    Column { name, heading, meaning, unit: Unit::Latency, cells, value, ..OPTIONAL }
+    Column { name, heading, meaning, unit: ColumnUnit::Latency, cells, value, ..OPTIONAL }
 }
 
-fn p50(row: &RouteRow, class: RouteLatency) -> Value<'_> {
-    Value::Quantile(row.times(class).map(|times| times.p50))
+fn p50(row: &RouteRow, class: RouteLatency) -> CellValue<'_> {
+    CellValue::Quantile(row.times(class).map(|times| times.p50))
 }
 
-fn p99(row: &RouteRow, class: RouteLatency) -> Value<'_> {
-    Value::Quantile(row.times(class).map(|times| times.p99))
+fn p99(row: &RouteRow, class: RouteLatency) -> CellValue<'_> {
+    CellValue::Quantile(row.times(class).map(|times| times.p99))
 }
 
 impl Row for RouteRow {
@@ -45,9 +45,9 @@ impl Row for RouteRow {
             name: "route",
             heading: "route",
             meaning: "host and path prefix; `other`: all routes after the 50th",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (12, 48),
-            value: |row| Value::text(&row.name),
+            value: |row| CellValue::text(&row.name),
             ..FIGURE
         },
         Column {
@@ -55,10 +55,10 @@ impl Row for RouteRow {
             alias: "rate",
             heading: "req/s",
             meaning: "requests a second that were over",
-            unit: Unit::PerSecond,
+            unit: ColumnUnit::PerSecond,
             rank: 1,
             emphasis: Emphasis::Figure,
-            value: |row| Value::Number(row.per_second(RouteCounter::Requests)),
+            value: |row| CellValue::Number(row.per_second(RouteCounter::Requests)),
             ..FIGURE
         },
         Column {
@@ -76,48 +76,48 @@ impl Row for RouteRow {
             })
         },
         counted("2xx", "requests answered with 200 to 299", (8, 9), |row| {
-            Value::count(row.count(RouteCounter::Status2xx))
+            CellValue::count(row.count(RouteCounter::Status2xx))
         }),
         counted("3xx", "requests answered with 300 to 399", (7, 10), |row| {
-            Value::count(row.count(RouteCounter::Status3xx))
+            CellValue::count(row.count(RouteCounter::Status3xx))
         }),
         counted("4xx", "requests answered with 400 to 499", (7, 5), |row| {
-            Value::count(row.count(RouteCounter::Status4xx))
+            CellValue::count(row.count(RouteCounter::Status4xx))
         }),
         Column {
             emphasis: Emphasis::Failures,
             ..counted("5xx", "requests answered with 500 to 599", (6, 3), |row| {
-                Value::count(row.count(RouteCounter::Status5xx))
+                CellValue::count(row.count(RouteCounter::Status5xx))
             })
         },
         Column {
             emphasis: Emphasis::Failures,
             alias: "errors",
             ..counted("failed", "requests that failed, whatever status was sent", (7, 4), |row| {
-                Value::count(row.count(RouteCounter::Failed))
+                CellValue::count(row.count(RouteCounter::Failed))
             })
         },
         counted("retried", "requests sent once more on a new connection", (8, 11), |row| {
-            Value::count(row.count(RouteCounter::Retried))
+            CellValue::count(row.count(RouteCounter::Retried))
         }),
         Column {
             name: "in",
             heading: "in",
             meaning: "bytes a second of request bodies",
-            unit: Unit::BytesPerSecond,
+            unit: ColumnUnit::BytesPerSecond,
             cells: (9, 9),
             rank: 8,
-            value: |row| Value::Number(row.per_second(RouteCounter::BodyIn)),
+            value: |row| CellValue::Number(row.per_second(RouteCounter::BodyIn)),
             ..FIGURE
         },
         Column {
             name: "out",
             heading: "out",
             meaning: "bytes a second of response bodies",
-            unit: Unit::BytesPerSecond,
+            unit: ColumnUnit::BytesPerSecond,
             cells: (9, 9),
             rank: 7,
-            value: |row| Value::Number(row.per_second(RouteCounter::BodyOut)),
+            value: |row| CellValue::Number(row.per_second(RouteCounter::BodyOut)),
             ..FIGURE
         },
         timed("ttfb-p50", "ttfb p50 ms", "p50 of the time to the first byte to the client", |row| {
@@ -130,22 +130,22 @@ impl Row for RouteRow {
             p99(row, RouteLatency::Request)
         }),
         timed("max", "max ms", "longest `upstream`", |row| {
-            Value::Number(row.times(RouteLatency::Upstream).map(|times| times.max_ns as f64))
+            CellValue::Number(row.times(RouteLatency::Upstream).map(|times| times.max_ns as f64))
         }),
         Column {
             name: "4xx%",
             heading: "4xx%",
             meaning: "share of requests answered with 400 to 499",
-            unit: Unit::Ratio,
-            value: |row| Value::Number(row.share(&[RouteCounter::Status4xx])),
+            unit: ColumnUnit::Ratio,
+            value: |row| CellValue::Number(row.share(&[RouteCounter::Status4xx])),
             ..OPTIONAL
         },
         Column {
             name: "5xx%",
             heading: "5xx%",
             meaning: "share of requests answered with 500 to 599",
-            unit: Unit::Ratio,
-            value: |row| Value::Number(row.share(&[RouteCounter::Status5xx])),
+            unit: ColumnUnit::Ratio,
+            value: |row| CellValue::Number(row.share(&[RouteCounter::Status5xx])),
             ..OPTIONAL
         },
         Column {
@@ -153,7 +153,7 @@ impl Row for RouteRow {
             heading: "requests",
             meaning: "requests since the start",
             cells: (10, 10),
-            value: |row| Value::count(Some(row.totals[RouteCounter::Requests])),
+            value: |row| CellValue::count(Some(row.totals[RouteCounter::Requests])),
             ..OPTIONAL
         },
     ];

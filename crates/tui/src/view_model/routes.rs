@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use telemetry::model::{Interval, MetricSeries, RecordedRequest, Route, RouteWindow, Run};
+use telemetry::model::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWindow, Run};
 use telemetry::{Counters, Metric, RouteCounter, RouteLatency, RunId, quantile_is_thin};
 
 use super::classes::Quantile;
@@ -60,7 +60,7 @@ pub(crate) struct RouteRow {
 }
 
 impl RouteRow {
-    fn new(route: &Route, counted: (Option<Counters<RouteCounter>>, u64)) -> Self {
+    fn new(route: &RouteStats, counted: (Option<Counters<RouteCounter>>, u64)) -> Self {
         Self {
             id: RouteId::of(route.name()),
             name: route.name().into(),
@@ -72,7 +72,12 @@ impl RouteRow {
     }
 
     /// Over a window; of a route of which no record reaches back to it, nothing is known.
-    fn windowed(route: &Route, totals: Counters<RouteCounter>, window: &RouteWindow, is_kept: bool) -> Self {
+    fn windowed(
+        route: &RouteStats,
+        totals: Counters<RouteCounter>,
+        window: &RouteWindow,
+        is_kept: bool,
+    ) -> Self {
         let counted = (is_kept && window.span_us > 0).then_some(window.counters);
         let times = |at: usize| {
             let samples = Samples::WindowHistogram(window.latency(RouteLatency::ALL[at]));
@@ -82,7 +87,7 @@ impl RouteRow {
         Self { times, totals, ..Self::new(route, (counted, window.span_us)) }
     }
 
-    fn whole(route: &Route, duration_us: u64) -> Self {
+    fn whole(route: &RouteStats, duration_us: u64) -> Self {
         let times =
             |at: usize| RequestTimes::of(Samples::Whole(&route.series().whole()[RouteLatency::ALL[at]]));
         let counted = (duration_us > 0).then_some(*route.totals());
@@ -131,7 +136,7 @@ impl RouteRows {
             (self.of, self.windows) = (Some(run.id()), BTreeMap::new());
         }
         let windows = &mut self.windows;
-        let row = |route: &Route| match span {
+        let row = |route: &RouteStats| match span {
             Span::WholeRun => Some(RouteRow::whole(route, run.duration_us())),
             Span::Last(span_us) => {
                 let totals = route.series().totals_at(us);
@@ -229,7 +234,7 @@ pub(crate) fn requests(run: &Run, us: u64, span: Span) -> Vec<&RecordedRequest> 
 }
 
 /// What a route did on the time line of the run's HTTP records up to a moment.
-fn history(run: &Run, route: &Route, us: u64, interval_us: u64) -> Vec<RouteSlot> {
+fn history(run: &Run, route: &RouteStats, us: u64, interval_us: u64) -> Vec<RouteSlot> {
     let Some(http) = run.http() else { return Vec::new() };
     let (slot_us, end_us) = (interval_us.max(1), us.min(http.last_us()));
     let is_put_off = run.http_record().is_some_and(|record| record.routes_deferred > 0);

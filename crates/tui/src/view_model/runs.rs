@@ -9,7 +9,7 @@ use telemetry::{
 use super::classes::Quantile;
 use super::target;
 use crate::format;
-use crate::table::{Column, Emphasis, Row, Unit, Value};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 
 /// One run; its figures are those of its latest interval, which is enough to tell a busy host from an idle one.
 #[derive(Clone, Debug)]
@@ -84,44 +84,44 @@ impl Row for RunRow {
             name: "host",
             heading: "host",
             meaning: "name of the host, as the journal has it",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (9, 29),
-            value: |row| Value::text(&row.host),
+            value: |row| CellValue::text(&row.host),
             ..FIGURE
         },
         Column {
             name: "run",
             heading: "run",
             meaning: "first digits of the run's id",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (9, 9),
             rank: 1,
-            value: |row| Value::Text(row.id.short().into()),
+            value: |row| CellValue::Text(row.id.short().into()),
             ..FIGURE
         },
         Column {
             name: "account",
             heading: "user or unit",
             meaning: "user or unit that wrote the records, by journald's fields",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (13, 23),
             rank: 2,
-            value: |row| Value::text(&row.account),
+            value: |row| CellValue::text(&row.account),
             ..FIGURE
         },
         Column {
             name: "last",
             heading: "last record",
             meaning: "time of the last record, or `ended`",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (12, 12),
             rank: 3,
             emphasis: Emphasis::Quiet,
             value: |row| {
                 if row.ended {
-                    Value::text("ended")
+                    CellValue::text("ended")
                 } else {
-                    Value::Text(format::time_of_day(row.last_realtime_us).into())
+                    CellValue::Text(format::time_of_day(row.last_realtime_us).into())
                 }
             },
             ..FIGURE
@@ -131,17 +131,17 @@ impl Row for RunRow {
             alias: "rate",
             heading: "rate/s",
             meaning: "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last interval",
-            unit: Unit::PerSecond,
-            value: |row| Value::Number(row.per_second),
+            unit: ColumnUnit::PerSecond,
+            value: |row| CellValue::Number(row.per_second),
             ..FIGURE
         },
         Column {
             name: "p99",
             heading: "p99 ms",
             meaning: "p99 in the last interval: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
-            unit: Unit::Latency,
+            unit: ColumnUnit::Latency,
             rank: 5,
-            value: |row| Value::Quantile(row.p99),
+            value: |row| CellValue::Quantile(row.p99),
             ..FIGURE
         },
         Column {
@@ -150,7 +150,7 @@ impl Row for RunRow {
             meaning: "failed connections since the start",
             rank: 6,
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.connections.map(|(_, failed)| failed)),
+            value: |row| CellValue::count(row.connections.map(|(_, failed)| failed)),
             ..FIGURE
         },
         Column {
@@ -158,18 +158,18 @@ impl Row for RunRow {
             heading: "open",
             meaning: "open connections",
             rank: 7,
-            value: |row| Value::count(row.connections.map(|(open, _)| open)),
+            value: |row| CellValue::count(row.connections.map(|(open, _)| open)),
             ..FIGURE
         },
         Column {
             name: "target",
             heading: "target",
             meaning: "where it listens and forwards to, or what its load is aimed at",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (24, 80),
             rank: 8,
             emphasis: Emphasis::Quiet,
-            value: |row| Value::text(&row.target),
+            value: |row| CellValue::text(&row.target),
             ..FIGURE
         },
     ];

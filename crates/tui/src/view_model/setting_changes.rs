@@ -4,7 +4,7 @@ use std::fmt;
 
 use telemetry::model::{Marker, Run, TimelineEvent};
 
-use super::baseline::experiment_of;
+use super::mark_comparison::experiment_of;
 use crate::state::ConfirmedChange;
 
 /// The wall clock's difference that the record of a change may have from the time it was asked for, in microseconds.

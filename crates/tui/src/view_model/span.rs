@@ -118,10 +118,10 @@ impl Windows {
 pub(super) struct SpanData<'r, C: Metric, L: Metric> {
     span_us: u64,
     pub(super) counters: Counters<C>,
-    latencies: Latencies<'r, C, L>,
+    latencies: SpanLatencies<'r, C, L>,
 }
 
-enum Latencies<'r, C: Metric, L: Metric> {
+enum SpanLatencies<'r, C: Metric, L: Metric> {
     Window(&'r Window<C, L>),
     Whole(&'r Histograms<L>),
 }
@@ -173,12 +173,12 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
             Span::Last(_) => Self {
                 span_us: window.span_us,
                 counters: window.counters,
-                latencies: Latencies::Window(window),
+                latencies: SpanLatencies::Window(window),
             },
             Span::WholeRun => Self {
                 span_us: run.duration_us(),
                 counters: *track.totals(),
-                latencies: Latencies::Whole(track.whole()),
+                latencies: SpanLatencies::Whole(track.whole()),
             },
         }
     }
@@ -191,8 +191,8 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
     /// The latencies of one class.
     pub(super) fn samples(&self, class: L) -> Samples<'r> {
         match self.latencies {
-            Latencies::Window(window) => Samples::WindowHistogram(window.latency(class)),
-            Latencies::Whole(histograms) => Samples::Whole(&histograms[class]),
+            SpanLatencies::Window(window) => Samples::WindowHistogram(window.latency(class)),
+            SpanLatencies::Whole(histograms) => Samples::Whole(&histograms[class]),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use telemetry::model::Usage;
 use telemetry::{Counters, Dimension, OTHER_VALUE, UsageCounter};
 
-use crate::table::{Column, Emphasis, Row, Unit, Value};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 
 /// A value of a dimension, by a hash of both: the same in every run and reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,9 +82,9 @@ impl Row for UsageRow {
             name: "value",
             heading: "value",
             meaning: "the version, group, cipher suite, … ; `other`: all beyond the bound",
-            unit: Unit::Text,
+            unit: ColumnUnit::Text,
             cells: (16, 60),
-            value: |row| Value::text(&row.value),
+            value: |row| CellValue::text(&row.value),
             ..FIGURE
         },
         Column {
@@ -94,16 +94,16 @@ impl Row for UsageRow {
             cells: (11, 11),
             rank: 1,
             emphasis: Emphasis::Figure,
-            value: |row| Value::count(Some(row.counters.handshakes())),
+            value: |row| CellValue::count(Some(row.counters.handshakes())),
             ..FIGURE
         },
         Column {
             name: "share",
             heading: "share",
             meaning: "share of the handshakes of all values",
-            unit: Unit::Ratio,
+            unit: ColumnUnit::Ratio,
             rank: 2,
-            value: |row| Value::Number(row.share()),
+            value: |row| CellValue::Number(row.share()),
             ..FIGURE
         },
         Column {
@@ -111,17 +111,17 @@ impl Row for UsageRow {
             heading: "full",
             meaning: "full handshakes since the start",
             rank: 6,
-            value: |row| Value::count(Some(row.counters[UsageCounter::HandshakesFull])),
+            value: |row| CellValue::count(Some(row.counters[UsageCounter::HandshakesFull])),
             ..FIGURE
         },
         Column {
             name: "resumed",
             heading: "resumed",
             meaning: "share of resumed ones among its handshakes",
-            unit: Unit::Ratio,
+            unit: ColumnUnit::Ratio,
             cells: (9, 9),
             rank: 4,
-            value: |row| Value::Number(row.resumed_share()),
+            value: |row| CellValue::Number(row.resumed_share()),
             ..FIGURE
         },
         Column {
@@ -131,7 +131,7 @@ impl Row for UsageRow {
             cells: (7, 7),
             rank: 5,
             emphasis: Emphasis::Failures,
-            value: |row| Value::count(row.failed()),
+            value: |row| CellValue::count(row.failed()),
             ..FIGURE
         },
         Column {
@@ -139,21 +139,21 @@ impl Row for UsageRow {
             alias: "total",
             heading: "bytes",
             meaning: "plaintext both ways, of connections that are over",
-            unit: Unit::Bytes,
+            unit: ColumnUnit::Bytes,
             cells: (9, 9),
             rank: 7,
-            value: |row| Value::count(Some(row.bytes())),
+            value: |row| CellValue::count(Some(row.bytes())),
             ..FIGURE
         },
         Column {
             name: "cpu",
             heading: "CPU",
             meaning: "share of the handshake CPU of all values",
-            unit: Unit::Ratio,
+            unit: ColumnUnit::Ratio,
             cells: (7, 7),
             rank: 3,
             emphasis: Emphasis::Figure,
-            value: |row| Value::Number(row.compute_share()),
+            value: |row| CellValue::Number(row.compute_share()),
             ..FIGURE
         },
         Column {
@@ -162,14 +162,14 @@ impl Row for UsageRow {
             meaning: "handshakes that would fail without it: the client offered nothing else that is allowed",
             cells: (12, 12),
             rank: 8,
-            value: |row| Value::count(Some(row.counters[UsageCounter::OnlyChoice])),
+            value: |row| CellValue::count(Some(row.counters[UsageCounter::OnlyChoice])),
             ..FIGURE
         },
         Column {
             name: "expired",
             heading: "expired",
             meaning: "full handshakes whose ticket or session had expired",
-            value: |row| Value::count(Some(row.counters[UsageCounter::FullExpired])),
+            value: |row| CellValue::count(Some(row.counters[UsageCounter::FullExpired])),
             ..OPTIONAL
         },
         Column {
@@ -177,17 +177,17 @@ impl Row for UsageRow {
             heading: "no ticket",
             meaning: "full handshakes without an offer to resume",
             cells: (10, 10),
-            value: |row| Value::count(Some(row.counters[UsageCounter::FullNoTicket])),
+            value: |row| CellValue::count(Some(row.counters[UsageCounter::FullNoTicket])),
             ..OPTIONAL
         },
         Column {
             name: "cpu-ms",
             heading: "CPU ms",
             meaning: "mean handshake CPU",
-            unit: Unit::Latency,
+            unit: ColumnUnit::Latency,
             value: |row| {
                 let n = row.counters.handshakes();
-                Value::Number((n > 0).then(|| row.counters.compute_ns() as f64 / n as f64))
+                CellValue::Number((n > 0).then(|| row.counters.compute_ns() as f64 / n as f64))
             },
             ..OPTIONAL
         },

@@ -200,7 +200,15 @@ impl Synthetic {
         }
         let text = before.value.to_string();
         let after = Some(Setting { value, ..before });
-        Some(self.record(0, Body::Setting(SettingRecord { name: name.into(), before: text, after })))
+        Some(self.record(
+            0,
+            Body::Setting(SettingRecord {
+                name: name.into(),
+                before: text,
+                after,
+                ..SettingRecord::default()
+            }),
+        ))
     }
 
     /// A person leaves a mark.

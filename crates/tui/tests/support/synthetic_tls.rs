@@ -44,6 +44,7 @@ impl SyntheticTls {
             (TlsCounter::FullUnknownKey, 3),
             (TlsCounter::OffersToResume, 430),
             (TlsCounter::Tls12Only, 20),
+            (TlsCounter::HandshakesRetransmitted, 4),
         ];
         for (counter, n) in counts {
             self.counters[counter] += n;

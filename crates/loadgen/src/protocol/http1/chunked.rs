@@ -5,13 +5,13 @@ use super::{HEAD_BYTES_MAX, MalformedAnswer};
 /// The chunked coding, taken off as it comes (RFC 9112, section 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunked {
-    step: ChunkState,
+    step: ChunkStep,
     /// Bytes of extensions and trailers so far, which are bounded.
     overhead: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChunkState {
+enum ChunkStep {
     /// In the digits of a size: the value so far, and how many digits there were.
     Size {
         size: u64,
@@ -34,7 +34,7 @@ enum ChunkState {
     Done,
 }
 
-impl Default for ChunkState {
+impl Default for ChunkStep {
     fn default() -> Self {
         Self::Size { size: 0, digits: 0 }
     }
@@ -43,7 +43,7 @@ impl Default for ChunkState {
 impl Chunked {
     /// True at the end of the body.
     pub(super) fn is_done(&self) -> bool {
-        self.step == ChunkState::Done
+        self.step == ChunkStep::Done
     }
 
     /// Takes bytes up to the end of the body, gives their number, and hands on what is not framing.
@@ -54,12 +54,12 @@ impl Chunked {
     ) -> Result<usize, MalformedAnswer> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
-            if let ChunkState::Data(left) = self.step {
+            if let ChunkStep::Data(left) = self.step {
                 let taken = (input.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
                 data(&input[at..at + taken]);
                 at += taken;
                 let left = left - taken as u64;
-                self.step = if left == 0 { ChunkState::AfterData } else { ChunkState::Data(left) };
+                self.step = if left == 0 { ChunkStep::AfterData } else { ChunkStep::Data(left) };
             } else {
                 self.step = self.next(input[at])?;
                 at += 1;
@@ -68,29 +68,29 @@ impl Chunked {
         Ok(at)
     }
 
-    fn next(&mut self, byte: u8) -> Result<ChunkState, MalformedAnswer> {
+    fn next(&mut self, byte: u8) -> Result<ChunkStep, MalformedAnswer> {
         Ok(match (self.step, byte) {
-            (ChunkState::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
+            (ChunkStep::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
                 let digit = char::from(byte).to_digit(16).ok_or(MalformedAnswer)?;
-                ChunkState::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
+                ChunkStep::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
-            (ChunkState::Size { digits: 0, .. }, _) => return Err(MalformedAnswer),
-            (ChunkState::Size { size, .. } | ChunkState::Extension { size }, b'\n') => match size {
-                0 => ChunkState::Trailer { len: 0 },
-                size => ChunkState::Data(size),
+            (ChunkStep::Size { digits: 0, .. }, _) => return Err(MalformedAnswer),
+            (ChunkStep::Size { size, .. } | ChunkStep::Extension { size }, b'\n') => match size {
+                0 => ChunkStep::Trailer { len: 0 },
+                size => ChunkStep::Data(size),
             },
-            (ChunkState::Size { size, .. }, b'\r' | b';' | b' ' | b'\t') => ChunkState::Extension { size },
-            (ChunkState::Extension { size }, _) => {
+            (ChunkStep::Size { size, .. }, b'\r' | b';' | b' ' | b'\t') => ChunkStep::Extension { size },
+            (ChunkStep::Extension { size }, _) => {
                 self.spend()?;
-                ChunkState::Extension { size }
+                ChunkStep::Extension { size }
             }
-            (ChunkState::AfterData, b'\r') => ChunkState::LineEnd,
-            (ChunkState::AfterData | ChunkState::LineEnd, b'\n') => ChunkState::default(),
-            (ChunkState::Trailer { len: 0 }, b'\n') => ChunkState::Done,
-            (ChunkState::Trailer { .. }, b'\n') => ChunkState::Trailer { len: 0 },
-            (ChunkState::Trailer { len }, byte) => {
+            (ChunkStep::AfterData, b'\r') => ChunkStep::LineEnd,
+            (ChunkStep::AfterData | ChunkStep::LineEnd, b'\n') => ChunkStep::default(),
+            (ChunkStep::Trailer { len: 0 }, b'\n') => ChunkStep::Done,
+            (ChunkStep::Trailer { .. }, b'\n') => ChunkStep::Trailer { len: 0 },
+            (ChunkStep::Trailer { len }, byte) => {
                 self.spend()?;
-                ChunkState::Trailer { len: len + u32::from(byte != b'\r') }
+                ChunkStep::Trailer { len: len + u32::from(byte != b'\r') }
             }
             _ => return Err(MalformedAnswer),
         })

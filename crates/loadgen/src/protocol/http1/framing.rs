@@ -3,7 +3,7 @@
 use super::MalformedAnswer;
 
 /// What the fields of a head say about its body and its connection.
-pub(super) struct Framing {
+pub(super) struct ResponseFraming {
     pub(super) body: BodyFraming,
     pub(super) keep_alive: bool,
 }
@@ -14,7 +14,7 @@ pub(super) enum BodyFraming {
     UntilClose,
 }
 
-impl Framing {
+impl ResponseFraming {
     /// RFC 9112, section 6.3, and section 9.3 for the connection.
     pub(super) fn read(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, MalformedAnswer> {
         let mut length = None;

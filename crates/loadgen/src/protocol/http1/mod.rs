@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 
 use super::answer::{Answer, BodyCheck, ExpectedAnswer, INTERIM_MAX};
 use chunked::Chunked;
-use framing::{BodyFraming, Framing};
+use framing::{BodyFraming, ResponseFraming};
 pub(crate) use session::Http1Session;
 
 /// Longest head of an answer, and longest sum of chunk extensions and trailers.
@@ -198,7 +198,7 @@ impl Parser {
             }
             _ => {}
         }
-        let framing = Framing::read(response.headers, version)?;
+        let framing = ResponseFraming::read(response.headers, version)?;
         let without_body = self.expected.head_only || matches!(status, 204 | 304);
         self.state = match framing.body {
             _ if without_body => ParserState::Counted(0),

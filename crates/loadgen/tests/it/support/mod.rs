@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use loadgen::{Load, LoadConfig, Plan, Target, Trust};
 use telemetry::{Counters, LoadCounter, LoadDelta};
 
-pub(crate) use server::{Act, Exchange, Server, TlsVersion};
+pub(crate) use server::{Act, Exchange, Server};
+pub(crate) use telemetry::TlsVersion;
 
 /// Longer than any load here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(30);

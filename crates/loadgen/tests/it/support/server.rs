@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
+use telemetry::TlsVersion;
 
 /// What the server does with a request.
 pub(crate) enum Act {
@@ -66,12 +67,6 @@ pub(crate) struct Seen {
     pub(crate) bytes_out: u64,
     /// Connections that the client ended in order: with a `close_notify` if there is TLS.
     pub(crate) clean_ends: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TlsVersion {
-    V12,
-    V13,
 }
 
 pub(crate) struct Server {

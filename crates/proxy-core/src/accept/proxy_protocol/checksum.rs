@@ -4,7 +4,7 @@ use super::HeaderError;
 
 /// Bytes in front of the addresses: signature, version and command, family, length.
 const PREFIX_BYTES: usize = 16;
-/// Where version and command, and the family stand.
+/// The offsets of version and command, and of the family.
 const COMMAND_AT: usize = 12;
 const FAMILY_AT: usize = 13;
 const COMMAND_LOCAL: u8 = 0x20;
@@ -43,7 +43,7 @@ pub(super) fn check(header: &[u8]) -> Result<(), HeaderError> {
     if crc32c(zeroed) == u32::from_be_bytes(sum) { Ok(()) } else { Err(HeaderError::Checksum) }
 }
 
-/// Where the value of the field at `at` stands, if the header holds all of it.
+/// The place of the value of the field at `at`, if the header holds all of it.
 fn field(header: &[u8], at: usize) -> Option<std::ops::Range<usize>> {
     let start = at + FIELD_PREFIX_BYTES;
     let &[_, high, low] = header.get(at..start)?.first_chunk()?;

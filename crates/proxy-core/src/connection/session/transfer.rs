@@ -197,7 +197,7 @@ impl ClientSession {
         self.close_notify(context);
     }
 
-    /// Whether the client has been told that nothing more comes.
+    /// Whether the end of data has been announced to the client.
     pub fn has_told_end(&self) -> bool {
         self.to_client.sink_closed
     }
@@ -212,7 +212,7 @@ impl ClientSession {
         self.from_client.is_done() && self.to_client.is_done()
     }
 
-    /// Whether the client has been told of the end, and everything before it has been written.
+    /// Whether the end of data has been announced to the client, and everything before it has been written.
     pub fn has_sent_end(&self) -> bool {
         self.to_client.is_done()
     }

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use aws_lc_rs::digest;
 
-use super::{Input, extension};
+use super::{HelloBytes, extension};
 
 /// Values of a list that a fingerprint is made of, at most. Real clients send a few dozen, test suites some hundreds.
 const VALUES_MAX: usize = 512;
@@ -70,10 +70,10 @@ pub(super) struct Ja4<'a> {
     pub(super) has_supported_versions: bool,
     pub(super) has_server_name: bool,
     alpn: [u8; 2],
-    /// As they stand in the message.
-    pub(super) ciphers: Input<'a>,
-    pub(super) extensions: Input<'a>,
-    pub(super) signatures: Input<'a>,
+    /// In the order of the message.
+    pub(super) ciphers: HelloBytes<'a>,
+    pub(super) extensions: HelloBytes<'a>,
+    pub(super) signatures: HelloBytes<'a>,
     seed: u64,
     cipher_bag: Bag,
     extension_bag: Bag,
@@ -86,9 +86,9 @@ impl Ja4<'_> {
             has_supported_versions: false,
             has_server_name: false,
             alpn: *b"00",
-            ciphers: Input(&[]),
-            extensions: Input(&[]),
-            signatures: Input(&[]),
+            ciphers: HelloBytes(&[]),
+            extensions: HelloBytes(&[]),
+            signatures: HelloBytes(&[]),
             seed: RECENT_DIGESTS.with_borrow(|recent| recent.seed),
             cipher_bag: Bag::default(),
             extension_bag: Bag::default(),
@@ -204,13 +204,13 @@ fn hex_digit(nibble: u8) -> u8 {
 }
 
 /// Digests that were computed before, by a keyed hash of what they are of.
-struct Recent {
+struct RecentDigests {
     seed: u64,
     digests: [(u64, (Digest, Digest)); RECENT],
 }
 
 thread_local! {
-    static RECENT_DIGESTS: RefCell<Recent> = RefCell::new(Recent {
+    static RECENT_DIGESTS: RefCell<RecentDigests> = RefCell::new(RecentDigests {
         seed: RandomState::new().hash_one(()),
         digests: [(0, Default::default()); RECENT],
     });

@@ -1,4 +1,4 @@
-//! How a run stood at a moment, and its later records rebased to that.
+//! The state of a run at a moment, and its later records rebased to it.
 
 use foldhash::HashMap;
 
@@ -19,14 +19,14 @@ const ROUTES_MAX: usize = 1_024;
 /// Values of usage that are known of a run; the writer tells fewer apart.
 const USAGE_MAX: usize = 16_384;
 
-/// How a run stood at a moment. A slice counts from it.
+/// The state of a run at a moment. A slice counts from it.
 #[derive(Clone, Debug, Default)]
-pub struct Baseline {
+pub struct SliceBaseline {
     /// The stamp of the last record before.
     pub(crate) last: Option<Stamp>,
     /// The end of the last interval before, if there was one; else the run's first record.
     pub(crate) ticked: Option<Stamp>,
-    /// What the run began with, and the settings as they stood.
+    /// The run's first record, with the settings at the moment.
     pub(crate) began: Option<Box<RunRecord>>,
     /// When the run began, `CLOCK_MONOTONIC` in microseconds.
     pub(crate) began_us: u64,
@@ -45,7 +45,7 @@ pub struct Baseline {
     pub(crate) routes: HashMap<String, RouteRecord>,
 }
 
-impl Baseline {
+impl SliceBaseline {
     /// Takes in a record from before the slice.
     pub(super) fn note(&mut self, record: &Record) {
         self.last = Some(record.stamp);
@@ -121,7 +121,7 @@ impl Baseline {
         self.clients.len()
     }
 
-    /// What it began with, its settings as they stood.
+    /// The run's first record, with the settings at the moment.
     pub(super) fn began(&self) -> Option<&RunRecord> {
         self.began.as_deref()
     }

@@ -16,7 +16,7 @@ use crate::history::update::Batch;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record, RunRecord, Stamp};
-pub use baseline::Baseline;
+pub use baseline::SliceBaseline;
 
 /// Most runs in a slice; further ones are left out.
 const RUNS_MAX: usize = 1_024;
@@ -54,8 +54,8 @@ pub struct RunSlice {
 /// Where one run is, as seen from the range.
 #[derive(Clone, Debug, Default)]
 struct RunPosition {
-    /// How it stood when the range began.
-    base: Baseline,
+    /// The state of the run when the range began.
+    base: SliceBaseline,
     stage: SliceStage,
     /// The stamp of the last record of the slice.
     last: Option<Stamp>,
@@ -78,7 +78,7 @@ impl RunSlice {
     }
 
     /// A slice of one run that begins with this baseline. Its records come from the publisher, not from a journal.
-    pub fn following(base: Baseline) -> Self {
+    pub fn following(base: SliceBaseline) -> Self {
         let (run, clients) = (base.run(), base.clients());
         let cut = |run| ((Origin::default(), run), RunPosition { base, ..RunPosition::default() });
         Self { range: TimeRange::ALL, runs: run.map(cut).into_iter().collect(), clients }

@@ -75,7 +75,12 @@ fn recorded_and_watched(
         if second == 5 {
             let after = Some(workers(2.0));
             publisher.setting(
-                SettingRecord { name: "proxy.workers".to_owned(), before: "1".to_owned(), after },
+                SettingRecord {
+                    name: "proxy.workers".to_owned(),
+                    before: "1".to_owned(),
+                    after,
+                    ..SettingRecord::default()
+                },
                 at(second),
             );
         }

@@ -18,7 +18,7 @@ pub(super) const NOT_COVERED: Rule =
     Rule { id: "name-not-covered", judge: not_covered, tell: tell_not_covered };
 
 /// A certificate, as its setting tells.
-struct Certificate<'a> {
+struct CertificateDescription<'a> {
     /// Its first name.
     name: &'a str,
     /// Names besides.
@@ -30,7 +30,7 @@ struct Certificate<'a> {
 
 /// The certificates of the settings `proxy.certificate…`, such as
 /// `ECDSA P-256 for www.example.org and 1 more until 2027-03-01 sha256:5b1e…`.
-fn certificates(run: &Run) -> impl Iterator<Item = Certificate<'_>> {
+fn certificates(run: &Run) -> impl Iterator<Item = CertificateDescription<'_>> {
     let is_one = |name: &str| {
         let rest = name.strip_prefix("proxy.certificate");
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -44,7 +44,7 @@ fn certificates(run: &Run) -> impl Iterator<Item = Certificate<'_>> {
     })
 }
 
-fn certificate(text: &str, today: i64) -> Option<Certificate<'_>> {
+fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
     let (subject, rest) = text.rsplit_once(" until ")?;
     let (_, names) = subject.split_once(" for ")?;
     let last_day = rest.split(' ').next()?;
@@ -53,7 +53,7 @@ fn certificate(text: &str, today: i64) -> Option<Certificate<'_>> {
     let several = names.strip_suffix(" more").and_then(|names| names.rsplit_once(" and "));
     let several = several.and_then(|(name, more)| Some((name, more.parse().ok()?)));
     let (name, more) = several.unwrap_or((names, 0));
-    Some(Certificate { name, more, last_day, days_left: end_day as i64 - today })
+    Some(CertificateDescription { name, more, last_day, days_left: end_day as i64 - today })
 }
 
 fn expires(sight: &Sight<'_>) -> Option<Severity> {
@@ -73,7 +73,7 @@ fn tell_expires(sight: &Sight<'_>) -> Told {
         1 => "A certificate expires tomorrow".to_owned(),
         days => format!("A certificate expires in {days} days"),
     };
-    let more = |certificate: &Certificate<'_>| match certificate.more {
+    let more = |certificate: &CertificateDescription<'_>| match certificate.more {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

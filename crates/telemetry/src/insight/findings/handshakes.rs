@@ -1,6 +1,6 @@
 //! Handshakes that fail, and upstreams that cannot be reached.
 
-use super::sight::{Limit, Sight};
+use super::sight::{HysteresisLimit, Sight};
 use super::{Rule, Severity, Told};
 use crate::insight::{percent, share};
 use crate::metrics::ProxyCounter;
@@ -9,7 +9,7 @@ pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused
 pub(super) const UPSTREAM_UNREACHABLE: Rule =
     Rule { id: "upstream-unreachable", judge: unreachable, tell: tell_unreachable };
 
-/// Handshakes that server and client began and that came to nothing. Clients that only look whether the port is open, or
+/// Handshakes that server and client began but did not complete. Clients that only look whether the port is open, or
 /// do not speak TLS, are not among them.
 const REFUSALS: [(ProxyCounter, &str); 4] = [
     (ProxyCounter::FailedIncompatible, "no version, group or cipher in common"),
@@ -22,8 +22,8 @@ const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
     (ProxyCounter::FailedEof, "the client went away"),
     (ProxyCounter::FailedNotTls, "the first bytes were not TLS"),
 ];
-const SHARES: &[(Severity, Limit)] =
-    &[(Severity::Warning, Limit::at(0.02)), (Severity::Critical, Limit::at(0.5))];
+const SHARES: &[(Severity, HysteresisLimit)] =
+    &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];
 const N_MIN: f64 = 10.0;
 pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
 
@@ -31,7 +31,7 @@ pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyC
 fn refused_of(sight: &Sight<'_>) -> (u64, u64) {
     let lately = &sight.minute().proxy;
     let refused = lately.sum(&REFUSALS.map(|(counter, _)| counter));
-    (refused, refused + lately.sum(&DONE))
+    (refused, refused.saturating_add(lately.sum(&DONE)))
 }
 
 fn refused(sight: &Sight<'_>) -> Option<Severity> {

@@ -1,6 +1,6 @@
 //! What kernel and hypervisor withhold.
 
-use super::sight::{Limit, Sight};
+use super::sight::{HysteresisLimit, Sight};
 use super::{Rule, Severity, Told};
 use crate::insight::{counted, percent, share};
 use crate::metrics::ProxyCounter;
@@ -57,8 +57,8 @@ fn open_descriptors(sight: &Sight<'_>) -> (u64, u64) {
 }
 
 fn descriptors(sight: &Sight<'_>) -> Option<Severity> {
-    let near = (Severity::Warning, Limit { open: 0.8, close: 0.7 });
-    let full = (Severity::Critical, Limit { open: 0.95, close: 0.9 });
+    let near = (Severity::Warning, HysteresisLimit { open: 0.8, close: 0.7 });
+    let full = (Severity::Critical, HysteresisLimit { open: 0.95, close: 0.9 });
     sight.graded(open_descriptors(sight), 1.0, &[near, full])
 }
 
@@ -75,7 +75,8 @@ fn tell_descriptors(sight: &Sight<'_>) -> Told {
 const WITHHELD_US_MIN: f64 = 500_000.0;
 
 fn throttled(sight: &Sight<'_>) -> Option<Severity> {
-    let limits = [(Severity::Warning, Limit::at(0.05)), (Severity::Critical, Limit::at(0.5))];
+    let limits =
+        [(Severity::Warning, HysteresisLimit::at(0.05)), (Severity::Critical, HysteresisLimit::at(0.5))];
     let minute = sight.minute();
     sight.graded((minute.host.cpu_throttled_us, minute.span_us), WITHHELD_US_MIN, &limits)
 }
@@ -102,7 +103,8 @@ fn stolen_of(sight: &Sight<'_>) -> (u64, u64) {
 }
 
 fn stolen(sight: &Sight<'_>) -> Option<Severity> {
-    let limits = [(Severity::Warning, Limit::at(0.05)), (Severity::Critical, Limit::at(0.3))];
+    let limits =
+        [(Severity::Warning, HysteresisLimit::at(0.05)), (Severity::Critical, HysteresisLimit::at(0.3))];
     sight.graded(stolen_of(sight), WITHHELD_US_MIN, &limits)
 }
 
@@ -151,9 +153,9 @@ impl Spread {
 
 /// The least time that is judged: a moment is no while.
 const UNEVEN_SPAN_US_MIN: u64 = 30_000_000;
-const UNEVEN: Limit = Limit { open: 0.6, close: 0.4 };
+const UNEVEN: HysteresisLimit = HysteresisLimit { open: 0.6, close: 0.4 };
 /// A worker with less to do makes nobody wait.
-const BUSY_CORES: Limit = Limit::at(0.5);
+const BUSY_CORES: HysteresisLimit = HysteresisLimit::at(0.5);
 
 fn uneven(sight: &Sight<'_>) -> Option<Severity> {
     let spread = Spread::of(sight)?;

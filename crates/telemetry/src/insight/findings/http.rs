@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sight::{Limit, Sight};
+use super::sight::{HysteresisLimit, Sight};
 use super::{Rule, Severity, Told};
 use crate::insight::{counted, percent, share};
 use crate::metrics::HttpCounter;
@@ -14,9 +14,9 @@ pub(super) const RETRIED: Rule = Rule { id: "http-retried", judge: retried, tell
 pub(super) const UPSTREAM_SLOW: Rule = Rule { id: "http-upstream-timeout", judge: slow, tell: tell_slow };
 
 const N_MIN: f64 = 5.0;
-const FAILED: &[(Severity, Limit)] =
-    &[(Severity::Warning, Limit::at(0.01)), (Severity::Critical, Limit::at(0.1))];
-const SENT_AGAIN: &[(Severity, Limit)] = &[(Severity::Info, Limit::at(0.02))];
+const FAILED: &[(Severity, HysteresisLimit)] =
+    &[(Severity::Warning, HysteresisLimit::at(0.01)), (Severity::Critical, HysteresisLimit::at(0.1))];
+const SENT_AGAIN: &[(Severity, HysteresisLimit)] = &[(Severity::Info, HysteresisLimit::at(0.02))];
 const MINUTE_US: u64 = 60_000_000;
 
 /// Requests that some counters count in the last minute, and all of them.

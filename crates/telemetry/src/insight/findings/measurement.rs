@@ -1,6 +1,6 @@
 //! The measurement's own health.
 
-use super::sight::{Limit, Sight};
+use super::sight::{HysteresisLimit, Sight};
 use super::{Rule, Severity, Told};
 use crate::insight::{counted, percent, share};
 use crate::metrics::LoadCounter;
@@ -10,7 +10,7 @@ pub(super) const RECORDS_LOST: Rule =
 pub(super) const LOAD_LATE: Rule = Rule { id: "load-late", judge: load_late, tell: tell_load_late };
 
 /// Share of requests that the generator started late: above it, latencies are partly its own.
-const LATE: &[(Severity, Limit)] = &[(Severity::Warning, Limit::at(0.01))];
+const LATE: &[(Severity, HysteresisLimit)] = &[(Severity::Warning, HysteresisLimit::at(0.01))];
 const LATE_MIN: f64 = 10.0;
 
 fn records_lost(sight: &Sight<'_>) -> Option<Severity> {

@@ -202,7 +202,7 @@ const RULES: [Rule; 20] = [
 
 /// The findings of a run. Part of the run, fed after each interval.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct FindingTracker {
     sums: Sums,
     /// In the order in which they opened.
     all: VecDeque<Finding>,
@@ -210,7 +210,7 @@ pub(crate) struct Findings {
     is_frozen: bool,
 }
 
-impl Findings {
+impl FindingTracker {
     /// Judges what has been read of the run since the last time. A run that is not measured has no findings.
     pub(crate) fn judge(&mut self, run: &Run) {
         let now_us = if self.is_frozen { None } else { self.sums.take_in(run) };

@@ -1,18 +1,18 @@
 //! What a rule sees of a run after an interval.
 
 use super::Severity;
-use super::sums::{Counted, Sums};
+use super::sums::{RunCounts, Sums};
 use crate::model::Run;
 use crate::record::setting::Value;
 
 /// A figure at which a finding opens, and a lower one below which it closes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
+pub(super) struct HysteresisLimit {
     pub(super) open: f64,
     pub(super) close: f64,
 }
 
-impl Limit {
+impl HysteresisLimit {
     /// Opens at a figure, and closes below half of it.
     pub(super) const fn at(open: f64) -> Self {
         Self { open, close: open / 2.0 }
@@ -29,16 +29,16 @@ pub(super) struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    pub(super) fn minute(&self) -> &'a Counted {
+    pub(super) fn minute(&self) -> &'a RunCounts {
         &self.sums.minute
     }
 
-    pub(super) fn ten_minutes(&self) -> &'a Counted {
+    pub(super) fn ten_minutes(&self) -> &'a RunCounts {
         &self.sums.ten_minutes
     }
 
     /// True if a figure is beyond the limit: that for opening, or for closing if the finding is as severe already.
-    pub(super) fn passes(&self, severity: Severity, value: f64, limit: Limit) -> bool {
+    pub(super) fn passes(&self, severity: Severity, value: f64, limit: HysteresisLimit) -> bool {
         let is_so_already = self.was.is_some_and(|was| was >= severity);
         if is_so_already { value >= limit.close && value > 0.0 } else { value >= limit.open }
     }
@@ -48,11 +48,12 @@ impl<'a> Sight<'a> {
         &self,
         (n, whole): (u64, u64),
         n_min: f64,
-        limits: &[(Severity, Limit)],
+        limits: &[(Severity, HysteresisLimit)],
     ) -> Option<Severity> {
         let share = super::super::share(n, whole);
-        let passed = |(severity, limit): &&(Severity, Limit)| {
-            self.passes(*severity, n as f64, Limit::at(n_min)) && self.passes(*severity, share, *limit)
+        let passed = |(severity, limit): &&(Severity, HysteresisLimit)| {
+            self.passes(*severity, n as f64, HysteresisLimit::at(n_min))
+                && self.passes(*severity, share, *limit)
         };
         limits.iter().filter(passed).map(|(severity, _)| *severity).max()
     }

@@ -11,7 +11,7 @@ use crate::record::HostRecord;
 
 /// What all parts of a run counted in some time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct RunCounts {
     pub(super) proxy: Counters<ProxyCounter>,
     pub(super) tls: Counters<TlsCounter>,
     pub(super) http: Counters<HttpCounter>,
@@ -63,7 +63,7 @@ impl HostCounted {
     }
 }
 
-impl Counted {
+impl RunCounts {
     fn add(&mut self, other: &Self) {
         let Self { proxy, tls, http, load, host, not_covered, records_lost, span_us } = other;
         self.proxy.add(proxy);
@@ -79,19 +79,19 @@ impl Counted {
 
 /// The latest slots of a length.
 #[derive(Debug)]
-struct Slots {
+struct CountSlots {
     slot_us: u64,
     max: u64,
     /// Number and contents of each slot that has any, in ascending order.
-    counted: VecDeque<(u64, Counted)>,
+    counted: VecDeque<(u64, RunCounts)>,
 }
 
-impl Slots {
+impl CountSlots {
     fn new(slot_us: u64, max: u64) -> Self {
         Self { slot_us, max, counted: VecDeque::new() }
     }
 
-    fn push(&mut self, us: u64, counted: &Counted) {
+    fn push(&mut self, us: u64, counted: &RunCounts) {
         let now = us / self.slot_us;
         while self.counted.front().is_some_and(|(number, _)| number + self.max <= now) {
             self.counted.pop_front();
@@ -102,8 +102,8 @@ impl Slots {
         }
     }
 
-    fn sum(&self) -> Counted {
-        let mut sum = Counted::default();
+    fn sum(&self) -> RunCounts {
+        let mut sum = RunCounts::default();
         self.counted.iter().for_each(|(_, slot)| sum.add(slot));
         sum
     }
@@ -112,9 +112,9 @@ impl Slots {
 /// What was counted in the last minute and the last ten.
 #[derive(Debug)]
 pub(super) struct Sums {
-    slots: [Slots; 2],
-    pub(super) minute: Counted,
-    pub(super) ten_minutes: Counted,
+    slots: [CountSlots; 2],
+    pub(super) minute: RunCounts,
+    pub(super) ten_minutes: RunCounts,
     /// Ends of the last intervals of proxy, TLS, HTTP and load that were taken in.
     seen_us: [u64; 4],
     /// Records that were missing then.
@@ -128,9 +128,9 @@ pub(super) struct Sums {
 impl Default for Sums {
     fn default() -> Self {
         Self {
-            slots: [Slots::new(5_000_000, 12), Slots::new(60_000_000, 10)],
-            minute: Counted::default(),
-            ten_minutes: Counted::default(),
+            slots: [CountSlots::new(5_000_000, 12), CountSlots::new(60_000_000, 10)],
+            minute: RunCounts::default(),
+            ten_minutes: RunCounts::default(),
             seen_us: [0; 4],
             lost: 0,
             not_covered: 0,
@@ -156,7 +156,7 @@ impl Sums {
         let not_covered =
             run.usage().of(Dimension::Name).map(|(_, counters)| counters[UsageCounter::NotCovered]);
         let not_covered = not_covered.fold(0, u64::saturating_add);
-        let counted = Counted {
+        let counted = RunCounts {
             proxy: latest(run.proxy(), proxy),
             tls: latest(run.tls(), tls),
             http: latest(run.http(), http),
@@ -177,7 +177,7 @@ impl Sums {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.slots.iter().map(|slots| slots.counted.capacity() * size_of::<(u64, Counted)>()).sum()
+        self.slots.iter().map(|slots| slots.counted.capacity() * size_of::<(u64, RunCounts)>()).sum()
     }
 }
 
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn slots_hold_the_time_of_their_number_and_no_more() {
-        let mut slots = Slots::new(5_000_000, 12);
-        let one = Counted { records_lost: 1, ..Counted::default() };
+        let mut slots = CountSlots::new(5_000_000, 12);
+        let one = RunCounts { records_lost: 1, ..RunCounts::default() };
         for second in 1..=600 {
             slots.push(second * 1_000_000, &one);
             let sum = slots.sum().records_lost;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::sight::{Limit, Sight};
+use super::sight::{HysteresisLimit, Sight};
 use super::{Rule, Severity, Told};
 use crate::collect::tls::FullReason;
 use crate::insight::{advice, counted, percent, share};
@@ -16,10 +16,11 @@ pub(super) const RESUMPTION_LOW: Rule =
     Rule { id: "resumption-low", judge: resumption_low, tell: tell_resumption_low };
 
 /// Share of the offers to resume with an unknown key.
-const UNKNOWN: &[(Severity, Limit)] = &[(Severity::Warning, Limit::at(0.1))];
+const UNKNOWN: &[(Severity, HysteresisLimit)] = &[(Severity::Warning, HysteresisLimit::at(0.1))];
 const UNKNOWN_MIN: f64 = 20.0;
 /// Share of full handshakes among those that could have been resumed.
-const FULL: &[(Severity, Limit)] = &[(Severity::Warning, Limit { open: 0.8, close: 0.7 })];
+const FULL: &[(Severity, HysteresisLimit)] =
+    &[(Severity::Warning, HysteresisLimit { open: 0.8, close: 0.7 })];
 const FULL_MIN: f64 = 100.0;
 /// Reasons that are listed.
 const REASONS_SHOWN: usize = 4;

@@ -80,7 +80,7 @@ fn costs() -> HandshakeCosts {
     }
 }
 
-fn saving(model: &Model, change: Change) -> Option<Saving> {
+fn saving(model: &Model, change: SavingChange) -> Option<Saving> {
     let run = &model.runs()[0];
     savings(run, &costs(), u64::MAX).into_iter().find(|saving| saving.change == change)
 }
@@ -91,7 +91,7 @@ fn assert_near(found: f64, expected: f64) {
 
 #[test]
 fn more_resumption_saves_what_full_handshakes_take_more_than_resumed_ones() {
-    let saving = saving(&model("rsa_pss_rsae_sha256", Vec::new()), Change::ResumeMore).unwrap();
+    let saving = saving(&model("rsa_pss_rsae_sha256", Vec::new()), SavingChange::ResumeMore).unwrap();
     // 400 of 1,000 more, 900 µs each.
     assert_near(saving.cores.mid, 0.36);
     assert_near(saving.share.mid, 0.36 / 0.64);
@@ -100,10 +100,10 @@ fn more_resumption_saves_what_full_handshakes_take_more_than_resumed_ones() {
 
 #[test]
 fn an_ecdsa_certificate_saves_the_difference_of_the_signatures() {
-    let saved = saving(&model("rsa_pss_rsae_sha256", Vec::new()), Change::EcdsaCertificate).unwrap();
+    let saved = saving(&model("rsa_pss_rsae_sha256", Vec::new()), SavingChange::EcdsaCertificate).unwrap();
     assert_near(saved.cores.mid, 600.0 * 680e-6);
     assert!(saved.cores.low < saved.cores.mid && saved.cores.mid < saved.cores.high, "{saved:?}");
-    let none = saving(&model("ecdsa_secp256r1_sha256", Vec::new()), Change::EcdsaCertificate);
+    let none = saving(&model("ecdsa_secp256r1_sha256", Vec::new()), SavingChange::EcdsaCertificate);
     assert_eq!(none, None, "there is none to replace");
 }
 
@@ -116,7 +116,7 @@ fn a_group_costs_as_much_more_as_the_measured_one_than_on_its_own() {
         applies: Applies::NewConnections,
         range: None,
     };
-    let saving = saving(&model("rsa_pss_rsae_sha256", vec![groups]), Change::ClassicalGroup).unwrap();
+    let saving = saving(&model("rsa_pss_rsae_sha256", vec![groups]), SavingChange::ClassicalGroup).unwrap();
     // Twice as much: 80 instead of 40 µs, so that X25519 takes 50 instead of 25.
     assert_near(saving.cores.mid, 1_000.0 * 30e-6);
     let HowTo::Setting { name, value, experiment } = saving.how else { panic!("{saving:?}") };
@@ -127,7 +127,7 @@ fn a_group_costs_as_much_more_as_the_measured_one_than_on_its_own() {
 
 #[test]
 fn kept_connections_save_the_handshakes_of_the_others() {
-    let saving = saving(&model("rsa_pss_rsae_sha256", Vec::new()), Change::KeepConnections).unwrap();
+    let saving = saving(&model("rsa_pss_rsae_sha256", Vec::new()), SavingChange::KeepConnections).unwrap();
     // 2,000 requests on 200 connections instead of 1,000.
     assert_near(saving.share.mid, 0.8);
     assert_near(saving.cores.mid, 0.8 * 0.64);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::alerts::AlertEpisode;
-use super::client::{Client, ClientRate};
+use super::client::{ClientRate, ClientStats};
 use super::clients::Clients;
 use super::experiment::Experiment;
 use super::failures::Failures;
@@ -114,7 +114,7 @@ impl Run {
         self.duration_us().saturating_sub(self.header.idle_us)
     }
 
-    /// Every setting as it stands.
+    /// Every setting with its present value.
     pub fn settings(&self) -> &[Setting] {
         self.settings.all()
     }
@@ -124,7 +124,7 @@ impl Run {
         self.settings().iter().find(|setting| setting.name == name)
     }
 
-    /// How a setting of this name stood at a moment of the monotonic clock, in words; `None` if there is none.
+    /// The value of a setting at a moment of the monotonic clock, in words; `None` if there is no such setting.
     pub fn setting_at(&self, us: u64, name: &str) -> Option<String> {
         self.setting(name).map(|setting| self.markers.value_at(us, setting))
     }
@@ -242,8 +242,8 @@ impl Run {
     }
 
     /// What a client does now; `None` if that is not known. A silent client does nothing, unless its record may have
-    /// been put off or lost: then its last rate stands for up to 10 s.
-    pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {
+    /// been put off or lost: then its last rate is kept for up to 10 s.
+    pub fn client_rate(&self, client: &ClientStats) -> Option<ClientRate> {
         let latest = client.history().next_back().copied();
         let now_us = self.proxy().map_or(0, MetricSeries::last_us);
         let may_be_missing = self.client_records_may_be_missing();
@@ -263,7 +263,7 @@ impl Run {
     }
 
     /// The client of this id.
-    pub fn client(&self, id: ClientId) -> Option<&Client> {
+    pub fn client(&self, id: ClientId) -> Option<&ClientStats> {
         self.clients.get(id)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{AlertRecord, AlertState, Stamp};
 
@@ -75,7 +75,7 @@ impl RunAlerts {
         self.0.iter()
     }
 
-    /// Those that fired up to a moment, as they stood then.
+    /// The alerts that fired up to a moment, in their state then.
     pub(super) fn until(&self, us: u64) -> Self {
         let then = |episode: &AlertEpisode| AlertEpisode {
             ended: episode.ended.clone().filter(|(ended_us, _)| *ended_us <= us),
@@ -85,8 +85,8 @@ impl RunAlerts {
     }
 
     /// Those of several runs by time; their conditions carry the names of their runs.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let of = |member: &Member<'_>| -> Vec<AlertEpisode> {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| -> Vec<AlertEpisode> {
             let with_name = |record: &AlertRecord| AlertRecord {
                 condition: format!("{}: {}", member.name, record.condition),
                 ..record.clone()

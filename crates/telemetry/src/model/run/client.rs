@@ -38,7 +38,7 @@ impl ClientRate {
 
 /// One client of a run.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct ClientStats {
     /// Who it is.
     pub id: ClientId,
     /// Connections open when its last record was made.
@@ -63,7 +63,7 @@ pub struct Client {
     pub(super) connections_us: [u64; 2],
 }
 
-impl Client {
+impl ClientStats {
     pub(super) fn new(id: ClientId) -> Self {
         Self {
             id,
@@ -171,12 +171,12 @@ impl Client {
         &self.exchange
     }
 
-    /// The same up to a moment; `None` if later records told latencies, too.
+    /// The same up to a moment; `None` if later records have latencies, too.
     pub fn exchange_until(&self, us: u64) -> Option<&Sketch> {
         self.sketches.back().is_none_or(|(last_us, _)| *last_us <= us).then_some(&self.exchange)
     }
 
-    /// The latencies that its records after `from_us` and up to `until_us` told, which may reach back some seconds
+    /// The latencies in its records after `from_us` and up to `until_us`, which may reach back some seconds
     /// before them; of the latest 12 such records only.
     pub fn exchange_between(&self, from_us: u64, until_us: u64) -> Sketch {
         let within = |(us, _): &&(u64, Sketch)| from_us < *us && *us <= until_us;
@@ -242,7 +242,7 @@ fn make_place<T>(kept: &mut VecDeque<T>, max: usize) {
     }
 }
 
-impl HeapSize for Client {
+impl HeapSize for ClientStats {
     fn heap_bytes(&self) -> usize {
         self.history.capacity() * size_of::<ClientRate>()
             + self.exchange.heap_bytes()
@@ -255,7 +255,7 @@ impl HeapSize for Client {
 /// What a run knows when a client's record is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coverage {
-    /// The run's beginning was read, when everything stood at nothing.
+    /// The run's beginning, with all counters at zero, was read.
     pub(super) from_start: bool,
     /// Records lost so far.
     pub(super) lost: u64,

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use super::client::{Client, Coverage};
-use super::merged::Member;
+use super::client::{ClientStats, Coverage};
+use super::merged::AlignedRun;
 use crate::collect::delta::CLIENTS_MAX;
 use crate::metrics::ClientCounter;
 use crate::metrics::Counters;
@@ -38,7 +38,7 @@ struct Folded {
 /// The clients of a run, at most [`CLIENTS_MAX`] and one for `other`.
 #[derive(Debug)]
 pub struct Clients {
-    rows: HashMap<ClientId, Client>,
+    rows: HashMap<ClientId, ClientStats>,
     /// Clients whose totals went to `other`.
     folded: HashMap<ClientId, Folded>,
     /// Rates that are kept of each client.
@@ -73,7 +73,7 @@ impl Clients {
     }
 
     /// The clients of several runs, by their addresses; without rates, which are of different clocks.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::new(1);
         for member in members {
             let clients = &member.run.clients;
@@ -81,7 +81,7 @@ impl Clients {
             for client in clients.rows.values() {
                 let is_known = merged.rows.contains_key(&client.id) || merged.rows.len() < CLIENTS_MAX;
                 let id = if is_known { client.id } else { ClientId::Other };
-                let sum = merged.rows.entry(id).or_insert_with(|| Client::new(id));
+                let sum = merged.rows.entry(id).or_insert_with(|| ClientStats::new(id));
                 sum.open += if member.is_together { client.open } else { 0 };
                 sum.present.add(&client.totals());
                 sum.exchange.add(&client.exchange);
@@ -91,7 +91,7 @@ impl Clients {
         merged
     }
 
-    /// The clients that were idle from a moment on, as they stood then; without rates and latest latencies.
+    /// The clients that were idle from a moment on, with their totals then; without rates and latest latencies.
     pub(in crate::model) fn idle_at(&self, us: u64, history: usize) -> Self {
         let idle = self.rows.values().filter(|client| client.last_us <= us);
         let rows = idle.map(|client| (client.id, client.without_rates()));
@@ -106,7 +106,7 @@ impl Clients {
 
     /// What they take of memory.
     pub(in crate::model) fn bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<(ClientId, Client)>()
+        self.rows.capacity() * size_of::<(ClientId, ClientStats)>()
             + self.folded.capacity() * size_of::<(ClientId, Folded)>()
             + self.changes.capacity() * size_of::<ClientId>()
             + self.heap_bytes
@@ -125,7 +125,7 @@ impl Clients {
         }
         let known = Coverage { from_start, lost, lost_lately: lost > self.lost_at_ends[1] };
         let history = if self.heap_bytes > self.bytes_max { 1 } else { self.history };
-        let client = self.rows.entry(record.client).or_insert_with(|| Client::new(record.client));
+        let client = self.rows.entry(record.client).or_insert_with(|| ClientStats::new(record.client));
         let bytes_before = client.heap_bytes();
         if let Some(rate) = client.apply(stamp, record, known) {
             client.remember(rate, history);
@@ -173,10 +173,10 @@ impl Clients {
         if self.rows.len() > CLIENTS_MAX {
             return false;
         }
-        let mut client = Client::new(record.client);
+        let mut client = ClientStats::new(record.client);
         // In the same epoch its counters go on from where they were, and `other` must not count them too.
         if let Some(folded) = self.folded.remove(&record.client).filter(|it| it.epoch == record.epoch) {
-            let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
+            let other = self.rows.entry(ClientId::Other).or_insert_with(|| ClientStats::new(ClientId::Other));
             other.earlier = other.earlier.since(&folded.present);
             self.note_change(ClientId::Other);
             client.resume(folded.epoch, folded.present, folded.last_us);
@@ -192,10 +192,11 @@ impl Clients {
         by_age.sort_unstable();
         for (_, id) in by_age.into_iter().take(CLIENTS_MAX / 10) {
             if let Some(gone) = self.rows.remove(&id) {
-                let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
+                let other =
+                    self.rows.entry(ClientId::Other).or_insert_with(|| ClientStats::new(ClientId::Other));
                 other.earlier.add(&gone.totals());
                 other.exchange.add(&gone.exchange);
-                let Client { epoch, present, last_us, .. } = gone;
+                let ClientStats { epoch, present, last_us, .. } = gone;
                 self.folded.insert(id, Folded { epoch, present, last_us });
             }
         }
@@ -215,12 +216,12 @@ impl Clients {
     }
 
     /// All clients, in no order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Client> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ClientStats> {
         self.rows.values()
     }
 
     /// One client.
-    pub fn get(&self, id: ClientId) -> Option<&Client> {
+    pub fn get(&self, id: ClientId) -> Option<&ClientStats> {
         self.rows.get(&id)
     }
 

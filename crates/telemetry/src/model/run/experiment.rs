@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use crate::record::clean::PEER_TEXT_MAX;
 use crate::record::heap_size::HeapSize as _;
@@ -31,7 +31,7 @@ pub struct Switch {
     pub arm: Arm,
 }
 
-/// What a stage came to for one figure.
+/// The verdict of a stage for one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// What.
@@ -49,11 +49,11 @@ pub struct Compared {
     pub metric: String,
     /// True for the one that was fixed beforehand as the experiment's.
     pub is_primary: bool,
-    /// How it stands in the stage that is under way, after the last pair; of no worth as a verdict before the end.
+    /// The estimate of the running stage after the last pair. It is no verdict before the end.
     pub running: Option<EstimateRecord>,
-    /// What the a/a stage came to, once it is over.
+    /// The verdict of the a/a stage, once it is over.
     pub calibration: Option<Verdict>,
-    /// What the experiment came to, once it is over.
+    /// The verdict of the experiment, once it is over.
     pub verdict: Option<Verdict>,
 }
 
@@ -129,7 +129,7 @@ impl Experiment {
         self.metrics.iter().find(|compared| compared.is_primary)
     }
 
-    /// What the experiment came to; `None` while it goes on, or if it was cut off.
+    /// The verdict of the experiment; `None` while it runs, or if it was cut off.
     pub fn verdict(&self) -> Option<&Verdict> {
         self.primary()?.verdict.as_ref()
     }
@@ -173,8 +173,8 @@ impl Experiments {
     }
 
     /// Those of several runs by time.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let of = |member: &Member<'_>| -> Vec<Experiment> {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| -> Vec<Experiment> {
             let shifted = |experiment: &Experiment| {
                 let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();
                 let shifted =

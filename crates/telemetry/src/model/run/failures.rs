@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::heap_size::HeapSize as _;
 
-/// Reasons that are told apart.
+/// The most reasons that are counted separately.
 const REASONS_MAX: usize = 64;
-/// What stands for all others.
+/// The name of all others.
 const OTHER: &str = "other reasons";
 
 /// Failed handshakes by outcome and detail, such as the alert that a client sent. Not all failures have a record: the

@@ -1,6 +1,6 @@
 //! The header of a run: its id, its writer, its first and last records.
 
-use super::merged::{Member, covered_us, joined, sum_by_host};
+use super::merged::{AlignedRun, covered_us, joined, sum_by_host};
 use super::settings::RunSettings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
@@ -42,7 +42,7 @@ impl RunHeader {
     }
 
     /// The header of several runs as one; `None` if there are none.
-    pub(super) fn merged(members: &[Member<'_>], settings: &RunSettings) -> Option<Self> {
+    pub(super) fn merged(members: &[AlignedRun<'_>], settings: &RunSettings) -> Option<Self> {
         let first = members.iter().filter_map(|member| Some(member.shifted(member.run.header.first?)));
         let first = first.min_by_key(|stamp| stamp.mono_us);
         let last = members.iter().filter_map(|member| Some(member.shifted(member.run.header.last?)));
@@ -68,7 +68,7 @@ impl RunHeader {
                 .map(|last| (Stamp { interval_us: span_us, ..last }, stop())),
             first,
             last,
-            idle_us: span_us.saturating_sub(covered_us(members.iter().map(Member::span_us))),
+            idle_us: span_us.saturating_sub(covered_us(members.iter().map(AlignedRun::span_us))),
         })
     }
 
@@ -95,7 +95,7 @@ impl RunHeader {
 }
 
 /// What all began with.
-fn began(members: &[Member<'_>], settings: &RunSettings) -> RunRecord {
+fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
     let text = |of: fn(&RunRecord) -> &String| {
         joined(members, |run| run.began().map(of).cloned().unwrap_or_default())
     };

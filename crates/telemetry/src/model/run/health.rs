@@ -1,10 +1,10 @@
 //! What the writer of a run knows of its losses.
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::record::HealthRecord;
 
 /// What the writers of several runs know of their losses.
-pub(super) fn merged(members: &[Member<'_>]) -> HealthRecord {
+pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
     let mut sum = HealthRecord::default();
     for member in members {
         let HealthRecord {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::{Member, sum_by_host};
+use super::merged::{AlignedRun, sum_by_host};
 use crate::metrics::CpuGroup;
 use crate::record::{HostRecord, Stamp};
 
@@ -28,7 +28,7 @@ impl HostSamples {
     }
 
     /// One record of what all used, at the end of the last.
-    pub(super) fn merged(members: &[Member<'_>], last: Option<Stamp>) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>], last: Option<Stamp>) -> Self {
         let mut sum = HostRecord::default();
         let (mut threads_max, mut memory_max_bytes) = (0, 0);
         let hosts =

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::measured::{MeasuredPart, MeasuredRecord};
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::metrics::{Counters, HttpCounter, HttpLatency};
 use crate::record::{HttpRecord, Latencies};
 
@@ -22,7 +22,7 @@ impl MeasuredRecord for HttpRecord {
         &run.http
     }
 
-    fn merged(members: &[Member<'_>]) -> Option<Self> {
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
         let all = || members.iter().filter_map(|member| Some((member, member.run.http.record.as_ref()?)));
         all().next()?;
         let mut sum = Self::default();

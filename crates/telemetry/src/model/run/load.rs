@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::measured::{MeasuredPart, MeasuredRecord};
-use super::merged::{Member, covered_us};
+use super::merged::{AlignedRun, covered_us};
 use crate::metrics::{Counters, LoadCounter, LoadLatency};
 use crate::record::event_counts::EventCounts;
 use crate::record::{Latencies, LoadRecord};
@@ -23,7 +23,7 @@ impl MeasuredRecord for LoadRecord {
         &run.load
     }
 
-    fn merged(members: &[Member<'_>]) -> Option<Self> {
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
         let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
         let mut sum = loads().next_back()?.1.clone();
         (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::message;
 use crate::record::{Body, Level, Record, Stamp};
@@ -52,8 +52,8 @@ impl RunLog {
     }
 
     /// The lines of several runs by time, each with the name of its run.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let of = |member: &Member<'_>| -> Vec<LogLine> {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| -> Vec<LogLine> {
             let line = |line: &LogLine| LogLine {
                 mono_us: member.shifted_us(line.mono_us),
                 realtime_us: line.realtime_us,

@@ -1,7 +1,7 @@
 //! A part of a run that gets one record each interval: its series, and its last record.
 
 use super::Run;
-use super::merged::Member;
+use super::merged::AlignedRun;
 use super::retention::SeriesStart;
 use crate::metrics::{Counters, Metric};
 use crate::model::series::MetricSeries;
@@ -22,7 +22,7 @@ pub(super) trait MeasuredRecord: Clone + HeapSize {
     fn part(run: &Run) -> &MeasuredPart<Self>;
 
     /// The last records of several runs as one, without latencies.
-    fn merged(members: &[Member<'_>]) -> Option<Self>;
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self>;
 }
 
 /// What a run has of one kind of measured record.
@@ -57,7 +57,7 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         self.record = Some(record.clone().without_latencies());
     }
 
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let series = members.iter().map(|member| (R::part(member.run).series.as_ref(), member.shift_us));
         Self { series: MetricSeries::merged(series), record: R::merged(members) }
     }

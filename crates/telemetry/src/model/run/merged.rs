@@ -13,7 +13,7 @@ const OVERLAP_US_MIN: u64 = 1_000_000;
 
 /// One of several runs that are merged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Member<'a> {
+pub(super) struct AlignedRun<'a> {
     /// What it is called, such as its host.
     pub(super) name: &'a str,
     pub(super) run: &'a Run,
@@ -23,7 +23,7 @@ pub(super) struct Member<'a> {
     pub(super) is_together: bool,
 }
 
-impl<'a> Member<'a> {
+impl<'a> AlignedRun<'a> {
     /// The runs, each with its name.
     pub(super) fn all(runs: &[(&'a str, &'a Run)]) -> Vec<Self> {
         let member = |&(name, run): &(&'a str, &'a Run)| {
@@ -84,8 +84,8 @@ impl<'a> Member<'a> {
 }
 
 /// The sum over all hosts, each with the most that a run of it tells.
-pub(super) fn sum_by_host(members: &[Member<'_>], of: impl Fn(&Run) -> u64) -> u64 {
-    let mut hosts: Vec<(&Member<'_>, u64)> = Vec::new();
+pub(super) fn sum_by_host(members: &[AlignedRun<'_>], of: impl Fn(&Run) -> u64) -> u64 {
+    let mut hosts: Vec<(&AlignedRun<'_>, u64)> = Vec::new();
     for member in members {
         match hosts.iter_mut().find(|(known, _)| known.is_beside(member)) {
             Some((_, most)) => *most = (*most).max(of(member.run)),
@@ -108,7 +108,7 @@ pub(super) fn covered_us(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
 }
 
 /// What all have in common, or what each has, once.
-pub(super) fn joined(members: &[Member<'_>], of: impl Fn(&Run) -> String) -> String {
+pub(super) fn joined(members: &[AlignedRun<'_>], of: impl Fn(&Run) -> String) -> String {
     let mut texts: Vec<String> = Vec::new();
     for text in members.iter().map(|member| of(member.run)) {
         if !text.is_empty() && !texts.contains(&text) {

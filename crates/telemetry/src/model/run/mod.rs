@@ -45,18 +45,18 @@ use hosts::HostSamples;
 use http_gauges::GaugeHistory;
 use log::RunLog;
 use measured::MeasuredPart;
-use merged::Member;
+use merged::AlignedRun;
 use proxy::ProxyPart;
 use reading::Reading;
 use requests::Requests;
-use retention::{Retention, SeriesStart};
+use retention::{SeriesRetention, SeriesStart};
 use routes::Routes;
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
 use usage::Usage;
 
 use crate::insight::costs::HandshakeCosts;
-use crate::insight::findings::Findings;
+use crate::insight::findings::FindingTracker;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
@@ -93,9 +93,9 @@ pub struct Run {
     calibration: Option<(Stamp, Box<HandshakeCosts>)>,
     alerts: RunAlerts,
     failures: Failures,
-    findings: Findings,
+    findings: FindingTracker,
     reading: Reading,
-    retention: Retention,
+    retention: SeriesRetention,
 }
 
 impl Run {
@@ -120,15 +120,15 @@ impl Run {
             calibration: None,
             alerts: RunAlerts::default(),
             failures: Failures::default(),
-            findings: Findings::default(),
+            findings: FindingTracker::default(),
             reading: Reading::default(),
-            retention: Retention { history, is_joined: false, is_brief: false },
+            retention: SeriesRetention { history, is_joined: false, is_brief: false },
         }
     }
 
     /// Merges named runs into one, whose times are `CLOCK_REALTIME`; `None` if there are no runs.
     pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
-        let members = Member::all(runs);
+        let members = AlignedRun::all(runs);
         let settings = RunSettings::merged(&members);
         let header = RunHeader::merged(&members, &settings)?;
         let history = members.iter().map(|member| member.run.retention.history).max()?;
@@ -150,13 +150,13 @@ impl Run {
             markers: Markers::merged(&members),
             calibration: members
                 .iter()
-                .filter_map(Member::calibration)
+                .filter_map(AlignedRun::calibration)
                 .max_by_key(|(stamp, _)| stamp.mono_us),
             alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
-            findings: Findings::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
+            findings: FindingTracker::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
             reading: Reading::merged(&members),
-            retention: Retention { history, is_joined: false, is_brief: false },
+            retention: SeriesRetention { history, is_joined: false, is_brief: false },
             settings,
             header,
         })
@@ -213,7 +213,7 @@ impl Run {
             health: HealthRecord::default(),
             failures: Failures::default(),
             reading: Reading::default(),
-            retention: Retention { history, is_joined: true, is_brief: false },
+            retention: SeriesRetention { history, is_joined: true, is_brief: false },
         }
     }
 
@@ -260,8 +260,8 @@ impl Run {
         *calibration = None;
         *alerts = RunAlerts::default();
         *failures = Failures::default();
-        *findings = Findings::default();
-        *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
+        *findings = FindingTracker::default();
+        *retention = SeriesRetention { history: 1, is_joined: retention.is_joined, is_brief: true };
     }
 
     /// The memory of the run in bytes, without the allocator's overhead.
@@ -484,7 +484,7 @@ impl Run {
 
     /// Where new series start: at the run's first record, if it was read.
     fn series_start(&self) -> SeriesStart {
-        let Retention { history, is_joined, is_brief: _ } = self.retention;
+        let SeriesRetention { history, is_joined, is_brief: _ } = self.retention;
         let began = self.header.began.as_ref().filter(|_| !is_joined);
         SeriesStart { start_us: began.map(|(stamp, _)| stamp.mono_us), history }
     }

@@ -1,6 +1,6 @@
 //! What the proxy of a run counted.
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use super::retention::SeriesStart;
 use crate::metrics::{ProxyCounter, ProxyLatency};
 use crate::model::series::MetricSeries;
@@ -30,7 +30,7 @@ impl ProxyPart {
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
     }
 
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let together = || members.iter().filter(|member| member.is_together).map(|member| &member.run.proxy);
         let series = members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us));
         Self {

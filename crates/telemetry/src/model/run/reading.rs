@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::histogram::Histogram;
 use crate::record::Stamp;
 
@@ -82,7 +82,7 @@ impl Reading {
     }
 
     /// How reading went of several runs.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::default();
         for member in members {
             let Self {

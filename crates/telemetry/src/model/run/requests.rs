@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{RequestRecord, Stamp};
 
@@ -41,8 +41,8 @@ impl Requests {
         kept.push_back(recorded);
     }
 
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let of = |member: &Member<'_>| {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| {
             let Self { errors, others } = &member.run.requests;
             let shift_us = member.shift_us;
             let shifted = move |recorded: &RecordedRequest| RecordedRequest {

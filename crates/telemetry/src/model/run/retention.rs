@@ -5,7 +5,7 @@ use crate::model::series::MetricSeries;
 
 /// How much of a run is kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retention {
+pub(super) struct SeriesRetention {
     /// Intervals kept of each series.
     pub(super) history: usize,
     /// True if reading started in the middle of the run, with the state from [`super::Run::joined_at`].

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use super::retention::SeriesStart;
 use crate::metrics::{Counters, RouteCounter, RouteLatency};
 use crate::model::series::MetricSeries;
@@ -20,14 +20,14 @@ pub type RouteWindow = Window<RouteCounter, RouteLatency>;
 
 /// One route of a run.
 #[derive(Debug)]
-pub struct Route {
+pub struct RouteStats {
     name: String,
     series: MetricSeries<RouteCounter, RouteLatency>,
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
 }
 
-impl Route {
+impl RouteStats {
     /// Its host and path prefix, such as `shop.example/static`; `other` for all routes beyond the bound.
     pub fn name(&self) -> &str {
         &self.name
@@ -47,7 +47,7 @@ impl Route {
 
 /// The routes of a run, by their names.
 #[derive(Debug, Default)]
-pub struct Routes(BTreeMap<String, Route>);
+pub struct Routes(BTreeMap<String, RouteStats>);
 
 impl Routes {
     /// Takes in a record, when so many records of the run are known to be lost.
@@ -56,7 +56,7 @@ impl Routes {
             return;
         }
         let RouteRecord { route: name, last, counters, latencies } = record;
-        let route = self.0.entry(name).or_insert_with_key(|name| Route {
+        let route = self.0.entry(name).or_insert_with_key(|name| RouteStats {
             name: name.clone(),
             series: SeriesStart { history: begun.history.min(HISTORY_MAX), ..begun }.series(),
             lost_before: 0,
@@ -70,7 +70,7 @@ impl Routes {
         }
     }
 
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::default();
         let names = members.iter().flat_map(|member| member.run.routes.0.keys());
         for name in names {
@@ -79,10 +79,10 @@ impl Routes {
             }
             let all = members.iter().map(|member| {
                 let route = member.run.routes.get(name);
-                (route.map(Route::series), member.shift_us)
+                (route.map(RouteStats::series), member.shift_us)
             });
             if let Some(series) = MetricSeries::merged(all) {
-                merged.0.insert(name.clone(), Route { name: name.clone(), series, lost_before: 0 });
+                merged.0.insert(name.clone(), RouteStats { name: name.clone(), series, lost_before: 0 });
             }
         }
         merged
@@ -91,28 +91,28 @@ impl Routes {
     /// The routes that were idle from a moment on, with their totals; those of the others are read again.
     pub(super) fn idle_at(&self, us: u64, history: usize) -> Self {
         let idle = self.0.values().filter(|route| route.series.last_us() <= us);
-        let resumed = |route: &Route| {
+        let resumed = |route: &RouteStats| {
             let series = route.series.resumed(history.min(HISTORY_MAX));
-            (route.name.clone(), Route { name: route.name.clone(), series, lost_before: 0 })
+            (route.name.clone(), RouteStats { name: route.name.clone(), series, lost_before: 0 })
         };
         Self(idle.map(resumed).collect())
     }
 
     /// What they take of memory.
     pub(super) fn heap_bytes(&self) -> usize {
-        let route = |(name, route): (&String, &Route)| {
-            size_of::<Route>() + name.heap_bytes() + route.name.heap_bytes() + route.series.bytes()
+        let route = |(name, route): (&String, &RouteStats)| {
+            size_of::<RouteStats>() + name.heap_bytes() + route.name.heap_bytes() + route.series.bytes()
         };
         self.0.iter().map(route).sum()
     }
 
     /// All routes, by name.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Route> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &RouteStats> {
         self.0.values()
     }
 
     /// The route of this name.
-    pub fn get(&self, name: &str) -> Option<&Route> {
+    pub fn get(&self, name: &str) -> Option<&RouteStats> {
         self.0.get(name)
     }
 
@@ -131,7 +131,7 @@ impl super::Run {
     /// Moves a route's window to the `span_us` microseconds up to `end_us` (`CLOCK_MONOTONIC`), and sets the time that it
     /// covers: [`Window::rate`] is right also for a route that served nothing in parts of it. While its record may have
     /// been put off or lost, the window ends with the route's last record, for up to 10 s.
-    pub fn slide_route(&self, route: &Route, window: &mut RouteWindow, end_us: u64, span_us: u64) {
+    pub fn slide_route(&self, route: &RouteStats, window: &mut RouteWindow, end_us: u64, span_us: u64) {
         let last_us = route.series.last_us();
         // Intervals of several runs lie on a grid, which ends a little earlier.
         let newest = self.http().and_then(|series| series.timeline().next_back());
@@ -150,7 +150,7 @@ impl super::Run {
     }
 
     /// A route over the `span_us` microseconds up to `end_us`; see [`Self::slide_route`].
-    pub fn route_window(&self, route: &Route, end_us: u64, span_us: u64) -> RouteWindow {
+    pub fn route_window(&self, route: &RouteStats, end_us: u64, span_us: u64) -> RouteWindow {
         let mut window = RouteWindow::default();
         self.slide_route(route, &mut window, end_us, span_us);
         window

@@ -1,6 +1,6 @@
-//! The settings of a run as they stand.
+//! The present settings of a run.
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use super::timeline::{Markers, TimelineEvent};
 use crate::record::heap_size::HeapSize as _;
 use crate::record::setting::{SETTINGS_MAX, Setting, Value};
@@ -30,7 +30,7 @@ impl RunSettings {
     }
 
     /// Each setting once: as all runs have it, or each run's value with its name.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut all: Vec<Setting> = Vec::new();
         for setting in members.iter().flat_map(|member| member.run.settings()) {
             if all.len() < SETTINGS_MAX && !all.iter().any(|known| known.name == setting.name) {
@@ -52,7 +52,7 @@ impl RunSettings {
         Self(all)
     }
 
-    /// Every setting as it stood at a moment, as far as its changes are kept.
+    /// Every setting with its value at a moment, as far as its changes are kept.
     pub(super) fn resumed_at(&self, us: u64, began: &[Setting], markers: &Markers) -> Self {
         let then = |now: &Setting| {
             let changes = markers.iter().filter_map(|marker| match &marker.event {

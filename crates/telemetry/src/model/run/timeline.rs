@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::record::AlertState;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::setting::Setting;
@@ -33,9 +33,9 @@ pub enum TimelineEvent {
     },
     /// A setting was changed.
     Change {
-        /// How it stood before.
+        /// The setting before.
         before: String,
-        /// How it stood then, with its name.
+        /// The setting after, with its name.
         after: Box<Setting>,
     },
     /// An alert fired, or no longer did.
@@ -92,8 +92,8 @@ impl Markers {
     }
 
     /// Those of several runs by time; marks carry the name of their run.
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let of = |member: &Member<'_>| -> Vec<Marker> {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| -> Vec<Marker> {
             let named = |marker: &Marker| Marker {
                 mono_us: member.shifted_us(marker.mono_us),
                 realtime_us: marker.realtime_us,
@@ -115,7 +115,7 @@ impl Markers {
         markers
     }
 
-    /// How a setting stood at a moment, given how it stands now.
+    /// The value of a setting at a moment, given its present value.
     pub(in crate::model) fn value_at(&self, us: u64, setting: &Setting) -> String {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
         let befores = changes.filter_map(|marker| match &marker.event {

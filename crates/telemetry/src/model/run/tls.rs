@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::measured::{MeasuredPart, MeasuredRecord};
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::metrics::{Counters, TlsCounter, TlsLatency};
 use crate::record::{Latencies, TlsRecord};
 
@@ -22,7 +22,7 @@ impl MeasuredRecord for TlsRecord {
         &run.tls
     }
 
-    fn merged(members: &[Member<'_>]) -> Option<Self> {
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
         let all = members.iter().filter_map(|member| Some((member, member.run.tls.record.as_ref()?)));
         all.clone().next()?;
         Some(all.fold(Self::default(), |mut sum, (member, record)| {

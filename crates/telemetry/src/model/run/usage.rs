@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::merged::Member;
+use super::merged::AlignedRun;
 use crate::collect::tls::{Dimension, OTHER_VALUE, USAGE_VALUES_MAX};
 use crate::metrics::{Counters, UsageCounter};
 use crate::record::heap_size::HeapSize as _;
@@ -30,7 +30,7 @@ impl Usage {
         }
     }
 
-    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::default();
         for member in members {
             for (&dimension, values) in &member.run.usage.0 {

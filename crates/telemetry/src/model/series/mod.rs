@@ -125,7 +125,7 @@ pub struct MetricSeries<C: Metric, L: Metric> {
 }
 
 impl<C: Metric, L: Metric> MetricSeries<C, L> {
-    /// The series of a run whose beginning, when everything stood at nothing, was read at `start_us`; `None` if
+    /// The series of a run whose beginning, with all counters at zero, was read at `start_us`; `None` if
     /// reading began in its middle. Keeps the latest `history` intervals.
     pub(in crate::model) fn new(start_us: Option<u64>, history: usize) -> Self {
         Self {
@@ -258,7 +258,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         &self.totals
     }
 
-    /// Totals as they stood at a moment of the monotonic clock, back to the oldest interval that is kept.
+    /// The totals at a moment of the monotonic clock, back to the oldest interval that is kept.
     pub fn totals_at(&self, us: u64) -> Counters<C> {
         let later = self.timeline().rev().take_while(|interval| interval.place_us() > us);
         later.fold(self.totals, |totals, interval| totals.since(&interval.counters))

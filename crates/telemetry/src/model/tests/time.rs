@@ -143,7 +143,12 @@ fn a_loss_stays_a_stretch_of_its_own() {
 fn settings_and_marks_are_found_at_their_moments() {
     let mut clockwork = Clockwork::new(HISTORY);
     clockwork.pass(10);
-    let change = SettingRecord { name: "load.rate".into(), before: "100".into(), after: Some(rate(200.0)) };
+    let change = SettingRecord {
+        name: "load.rate".into(),
+        before: "100".into(),
+        after: Some(rate(200.0)),
+        ..SettingRecord::default()
+    };
     clockwork.write(Body::Setting(change), 0);
     clockwork.pass(10);
     clockwork.write(Body::Mark(MarkRecord { number: 1, text: "here".into() }), 0);

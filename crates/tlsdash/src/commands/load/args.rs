@@ -15,6 +15,7 @@ use clap::Args;
 use loadgen::results::Style;
 use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
 use report::{Assertion, AssertionError};
+use telemetry::Cpus;
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
@@ -82,6 +83,9 @@ pub(crate) struct PlanArgs {
     /// Threads [default: 1]
     #[arg(short, long, value_name = "N", value_parser = whole::<u32>(1..=256))]
     pub(crate) threads: Option<u32>,
+    /// Cores of the generator, such as 0 or 0-3,8 [default: any core]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<Cpus>,
     /// Connect from N loopback addresses, 127.0.0.2 and up
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=65_533))]
     pub(crate) source_addresses: Option<u32>,
@@ -184,9 +188,9 @@ pub(crate) struct OutputArgs {
     /// Write an HdrHistogram log of all intervals; not with the dashboard
     #[arg(long, value_name = "FILE")]
     pub(crate) hlog: Option<PathBuf>,
-    /// Observe CPU, threads and memory of this process and its descendants
+    /// Observe CPU, threads and memory of this process and its descendants; may be repeated, and the figures add up
     #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=u64::from(u32::MAX)))]
-    pub(crate) observe_pid: Option<u32>,
+    pub(crate) observe_pid: Vec<u32>,
 }
 
 /// A header field, such as `Accept: text/html`.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loadgen::{Load, LoadConfig};
-use telemetry::{ProcessTree, RunRecord};
+use telemetry::{Cpus, ProcessObserver, RunRecord};
 
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::cli::usage;
@@ -36,6 +36,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
         privileges::forbid_dumps()?;
     }
     let variants = config::variants(args)?;
+    if let Some(cpus) = &args.plan.cpus {
+        confine(cpus)?;
+    }
     if output.wants_intervals() {
         if session.frontend != Frontend::Headless {
             return Err(usage("--hlog goes with --headless only: the dashboard keeps no more than it shows"));
@@ -75,19 +78,44 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     output.finish(Ok(()))
 }
 
+/// Keeps the program on these cores, with all threads that it starts from now on.
+fn confine(cpus: &Cpus) -> anyhow::Result<()> {
+    cpus.check().map_err(|error| usage(format!("--cpus {cpus}: {error}")))?;
+    cpus.confine().with_context(|| format!("cannot run on the cores {cpus} alone"))
+}
+
+impl LoadArgs {
+    /// Checks what can be checked without a server.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        config::variants(self).map(drop)
+    }
+}
+
 fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow::Result<FinishedRun> {
-    let observed = args
-        .output
-        .observe_pid
-        .map(|pid| ProcessTree::new(pid).with_context(|| format!("cannot observe process {pid}")));
-    let observed = observed.transpose()?;
+    let pids = &args.output.observe_pid;
+    let observed =
+        ProcessObserver::new(pids).with_context(|| format!("cannot observe process {}", list(pids)))?;
     let header = RunRecord { upstream: telemetry::clean::text(args.url.text()), ..environment::header() };
     let channels = Channels::new(session)?;
     // Paused: the controller starts it when everything is ready.
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
     let journal = session.journal.open()?;
     let title = format!("load > {}", header.upstream);
-    let workload = Workload { proxy: None, routes: None, load: Some(load), observed, ends_with_load: true };
+    let workload = Workload {
+        proxy: None,
+        routes: None,
+        load: Some(load),
+        load_cpus: args.plan.cpus.clone(),
+        observed,
+        ends_with_load: true,
+    };
     let notices = Vec::new();
     Session { config: session.clone(), channels, title, header, notices, workload, journal }.finish()
+}
+
+fn list(pids: &[u32]) -> String {
+    pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
 }

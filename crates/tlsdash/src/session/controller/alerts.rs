@@ -24,12 +24,12 @@ impl RunController {
     }
 
     /// Changes an alert, and records the change.
-    pub(super) fn change_alert(&mut self, name: &str, value: &Value) -> Result<(), SettingError> {
+    pub(super) fn change_alert(&mut self, name: &str, value: &Value, by: &str) -> Result<(), SettingError> {
         let change = self.setup.alerts.set(name, value)?;
         if let Some(record) = change.withdrawn {
             self.report_alert(record, Timestamps::now());
         }
-        self.record_change(change.before, change.after);
+        self.record_change(change.before, change.after, by);
         Ok(())
     }
 

@@ -16,23 +16,19 @@ const NICENESS: i32 = 19;
 pub(super) struct Calibration(Option<JoinHandle<Result<HandshakeCosts, CalibrationError>>>);
 
 impl RunController {
-    /// Begins a calibration, unless one is under way.
-    pub(super) fn begin_calibration(&mut self) {
+    /// Begins a calibration, and says how long it takes.
+    ///
+    /// # Errors
+    /// With the reason, if one is under way or the thread cannot be started.
+    pub(super) fn begin_calibration(&mut self) -> Result<String, String> {
         if self.calibration.0.is_some() {
-            return self.console.say(Level::Notice, "a calibration is under way");
+            return Err("a calibration is under way".to_owned());
         }
-        match thread::Builder::new().name("calibration".to_owned()).spawn(calibrate_nicely) {
-            Ok(thread) => {
-                self.calibration.0 = Some(thread);
-                let seconds = CALIBRATION_CPU.as_secs_f64().ceil();
-                let text = format!("measuring the costs of handshakes: {seconds} s of CPU time at most");
-                self.console.say(Level::Notice, &text);
-            }
-            Err(error) => {
-                let text = format!("cannot start the calibration's thread: {error}");
-                self.console.say(Level::Warning, &text);
-            }
-        }
+        let thread = thread::Builder::new().name("calibration".to_owned()).spawn(calibrate_nicely);
+        let thread = thread.map_err(|error| format!("cannot start the calibration's thread: {error}"))?;
+        self.calibration.0 = Some(thread);
+        let seconds = CALIBRATION_CPU.as_secs_f64().ceil();
+        Ok(format!("measuring the costs of handshakes: {seconds} s of CPU time at most"))
     }
 
     /// Records the costs once they are measured.

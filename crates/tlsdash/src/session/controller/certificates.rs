@@ -45,7 +45,7 @@ impl RunController {
             service::ready();
         }
         if was_asked && changes.is_empty() && refusals.is_empty() {
-            let text = "SIGHUP: certificates and keys were read again and are the same";
+            let text = "reload: certificates and keys were read again and are the same";
             self.report(NoticeRecord::new(Level::Notice, CERTIFICATE, text));
         }
         let refusals = refusals.iter().map(ToString::to_string);

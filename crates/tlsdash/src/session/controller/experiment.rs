@@ -53,7 +53,7 @@ impl RunController {
     }
 
     fn switch(&mut self, name: &str, value: &Value, flush: bool) -> Result<(), SwitchError> {
-        self.change_setting(name, value)?;
+        self.change_setting(name, value, "")?;
         if flush {
             self.forget_sessions()?;
         }
@@ -61,7 +61,7 @@ impl RunController {
     }
 
     /// Forgets sessions and ticket keys, in the load too: no client offers a session that the proxy has forgotten.
-    fn forget_sessions(&self) -> Result<(), ForgetError> {
+    pub(super) fn forget_sessions(&self) -> Result<(), ForgetError> {
         self.workload.load.iter().for_each(Load::forget_sessions);
         self.workload.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)
     }

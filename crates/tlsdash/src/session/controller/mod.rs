@@ -8,6 +8,7 @@ mod alerts;
 mod calibration;
 mod certificates;
 mod configuration;
+mod control;
 mod experiment;
 mod files;
 mod interval;
@@ -29,12 +30,14 @@ use telemetry::{
 };
 
 use crate::cli::{ProxyOptions, usage};
+use crate::control::ControlCommand;
 use crate::service::signals::Reload;
 use crate::service::{self, Watchdog};
 use crate::session::console::Console;
-use crate::session::experiments::{ExperimentRequest, Experiments};
+use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
 use calibration::Calibration;
+use control::PendingRevert;
 use files::FileWatch;
 use interval::PATIENCE;
 
@@ -61,6 +64,8 @@ pub(crate) struct RunSetup {
     pub(crate) alerts: Alerts,
     /// The options of the proxy; `None` without one.
     pub(crate) options: Option<Box<ProxyOptions>>,
+    /// Commands of the control socket; `None` without one.
+    pub(crate) control: Option<Receiver<ControlCommand>>,
 }
 
 /// Owns the workload, publishes its counters, and ends it.
@@ -72,6 +77,10 @@ pub(crate) struct RunController {
     /// Messages of this process that journald reported as dropped.
     suppressed_total: Arc<AtomicU64>,
     reload: Reload,
+    /// Commands of the control socket; `None` without one.
+    control: Option<Receiver<ControlCommand>>,
+    /// Settings that are put back.
+    reverts: Vec<PendingRevert>,
     /// The watch over certificates and keys; `None` without a proxy, and before the run.
     files: Option<FileWatch>,
     host: HostSampler,
@@ -83,7 +92,7 @@ pub(crate) struct RunController {
     is_refusing: bool,
     /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
-    experiments: Experiments,
+    experiments: ExperimentRunner,
     /// The values that changed settings had at the start.
     at_start: BTreeMap<String, Value>,
     calibration: Calibration,
@@ -118,7 +127,8 @@ impl RunController {
         suppressed_total: Arc<AtomicU64>,
         reload: Reload,
     ) -> Self {
-        let experiments = Experiments::new(setup.experiment.take());
+        let experiments = ExperimentRunner::new(setup.experiment.take());
+        let control = setup.control.take();
         Self {
             workload,
             publisher,
@@ -126,6 +136,8 @@ impl RunController {
             console,
             suppressed_total,
             reload,
+            control,
+            reverts: Vec::new(),
             files: None,
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
@@ -174,6 +186,7 @@ impl RunController {
                 }
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
+            self.serve_control();
             self.report_worker_failure();
             stage = self.advance(stage);
             watchdog.feed(|| self.workload.proxy.as_ref().is_none_or(Proxy::is_responsive));
@@ -259,12 +272,15 @@ impl RunController {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
             Command::Set { name, value } if Alerts::is_setting(&name) => {
-                if let Err(error) = self.change_alert(&name, &value) {
+                if let Err(error) = self.change_alert(&name, &value, "") {
                     self.console.say(Level::Warning, &error.to_string());
                 }
             }
-            Command::Set { name, value } => match self.change_setting(&name, &value) {
-                Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
+            Command::Set { name, value } => match self.change_setting(&name, &value, "") {
+                Ok(true) => {
+                    self.cancel_revert(&name);
+                    self.experiments.disturb(&format!("{name} was changed"));
+                }
                 Ok(false) => {}
                 Err(error) => self.console.say(Level::Warning, &error.to_string()),
             },
@@ -273,7 +289,10 @@ impl RunController {
                 Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
-            Command::Calibrate => self.begin_calibration(),
+            Command::Calibrate => match self.begin_calibration() {
+                Ok(text) => self.console.say(Level::Notice, &text),
+                Err(error) => self.console.say(Level::Warning, &error),
+            },
             Command::Record => {
                 let baseline = self.publisher.baseline();
                 match self.publisher.sink_mut().toggle_recording(baseline) {
@@ -289,21 +308,25 @@ impl RunController {
         }
     }
 
-    /// Changes a setting and records it. Returns false if it already had this value.
-    fn change_setting(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
+    /// Changes a setting and records it, with who asked for it over the control socket. Returns false if it already had
+    /// this value.
+    fn change_setting(&mut self, name: &str, value: &Value, by: &str) -> Result<bool, SettingError> {
         let (before, after) = self.workload.set(name, value)?;
-        Ok(self.record_change(before, after))
+        Ok(self.record_change(before, after, by))
     }
 
     /// Records a change of a setting. Returns false if there is none.
-    fn record_change(&mut self, before: Setting, after: Setting) -> bool {
+    fn record_change(&mut self, before: Setting, after: Setting, by: &str) -> bool {
         if before.value == after.value {
             return false;
         }
         let Setting { name, value, .. } = before;
         let before = value.to_string();
         self.at_start.entry(name.clone()).or_insert(value);
-        self.publisher.setting(SettingRecord { name, before, after: Some(after) }, Timestamps::now());
+        self.publisher.setting(
+            SettingRecord { name, before, after: Some(after), by: by.to_owned() },
+            Timestamps::now(),
+        );
         true
     }
 

@@ -3,7 +3,7 @@
 use loadgen::Load;
 use proxy_core::Proxy;
 use telemetry::figures::{FigureSide, FigureSubjects};
-use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
+use telemetry::{Applies, Cpus, LoadState, ProcessObserver, Setting, SettingError, Value};
 
 /// What a run measures.
 #[derive(Debug)]
@@ -12,8 +12,10 @@ pub(crate) struct Workload {
     /// The names of the proxy's routes; `None` in TCP mode.
     pub(crate) routes: Option<Vec<String>>,
     pub(crate) load: Option<Load>,
-    /// The process of `--observe-pid`.
-    pub(crate) observed: Option<ProcessTree>,
+    /// The cores of the generator, if it keeps to some.
+    pub(crate) load_cpus: Option<Cpus>,
+    /// The processes of `--observe-pid`.
+    pub(crate) observed: Option<ProcessObserver>,
     /// True if the run ends when its load does.
     pub(crate) ends_with_load: bool,
 }
@@ -36,6 +38,13 @@ impl Workload {
     pub(super) fn settings(&self) -> Vec<Setting> {
         let mut settings = self.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
         settings.extend(self.load.as_ref().map(Load::settings).unwrap_or_default());
+        settings.extend(self.load_cpus.as_ref().map(|cpus| Setting {
+            name: "load.cpus".to_owned(),
+            value: Value::Text(cpus.to_string()),
+            unit: String::new(),
+            applies: Applies::Restart,
+            range: None,
+        }));
         settings
     }
 

@@ -18,7 +18,7 @@ const fn hint(intents: &'static [Intent], word: &'static str, needs: Needs) -> H
     Hint { intents, word, needs }
 }
 
-/// What the footer names, the most wanted first; the keys stand in [`BINDINGS`](super::BINDINGS).
+/// The hints of the footer, the most useful first; their keys are in [`BINDINGS`](super::BINDINGS).
 pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Quit], "quit", Needs::Nothing),
     hint(&[Intent::Help], "help", Needs::Nothing),
@@ -57,7 +57,7 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Play(PlayControl::Toggle)], "play", Needs::Journal),
 ];
 
-/// What stands below what is played.
+/// The hints below a replay.
 pub(crate) const REPLAY_HINTS: &[Hint] = &[
     hint(&[Intent::Quit], "quit", Needs::Nothing),
     hint(&[Intent::Help], "help", Needs::Nothing),
@@ -79,21 +79,21 @@ pub(crate) const REPLAY_HINTS: &[Hint] = &[
     hint(&[Intent::Palette], "find", Needs::Nothing),
 ];
 
-/// What stands below the experiments.
+/// The hints below the experiments.
 pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
     hint(&[Intent::Compare], "begin", Needs::Control),
     hint(&[Intent::EndExperiment], "end", Needs::Control),
     hint(&[Intent::Back], "leave", Needs::Nothing),
 ];
 
-/// What stands below the runs.
+/// The hints below the runs.
 pub(crate) const RUN_HINTS: &[Hint] = &[
     hint(&[Intent::RunOpen], "show", Needs::Nothing),
     hint(&[Intent::RunFilter], "filter by host", Needs::Nothing),
     hint(&[Intent::Back], "leave", Needs::Nothing),
 ];
 
-/// What stands below the list of settings.
+/// The hints below the list of settings.
 pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(
         &[
@@ -135,7 +135,7 @@ pub(crate) const USAGE_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "details", Needs::Clients),
 ];
 
-/// What stands below the list of requests.
+/// The hints below the list of requests.
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", Needs::Http),
     hint(&[Intent::SortNext], "sort", Needs::Http),
@@ -170,7 +170,7 @@ pub(crate) const PANE_HINTS: &[Hint] = &[
     hint(&[Intent::Pane(PaneAction::Taller), Intent::Pane(PaneAction::Shorter)], "size", Needs::Nothing),
 ];
 
-/// What stands below a list of columns or panes.
+/// The hints below a list of columns or panes.
 pub(crate) const CHOICE_HINTS: &[Hint] = &[
     hint(&[Intent::EditChoice(ChoiceEdit::Toggle)], "show or hide", Needs::Nothing),
     hint(

@@ -190,7 +190,7 @@ fn parse(text: &str) -> Option<KeyCombination> {
     crokey::parse(text).ok().filter(|key| key.is_ansi_compatible()).map(normal)
 }
 
-/// Only letters are told apart by whether they were shifted; all else is what it is.
+/// Shift distinguishes letters only; other keys ignore it.
 fn normal(key: KeyCombination) -> KeyCombination {
     let mut key = key.normalized();
     if matches!(key.codes, OneToThree::One(KeyCode::Char(c)) if !c.is_ascii_alphabetic()) {

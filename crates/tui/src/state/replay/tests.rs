@@ -13,7 +13,7 @@ use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 
 /// A run of so many seconds, with a mark after a third of it and a change after two, and who reads it again.
-struct Recording {
+struct RecordedRun {
     records: Vec<Record>,
     stage: TestDashboard,
     /// How far the asked-for run has been handed out, for what follows.
@@ -24,7 +24,7 @@ struct Recording {
 
 const SECONDS: usize = 90;
 
-impl Recording {
+impl RecordedRun {
     fn opened(options: Options) -> Self {
         let mut stage = TestDashboard::empty(options);
         let mut records = vec![stage.run.start()];
@@ -122,7 +122,7 @@ impl Recording {
 
 #[test]
 fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     assert_eq!((recording.stage.state.status, recording.asked.len()), (ViewStatus::Ended, 0));
     let screen = recording.stage.screen(80, 24);
     assert!(screen.contains("ENDED") && !screen.contains(" / 01:30"), "{screen}");
@@ -130,7 +130,7 @@ fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
 
 #[test]
 fn it_plays_at_normal_speed_and_stops_at_the_end() {
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!((recording.at(), recording.stage.state.status), (0, ViewStatus::Playing));
     recording.quarters(40);
@@ -146,7 +146,7 @@ fn it_plays_at_normal_speed_and_stops_at_the_end() {
 
 #[test]
 fn playing_shows_every_pane_as_it_was() {
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4 * 40);
     recording.want(Intent::Play(PlayControl::Toggle));
@@ -180,7 +180,7 @@ fn playing_shows_every_pane_as_it_was() {
 
 #[test]
 fn space_pauses_and_nothing_is_drawn_while_paused() {
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(10);
     recording.want(Intent::Freeze);
@@ -201,7 +201,7 @@ fn space_pauses_and_nothing_is_drawn_while_paused() {
 
 #[test]
 fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.stage.press(']');
     recording.stage.press(']');
@@ -222,7 +222,7 @@ fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
 
 #[test]
 fn seeking_works_while_it_plays() {
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
     recording.want(Intent::Seek(SeekTarget::NextMark));
@@ -260,7 +260,7 @@ fn seeking_works_while_it_plays() {
 #[test]
 fn a_click_on_its_line_goes_there() {
     use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-    let mut recording = Recording::opened(watching());
+    let mut recording = RecordedRun::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.want(Intent::Play(PlayControl::Toggle));
     let screen = recording.stage.screen(80, 24);
@@ -274,15 +274,15 @@ fn a_click_on_its_line_goes_there() {
 #[test]
 fn the_command_line_sets_start_and_speed_of_playing() {
     let opening = Opening { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
-    let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
+    let mut recording = RecordedRun::opened(Options { opening: Some(opening), ..watching() });
     assert_eq!((recording.at(), recording.stage.state.status), (30_000, ViewStatus::Playing));
     recording.quarters(4);
     assert_eq!(recording.at(), 34_000);
     let opening = Opening { from: Some("5s".parse().unwrap()), speed: None };
-    let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
+    let mut recording = RecordedRun::opened(Options { opening: Some(opening), ..watching() });
     assert_eq!((recording.at(), recording.stage.state.status), (5_000, ViewStatus::Paused));
     let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
-    recording = Recording::opened(ascii);
+    recording = RecordedRun::opened(ascii);
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(80);
     let screen = recording.stage.screen(80, 24);

@@ -23,7 +23,7 @@ use crate::format;
 use crate::state::State;
 use crate::view::overlay;
 use crate::view::parts::selected;
-use crate::view_model::Findings;
+use crate::view_model::OpenFindings;
 
 /// The cells of a line.
 const LINE_CELLS: usize = 110;
@@ -51,7 +51,7 @@ pub(in crate::view) fn render(state: &State, frame: &mut Frame<'_>, at: usize) {
     overlay::render(state, frame, area, &title(state, findings, at), &lines);
 }
 
-fn title(state: &State, findings: &Findings, at: usize) -> String {
+fn title(state: &State, findings: &OpenFindings, at: usize) -> String {
     let place = match findings.open.len() {
         0 => String::new(),
         all => format!(" {}/{all}", at + 1),
@@ -60,7 +60,7 @@ fn title(state: &State, findings: &Findings, at: usize) -> String {
 }
 
 /// The list around the selected finding; a small screen has that one alone.
-fn list(state: &State, findings: &Findings, at: usize, cells: usize, rows: usize) -> Vec<Line<'static>> {
+fn list(state: &State, findings: &OpenFindings, at: usize, cells: usize, rows: usize) -> Vec<Line<'static>> {
     let listed = (rows / 8).clamp(1, LISTED_MAX);
     let first = (at + 1).saturating_sub(listed);
     let shown = findings.open.iter().enumerate().skip(first).take(listed);
@@ -76,7 +76,7 @@ fn list(state: &State, findings: &Findings, at: usize, cells: usize, rows: usize
 }
 
 /// What is known of a finding, wrapped.
-fn figures(state: &State, findings: &Findings, finding: &Finding, cells: usize) -> Vec<Line<'static>> {
+fn figures(state: &State, findings: &OpenFindings, finding: &Finding, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
     let told = &finding.told;
     let of = match (findings.is_past, finding.closed_us) {

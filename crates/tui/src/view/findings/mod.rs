@@ -21,7 +21,7 @@ use crate::format;
 use crate::input::keymap::FINDING_HINTS;
 use crate::state::{Intent, PaneId, State};
 use crate::theme::Theme;
-use crate::view_model::Findings;
+use crate::view_model::OpenFindings;
 
 /// The lines that the pane wants.
 const LINES_WANTED: usize = 6;
@@ -49,7 +49,7 @@ pub(super) const PANE: Pane = Pane {
     hints: FINDING_HINTS,
 };
 
-fn shown(state: &State) -> Option<&Findings> {
+fn shown(state: &State) -> Option<&OpenFindings> {
     state.figures().map(|figures| &figures.findings)
 }
 
@@ -72,7 +72,7 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// A finding in a line: severity, sentence, and for how long.
-fn line(state: &State, findings: &Findings, finding: &Finding, width: u16) -> Line<'static> {
+fn line(state: &State, findings: &OpenFindings, finding: &Finding, width: u16) -> Line<'static> {
     let theme = state.theme;
     let time = if width < TIME_MIN { String::new() } else { format::clock(findings.seconds_open(finding)) };
     let room = usize::from(width).saturating_sub(SEVERITY_CELLS + time.len() + 1);

@@ -18,7 +18,7 @@ const STEPS_S: [u64; 17] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
 
 /// Marks and changes with one sign.
-struct Group<'a> {
+struct MarkerGroup<'a> {
     x: u16,
     /// The columns of the first and the last.
     places: (usize, usize),
@@ -64,8 +64,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// Collects the marks and changes that are too near to each other.
-fn groups(state: &State, axis: TimeAxis) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn groups(state: &State, axis: TimeAxis) -> Vec<MarkerGroup<'_>> {
+    let mut groups: Vec<MarkerGroup<'_>> = Vec::new();
     for (place, marker) in &state.markers {
         let Some(cells) = axis.cells_of(*place) else { continue };
         match groups.last_mut().filter(|group| cells.start < group.x + APART_CELLS) {
@@ -73,18 +73,20 @@ fn groups(state: &State, axis: TimeAxis) -> Vec<Group<'_>> {
                 group.places.1 = *place;
                 group.markers.push(marker);
             }
-            None => groups.push(Group { x: cells.start, places: (*place, *place), markers: vec![marker] }),
+            None => {
+                groups.push(MarkerGroup { x: cells.start, places: (*place, *place), markers: vec![marker] });
+            }
         }
     }
     groups
 }
 
-fn group_at<'g, 'a>(groups: &'g [Group<'a>], place: usize) -> Option<&'g Group<'a>> {
+fn group_at<'g, 'a>(groups: &'g [MarkerGroup<'a>], place: usize) -> Option<&'g MarkerGroup<'a>> {
     groups.iter().find(|group| (group.places.0..=group.places.1).contains(&place))
 }
 
 /// Returns the longest text that fits after its place, or before it; at least a sign always does.
-fn placed(group: &Group<'_>, free_from: u16, end: u16, sign: char) -> (u16, String) {
+fn placed(group: &MarkerGroup<'_>, free_from: u16, end: u16, sign: char) -> (u16, String) {
     let texts = texts(group, sign);
     let fits = |text: &&String| format::width(text) <= usize::from(end.saturating_sub(group.x));
     let longest = texts.iter().find(fits);
@@ -98,7 +100,7 @@ fn placed(group: &Group<'_>, free_from: u16, end: u16, sign: char) -> (u16, Stri
 }
 
 /// Returns what a group may be called, longest first.
-fn texts(group: &Group<'_>, sign: char) -> Vec<String> {
+fn texts(group: &MarkerGroup<'_>, sign: char) -> Vec<String> {
     let n = group.markers.len();
     let marks =
         group.markers.iter().filter(|marker| matches!(marker.event, TimelineEvent::Mark { .. })).count();

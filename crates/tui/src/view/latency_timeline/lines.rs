@@ -17,7 +17,7 @@ const FACTOR_MIN: f64 = 5.0;
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Series {
+pub(super) enum TimelineLine {
     Max,
     P99,
     P50,
@@ -25,7 +25,7 @@ pub(super) enum Series {
     Before,
 }
 
-impl Series {
+impl TimelineLine {
     /// Those of each column, from top to bottom.
     const DRAWN: [Self; 3] = [Self::Max, Self::P99, Self::P50];
 
@@ -86,8 +86,10 @@ impl LogScale {
     /// Covers every value that is drawn; `None` without samples.
     fn of(state: &State) -> Option<Self> {
         let columns = || state.timeline.columns().iter();
-        let lowest = columns().filter_map(|column| Series::P50.ns(column)).chain(before(state)).min()?;
-        let highest = columns().filter_map(|column| Series::Max.ns(column)).chain(before(state)).max()?;
+        let lowest =
+            columns().filter_map(|column| TimelineLine::P50.ns(column)).chain(before(state)).min()?;
+        let highest =
+            columns().filter_map(|column| TimelineLine::Max.ns(column)).chain(before(state)).max()?;
         let (bottom, top) = ((lowest.max(1) as f64).ln(), (highest.max(1) as f64).ln());
         let missing = (FACTOR_MIN.ln() - (top - bottom)).max(0.0);
         Some(Self { bottom: bottom - missing / 2.0, top: top + missing / 2.0 })
@@ -132,11 +134,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let plot = Rect { x: axis.x, width: axis.cells as u16, ..area };
     let mut raster = Raster::new(plot, theme.glyphs);
     if let Some(ns) = before(state) {
-        raster.dotted(Series::Before, scale.height(ns as f64));
+        raster.dotted(TimelineLine::Before, scale.height(ns as f64));
     }
     let columns = || state.timeline.columns().iter().skip(axis.hidden);
     // p99 matters most, and is drawn over the others.
-    for series in [Series::Max, Series::P50, Series::P99] {
+    for series in [TimelineLine::Max, TimelineLine::P50, TimelineLine::P99] {
         let height = |column| series.ns(column).map(|ns| scale.height(ns as f64));
         raster.line(series, &columns().map(height).collect::<Vec<_>>());
     }
@@ -153,8 +155,8 @@ pub(super) fn legend(state: &State, with_mark: bool) -> Line<'static> {
         Some(place) => columns.get(place),
         None => columns.iter().rev().find(|column| column.n > 0),
     };
-    let drawn = Series::DRAWN.map(|series| (series, column.and_then(|column| series.ns(column))));
-    let marked = before(state).filter(|_| with_mark).map(|ns| (Series::Before, Some(ns)));
+    let drawn = TimelineLine::DRAWN.map(|series| (series, column.and_then(|column| series.ns(column))));
+    let marked = before(state).filter(|_| with_mark).map(|ns| (TimelineLine::Before, Some(ns)));
     let mut spans = Vec::new();
     if let Some((us, _)) = state.earlier().filter(|_| at.is_some()) {
         let elapsed = format::clock(state.elapsed_us(us) / 1_000_000);

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::lines::Series;
+use super::lines::TimelineLine;
 use crate::theme::{Glyphs, Theme};
 
 /// The Braille pattern without dots.
@@ -16,7 +16,7 @@ pub(super) struct Raster {
     area: Rect,
     /// Dots in a cell, across and down.
     dots: (usize, usize),
-    cells: Vec<(u8, Option<Series>)>,
+    cells: Vec<(u8, Option<TimelineLine>)>,
 }
 
 impl Raster {
@@ -36,7 +36,7 @@ impl Raster {
     }
 
     /// Draws a line through heights from 0 to 1 that share the width; it is interrupted where there is none.
-    pub(super) fn line(&mut self, series: Series, heights: &[Option<f64>]) {
+    pub(super) fn line(&mut self, series: TimelineLine, heights: &[Option<f64>]) {
         let per_dot = heights.len() as f64 / self.width().max(1) as f64;
         let mut before = None;
         for x in 0..self.width() {
@@ -56,12 +56,12 @@ impl Raster {
     }
 
     /// Draws a dotted line at a height from 0 to 1.
-    pub(super) fn dotted(&mut self, series: Series, height: f64) {
+    pub(super) fn dotted(&mut self, series: TimelineLine, height: f64) {
         let y = (height.clamp(0.0, 1.0) * self.top() as f64).round() as usize;
         (0..self.width()).step_by(2 * self.dots.0).for_each(|x| self.dot((x, y), series));
     }
 
-    fn dot(&mut self, (x, y): (usize, usize), series: Series) {
+    fn dot(&mut self, (x, y): (usize, usize), series: TimelineLine) {
         let down = self.top() - y;
         let at = down / self.dots.1 * usize::from(self.area.width) + x / self.dots.0;
         self.cells[at].0 |= BITS[x % self.dots.0][down % self.dots.1];

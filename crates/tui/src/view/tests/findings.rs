@@ -12,8 +12,12 @@ fn certificate(stage: &mut TestDashboard, day: &str) {
     let name = "proxy.certificate".to_owned();
     let applies = Applies::NewConnections;
     let after = Setting { name: name.clone(), value, unit: String::new(), applies, range: None };
-    let record =
-        stage.run.event(Body::Setting(SettingRecord { name, before: "old".into(), after: Some(after) }));
+    let record = stage.run.event(Body::Setting(SettingRecord {
+        name,
+        before: "old".into(),
+        after: Some(after),
+        ..SettingRecord::default()
+    }));
     stage.read(vec![record]);
 }
 

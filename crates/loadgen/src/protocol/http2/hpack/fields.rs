@@ -21,11 +21,11 @@ pub(crate) struct Numbers(HashMap<(Vec<u8>, Vec<u8>), u8>);
 /// The header block of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    pieces: Vec<Piece>,
+    pieces: Vec<HeaderPiece>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum HeaderPiece {
     /// Bytes that are the same on all connections.
     Fixed(Vec<u8>),
     /// A field that may have been sent before.
@@ -62,7 +62,7 @@ impl Fields {
         let Some(field) = field else { return self.push_once(name, value) };
         let table_bytes = name.len() + value.len() + ENTRY_BYTES;
         let (adding, plain) = (literal(0x40, 6, name, value), literal(0, 4, name, value));
-        self.pieces.push(Piece::Field { field, table_bytes, adding, plain });
+        self.pieces.push(HeaderPiece::Field { field, table_bytes, adding, plain });
     }
 
     /// Adds a field that is spelled out each time.
@@ -71,10 +71,10 @@ impl Fields {
     }
 
     fn fixed(&mut self, bytes: &[u8]) {
-        if let Some(Piece::Fixed(before)) = self.pieces.last_mut() {
+        if let Some(HeaderPiece::Fixed(before)) = self.pieces.last_mut() {
             before.extend_from_slice(bytes);
         } else {
-            self.pieces.push(Piece::Fixed(bytes.to_vec()));
+            self.pieces.push(HeaderPiece::Fixed(bytes.to_vec()));
         }
     }
 
@@ -87,8 +87,8 @@ impl Fields {
         }
         for piece in &self.pieces {
             match piece {
-                Piece::Fixed(bytes) => out.extend_from_slice(bytes),
-                Piece::Field { field, table_bytes, adding, plain } => {
+                HeaderPiece::Fixed(bytes) => out.extend_from_slice(bytes),
+                HeaderPiece::Field { field, table_bytes, adding, plain } => {
                     let place = indexed.places[usize::from(*field)];
                     if place > 0 {
                         out.push(0x80 | (NEWEST + indexed.added - place));

@@ -68,7 +68,7 @@ impl Default for Decoder {
     }
 }
 
-/// A string, where it stands.
+/// The place of a string.
 enum Text<'b> {
     InBlock(&'b [u8]),
     Decoded(Range<usize>),

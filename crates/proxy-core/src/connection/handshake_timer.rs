@@ -8,7 +8,7 @@ use crate::tls::CryptoTime;
 
 /// The wall time of a handshake so far, in nanoseconds.
 #[derive(Debug, Default)]
-pub(super) struct WallTime {
+pub(super) struct HandshakeTimer {
     /// When the worker learned of the first byte.
     first: Option<Instant>,
     /// Time since then that is accounted for.
@@ -41,7 +41,7 @@ pub(super) struct TimedRead {
     pub(super) has_answered: bool,
 }
 
-impl WallTime {
+impl HandshakeTimer {
     /// Accounts for a read, and for the time since the one before it.
     pub(super) fn add(&mut self, read: TimedRead) {
         let first = *self.first.get_or_insert(read.ready_at);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_handshake_with_two_flights_awaits_one_round_trip() {
-        let (mut time, start) = (WallTime::default(), Instant::now());
+        let (mut time, start) = (HandshakeTimer::default(), Instant::now());
         time.add(read(start, [0, 30, 230], true));
         time.add(read(start, [1_230, 1_240, 1_260], false));
         let rtt = Some(Duration::from_micros(400));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_flight_in_pieces_is_one_round_trip_and_its_pieces_are_the_clients() {
-        let (mut time, start) = (WallTime::default(), Instant::now());
+        let (mut time, start) = (HandshakeTimer::default(), Instant::now());
         // The hello in two pieces, then the Finished in two.
         time.add(read(start, [0, 0, 10], false));
         time.add(read(start, [100, 100, 200], true));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_came_while_the_worker_computed_waited_for_the_worker() {
-        let (mut time, start) = (WallTime::default(), Instant::now());
+        let (mut time, start) = (HandshakeTimer::default(), Instant::now());
         time.add(read(start, [0, 0, 500], true));
         time.add(read(start, [100, 700, 800], false));
         assert_eq!(us(&time.parts(path(Some(Duration::from_micros(50))))), [800, 0, 0, 200, 600]);
@@ -142,7 +142,7 @@ mod tests {
             reads in prop::collection::vec((prop::array::uniform3(0..1_000_000_u64), any::<bool>()), 0..8),
             rtt in prop::option::of(0..2_000_000_u64),
         ) {
-            let (mut time, start) = (WallTime::default(), Instant::now());
+            let (mut time, start) = (HandshakeTimer::default(), Instant::now());
             for (us, has_answered) in reads {
                 time.add(read(start, us, has_answered));
             }

@@ -11,11 +11,11 @@ const PUT_BACK_US_MAX: u64 = 2_000_000;
 
 /// The window that ends at the latest mark; without any mark, at the latest change of a setting that a person made.
 #[derive(Debug, Default)]
-pub(crate) struct Baseline {
+pub(crate) struct MarkComparison {
     windows: Windows,
 }
 
-impl Baseline {
+impl MarkComparison {
     /// Compares the latencies of the window up to `until_us` with the baseline. There is nothing to compare while that window
     /// reaches back beyond the mark, or spans the whole run.
     pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {

@@ -33,7 +33,7 @@ enum DrainGoal {
 
 /// The state of a thread's part of the load, with its schedule.
 #[derive(Debug)]
-pub(crate) struct LoadState {
+pub(crate) struct ThreadLoadState {
     /// The version of the live settings that was applied last.
     applied_version: Option<u64>,
     state: RunState,
@@ -49,7 +49,7 @@ pub(crate) struct LoadState {
     ran: Ran,
 }
 
-/// What [`LoadState::apply_control`] led to.
+/// What [`ThreadLoadState::apply_control`] led to.
 #[derive(Debug)]
 pub(crate) enum ControlChange {
     /// Nothing has changed.
@@ -60,7 +60,7 @@ pub(crate) enum ControlChange {
     Abandoned,
 }
 
-impl LoadState {
+impl ThreadLoadState {
     /// A load that has not begun.
     pub(crate) fn new(plan: &Plan, part: ThreadPart) -> Self {
         let requests = plan.requests.map(|requests| part.of(requests));

@@ -1,21 +1,20 @@
-//! The essential figures, on a screen with room for one line only.
+//! The essential figures, on a screen too small for panes: in one line where they fit, else on all rows.
 //!
 //! ```text
-//!  LIVE 03:12   exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s
+//! LIVE 03:12  exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s
 //! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use super::parts::{StatusItem, byte_rate, fit, put, rate};
+use super::parts::{StatusItem, byte_rate, put, rate, wrap};
 use super::status;
 use crate::format;
 use crate::state::State;
 use crate::view_model::{LatencyRow, ViewModel};
 
-/// Draws the line.
+/// Draws them.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let width = usize::from(area.width);
     let (badge, style) = status::badge(state);
@@ -24,7 +23,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if let Some(figures) = state.figures() {
         segments.extend(of(state, figures));
     }
-    put(frame, area, &[Line::from(fit(segments, width))]);
+    put(frame, area, &wrap(segments, width, usize::from(area.height)));
 }
 
 fn of(state: &State, figures: &ViewModel) -> Vec<StatusItem> {

@@ -1,4 +1,4 @@
-//! Which cores the workers run on.
+//! Which cores a thread may run on.
 
 use std::fmt;
 use std::io;
@@ -31,18 +31,38 @@ impl Cpus {
     }
 
     /// Checks that the process may run on all of them.
-    pub(crate) fn check(&self) -> Result<(), CpusError> {
+    ///
+    /// # Errors
+    /// Names the first core that is not there or not for this process.
+    pub fn check(&self) -> Result<(), CpusError> {
         // Where the kernel does not tell, a worker that cannot be pinned says so itself.
         let Ok(allowed) = sched_getaffinity(None) else { return Ok(()) };
         self.0.iter().find(|&&cpu| !allowed.is_set(cpu)).map_or(Ok(()), |&cpu| Err(CpusError { cpu }))
     }
 
     /// Keeps the calling thread on the core of the worker number `worker`.
-    pub(crate) fn pin(&self, worker: usize) -> io::Result<()> {
-        let mut set = CpuSet::new();
-        set.set(self.0[worker % self.0.len()]);
-        Ok(sched_setaffinity(None, &set)?)
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn pin(&self, worker: usize) -> io::Result<()> {
+        keep_on(&[self.0[worker % self.0.len()]])
     }
+
+    /// Keeps the calling thread, and the threads and processes that it starts from now on, on these cores.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn confine(&self) -> io::Result<()> {
+        keep_on(&self.0)
+    }
+}
+
+fn keep_on(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu);
+    }
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 impl FromStr for Cpus {
@@ -98,5 +118,19 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!("1023".parse::<Cpus>().unwrap().check(), Err(CpusError { cpu: 1023 }));
+    }
+
+    #[test]
+    fn a_confined_thread_passes_its_cores_on() {
+        let allowed = sched_getaffinity(None).unwrap();
+        let mut all = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| cpu.to_string());
+        let last = all.next_back().unwrap();
+        let cpus: Cpus = last.parse().unwrap();
+        let confined = std::thread::spawn(move || {
+            cpus.confine().unwrap();
+            std::thread::spawn(|| sched_getaffinity(None).unwrap()).join().unwrap()
+        });
+        let set = confined.join().unwrap();
+        assert!(set.count() == 1 && set.is_set(last.parse().unwrap()));
     }
 }

@@ -1,0 +1,177 @@
+//! The run and the process as they are now, and the CPU time and losses so far.
+
+use telemetry::CpuGroup;
+use telemetry::insight::Severity;
+use telemetry::model::Run;
+
+use super::counters::label;
+use super::family::{Family, Label};
+
+/// CPU groups by their label.
+const THREADS: [(&str, CpuGroup); 6] = [
+    ("proxy", CpuGroup::Proxy),
+    ("load", CpuGroup::Load),
+    ("upstream", CpuGroup::Upstream),
+    ("dashboard", CpuGroup::Dashboard),
+    ("journal", CpuGroup::Journal),
+    ("other", CpuGroup::Other),
+];
+
+/// What runs, and what is open.
+pub(super) fn of_run(run: &Run, version: &str) -> Vec<Family> {
+    let id = run.id().to_string();
+    let facts = vec![label("version", version), label("run", &id), label("host", run.hostname())];
+    let mut all = vec![
+        Family::gauge(
+            "run_info",
+            "1; the labels are the program's version, the run's id (TLSDASH_RUN) and its host",
+            [(facts, 1.0)],
+        ),
+        one(
+            "start_time_seconds",
+            "When the run began, in seconds since 1970",
+            run.began_realtime_us() as f64 / 1e6,
+        ),
+        one(
+            "last_record_seconds",
+            "When the latest record was made, in seconds since 1970",
+            run.last_realtime_us() as f64 / 1e6,
+        ),
+    ];
+    if run.proxy().is_some() {
+        all.push(one("connections_open", "Connections accepted and not yet closed", run.proxy_open() as f64));
+    }
+    if let Some(http) = run.http_record() {
+        all.push(one("http_requests_open", "Requests under way", http.requests as f64));
+        all.push(one(
+            "http_requests_waiting",
+            "Requests that wait for an upstream connection",
+            http.queued as f64,
+        ));
+        let busy = http.upstream_open.saturating_sub(http.upstream_idle);
+        let states = [("idle", http.upstream_idle), ("busy", busy)];
+        let samples = states.map(|(state, connections)| (vec![label("state", state)], connections as f64));
+        all.push(Family::gauge("http_upstream_connections", "Upstream connections, by state", samples));
+    }
+    all.push(Family::gauge(
+        "findings_open",
+        "What is about to break, or is broken, by severity",
+        findings(run),
+    ));
+    let now_us = run.last_us();
+    let firing = run.alerts().filter(|episode| episode.is_firing_at(now_us)).count();
+    all.push(one("alerts_firing", "Alerts of --alert that fire", firing as f64));
+    all
+}
+
+fn findings(run: &Run) -> Vec<(Vec<Label>, f64)> {
+    let open: Vec<Severity> = run
+        .findings()
+        .iter()
+        .filter(|finding| finding.closed_us.is_none())
+        .map(|finding| finding.severity)
+        .collect();
+    let severities =
+        [("critical", Severity::Critical), ("warning", Severity::Warning), ("info", Severity::Info)];
+    let count = |wanted: Severity| open.iter().filter(|severity| **severity == wanted).count() as f64;
+    severities.map(|(name, severity)| (vec![label("severity", name)], count(severity))).into()
+}
+
+/// What the process uses.
+pub(super) fn of_process(run: &Run) -> Vec<Family> {
+    let Some(host) = run.host() else { return Vec::new() };
+    let cpu = THREADS.map(|(name, group)| (vec![label("threads", name)], host.cpu[group] as f64 / 1e6));
+    let mut all = vec![
+        Family::counter("cpu_seconds", "CPU time of the process, by what its threads do", cpu),
+        one("memory_resident_bytes", "Resident memory of the process", host.memory_bytes as f64),
+        one("descriptors_open", "Open file descriptors", host.descriptors as f64),
+        one("threads", "Threads of the process", host.threads as f64),
+        total(
+            "listen_overflows",
+            "Connections that found the backlog of a listening socket full, in the network namespace",
+            host.listen_overflows_total as f64,
+        ),
+        total(
+            "listen_drops",
+            "Connections that a listening socket dropped, in the network namespace",
+            host.listen_drops_total as f64,
+        ),
+        total(
+            "cpu_throttled_seconds",
+            "Time that the cgroup's threads did not run because its CPU bound was met",
+            host.cpu_throttled_us_total as f64 / 1e6,
+        ),
+        total(
+            "cpu_stolen_seconds",
+            "CPU time of the machine that its hypervisor gave to others",
+            host.cpu_stolen_us_total as f64 / 1e6,
+        ),
+    ];
+    if host.descriptors_max > 0 {
+        all.push(one("descriptors_max", "The bound on open file descriptors", host.descriptors_max as f64));
+    }
+    if host.observed_pid > 0 {
+        all.push(total(
+            "observed_cpu_seconds",
+            "CPU time of the processes of --observe-pid",
+            host.observed_cpu_us as f64 / 1e6,
+        ));
+        all.push(one(
+            "observed_memory_bytes",
+            "Resident memory of the processes of --observe-pid",
+            host.observed_memory_bytes as f64,
+        ));
+        all.push(one(
+            "observed_threads",
+            "Threads of the processes of --observe-pid",
+            host.observed_threads as f64,
+        ));
+    }
+    all
+}
+
+/// What became of the records that these figures are read from.
+pub(super) fn of_journal(run: &Run) -> Vec<Family> {
+    let (reading, health) = (run.reading(), run.health());
+    vec![
+        total("records", "Records made", reading.made() as f64),
+        total(
+            "records_lost",
+            "Records missing after the first one read: the totals of the next one make up for it, latencies and clients do not",
+            reading.lost() as f64,
+        ),
+        total("records_refused", "Records that the journal took too late", health.refused_total as f64),
+        total("records_dropped", "Records given up", health.dropped_total as f64),
+        total(
+            "intervals_merged",
+            "Intervals merged into a later record because the journal did not accept theirs in time",
+            health.merged_total as f64,
+        ),
+        total(
+            "messages_suppressed",
+            "Messages that journald's rate limit dropped",
+            health.suppressed_total.max(reading.suppressed()) as f64,
+        ),
+    ]
+}
+
+fn one(name: &'static str, help: &str, value: f64) -> Family {
+    Family::gauge(name, help, [(Vec::new(), value)])
+}
+
+fn total(name: &'static str, help: &str, value: f64) -> Family {
+    Family::counter(name, help, [(Vec::new(), value)])
+}
+
+#[cfg(test)]
+mod tests {
+    use telemetry::Metric;
+
+    use super::*;
+
+    #[test]
+    fn every_group_of_threads_has_a_label() {
+        let labelled: Vec<CpuGroup> = THREADS.iter().map(|(_, group)| *group).collect();
+        assert!(CpuGroup::ALL.iter().all(|group| labelled.contains(group)));
+    }
+}

@@ -1,0 +1,51 @@
+//! A run's figures for Prometheus and others that scrape.
+//!
+//! Counters and histograms cover the whole run; rates and quantiles are made of them elsewhere. The names are stable, and
+//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, and the
+//! routes of the configuration.
+
+mod counters;
+mod family;
+mod gauges;
+mod histograms;
+
+use telemetry::model::Run;
+
+use family::Family;
+pub use family::MetricsFormat;
+
+/// The beginning of every name.
+const PREFIX: &str = "tlsdash_";
+
+/// The figures of a run as text. `version` is that of the program.
+pub fn open_metrics(run: &Run, version: &str, format: MetricsFormat) -> String {
+    let mut text = String::new();
+    for family in families(run, version) {
+        // Writing to a string cannot fail.
+        let _ = family.write(&mut text, PREFIX, format);
+    }
+    if format == MetricsFormat::OpenMetrics {
+        text.push_str("# EOF\n");
+    }
+    text
+}
+
+fn families(run: &Run, version: &str) -> Vec<Family> {
+    let mut all = gauges::of_run(run, version);
+    all.extend(counters::of_proxy(run));
+    all.extend(histograms::of_proxy(run));
+    all.extend(counters::of_http(run));
+    all.extend(histograms::of_http(run));
+    all.extend(counters::of_routes(run));
+    all.extend(histograms::of_routes(run));
+    all.extend(counters::of_load(run));
+    all.extend(histograms::of_load(run));
+    all.extend(gauges::of_process(run));
+    all.extend(gauges::of_journal(run));
+    // A metric without a sample says nothing.
+    all.retain(|family| !family.is_empty());
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! `tlsdash ctl`: one request to a running service.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+use telemetry::{Setting, quantity};
+
+use crate::cli::Format;
+use crate::cli::ctl::{CtlArgs, CtlRequest, LoadSwitch};
+use crate::control::client::{ask, find_socket};
+use crate::control::protocol::{Request, Response};
+use crate::summary;
+
+/// Sends the request and prints the answer.
+pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<()> {
+    let socket = args.control.clone().map_or_else(find_socket, Ok)?;
+    let request = request(&args.request);
+    let response = ask(&socket, &request)?;
+    if args.format == Format::Json {
+        summary::print_text(&(serde_json::to_string_pretty(&response)? + "\n"))?;
+        anyhow::ensure!(response.ok, "refused: {}", response.text);
+        return Ok(());
+    }
+    anyhow::ensure!(response.ok, "{}", response.text);
+    summary::print_text(&text(&request, &response))
+}
+
+fn request(args: &CtlRequest) -> Request {
+    match args {
+        CtlRequest::Status => Request::Status {},
+        CtlRequest::Settings => Request::Settings {},
+        CtlRequest::Set { name, value, r#for } => Request::Set {
+            name: name.clone(),
+            value: value.clone(),
+            for_s: r#for.as_ref().map(|time| time.0.as_secs_f64()),
+        },
+        CtlRequest::Mark { text } => Request::Mark { text: text.join(" ") },
+        CtlRequest::Reload => Request::Reload {},
+        CtlRequest::Drain => Request::Drain {},
+        CtlRequest::ForgetSessions => Request::ForgetSessions {},
+        CtlRequest::Load { switch } => Request::Load { running: *switch == LoadSwitch::Start },
+        CtlRequest::Ab { words } if words == "end" => Request::EndExperiment {},
+        CtlRequest::Ab { words } => Request::Experiment { words: words.clone() },
+        CtlRequest::Clients { limit } => Request::Clients { limit: *limit },
+        CtlRequest::Calibrate => Request::Calibrate {},
+    }
+}
+
+/// The answer for people.
+fn text(request: &Request, response: &Response) -> String {
+    let mut text = format!("{}\n", response.text);
+    let Some(data) = &response.data else { return text };
+    match request {
+        Request::Settings {} => settings(data, &mut text),
+        Request::Clients { .. } => clients(data, &mut text),
+        Request::Status {} => status(data, &mut text),
+        _ => {}
+    }
+    text
+}
+
+fn settings(data: &Json, text: &mut String) {
+    let settings = Vec::<Setting>::deserialize(data).unwrap_or_default();
+    let width = settings.iter().map(|setting| setting.name.len()).max().unwrap_or(0);
+    for setting in settings {
+        let value = setting.shown(&setting.value);
+        let _ = writeln!(text, "{:width$}  {value}  ({})", setting.name, setting.applies);
+    }
+}
+
+fn clients(data: &Json, text: &mut String) {
+    for client in data.as_array().into_iter().flatten() {
+        let number = |name: &str| client[name].as_u64().unwrap_or(0);
+        let bytes = |name: &str| quantity::shown(client[name].as_f64().unwrap_or(0.0), "B");
+        let _ = writeln!(
+            text,
+            "{:<20} {:>8} connections  {:>8} full  {:>8} resumed  {:>10} in  {:>10} out  {:>6} errors",
+            client["client"].as_str().unwrap_or_default(),
+            number("connections"),
+            number("handshakes_full"),
+            number("handshakes_resumed"),
+            bytes("bytes_in"),
+            bytes("bytes_out"),
+            number("errors"),
+        );
+    }
+}
+
+fn status(data: &Json, text: &mut String) {
+    let (connections, handshakes) = (&data["connections"], &data["handshakes"]);
+    let _ = writeln!(
+        text,
+        "version {}, pid {}, host {}",
+        word(&data["version"]),
+        data["pid"],
+        word(&data["host"])
+    );
+    if !connections.is_null() {
+        let _ = writeln!(
+            text,
+            "connections {} accepted, {} open, {} failed; handshakes {} full, {} resumed, {} failed; {} clients",
+            connections["accepted"],
+            connections["open"],
+            connections["failed"],
+            handshakes["full"],
+            handshakes["resumed"],
+            handshakes["failed"],
+            data["clients"],
+        );
+    }
+    for finding in data["findings"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "finding {}: tlsdash explain says more", word(finding));
+    }
+}
+
+fn word(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,219 @@
+//! `tlsdash runs`: the runs in a journal, in a line each.
+
+use std::ops::Range;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::Serialize;
+use telemetry::figures::{Figure, Statistic};
+use telemetry::model::{Run, Summary};
+use telemetry::{
+    HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, RunRecord,
+};
+
+use crate::cli::{Format, ListRunsArgs};
+use crate::journals::reading::{RunChoice, SourcePart};
+use crate::summary;
+
+/// Version of the JSON's shape; later versions only add to it.
+const SCHEMA: u64 = 1;
+
+/// The latency of a run's kind of work, in the order of preference.
+const LATENCIES: [LatencyClass; 4] = [
+    LatencyClass::Http(HttpLatency::Request),
+    LatencyClass::Proxy(ProxyLatency::Exchange),
+    LatencyClass::Load(LoadLatency::Response),
+    LatencyClass::Load(LoadLatency::Service),
+];
+
+/// Columns of the table.
+const COLUMNS: usize = 11;
+
+/// The document of `--format json`.
+#[derive(Debug, Serialize)]
+struct RunList {
+    schema: u64,
+    /// Where they were read.
+    source: String,
+    /// The runs, the oldest first.
+    runs: Vec<RunEntry>,
+}
+
+/// A run with its headline figures.
+#[derive(Debug, Serialize)]
+struct RunEntry {
+    /// The run's id.
+    run: String,
+    /// When its first record was made, in UTC.
+    began: String,
+    /// How long it lasted so far, in seconds.
+    duration_s: f64,
+    /// True if its last record was read; false while it goes on, or if it was killed.
+    ended: bool,
+    /// Its host.
+    host: String,
+    /// `_UID` of its process; absent if the journal does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    /// `_SYSTEMD_UNIT` of its process; absent without one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    unit: String,
+    /// The version of the program; empty if the run's first record was not read.
+    version: String,
+    /// Where it listens; empty for a load.
+    listen: String,
+    /// Where it forwards to, or what its load is aimed at.
+    upstream: String,
+    /// Records read.
+    records: u64,
+    /// Records lost.
+    lost: u64,
+    /// Connections accepted by the proxy, or established by a load without one.
+    connections: u64,
+    /// Resumed handshakes over all, from 0 to 1; `null` without handshakes.
+    resumed: Option<f64>,
+    /// Requests of HTTP mode, exchanges of TCP mode, or requests of a load without a proxy.
+    requests: u64,
+    /// The class of latencies of these, and its 99th percentile in microseconds; absent without samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_us: Option<Percentile99>,
+    #[serde(skip)]
+    account: String,
+}
+
+/// A 99th percentile.
+#[derive(Debug, Serialize)]
+struct Percentile99 {
+    class: &'static str,
+    value: f64,
+}
+
+/// Lists the runs.
+pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
+    let choice = RunChoice { mode: "runs", run: None, writers: &args.writers };
+    let part = SourcePart::parse(args.source.as_deref(), choice)?;
+    let contents = part.read(1)?;
+    // With a reason if there is none.
+    contents.newest()?;
+    contents.say_ignored();
+    let mut runs: Vec<&Run> = contents.model.runs().iter().collect();
+    runs.sort_by_key(|run| run.began_realtime_us());
+    let entries =
+        runs.into_iter().map(|run| RunEntry::of(run, &contents.model.summary(run, Some(&part.name))));
+    let list = RunList { schema: SCHEMA, source: part.name.clone(), runs: entries.collect() };
+    summary::print_text(&match args.format {
+        Format::Text => list.text(),
+        Format::Json => serde_json::to_string_pretty(&list)? + "\n",
+    })
+}
+
+impl RunEntry {
+    fn of(run: &Run, summary: &Summary) -> Self {
+        let began = run.began();
+        let text = |text: fn(&RunRecord) -> &String| began.map(text).cloned().unwrap_or_default();
+        let (proxy, load, http) = (&summary.proxy, &summary.load, run.http());
+        let handshakes = match (proxy, load) {
+            (Some(proxy), _) => Some(&proxy.handshakes),
+            (None, Some(load)) => Some(&load.handshakes),
+            (None, None) => None,
+        };
+        let resumed = handshakes.and_then(|counts| {
+            let all = counts.full + counts.resumed;
+            (all > 0).then(|| counts.resumed as f64 / all as f64)
+        });
+        let requests = match (http, run.proxy(), load) {
+            (Some(http), ..) => http.totals()[HttpCounter::Requests],
+            (None, Some(proxy), _) => proxy.totals()[ProxyCounter::Exchanges],
+            (None, None, Some(load)) => load.requests.ok + load.requests.failed,
+            (None, None, None) => 0,
+        };
+        let connections = match (proxy, run.load()) {
+            (Some(proxy), _) => proxy.connections.accepted,
+            (None, Some(load)) => load.totals()[LoadCounter::Opened],
+            (None, None) => 0,
+        };
+        Self {
+            run: run.id().to_string(),
+            began: humantime::format_rfc3339_seconds(
+                UNIX_EPOCH + Duration::from_micros(run.began_realtime_us()),
+            )
+            .to_string(),
+            duration_s: summary.duration_s,
+            ended: summary.ended,
+            host: run.hostname().to_owned(),
+            uid: summary.uid,
+            unit: summary.unit.clone(),
+            version: text(|record| &record.version),
+            listen: text(|record| &record.listen),
+            upstream: text(|record| &record.upstream),
+            records: run.reading().read(),
+            lost: run.reading().lost(),
+            connections,
+            resumed,
+            requests,
+            p99_us: LATENCIES.into_iter().find_map(|class| percentile_99(run, summary, class)),
+            account: run.writer().account(),
+        }
+    }
+
+    fn cells(&self) -> [String; COLUMNS] {
+        let (Some((id, _)), duration) =
+            (self.run.split_at_checked(8), Duration::from_secs(self.duration_s as u64))
+        else {
+            return Default::default();
+        };
+        let state = if self.ended { "" } else { "+" };
+        [
+            id.to_owned(),
+            self.began.clone(),
+            format!("{}{state}", humantime::format_duration(duration).to_string().replace(' ', "")),
+            self.host.clone(),
+            self.account.clone(),
+            self.version.clone(),
+            self.connections.to_string(),
+            self.resumed.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}%", ratio * 100.0)),
+            self.requests.to_string(),
+            self.p99_us.as_ref().map_or_else(|| "-".to_owned(), |p99| format!("{:.3}ms", p99.value / 1e3)),
+            self.p99_us.as_ref().map_or("-", |p99| p99.class).to_owned(),
+        ]
+    }
+}
+
+fn percentile_99(run: &Run, summary: &Summary, class: LatencyClass) -> Option<Percentile99> {
+    let value = Figure::Latency(class, Statistic::Percentile(0.99)).value(run, summary)?;
+    Some(Percentile99 { class: class.key(), value })
+}
+
+impl RunList {
+    /// A table; numbers are flush right.
+    fn text(&self) -> String {
+        const HEADINGS: [&str; COLUMNS] = [
+            "run",
+            "began (UTC)",
+            "lasted",
+            "host",
+            "user or unit",
+            "version",
+            "connections",
+            "resumed",
+            "requests",
+            "p99",
+            "of",
+        ];
+        const NUMBERS: Range<usize> = 6..10;
+        let mut rows = vec![HEADINGS.map(str::to_owned)];
+        rows.extend(self.runs.iter().map(RunEntry::cells));
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+        let line = |row: &[String; COLUMNS]| {
+            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+                if NUMBERS.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        };
+        let mut text: String = rows.iter().map(line).collect();
+        if self.runs.iter().any(|run| !run.ended) {
+            text.push_str("+ its last record was not read: it goes on, or was killed\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,82 @@
+//! Control of a running service over a Unix socket: `--control` and `tlsdash ctl`. `docs/control.md` describes it.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | [`protocol`] | requests and responses, as lines of JSON |
+//! | [`access`] | who may read and who may write, by the peer's credentials |
+//! | [`server`] | the socket of a service |
+//! | [`client`] | one request to a service |
+//!
+//! A request that changes something goes to the controller, as a key in the dashboard does. One that asks for figures reads
+//! the model.
+
+pub(crate) mod access;
+pub(crate) mod client;
+pub(crate) mod protocol;
+pub(crate) mod server;
+
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use nix::unistd::Uid;
+
+use access::{AccessRules, ControlGroup};
+use server::ControlListener;
+
+/// The options of the control socket.
+#[derive(Clone, Debug)]
+pub(crate) struct ControlOptions {
+    pub(crate) path: PathBuf,
+    /// `--control-group`.
+    pub(crate) group: Option<String>,
+    /// `--control-readers`.
+    pub(crate) readers: Option<String>,
+}
+
+impl ControlOptions {
+    /// Makes the socket, as the user that the service runs as.
+    ///
+    /// # Errors
+    /// If a group does not exist, or the socket cannot be made.
+    pub(crate) fn listen(&self) -> anyhow::Result<ControlListener> {
+        let find = |option: &str, name: &Option<String>| {
+            name.as_deref().map(|name| ControlGroup::find(option, name)).transpose()
+        };
+        let rules = AccessRules {
+            owner: Uid::effective(),
+            writers: find("--control-group", &self.group)?,
+            readers: find("--control-readers", &self.readers)?,
+        };
+        ControlListener::bind(&self.path, rules)
+    }
+}
+
+/// What the controller of the run is asked to do.
+#[derive(Debug)]
+pub(crate) struct ControlCommand {
+    pub(crate) action: ControlAction,
+    /// Who asks, such as `alice (uid 1000, pid 4711)`.
+    pub(crate) by: String,
+    /// Takes what came of it: a sentence, or why it was refused.
+    pub(crate) reply: SyncSender<Result<String, String>>,
+}
+
+/// A change of the running service.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ControlAction {
+    /// Give a setting another value, as a person types it, and put it back after a time.
+    Set { name: String, value: String, revert_after: Option<Duration> },
+    /// Leave a note in the time line.
+    Mark(String),
+    /// Read certificates and keys again.
+    Reload,
+    /// Forget sessions and ticket keys: the next handshake of every client is full.
+    ForgetSessions,
+    /// Begin an experiment, in the words of `--ab`.
+    Experiment(String),
+    /// End the experiment that is under way.
+    EndExperiment,
+    /// Measure what handshakes cost on this machine.
+    Calibrate,
+}

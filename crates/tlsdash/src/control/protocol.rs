@@ -1,0 +1,179 @@
+//! Requests and responses: a JSON object in a line each.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol; later versions only add to it.
+pub(crate) const VERSION: u32 = 1;
+/// The longest line, in bytes.
+pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+/// The longest time after which a setting is put back.
+const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// What runs, and its headline figures.
+    Status {},
+    /// Every setting with its value, unit and range.
+    Settings {},
+    /// The clients, the one with the most bytes first.
+    Clients {
+        /// How many at most.
+        #[serde(default = "clients_default")]
+        limit: usize,
+    },
+    /// Give a setting another value.
+    Set {
+        /// Its dotted name.
+        name: String,
+        /// The value, as a person types it.
+        value: String,
+        /// The seconds after which the former value is put back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        for_s: Option<f64>,
+    },
+    /// Leave a note in the time line.
+    Mark {
+        /// The note.
+        #[serde(default)]
+        text: String,
+    },
+    /// Read certificates and keys again.
+    Reload {},
+    /// Serve open connections to their end, and end.
+    Drain {},
+    /// Forget sessions and ticket keys.
+    ForgetSessions {},
+    /// Start or stop the built-in load.
+    Load {
+        /// Whether it shall run.
+        running: bool,
+    },
+    /// Begin an A/B experiment.
+    Experiment {
+        /// The words of `--ab`.
+        words: String,
+    },
+    /// End the experiment that is under way.
+    EndExperiment {},
+    /// Measure what handshakes cost on this machine.
+    Calibrate {},
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Response {
+    /// The version of the service's protocol.
+    pub(crate) version: u32,
+    /// Whether the request was carried out.
+    pub(crate) ok: bool,
+    /// What was done, or why not, in a sentence.
+    pub(crate) text: String,
+    /// What was asked for; absent where the text says it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<serde_json::Value>,
+}
+
+fn clients_default() -> usize {
+    20
+}
+
+impl Request {
+    /// Parses a line.
+    ///
+    /// # Errors
+    /// With what is wrong with it.
+    pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))
+    }
+
+    /// True if it changes something.
+    pub(crate) fn is_write(&self) -> bool {
+        match self {
+            Self::Status {} | Self::Settings {} | Self::Clients { .. } => false,
+            Self::Set { .. }
+            | Self::Mark { .. }
+            | Self::Reload {}
+            | Self::Drain {}
+            | Self::ForgetSessions {}
+            | Self::Load { .. }
+            | Self::Experiment { .. }
+            | Self::EndExperiment {}
+            | Self::Calibrate {} => true,
+        }
+    }
+}
+
+/// The time after which a setting is put back.
+///
+/// # Errors
+/// If it is none, or too long.
+pub(crate) fn revert_after(for_s: Option<f64>) -> Result<Option<Duration>, String> {
+    let Some(seconds) = for_s else { return Ok(None) };
+    let after = Duration::try_from_secs_f64(seconds).ok();
+    let after = after.filter(|after| !after.is_zero() && *after <= REVERT_MAX);
+    after.map(Some).ok_or_else(|| format!("for_s {seconds}: expected a time up to seven days, in seconds"))
+}
+
+impl Response {
+    pub(crate) fn done(text: impl Into<String>) -> Self {
+        Self { version: VERSION, ok: true, text: text.into(), data: None }
+    }
+
+    pub(crate) fn refused(reason: impl Into<String>) -> Self {
+        Self { version: VERSION, ok: false, text: reason.into(), data: None }
+    }
+
+    pub(crate) fn data(text: impl Into<String>, data: serde_json::Value) -> Self {
+        Self { data: Some(data), ..Self::done(text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_what_the_document_says() {
+        for (line, expected) in [
+            (r#"{"request":"status"}"#, Request::Status {}),
+            (r#"{"request":"clients"}"#, Request::Clients { limit: 20 }),
+            (
+                r#"{"request":"set","name":"load.rate","value":"200","for_s":600}"#,
+                Request::Set { name: "load.rate".into(), value: "200".into(), for_s: Some(600.0) },
+            ),
+            (r#"{"request":"end-experiment"}"#, Request::EndExperiment {}),
+        ] {
+            assert_eq!(Request::parse(line.as_bytes()), Ok(expected.clone()), "{line}");
+            let written = serde_json::to_vec(&expected).unwrap();
+            assert_eq!(Request::parse(&written), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn other_lines_are_refused_with_a_reason() {
+        for line in [
+            "",
+            "{}",
+            "[]",
+            r#"{"request":"shout"}"#,
+            r#"{"request":"set","name":"a"}"#,
+            r#"{"request":"status","x":1}"#,
+        ] {
+            let reason = Request::parse(line.as_bytes()).unwrap_err();
+            assert!(reason.starts_with("this is not a request: "), "{line}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_put_back_after_a_bounded_time() {
+        assert_eq!(revert_after(Some(1.5)), Ok(Some(Duration::from_millis(1500))));
+        assert_eq!(revert_after(None), Ok(None));
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert!(revert_after(Some(bad)).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The control socket of a service.
+//!
+//! Each client has a thread for a bounded time, and there are a few at a time. Nothing here waits for the controller or for
+//! the owner of the model longer than [`PATIENCE`].
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use telemetry::{Model, RunId};
+use tui::{DashboardSender, Event};
+
+use super::access::{Access, AccessRules, Peer};
+use super::protocol::{LINE_BYTES_MAX, Request, Response, revert_after};
+use super::{ControlAction, ControlCommand};
+use crate::service::clients::{ClientPlaces, read_model};
+use crate::session::spawn;
+
+/// Clients at a time; more are told so and closed.
+const CLIENTS_MAX: usize = 16;
+/// The longest time for an answer of the controller, or of the owner of the model.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time between two requests of a client, and for a request to arrive.
+const IDLE: Duration = Duration::from_secs(60);
+/// Pause after an error of accept, such as a lack of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A listening control socket; its file is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ControlListener {
+    listener: UnixListener,
+    file: SocketFile,
+    rules: AccessRules,
+}
+
+/// The file of a socket that this process made.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: another process may have replaced it.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// The path of the socket.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let is_ours = identity(&self.path).is_ok_and(|identity| identity == self.identity);
+        if is_ours {
+            // Whoever removed it before has done this work.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub(crate) struct ControlTarget {
+    pub(crate) run: RunId,
+    /// The queue to the owner of the model.
+    pub(crate) events: DashboardSender,
+    /// The queue to the controller.
+    pub(crate) commands: SyncSender<ControlCommand>,
+}
+
+impl ControlListener {
+    /// Makes the socket at `path`. A socket that nobody serves any more is replaced.
+    ///
+    /// # Errors
+    /// If there is a file that is no socket, a socket that is served, or the kernel refuses.
+    pub(crate) fn bind(path: &Path, rules: AccessRules) -> anyhow::Result<Self> {
+        let name = path.display();
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if !metadata.file_type().is_socket() => {
+                bail!("--control {name}: there is a file that is no socket; name another path")
+            }
+            Ok(_) => match UnixStream::connect(path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    fs::remove_file(path).with_context(|| format!("cannot replace --control {name}"))?;
+                }
+                Ok(_) => bail!("--control {name}: another process serves this socket; name another path"),
+                Err(error) => {
+                    bail!("--control {name}: cannot tell whether it is served: {error}; name another path")
+                }
+            },
+            Err(_) => {}
+        }
+        let cannot = || format!("cannot make the socket --control {name}");
+        // Made inaccessible, so that nobody connects before its mode is set.
+        let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o777));
+        let listener = UnixListener::bind(path);
+        rustix::process::umask(before);
+        let listener = listener.with_context(cannot)?;
+        let file = SocketFile { identity: identity(path).with_context(cannot)?, path: path.to_owned() };
+        if let Some(group) = &rules.writers {
+            std::os::unix::fs::chown(path, None, Some(group.gid.as_raw()))
+                .with_context(|| format!("cannot give --control {name} to its --control-group"))?;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(rules.mode())).with_context(cannot)?;
+        Ok(Self { listener, file, rules })
+    }
+
+    /// Serves clients until the process ends. The socket's file goes with the returned value.
+    ///
+    /// # Errors
+    /// If there can be no thread for it.
+    pub(crate) fn serve(self, target: ControlTarget) -> anyhow::Result<SocketFile> {
+        let Self { listener, file, rules } = self;
+        let places = ClientPlaces::new(CLIENTS_MAX);
+        // CPU time is accounted by the beginning of the name.
+        spawn("dashboard-control", move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else {
+                    std::thread::sleep(ACCEPT_PAUSE);
+                    continue;
+                };
+                let (target, rules) = (target.clone(), rules.clone());
+                let Some(place) = places.take() else {
+                    // It reads this, or its end of file.
+                    let _ = send(
+                        &stream,
+                        &Response::refused("too many clients of the control socket; try again"),
+                    );
+                    continue;
+                };
+                // Without a thread the connection is closed.
+                let _ = spawn("dashboard-control", move || {
+                    // The client may leave at any time.
+                    let _ = serve(&stream, &target, &rules);
+                    drop(place);
+                });
+            }
+        })?;
+        Ok(file)
+    }
+}
+
+/// Answers the requests of a client, one after the other.
+fn serve(stream: &UnixStream, target: &ControlTarget, rules: &AccessRules) -> anyhow::Result<()> {
+    stream.set_read_timeout(Some(IDLE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let peer = Peer::of(stream)?;
+    let access = rules.of(&peer);
+    if access == Access::None {
+        // At once, so that strangers take no place from others.
+        let reason =
+            format!("{} has no access: --control-group and --control-readers name who has", peer.name());
+        return Ok(send(stream, &Response::refused(reason))?);
+    }
+    let mut lines = BufReader::new(stream);
+    while let Some(line) = read_line(&mut lines)? {
+        let Ok(line) = line else {
+            let reason = format!("a request has at most {LINE_BYTES_MAX} bytes");
+            return Ok(send(stream, &Response::refused(reason))?);
+        };
+        let response = match Request::parse(&line) {
+            Ok(request) => target.answer(&request, &peer, access),
+            Err(reason) => Response::refused(reason),
+        };
+        send(stream, &response)?;
+    }
+    Ok(())
+}
+
+/// A line has more than [`LINE_BYTES_MAX`] bytes.
+struct TooLong;
+
+/// Reads a line within [`IDLE`]; `None` at the end.
+fn read_line(from: &mut impl BufRead) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
+    let (deadline, mut line) = (Instant::now() + IDLE, Vec::new());
+    loop {
+        let buffer = from.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(None);
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(buffer.len(), |end| end + 1);
+        line.extend_from_slice(&buffer[..end.unwrap_or(taken)]);
+        from.consume(taken);
+        if line.len() > LINE_BYTES_MAX {
+            return Ok(Some(Err(TooLong)));
+        }
+        if end.is_some() {
+            return Ok(Some(Ok(line)));
+        }
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
+fn send(mut stream: &UnixStream, response: &Response) -> io::Result<()> {
+    let mut line = serde_json::to_vec(response)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+impl ControlTarget {
+    fn answer(&self, request: &Request, peer: &Peer, access: Access) -> Response {
+        if request.is_write() && access < Access::Write {
+            let peer = peer.name();
+            return Response::refused(format!(
+                "{peer} may read and not change anything: --control-group names who may"
+            ));
+        }
+        let by = peer.name();
+        let action = match request {
+            Request::Status {} => return self.status(),
+            Request::Settings {} => return self.settings(),
+            Request::Clients { limit } => return self.clients(*limit),
+            Request::Drain {} => return self.drain(&by),
+            Request::Set { name, value, for_s } => match revert_after(*for_s) {
+                Ok(revert_after) => {
+                    ControlAction::Set { name: name.clone(), value: value.clone(), revert_after }
+                }
+                Err(reason) => return Response::refused(reason),
+            },
+            Request::Load { running } => {
+                let value = if *running { "on" } else { "off" };
+                ControlAction::Set { name: "load.running".into(), value: value.into(), revert_after: None }
+            }
+            Request::Mark { text } => ControlAction::Mark(text.clone()),
+            Request::Reload {} => ControlAction::Reload,
+            Request::ForgetSessions {} => ControlAction::ForgetSessions,
+            Request::Experiment { words } => ControlAction::Experiment(words.clone()),
+            Request::EndExperiment {} => ControlAction::EndExperiment,
+            Request::Calibrate {} => ControlAction::Calibrate,
+        };
+        match self.act(action, by) {
+            Ok(text) => Response::done(text),
+            Err(reason) => Response::refused(reason),
+        }
+    }
+
+    /// Has the controller do it, and waits for what comes of it.
+    fn act(&self, action: ControlAction, by: String) -> Result<String, String> {
+        let (reply, replied) = sync_channel(1);
+        self.commands.try_send(ControlCommand { action, by, reply }).map_err(|error| match error {
+            TrySendError::Full(_) => "too many requests wait; try again".to_owned(),
+            TrySendError::Disconnected(_) => "the service is ending".to_owned(),
+        })?;
+        let answer = replied.recv_timeout(PATIENCE);
+        answer
+            .map_err(|_| "the service did not answer in time; whether it was done is not known".to_owned())?
+    }
+
+    /// Ends the service as SIGTERM does.
+    fn drain(&self, by: &str) -> Response {
+        let text = format!("draining: asked for by {by}");
+        // Recorded before the controller ends.
+        if let Err(reason) = self.act(ControlAction::Mark(text.clone()), by.to_owned()) {
+            return Response::refused(reason);
+        }
+        match self.events.send(Event::Terminate) {
+            Ok(()) => Response::done(text),
+            Err(_) => Response::refused("the service is ending"),
+        }
+    }
+
+    fn status(&self) -> Response {
+        self.read(|model, run| {
+            let run = model.run(run)?;
+            let summary = model.summary(run, None);
+            let began = run.began();
+            let data = json!({
+                "run": summary.run,
+                "version": env!("CARGO_PKG_VERSION"),
+                "host": run.hostname(),
+                "pid": std::process::id(),
+                "duration_s": summary.duration_s,
+                "listen": began.map(|began| began.listen.clone()),
+                "upstream": began.map(|began| began.upstream.clone()),
+                "connections": summary.proxy.as_ref().map(|proxy| &proxy.connections),
+                "handshakes": summary.proxy.as_ref().map(|proxy| &proxy.handshakes),
+                "load": summary.load.as_ref().map(|load| &load.requests),
+                "clients": summary.clients.len(),
+                "findings": summary.findings.iter().filter(|finding| finding.closed_s.is_none()).map(|finding| finding.id).collect::<Vec<_>>(),
+            });
+            let addresses = began.map_or_else(String::new, |began| format!(", {} > {}", began.listen, began.upstream));
+            Some(Response::data(format!("run {} for {:.0} s{addresses}", run.id().short(), summary.duration_s), data))
+        })
+    }
+
+    fn settings(&self) -> Response {
+        self.read(|model, run| {
+            let settings = model.run(run)?.settings();
+            let data = serde_json::to_value(settings).ok()?;
+            Some(Response::data(format!("{} settings", settings.len()), data))
+        })
+    }
+
+    fn clients(&self, limit: usize) -> Response {
+        self.read(move |model, run| {
+            let run = model.run(run)?;
+            let clients = model.summary(run, None).clients;
+            let data = serde_json::to_value(clients.iter().take(limit).collect::<Vec<_>>()).ok()?;
+            Some(Response::data(format!("{} of {} clients", clients.len().min(limit), clients.len()), data))
+        })
+    }
+
+    fn read(&self, read: impl FnOnce(&Model, RunId) -> Option<Response> + Send + 'static) -> Response {
+        let run = self.run;
+        match read_model(&self.events, PATIENCE, move |model| read(model, run)) {
+            Some(Some(response)) => response,
+            Some(None) => Response::refused("no record of the run was read yet"),
+            None => Response::refused("the service ends, or did not answer within 5 s"),
+        }
+    }
+}

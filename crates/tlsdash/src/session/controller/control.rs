@@ -1,0 +1,153 @@
+//! The controller's part in control over a socket: it carries out commands, and puts settings back when their time is over.
+
+use std::time::Instant;
+
+use telemetry::{Alerts, Level, NoticeRecord, Setting, Value};
+
+use super::RunController;
+use crate::control::{ControlAction, ControlCommand};
+use crate::session::setting_infos;
+
+/// A setting that is put back.
+#[derive(Debug)]
+pub(super) struct PendingRevert {
+    at: Instant,
+    name: String,
+    to: Value,
+    /// Who set it for a time.
+    by: String,
+}
+
+impl RunController {
+    /// Carries out the commands that wait, and puts back what is due.
+    pub(super) fn serve_control(&mut self) {
+        while let Some(command) = self.control.as_ref().and_then(|commands| commands.try_recv().ok()) {
+            let ControlCommand { action, by, reply } = command;
+            let result = self.act(action, &by);
+            // The client may have given up.
+            let _ = reply.try_send(result);
+        }
+        let now = Instant::now();
+        let reverts = std::mem::take(&mut self.reverts);
+        // A setting that is compared waits for the end of the experiment.
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            reverts.into_iter().partition(|revert| revert.at <= now && !self.is_compared(&revert.name));
+        self.reverts = waiting;
+        for PendingRevert { name, to, by, .. } in due {
+            let by = format!("the end of the time that {by} gave");
+            match self.change_setting(&name, &to, &by) {
+                Ok(true) => self.experiments.disturb(&format!("{name} was put back")),
+                Ok(false) => {}
+                Err(error) => self.console.say(Level::Warning, &format!("cannot put back {name}: {error}")),
+            }
+        }
+    }
+
+    /// Whether an experiment under way compares values of this setting.
+    fn is_compared(&self, name: &str) -> bool {
+        self.experiments.is_under_way() && self.experiments.setting() == name
+    }
+
+    /// Forgets to put a setting back: somebody has changed it since.
+    pub(super) fn cancel_revert(&mut self, name: &str) {
+        self.reverts.retain(|revert| revert.name != name);
+    }
+
+    fn act(&mut self, action: ControlAction, by: &str) -> Result<String, String> {
+        match action {
+            ControlAction::Set { name, value, revert_after } => {
+                let at = revert_after.map(|after| Instant::now() + after);
+                self.set_by(&name, &value, at, by)
+            }
+            ControlAction::Mark(text) => {
+                let text = telemetry::clean::text(&text);
+                self.publisher.mark(&text, journal::Timestamps::now());
+                self.note(by, &format!("mark {text}"));
+                Ok(format!("marked {text}").trim_end().to_owned())
+            }
+            ControlAction::Reload => {
+                if self.workload.proxy.is_none() {
+                    return Err("only a proxy has certificates to read again".to_owned());
+                }
+                self.note(by, "reload");
+                self.reload.ask();
+                Ok("certificates and keys are read again".to_owned())
+            }
+            ControlAction::ForgetSessions => {
+                self.forget_sessions().map_err(|error| error.to_string())?;
+                self.note(by, "forget sessions");
+                Ok("sessions and ticket keys are forgotten".to_owned())
+            }
+            ControlAction::Experiment(words) => {
+                let settings = self.workload.settings();
+                let text = crate::session::experiments::check_plan(&words, &settings, self.setup.interval)?;
+                if self.experiments.is_under_way() {
+                    return Err("an experiment is under way; end it first".to_owned());
+                }
+                self.note(by, &format!("experiment {words}"));
+                self.experiments
+                    .want(words.parse().map_err(|error: experiment::ExperimentPlanError| error.to_string())?);
+                Ok(text)
+            }
+            ControlAction::EndExperiment => {
+                if !self.experiments.is_under_way() {
+                    return Err("no experiment is under way".to_owned());
+                }
+                self.note(by, "end the experiment");
+                self.end_experiment();
+                Ok("the experiment has ended".to_owned())
+            }
+            ControlAction::Calibrate => {
+                let begun = self.begin_calibration()?;
+                self.note(by, "calibrate");
+                Ok(begun)
+            }
+        }
+    }
+
+    /// Gives a setting the value that a text says.
+    fn set_by(&mut self, name: &str, text: &str, at: Option<Instant>, by: &str) -> Result<String, String> {
+        let setting = self.run_record().settings.into_iter().find(|setting| setting.name == name);
+        let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
+        let info = telemetry::SettingInfo::find(setting_infos::all(), name);
+        let value = setting.parse(info, text)?;
+        if self.is_compared(name) {
+            return Err(format!("{name} is compared in an experiment; end it first"));
+        }
+        let is_changed = if Alerts::is_setting(name) {
+            if at.is_some() {
+                return Err(format!("{name} is an alert: it cannot be put back by itself"));
+            }
+            self.change_alert(name, &value, by).map(|()| true)
+        } else {
+            self.change_setting(name, &value, by)
+        };
+        let is_changed = is_changed.map_err(|error| error.to_string())?;
+        if is_changed {
+            self.experiments.disturb(&format!("{name} was changed"));
+        }
+        self.schedule_revert(&setting, at, by);
+        let Setting { value: before, .. } = &setting;
+        let back = if at.is_some() { ", for a time" } else { "" };
+        Ok(if is_changed {
+            format!("{name} changed from {} to {}{back}", setting.shown(before), setting.shown(&value))
+        } else {
+            format!("{name} is {} already", setting.shown(before))
+        })
+    }
+
+    /// Remembers to put a setting back at `at`. A later change without a time stays.
+    fn schedule_revert(&mut self, before: &Setting, at: Option<Instant>, by: &str) {
+        let earlier = self.reverts.iter().position(|revert| revert.name == before.name);
+        let earlier = earlier.map(|index| self.reverts.swap_remove(index));
+        let Some(at) = at else { return };
+        // What was set for a time is not what it goes back to.
+        let to = earlier.map_or_else(|| before.value.clone(), |earlier| earlier.to);
+        self.reverts.push(PendingRevert { at, name: before.name.clone(), to, by: by.to_owned() });
+    }
+
+    /// Records who asked for what.
+    fn note(&mut self, by: &str, what: &str) {
+        self.report(NoticeRecord::new(Level::Notice, "control", &format!("{what}: asked for by {by}")));
+    }
+}

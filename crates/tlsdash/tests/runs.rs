@@ -1,0 +1,57 @@
+//! `tlsdash runs`: the runs in a journal, in a line each.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{run, stderr};
+use serde_json::Value;
+
+fn recorded(folder: &Path, name: &str, mode: &str) -> Value {
+    let place = format!("file:{}", folder.join(name).display());
+    let args =
+        ["demo", "--headless", "--duration", "2s", "--format", "json", "--mode", mode, "--journal", &place];
+    let output = run(folder, &args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn each_run_of_a_folder_is_listed_with_its_own_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let journals = folder.path().join("journals");
+    std::fs::create_dir(&journals).unwrap();
+    let summaries = [recorded(&journals, "a.journal", "tcp"), recorded(&journals, "b.journal", "http")];
+    let place = journals.to_str().unwrap();
+    let output = run(folder.path(), &["runs", place, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = list["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{list}");
+    for ((listed, summary), class) in runs.iter().zip(&summaries).zip(["exchange", "request"]) {
+        assert_eq!(listed["run"], summary["run"], "the oldest is first");
+        assert_eq!(listed["connections"], summary["proxy"]["connections"]["accepted"]);
+        let counts = &summary["proxy"]["handshakes"];
+        let (full, resumed) = (counts["full"].as_f64().unwrap(), counts["resumed"].as_f64().unwrap());
+        assert!((listed["resumed"].as_f64().unwrap() - resumed / (full + resumed)).abs() < 1e-9);
+        assert_eq!((&listed["ended"], &listed["lost"]), (&true.into(), &0.into()));
+        assert!(listed["p99_us"]["class"].as_str().unwrap().ends_with(class), "{listed}");
+    }
+    let table = String::from_utf8(run(folder.path(), &["runs", place]).stdout).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert!(
+        lines[0].starts_with("run ") && lines[1].starts_with(&summaries[0]["run"].as_str().unwrap()[..8]),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_journal_without_a_run_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["runs", folder.path().join("none.journal").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no such file"), "{}", stderr(&output));
+}
