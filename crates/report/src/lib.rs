@@ -30,6 +30,7 @@ pub use compare::{
     CompareOptions, Comparison, ExperimentComparison, NoExperiment, NotComparable, comparison, experiments,
 };
 pub use figures::{FigureValue, Figures, csv, load_figures};
+pub use html::targets_page;
 pub use open_metrics::{MetricsFormat, open_metrics};
 pub use report::{APDEX_THRESHOLD, Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};

@@ -18,8 +18,10 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::{Cli, Flags, Mode, UsageError, usage};
-use crate::commands::{check, compact, compare, ctl, demo, explain, load, proxy, report, runs, watch};
+use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
+use crate::commands::{
+    bench, bench_upstream, check, compact, compare, ctl, demo, explain, load, proxy, report, runs, watch,
+};
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
@@ -27,7 +29,10 @@ pub use cli::{ConfigurationError, read_configuration};
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
-    let result = Cli::read(args).map(|(cli, flags)| run(cli, &flags));
+    let result = match InternalCommand::read(&args) {
+        Some(internal) => internal.map(run_internal),
+        None => Cli::read(args).map(|(cli, flags)| run(cli, &flags)),
+    };
     match result {
         Err(error) => refuse(&error),
         Ok(ended) => exit_code(ended),
@@ -105,12 +110,20 @@ fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "tlsdash: {}", telemetry::clean::line(&line.to_string()));
 }
 
+fn run_internal(command: InternalCommand) -> anyhow::Result<()> {
+    match command {
+        InternalCommand::BenchSupervisor => Ok(::bench::target::supervise()?),
+        InternalCommand::BenchUpstream(args) => bench_upstream::run(&args),
+    }
+}
+
 fn run(cli: Cli, flags: &Flags) -> anyhow::Result<()> {
     signals::survive_file_limits();
     match cli.mode {
         None => proxy::run(cli.proxy, flags),
         Some(Mode::Demo(args)) => demo::run(&args, flags),
         Some(Mode::Load(args)) => load::run(&args),
+        Some(Mode::Bench(args)) => bench::run(&args),
         Some(Mode::Watch(args)) => watch::run(&args, flags),
         Some(Mode::Runs(args)) => runs::run(&args),
         Some(Mode::Ctl(args)) => ctl::run(&args),

@@ -13,7 +13,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-loadgen", &["tlsdash-telemetry"]),
     ("tlsdash-tui", &["tlsdash-telemetry"]),
     ("tlsdash-experiment", &["tlsdash-telemetry"]),
-    ("tlsdash-report", &["tlsdash-telemetry", "tlsdash-experiment"]),
+    ("tlsdash-report", &["tlsdash-telemetry", "tlsdash-experiment", "tlsdash-bench"]),
+    ("tlsdash-bench", &["tlsdash-telemetry", "tlsdash-experiment"]),
     ("benchmarks", &["tlsdash-journal", "tlsdash-telemetry", "tlsdash-loadgen", "tlsdash-experiment"]),
     (
         "tlsdash",
@@ -26,6 +27,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tlsdash-tui",
             "tlsdash-experiment",
             "tlsdash-report",
+            "tlsdash-bench",
         ],
     ),
 ];

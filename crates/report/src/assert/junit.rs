@@ -33,6 +33,16 @@ impl From<&AssertionResult> for JunitCase {
     }
 }
 
+impl From<&bench::compare::AssertionResult> for JunitCase {
+    fn from(result: &bench::compare::AssertionResult) -> Self {
+        let failure = match &result.outcome {
+            bench::compare::AssertionOutcome::Holds(_) => None,
+            bench::compare::AssertionOutcome::Breached(reason) => Some(reason.clone()),
+        };
+        Self { name: format!("{} of {} in {}", result.condition, result.target, result.case), failure }
+    }
+}
+
 /// A `JUnit` test suite with a case for each condition. `name` is what was checked, `duration_us` its length.
 pub fn junit<C>(name: &str, duration_us: u64, checked: impl IntoIterator<Item = C>) -> String
 where

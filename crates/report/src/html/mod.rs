@@ -13,10 +13,12 @@ mod plot;
 mod run;
 mod stacked;
 mod tables;
+mod targets;
 mod time;
 mod tls;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+pub use targets::targets_page;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");

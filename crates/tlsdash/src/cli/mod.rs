@@ -15,6 +15,7 @@ pub(crate) mod declared;
 mod document;
 pub(crate) mod http;
 mod in_force;
+mod internal;
 pub(crate) mod mode;
 mod printed;
 mod recorded;
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use telemetry::{Alert, Moment};
 use tui::Speed;
 
+use crate::commands::bench::BenchArgs;
 use crate::commands::load::LoadArgs;
 use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
@@ -48,6 +50,7 @@ use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
+pub(crate) use internal::{BenchUpstreamArgs, InternalCommand};
 pub(crate) use recorded::{
     CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ListRunsArgs, ReportArgs, RunsArgs,
 };
@@ -142,6 +145,8 @@ pub(crate) enum Mode {
     Demo(Box<DemoArgs>),
     /// Run the load generator alone, against any server
     Load(Box<LoadArgs>),
+    /// Compare servers side by side: rounds of short loads, with verdicts
+    Bench(Box<BenchArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),
     /// List the runs in a journal: when, where, by whom, and their headline figures

@@ -1,5 +1,7 @@
 //! The commands of the program, a file each.
 
+pub(crate) mod bench;
+pub(crate) mod bench_upstream;
 pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compare;

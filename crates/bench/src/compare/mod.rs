@@ -1,0 +1,260 @@
+//! How the targets of a scenario compare: for each case the ratio of each target to the baseline, and a verdict.
+//!
+//! ```text
+//!   cells of a case ──> by target and round ──> pairs of a round ──> ratio with interval   (pairs.rs)
+//!                                                                       │
+//!   all primary ratios of the scenario ── Holm ──> verdicts             (verdict.rs)
+//!   published figures, assertions <── medians and intervals             (published.rs, assertion.rs)
+//! ```
+
+mod assertion;
+mod figure;
+mod pairs;
+mod published;
+mod serialize;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use experiment::{Ratio, median, sign_flip_p_of_pairs};
+use serde::Serialize;
+use telemetry::figures::FigureUnit;
+
+pub use assertion::{AssertionOutcome, AssertionResult, BenchCondition, BenchConditionError};
+pub use figure::{CellFigure, USAGE_FIGURES, UnknownCellFigure, UsageFigure};
+pub use published::PublishedComparison;
+pub use verdict::Verdict;
+
+use crate::results::{CellResult, MachineUsage, Spoils};
+use crate::scenario::{Case, LatencyBound, Question, Scenario};
+use figure::{CPU_PER_REQUEST, RATE_ACHIEVED};
+use pairs::CellsByRound;
+
+/// The error rate of all verdicts of a scenario together, and of each interval.
+pub(crate) const ALPHA: f64 = 0.05;
+
+/// How the targets of a scenario compare.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The scenario's name.
+    pub name: String,
+    /// What it compares, in a line.
+    pub title: String,
+    /// The target to which the others are compared.
+    pub baseline: String,
+    /// The rounds of which there are cells.
+    pub rounds: u32,
+    /// The number of ratios with a verdict, for which p-values are adjusted.
+    pub primary_comparisons: usize,
+    /// The cases, in the order of the scenario.
+    pub cases: Vec<CaseComparison>,
+    /// The figures that somebody published beside the measured ones.
+    pub published: Vec<PublishedComparison>,
+    /// The scenario's conditions, and whether they hold.
+    pub assertions: Vec<AssertionResult>,
+    /// The worst state of the machine during any cell.
+    pub machine: MachineUsage,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// How the targets compare in a case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaseComparison {
+    /// The case's name.
+    pub name: String,
+    /// What it asks.
+    pub question: Question,
+    /// The latency bound of a capacity case.
+    pub bound: Option<LatencyBound>,
+    /// Whether it has verdicts.
+    pub primary: bool,
+    /// The figure that the verdicts are about.
+    pub figure: String,
+    /// The requests per second that were asked of an open loop: the median, as capacity differs by target.
+    pub rate: Option<f64>,
+    /// The targets, in the order of the scenario.
+    pub targets: Vec<TargetComparison>,
+}
+
+/// How a target compares with the baseline in a case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetComparison {
+    /// The target's name.
+    pub name: String,
+    /// The rounds in which it was measured.
+    pub rounds_run: u32,
+    /// The rounds that the ratio of the primary figure rests on; of the baseline those with sound cells.
+    pub rounds_used: u32,
+    /// Its figures.
+    pub figures: Vec<FigureComparison>,
+    /// The verdict on the primary figure; `None` for the baseline, and for a case without verdicts.
+    pub verdict: Option<Verdict>,
+    /// The p-value of the sign-flip test on the ratio of the primary figure; 1 without a ratio.
+    pub p_sign_flip: f64,
+    /// What was negotiated, if it differed by round all of it.
+    pub negotiated: BTreeSet<String>,
+    /// Why figures say less than they seem to, or are missing.
+    pub remarks: Vec<Remark>,
+    /// The latency curve: percentiles of the response time in microseconds, medians over rounds.
+    pub response_curve: Vec<(f64, f64)>,
+}
+
+/// A figure of a target in a case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FigureComparison {
+    /// Its name in the catalogue, or in [`USAGE_FIGURES`].
+    pub name: String,
+    /// Its unit.
+    #[serde(serialize_with = "serialize::unit")]
+    pub unit: FigureUnit,
+    /// The median over rounds.
+    pub median: f64,
+    /// The smallest value of a round.
+    pub min: f64,
+    /// The largest value of a round.
+    pub max: f64,
+    /// True if no round of it is free of doubt: the median is of doubtful ones.
+    pub is_doubtful: bool,
+    /// The ratio to the baseline; `None` for the baseline, and if they cannot be compared.
+    pub ratio: Option<Ratio>,
+    /// Why there is no ratio, in words.
+    pub withheld: Option<String>,
+}
+
+/// A remark on a target in a case, and the rounds that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    /// The remark, in words.
+    pub text: String,
+    /// The rounds.
+    pub rounds: Vec<u32>,
+}
+
+impl Comparison {
+    /// Compares the targets of a scenario by the cells measured so far. A cell that was measured again replaces the former
+    /// one.
+    pub fn of(scenario: &Scenario, cells: &[CellResult]) -> Self {
+        let mut cases: Vec<CaseComparison> =
+            scenario.cases.iter().map(|case| CaseComparison::of(scenario, case, cells)).collect();
+        let primary_comparisons = verdict::decide(&mut cases, &scenario.baseline);
+        let rounds: BTreeSet<u32> = cells.iter().map(|cell| cell.round).collect();
+        let mut comparison = Self {
+            name: scenario.name.clone(),
+            title: scenario.title.clone(),
+            baseline: scenario.baseline.clone(),
+            rounds: rounds.len() as u32,
+            primary_comparisons,
+            published: published::compare(&scenario.published, &cases),
+            assertions: Vec::new(),
+            machine: worst(cells),
+            notes: scenario.notes.clone(),
+            cases,
+        };
+        comparison.assertions = assertion::check(scenario, &comparison);
+        comparison.notes.extend(placement_note(scenario));
+        comparison
+    }
+}
+
+impl CaseComparison {
+    fn of(scenario: &Scenario, case: &Case, cells: &[CellResult]) -> Self {
+        let of_target = |target: &str| CellsByRound::new(cells, &case.name, target);
+        let baseline = of_target(&scenario.baseline);
+        let targets = scenario.targets.iter().filter(|target| case.is_for(target));
+        let targets: Vec<(&str, CellsByRound<'_>)> =
+            targets.map(|target| (&*target.name, of_target(&target.name))).collect();
+        let all: Vec<&CellResult> = targets.iter().flat_map(|(_, cells)| cells.all()).collect();
+        let figures = pairs::figures_of(&all);
+        let name = primary_figure(case.question);
+        let primary = figures.iter().find(|figure| figure.name() == name);
+        let compare = |(name, cells): &(&str, CellsByRound<'_>)| {
+            let beside = (*name != scenario.baseline).then_some(&baseline);
+            TargetComparison::of(name, cells, beside, &figures, primary)
+        };
+        let rates: Vec<f64> = all.iter().filter_map(|cell| cell.rate).collect();
+        Self {
+            name: case.name.clone(),
+            question: case.question,
+            bound: case.bound,
+            primary: case.primary,
+            figure: name.to_owned(),
+            rate: (!rates.is_empty()).then(|| median(rates)),
+            targets: targets.iter().map(compare).collect(),
+        }
+    }
+
+    /// A target of it.
+    pub fn target(&self, name: &str) -> Option<&TargetComparison> {
+        self.targets.iter().find(|target| target.name == name)
+    }
+}
+
+impl TargetComparison {
+    fn of(
+        name: &str,
+        cells: &CellsByRound<'_>,
+        baseline: Option<&CellsByRound<'_>>,
+        figures: &[CellFigure],
+        primary: Option<&CellFigure>,
+    ) -> Self {
+        let figures: Vec<FigureComparison> =
+            figures.iter().filter_map(|figure| cells.compare(figure, baseline)).collect();
+        let pairs = baseline.zip(primary).and_then(|(baseline, figure)| cells.pairs(figure, baseline).ok());
+        let rounds_used = match baseline {
+            Some(_) => pairs.as_ref().map_or(0, Vec::len),
+            None => cells.all().filter(|cell| cell.obstacle(Spoils::Usage).is_none()).count(),
+        };
+        Self {
+            name: name.to_owned(),
+            rounds_run: cells.all().count() as u32,
+            rounds_used: rounds_used as u32,
+            figures,
+            verdict: None,
+            p_sign_flip: pairs.map_or(1.0, |pairs| sign_flip_p_of_pairs(&pairs)),
+            negotiated: cells.negotiated(),
+            remarks: cells.remarks(),
+            response_curve: cells.response_curve(),
+        }
+    }
+
+    /// A figure of it.
+    pub fn figure(&self, name: &str) -> Option<&FigureComparison> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}
+
+/// The figure that answers the question.
+fn primary_figure(question: Question) -> &'static str {
+    match question {
+        Question::Cost | Question::Load => CPU_PER_REQUEST,
+        Question::Capacity => RATE_ACHIEVED,
+    }
+}
+
+fn worst(cells: &[CellResult]) -> MachineUsage {
+    let worse = |a: MachineUsage, b: &MachineUsage| MachineUsage {
+        steal: a.steal.max(b.steal),
+        other: a.other.max(b.other),
+        run_queue_delay: match (a.run_queue_delay, b.run_queue_delay) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        },
+        is_throttled: a.is_throttled || b.is_throttled,
+    };
+    cells.iter().fold(MachineUsage::default(), |worst, cell| worse(worst, &cell.machine))
+}
+
+fn placement_note(scenario: &Scenario) -> Option<String> {
+    let cpus = scenario.cpus.clone().unwrap_or_default();
+    match (&cpus.target, &cpus.load, &cpus.upstream) {
+        (None, None, None) => Some("the kernel placed target, generator and upstream on any core".to_owned()),
+        (_, Some(load), Some(upstream)) if load == upstream => Some(format!(
+            "generator and upstream share core {load}, so rates and latencies include their waiting for each other"
+        )),
+        _ => None,
+    }
+}
+
+/// Values by round.
+type ByRound<T> = BTreeMap<u32, T>;

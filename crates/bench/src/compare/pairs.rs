@@ -1,0 +1,174 @@
+//! The cells of a target in a case by round, and their figures beside those of the baseline's cells of the same rounds.
+
+use std::collections::BTreeSet;
+
+use experiment::{Ratio, median};
+
+use super::figure::{CellFigure, Comparability, USAGE_FIGURES};
+use super::{ByRound, FigureComparison, Remark};
+use crate::results::{CellResult, Negotiated, Spoils};
+
+/// Latencies are compared if the achieved rates differ by no more than this share.
+const RATE_TOLERANCE: f64 = 0.02;
+/// The fewest pairs that have an interval.
+const PAIRS_MIN: usize = 2;
+
+/// The cells of a target in a case.
+#[derive(Debug)]
+pub(crate) struct CellsByRound<'a>(ByRound<&'a CellResult>);
+
+/// The figures that any of these cells has, those of the processes first.
+pub(crate) fn figures_of(cells: &[&CellResult]) -> Vec<CellFigure> {
+    let usage = USAGE_FIGURES.iter().map(CellFigure::Usage);
+    let usage = usage.filter(|figure| cells.iter().any(|cell| figure.value(cell).is_some()));
+    let names: BTreeSet<&str> =
+        cells.iter().flat_map(|cell| cell.figures.keys()).map(String::as_str).collect();
+    let load = names.into_iter().filter_map(|name| format!("load.{name}").parse().ok());
+    usage.chain(load).collect()
+}
+
+impl<'a> CellsByRound<'a> {
+    pub(crate) fn new(cells: &'a [CellResult], case: &str, target: &str) -> Self {
+        let of_both = cells.iter().filter(|cell| cell.case == case && cell.target == target);
+        Self(of_both.map(|cell| (cell.round, cell)).collect())
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a CellResult> + Clone {
+        self.0.values().copied()
+    }
+
+    /// A figure over all rounds, and its ratio to the baseline, if that is another target; `None` if no cell has it.
+    pub(crate) fn compare(&self, figure: &CellFigure, baseline: Option<&Self>) -> Option<FigureComparison> {
+        let values_of = |accept: &dyn Fn(&CellResult) -> bool| -> Vec<f64> {
+            self.all().filter(|cell| accept(cell)).filter_map(|cell| figure.value(cell)).collect()
+        };
+        let sound = values_of(&|cell| is_sound(cell, figure.comparability()));
+        let is_doubtful = sound.is_empty();
+        let values = if is_doubtful { values_of(&|_| true) } else { sound };
+        if values.is_empty() {
+            return None;
+        }
+        let compared = baseline.map(|baseline| self.pairs(figure, baseline));
+        let compared = compared.map(|pairs| pairs.map(|pairs| Ratio::of_pairs(&pairs)));
+        Some(FigureComparison {
+            name: figure.name(),
+            unit: figure.unit(),
+            median: median(values.iter().copied()),
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            is_doubtful,
+            ratio: compared.as_ref().and_then(|compared| compared.as_ref().ok().copied()),
+            withheld: compared.and_then(Result::err),
+        })
+    }
+
+    /// A figure of the baseline and of the target in each round in which both may be compared, at least two, or why there
+    /// are no more.
+    pub(crate) fn pairs(&self, figure: &CellFigure, baseline: &Self) -> Result<Vec<(f64, f64)>, String> {
+        if figure.comparability() == Comparability::Uncorrected {
+            return Err("it is not corrected for coordinated omission".to_owned());
+        }
+        let mut pairs = Vec::new();
+        let mut obstacle = None;
+        for (round, cell) in &self.0 {
+            let Some(other) = baseline.0.get(round) else { continue };
+            match pair(figure, other, cell) {
+                Ok(pair) => pairs.push(pair),
+                Err(reason) => drop(obstacle.get_or_insert(reason)),
+            }
+        }
+        match (pairs.len(), obstacle) {
+            (PAIRS_MIN.., _) => Ok(pairs),
+            (_, Some(reason)) => Err(reason),
+            (pairs, None) => Err(format!("{pairs} of the {PAIRS_MIN} rounds that an interval takes")),
+        }
+    }
+
+    /// What was negotiated, in words.
+    pub(crate) fn negotiated(&self) -> BTreeSet<String> {
+        let words = |of: &Negotiated| {
+            let words = [&of.version, &of.cipher, &of.group, &of.alpn].map(String::as_str);
+            words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        };
+        self.all().filter_map(|cell| cell.negotiated.as_ref()).map(words).collect()
+    }
+
+    /// Failures and doubts, each with its rounds, in the order in which they came up.
+    pub(crate) fn remarks(&self) -> Vec<Remark> {
+        let mut remarks: Vec<Remark> = Vec::new();
+        for cell in self.all() {
+            let doubts = cell.doubts.iter().map(|doubt| &doubt.reason);
+            for text in cell.failure.iter().chain(doubts).chain(&cell.remarks) {
+                match remarks.iter_mut().find(|remark| remark.text == *text) {
+                    Some(remark) if remark.rounds.last() == Some(&cell.round) => {}
+                    Some(remark) => remark.rounds.push(cell.round),
+                    None => remarks.push(Remark { text: text.clone(), rounds: vec![cell.round] }),
+                }
+            }
+        }
+        remarks
+    }
+
+    /// The latency at each percentile, the median of sound rounds.
+    pub(crate) fn response_curve(&self) -> Vec<(f64, f64)> {
+        let sound: Vec<&CellResult> =
+            self.all().filter(|cell| is_sound(cell, Comparability::Latency)).collect();
+        let Some(first) = sound.first() else { return Vec::new() };
+        let at = |percentile: f64| {
+            let find = |cell: &&CellResult| {
+                cell.response_curve
+                    .iter()
+                    .find(|(known, _)| (known - percentile).abs() < 1e-9)
+                    .map(|(_, us)| *us as f64)
+            };
+            median(sound.iter().filter_map(find))
+        };
+        first.response_curve.iter().map(|(percentile, _)| (*percentile, at(*percentile))).collect()
+    }
+}
+
+/// The figure of the baseline's cell and of the target's, or why they are not comparable.
+fn pair(figure: &CellFigure, baseline: &CellResult, target: &CellResult) -> Result<(f64, f64), String> {
+    let comparability = figure.comparability();
+    for cell in [baseline, target] {
+        if let Some(reason) = cell.obstacle(spoiling(comparability)) {
+            return Err(format!("{}: {reason}", cell.target));
+        }
+    }
+    if comparability == Comparability::Latency {
+        at_same_rate(baseline, target)?;
+    }
+    let value = |cell: &CellResult| {
+        let value = figure.value(cell).ok_or_else(|| format!("{figure} of {} is unknown", cell.target))?;
+        if value > 0.0 { Ok(value) } else { Err(format!("{figure} of {} is 0", cell.target)) }
+    };
+    Ok((value(baseline)?, value(target)?))
+}
+
+/// Whether a figure of the cell may be used.
+fn is_sound(cell: &CellResult, comparability: Comparability) -> bool {
+    cell.obstacle(spoiling(comparability)).is_none()
+}
+
+/// What a doubt must spoil to matter to a figure.
+fn spoiling(comparability: Comparability) -> Spoils {
+    match comparability {
+        Comparability::Usage => Spoils::Usage,
+        Comparability::Rate | Comparability::Latency | Comparability::Uncorrected => Spoils::RateAndLatency,
+    }
+}
+
+/// Latency depends on the rate: a slower target that is asked less often may answer faster.
+fn at_same_rate(baseline: &CellResult, target: &CellResult) -> Result<(), String> {
+    if baseline.rate.is_none() || target.rate.is_none() {
+        return Err("in a closed loop each target sets its own rate".to_owned());
+    }
+    let achieved = |cell: &CellResult| cell.figures.get("rate.achieved").copied();
+    let (Some(one), Some(other)) = (achieved(baseline), achieved(target)) else {
+        return Err("the achieved rate is unknown".to_owned());
+    };
+    if (one / other - 1.0).abs() <= RATE_TOLERANCE {
+        return Ok(());
+    }
+    Err(format!("the achieved rates differ: {one:.0}/s and {other:.0}/s"))
+}

@@ -1,0 +1,88 @@
+//! Which targets are better or worse than the baseline, and how sure that is.
+//!
+//! A difference is shown if the t-test's p, adjusted by Holm over all primary comparisons of the scenario, and the
+//! sign-flip test's p are both at most 5 %. The sign-flip test, which assumes no distribution, is not adjusted: of six
+//! rounds its p has steps of 1/32, so that with two comparisons it could show nothing.
+
+use experiment::{Ratio, holm};
+use serde::Serialize;
+use telemetry::experiment::Outcome;
+
+use super::figure::RATE_ACHIEVED;
+use super::{ALPHA, CaseComparison, FigureComparison, TargetComparison, serialize};
+use crate::scenario::ROUNDS_MIN;
+
+/// What the ratio of a primary figure says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The verdict.
+    #[serde(serialize_with = "serialize::text")]
+    pub outcome: Outcome,
+    /// Why nothing can be said, or which difference could be shown; empty for a difference.
+    pub reason: String,
+    /// The p-value of the t-test, adjusted by Holm; 1 without a ratio.
+    pub p_adjusted: f64,
+}
+
+/// Judges every target but the baseline in every primary case. Returns how many comparisons these are: their p-values are
+/// adjusted for all of them, so that a failed one does not make the others easier to show.
+pub(crate) fn decide(cases: &mut [CaseComparison], baseline: &str) -> usize {
+    let compared = |target: &&mut TargetComparison| target.name != baseline;
+    let primary = |case: &&mut CaseComparison| case.primary;
+    let p_values: Vec<f64> = cases
+        .iter_mut()
+        .filter(primary)
+        .flat_map(|case| {
+            let CaseComparison { figure, targets, .. } = case;
+            targets.iter_mut().filter(compared).map(|target| target.figure(figure).map_or(1.0, p))
+        })
+        .collect();
+    let mut adjusted = holm(&p_values).into_iter();
+    for case in cases.iter_mut().filter(primary) {
+        let CaseComparison { figure, targets, .. } = case;
+        for (target, p_adjusted) in targets.iter_mut().filter(compared).zip(&mut adjusted) {
+            target.verdict = Some(judge(target, figure, p_adjusted, p_values.len()));
+        }
+    }
+    p_values.len()
+}
+
+/// The p-value of a figure's ratio; 1 if it may not have a verdict.
+fn p(figure: &FigureComparison) -> f64 {
+    figure.ratio.filter(has_rounds).map_or(1.0, |ratio| ratio.p)
+}
+
+fn has_rounds(ratio: &Ratio) -> bool {
+    ratio.pairs >= ROUNDS_MIN as usize
+}
+
+fn judge(target: &TargetComparison, figure: &str, p_adjusted: f64, comparisons: usize) -> Verdict {
+    let inconclusive = |reason: String| Verdict { outcome: Outcome::Inconclusive, reason, p_adjusted };
+    let Some(compared) = target.figure(figure) else {
+        return inconclusive(no_figure(target, figure));
+    };
+    let Some(ratio) = compared.ratio else {
+        return inconclusive(compared.withheld.clone().unwrap_or_default());
+    };
+    if !has_rounds(&ratio) {
+        return inconclusive(format!("{} of the {ROUNDS_MIN} rounds that a verdict takes", ratio.pairs));
+    }
+    if p_adjusted > ALPHA || target.p_sign_flip > ALPHA {
+        let resolution = ratio.resolution(ALPHA / comparisons as f64);
+        let reason = resolution.map_or_else(String::new, |share| {
+            format!("{:.1} % could be shown in {} rounds", share * 100.0, ratio.pairs)
+        });
+        return Verdict { outcome: Outcome::NoDifference, reason, p_adjusted };
+    }
+    let is_better = (ratio.mean > 1.0) == (figure == RATE_ACHIEVED);
+    let outcome = if is_better { Outcome::Better } else { Outcome::Worse };
+    Verdict { outcome, reason: String::new(), p_adjusted }
+}
+
+fn no_figure(target: &TargetComparison, figure: &str) -> String {
+    match target.remarks.first() {
+        _ if target.rounds_run == 0 => "it was not measured".to_owned(),
+        Some(remark) => remark.text.clone(),
+        None => format!("{figure} of {} is unknown", target.name),
+    }
+}

@@ -1,0 +1,85 @@
+//! The answer to the question of a case: which target is the cheapest, by how much, and how sure that is.
+
+use experiment::Ratio;
+use telemetry::experiment::Outcome;
+
+use crate::compare::{CaseComparison, TargetComparison};
+
+/// The answer to the question of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Which target is the best, and by how much; that no difference was shown if no verdict supports it.
+    pub headline: String,
+    /// How sure that is.
+    pub sentence: String,
+}
+
+impl Answer {
+    /// The answer that a case gives.
+    pub fn of(case: &CaseComparison, baseline: &str) -> Self {
+        let compared: Vec<(&TargetComparison, Ratio)> =
+            case.targets.iter().filter_map(|target| Some((target, ratio(case, target)?))).collect();
+        let is_capacity = case.figure == "rate.achieved";
+        let gain = |ratio: &Ratio| if is_capacity { ratio.mean } else { 1.0 / ratio.mean };
+        let best_of = |outcome: Option<Outcome>| {
+            let all =
+                compared.iter().filter(|(target, _)| outcome.is_none() || outcome_of(target) == outcome);
+            all.max_by(|(_, a), (_, b)| gain(a).total_cmp(&gain(b)))
+        };
+        let unit = if is_capacity { "requests" } else { "CPU time" };
+        let Some((best, ratio)) = best_of(None) else {
+            return Self {
+                headline: "No comparison".to_owned(),
+                sentence: "No target has sound rounds together with the baseline.".to_owned(),
+            };
+        };
+        if let Some((better, ratio)) = best_of(Some(Outcome::Better)) {
+            return Self {
+                headline: format!("{}: {} {unit}", better.name, difference(ratio.mean)),
+                sentence: format!("Beside {baseline}: {}.", certainty(better, ratio)),
+            };
+        }
+        let beside = format!("{}, {}: {}.", best.name, difference(ratio.mean), certainty(best, ratio));
+        if compared.iter().all(|(target, _)| outcome_of(target) == Some(Outcome::Worse)) {
+            return Self {
+                headline: format!("{baseline}: {} {unit}", if is_capacity { "most" } else { "least" }),
+                sentence: format!("Next is {beside}"),
+            };
+        }
+        Self { headline: "No difference shown".to_owned(), sentence: format!("Beside {baseline} {beside}") }
+    }
+}
+
+fn outcome_of(target: &TargetComparison) -> Option<Outcome> {
+    target.verdict.as_ref().map(|verdict| verdict.outcome)
+}
+
+fn ratio(case: &CaseComparison, target: &TargetComparison) -> Option<Ratio> {
+    target.figure(&case.figure)?.ratio
+}
+
+/// A ratio as a difference in percent, such as `10.0 % less`; a multiple if it is large.
+fn difference(ratio: f64) -> String {
+    match ratio {
+        2.0.. => format!("{ratio:.2}\u{a0}× the"),
+        1.0..2.0 => format!("{:.1}\u{a0}% more", (ratio - 1.0) * 100.0),
+        _ => format!("{:.1}\u{a0}% less", (1.0 - ratio) * 100.0),
+    }
+}
+
+fn certainty(target: &TargetComparison, ratio: &Ratio) -> String {
+    let Ratio { mean, low, high, pairs, .. } = ratio;
+    let interval = format!("ratio {mean:.3}, 95 % interval {low:.3} to {high:.3}, {pairs} rounds");
+    let Some(verdict) = &target.verdict else { return format!("{interval}; no verdict was asked") };
+    let p = p(verdict.p_adjusted);
+    match verdict.outcome {
+        Outcome::Better | Outcome::Worse => format!("{interval}; shown, {p}"),
+        Outcome::NoDifference => format!("{interval}; not shown, it may be chance, {p}"),
+        Outcome::Inconclusive | Outcome::Pending => format!("{interval}; inconclusive: {}", verdict.reason),
+    }
+}
+
+/// A p-value in words.
+pub(crate) fn p(value: f64) -> String {
+    if value < 0.001 { "p below 0.001".to_owned() } else { format!("p {value:.3}") }
+}

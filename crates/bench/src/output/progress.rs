@@ -1,0 +1,93 @@
+//! What a running comparison says in one line.
+
+use std::time::Duration;
+
+use super::table::{cut, length};
+
+/// The space between the parts of the line.
+const GAP: &str = "  ";
+
+/// How far a comparison has got.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// The round, from 1.
+    pub round: u32,
+    /// The rounds that are planned.
+    pub rounds: u32,
+    /// The target that runs.
+    pub target: &'a str,
+    /// The case that runs.
+    pub case: &'a str,
+    /// The figures of the cell so far, such as `1,203/s  p99 4.2 ms`; the first to be left out.
+    pub figures: &'a str,
+    /// The planned time of all cells.
+    pub planned: Duration,
+    /// The planned time of the cells that are over.
+    pub done: Duration,
+    /// How long these took.
+    pub took: Duration,
+    /// How long the current cell runs.
+    pub current: Duration,
+}
+
+impl Progress<'_> {
+    /// How long still, if the other cells take as much longer than planned as those that are over did.
+    pub fn left(&self) -> Duration {
+        let pace = if self.done.is_zero() { 1.0 } else { self.took.as_secs_f64() / self.done.as_secs_f64() };
+        self.planned.saturating_sub(self.done).mul_f64(pace).saturating_sub(self.current)
+    }
+
+    /// One line of at most `width` characters.
+    pub fn line(&self, width: usize) -> String {
+        let Self { round, rounds, target, case, figures, .. } = self;
+        let left = self.left().as_secs();
+        let left = match left {
+            0..100 => format!("{left} s left"),
+            _ => format!("{} min {:02} s left", left / 60, left % 60),
+        };
+        let mut line = String::new();
+        for part in [&format!("round {round}/{rounds}"), *target, case, &left, figures] {
+            let gap = if line.is_empty() { "" } else { GAP };
+            if length(&line) + gap.len() + length(part) <= width {
+                line = line + gap + part;
+            }
+        }
+        cut(line.trim_end(), width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF: Progress<'_> = Progress {
+        round: 2,
+        rounds: 6,
+        target: "nginx-stream",
+        case: "full-handshake",
+        figures: "1,203/s  p99 4.2 ms",
+        planned: Duration::from_secs(300),
+        done: Duration::from_secs(100),
+        took: Duration::from_secs(120),
+        current: Duration::from_secs(15),
+    };
+
+    #[test]
+    fn cells_that_took_longer_than_planned_make_the_rest_longer() {
+        // 200 s are left of the plan, at 1.2 of it 240 s, of which 15 s are over.
+        assert_eq!(HALF.left(), Duration::from_secs(225));
+        let first = Progress { done: Duration::ZERO, took: Duration::ZERO, ..HALF };
+        assert_eq!(first.left(), Duration::from_secs(285));
+        assert_eq!(Progress { done: HALF.planned, ..HALF }.left(), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_line_fits_and_leaves_out_what_does_not() {
+        let line = HALF.line(80);
+        assert_eq!(line, "round 2/6  nginx-stream  full-handshake  3 min 45 s left  1,203/s  p99 4.2 ms");
+        assert_eq!(HALF.line(60), "round 2/6  nginx-stream  full-handshake  3 min 45 s left");
+        for width in 0..100 {
+            assert!(HALF.line(width).chars().count() <= width, "{width}");
+        }
+    }
+}

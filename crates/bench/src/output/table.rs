@@ -1,0 +1,114 @@
+//! A table of aligned texts, no wider than a given width.
+
+/// The space between columns.
+const GAP: &str = "  ";
+
+/// How the cells of a column are aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table of texts. Columns are in the order of their importance: the last ones are left out where they do not fit.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TextTable {
+    columns: Vec<(Align, Vec<String>)>,
+}
+
+impl TextTable {
+    /// Adds a column: its heading and its cells.
+    pub(crate) fn column(&mut self, align: Align, heading: &str, cells: impl IntoIterator<Item = String>) {
+        let mut texts = vec![heading.to_owned()];
+        texts.extend(cells);
+        self.columns.push((align, texts));
+    }
+
+    /// The lines of the table, each at most `width` characters long.
+    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+        let widths: Vec<usize> = self
+            .columns
+            .iter()
+            .map(|(_, cells)| cells.iter().map(|cell| length(cell)).max().unwrap_or(0))
+            .collect();
+        let mut used = 0;
+        let fits = |at: &usize| {
+            used += widths[*at] + if *at == 0 { 0 } else { GAP.len() };
+            *at == 0 || used <= width
+        };
+        let columns: Vec<usize> = (0..self.columns.len()).take_while(fits).collect();
+        let rows = self.columns.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
+        (0..rows).map(|row| self.line(row, &columns, &widths)).collect()
+    }
+
+    fn line(&self, row: usize, columns: &[usize], widths: &[usize]) -> String {
+        let cell = |&at: &usize| {
+            let (align, cells) = &self.columns[at];
+            let (text, width) = (cells.get(row).map_or("", String::as_str), widths[at]);
+            match align {
+                Align::Left => format!("{text:<width$}"),
+                Align::Right => format!("{text:>width$}"),
+            }
+        };
+        columns.iter().map(cell).collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+    }
+}
+
+/// The number of characters.
+pub(crate) fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// At most so many characters, the last one of which says that more were cut off.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Breaks a text between its words; lines after the first begin with `indent`. A longer word gets a line of its own.
+pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line =
+            lines.last_mut().filter(|line| line.is_empty() || length(line) + 1 + length(word) <= width);
+        match line {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(format!("{indent}{word}")),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings<const N: usize>(texts: [&str; N]) -> Vec<String> {
+        texts.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn columns_are_aligned_and_the_last_are_left_out() {
+        let mut table = TextTable::default();
+        table.column(Align::Left, "name", strings(["a", "longer"]));
+        table.column(Align::Right, "µs", strings(["1.0", "10.0"]));
+        table.column(Align::Left, "words", strings(["x", "y"]));
+        assert_eq!(table.lines(80), ["name      µs  words", "a        1.0  x", "longer  10.0  y"]);
+        assert_eq!(table.lines(18), ["name      µs", "a        1.0", "longer  10.0"]);
+    }
+
+    #[test]
+    fn a_text_is_broken_between_words() {
+        assert_eq!(wrap("one two three", 8, "  "), ["one two", "  three"]);
+        assert_eq!(wrap("unbreakable word", 5, ""), ["unbreakable", "word"]);
+        assert_eq!((cut("abcdef", 4), cut("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
+    }
+}

@@ -1,0 +1,170 @@
+//! The comparison on a terminal of 80 columns.
+
+use telemetry::figures::FigureUnit;
+
+use super::column::ColumnFormat;
+use super::table::{Align, TextTable, cut, wrap};
+use super::wording::{self, UNKNOWN};
+use crate::compare::{AssertionOutcome, CaseComparison, Comparison, FigureComparison, TargetComparison};
+
+/// The width of the text.
+const WIDTH: usize = 80;
+/// The longest name of a target.
+const NAME_MAX: usize = 18;
+/// The most remarks on a target; the files have them all.
+const REMARKS_MAX: usize = 4;
+
+/// The figures beside the primary one, with their headings, the most telling first.
+const BESIDE: [(&str, &str); 9] = [
+    ("rate.achieved", "rate"),
+    ("response.p50", "p50"),
+    ("response.p99", "p99"),
+    ("service.p50", "service p50"),
+    ("target.cpu.percent", "CPU"),
+    ("target.cpu.system_per_request", "system"),
+    ("target.memory.pss_peak", "memory"),
+    ("target.threads", "threads"),
+    ("generator.cpu.percent", "generator"),
+];
+
+/// The comparison as text.
+pub fn text(comparison: &Comparison) -> String {
+    let mut lines = wrap(&format!("{}: {}", comparison.name, comparison.title), WIDTH, "  ");
+    lines.extend(wrap(&wording::method(comparison), WIDTH, "  "));
+    for case in &comparison.cases {
+        lines.push(String::new());
+        lines.extend(case_lines(case, &comparison.baseline));
+    }
+    lines.extend(published_lines(comparison));
+    lines.extend(assertion_lines(comparison));
+    lines.push(String::new());
+    lines.extend(note_lines(comparison));
+    lines.join("\n") + "\n"
+}
+
+fn case_lines(case: &CaseComparison, baseline: &str) -> Vec<String> {
+    let mut lines = wrap(&format!("{}: {}", case.name, wording::question(case)), WIDTH, "  ");
+    let indented = |line: String| format!("  {line}");
+    lines.extend(verdict_table(case, baseline).lines(WIDTH - 2).into_iter().map(indented));
+    lines.push(String::new());
+    lines.extend(figure_table(case).lines(WIDTH - 2).into_iter().map(indented));
+    for target in &case.targets {
+        let remarks = wording::remarks(case, target);
+        let more = remarks.len().saturating_sub(REMARKS_MAX);
+        for remark in remarks.into_iter().take(REMARKS_MAX) {
+            let remark = format!("{}: {remark}", target.name);
+            lines.extend(wrap(&remark, WIDTH - 2, "  ").into_iter().map(indented));
+        }
+        if more > 0 {
+            lines.push(format!("  {}: and {}", target.name, wording::plural(more, "more remark")));
+        }
+    }
+    lines
+}
+
+/// What answers the question of the case.
+fn verdict_table(case: &CaseComparison, baseline: &str) -> TextTable {
+    let primary = |target: &TargetComparison| target.figure(&case.figure).cloned();
+    let mut table = names(case);
+    figure_column(&mut table, case, &case.figure, primary_title(case));
+    let ratio = |target: &TargetComparison| match primary(target).and_then(|figure| figure.ratio) {
+        Some(ratio) => format!("{:.3}", ratio.mean),
+        None if target.name == baseline => "1.000".to_owned(),
+        None => UNKNOWN.to_owned(),
+    };
+    table.column(Align::Right, "ratio", case.targets.iter().map(ratio));
+    let interval = |target| primary(target).as_ref().map_or_else(String::new, wording::interval);
+    table.column(Align::Left, "95 % interval", case.targets.iter().map(interval));
+    table.column(
+        Align::Left,
+        "verdict",
+        case.targets.iter().map(|target| wording::verdict(target, baseline)),
+    );
+    table
+}
+
+fn primary_title(case: &CaseComparison) -> &'static str {
+    if case.figure == "rate.achieved" { "requests" } else { "CPU" }
+}
+
+/// What each target did besides.
+fn figure_table(case: &CaseComparison) -> TextTable {
+    let mut table = names(case);
+    for (name, title) in BESIDE.into_iter().filter(|(name, _)| *name != case.figure) {
+        figure_column(&mut table, case, name, title);
+    }
+    table
+}
+
+fn names(case: &CaseComparison) -> TextTable {
+    let mut table = TextTable::default();
+    table.column(Align::Left, "target", case.targets.iter().map(|target| cut(&target.name, NAME_MAX)));
+    table
+}
+
+/// Adds the medians of a figure; nothing if no target has it.
+fn figure_column(table: &mut TextTable, case: &CaseComparison, name: &str, title: &str) {
+    let found: Vec<Option<&FigureComparison>> =
+        case.targets.iter().map(|target| target.figure(name)).collect();
+    let Some(unit) = found.iter().flatten().map(|figure| figure.unit).next() else { return };
+    let format = ColumnFormat::of(found.iter().flatten().map(|figure| figure.median), unit);
+    let shown = found.iter().map(|figure| match figure {
+        None => UNKNOWN.to_owned(),
+        Some(figure) if figure.is_doubtful => format!("({})", format.show(figure.median)),
+        Some(figure) => format.show(figure.median),
+    });
+    table.column(Align::Right, &format.heading(title), shown);
+}
+
+fn published_lines(comparison: &Comparison) -> Vec<String> {
+    if comparison.published.is_empty() {
+        return Vec::new();
+    }
+    let all = &comparison.published;
+    let show = |value: Option<f64>, unit: FigureUnit| {
+        value.map_or_else(|| UNKNOWN.to_owned(), |value| unit.show(value))
+    };
+    let mut table = TextTable::default();
+    table.column(Align::Left, "target", all.iter().map(|figure| cut(&figure.target, NAME_MAX)));
+    table.column(Align::Left, "figure", all.iter().map(|figure| cut(&figure.figure, NAME_MAX)));
+    table.column(
+        Align::Right,
+        "published",
+        all.iter().map(|figure| show(Some(figure.published), figure.unit)),
+    );
+    table.column(Align::Right, "measured", all.iter().map(|figure| show(figure.measured, figure.unit)));
+    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| UNKNOWN.to_owned(), |ratio| format!("{ratio:.3}"));
+    table.column(Align::Right, "ratio", all.iter().map(|figure| ratio(figure.ratio)));
+    table.column(Align::Left, "case", all.iter().map(|figure| cut(&figure.case, NAME_MAX)));
+    let lines = table.lines(WIDTH - 2).into_iter().map(|line| format!("  {line}"));
+    [String::new(), "published figures, on other machines:".to_owned()].into_iter().chain(lines).collect()
+}
+
+fn assertion_lines(comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    for result in &comparison.assertions {
+        let (word, reason) = match &result.outcome {
+            AssertionOutcome::Holds(reason) => ("holds", reason),
+            AssertionOutcome::Breached(reason) => ("FAILED", reason),
+        };
+        let text = format!(
+            "{word}: {} of {} in {} (line {}): {reason}",
+            result.condition, result.target, result.case, result.line
+        );
+        lines.extend(wrap(&text, WIDTH, "  "));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
+    lines
+}
+
+fn note_lines(comparison: &Comparison) -> Vec<String> {
+    let machine = format!("machine: {}", wording::machine(comparison));
+    let notes = comparison.notes.iter().map(|note| format!("note: {note}"));
+    let brackets = comparison.cases.iter().flat_map(|case| &case.targets).any(|target| {
+        BESIDE.iter().any(|(name, _)| target.figure(name).is_some_and(|figure| figure.is_doubtful))
+    });
+    let brackets = brackets.then(|| "in brackets: every round of the figure is in doubt".to_owned());
+    [machine].into_iter().chain(notes).chain(brackets).flat_map(|text| wrap(&text, WIDTH, "  ")).collect()
+}

@@ -1,0 +1,287 @@
+//! The folder of a comparison: what was asked, and every cell as soon as it is measured.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use telemetry::output_file;
+use tempfile::TempDir;
+
+use super::CellResult;
+use crate::run::RunPlan;
+
+/// What was asked: scenario, seed, rates.
+const PLAN: &str = "scenario.json";
+/// A line for each cell.
+const CELLS: &str = "cells.jsonl";
+/// The journal of each cell.
+const JOURNALS: &str = "cells";
+/// The comparison.
+const COMPARISON: &str = "bench.json";
+/// Scenarios name hosts and paths: nobody but the owner reads the folder.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A comparison is there.
+    #[error("{} holds a comparison; go on with it by --resume, or name another folder", .0.display())]
+    Taken(PathBuf),
+    /// Files of others are there.
+    #[error("{} is not empty; name a new folder", .0.display())]
+    NotEmpty(PathBuf),
+    /// No comparison is there.
+    #[error("{} holds no comparison: it has no scenario.json; --save begins one", .0.display())]
+    NoComparison(PathBuf),
+    /// Another process writes there.
+    #[error("{} is in use: another tlsdash bench writes there; wait until it ends", .0.display())]
+    InUse(PathBuf),
+    /// A file cannot be read as what it should be.
+    #[error("cannot read {}: {reason}; it was damaged, or written by another version", .path.display())]
+    Damaged {
+        /// The file, with the line if it has lines.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A file operation failed.
+    #[error("cannot {what} {}: {error}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+/// The folder of a comparison.
+#[derive(Debug)]
+pub struct ResultsFolder {
+    path: PathBuf,
+    /// Locked, so that no two processes write.
+    lines: File,
+    cells: Vec<CellResult>,
+    /// Set if the folder goes with this value.
+    temporary: Option<TempDir>,
+}
+
+impl ResultsFolder {
+    /// Begins a comparison in a new or empty folder, or without a path in a temporary one.
+    ///
+    /// # Errors
+    /// If the folder holds files, or cannot be written.
+    pub fn create(path: Option<&Path>, plan: &RunPlan) -> Result<Self, FolderError> {
+        let (path, temporary) = if let Some(path) = path {
+            (claim(path)?, None)
+        } else {
+            let made = tempfile::Builder::new().prefix("tlsdash-bench-").tempdir();
+            let made = made.map_err(failed("make", Path::new("a temporary folder")))?;
+            (made.path().to_owned(), Some(made))
+        };
+        let journals = path.join(JOURNALS);
+        fs::create_dir(&journals).map_err(failed("make", &journals))?;
+        let folder = Self { lines: open_lines(&path)?, cells: Vec::new(), temporary, path };
+        folder.write_plan(plan)?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of a comparison to go on with it. A last line that was cut off by an interruption is dropped; the
+    /// second value says so.
+    ///
+    /// # Errors
+    /// If it holds no comparison, is in use, or cannot be read or written.
+    pub fn resume(path: &Path) -> Result<(Self, RunPlan, Option<String>), FolderError> {
+        if !path.join(PLAN).exists() {
+            return Err(FolderError::NoComparison(path.to_owned()));
+        }
+        let path = absolute(path)?;
+        // The lock comes first: another process may still write the plan.
+        let lines = open_lines(&path)?;
+        let plan_path = path.join(PLAN);
+        let text = fs::read_to_string(&plan_path).map_err(failed("read", &plan_path))?;
+        let plan: RunPlan = serde_json::from_str(&text).map_err(damaged(&plan_path))?;
+        // Journals without a line are of cells that were cut off: they are written again.
+        let cells_path = path.join(CELLS);
+        let text = fs::read_to_string(&cells_path).map_err(failed("read", &cells_path))?;
+        let (whole, rest) = text.rsplit_once('\n').unwrap_or(("", &text));
+        let mut cells = Vec::new();
+        for (number, line) in (1..).zip(whole.lines()) {
+            let place = cells_path.with_file_name(format!("{CELLS} line {number}"));
+            cells.push(serde_json::from_str(line).map_err(damaged(&place))?);
+        }
+        let dropped = (!rest.is_empty()).then(|| {
+            format!("{CELLS}: the last line was cut off and is dropped; its cell is measured again")
+        });
+        if dropped.is_some() {
+            let kept_bytes = (text.len() - rest.len()) as u64;
+            lines.set_len(kept_bytes).map_err(failed("shorten", &cells_path))?;
+        }
+        Ok((Self { path, lines, cells, temporary: None }, plan, dropped))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// True if it goes when the comparison ends.
+    pub fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The cells measured so far, in the order in which they were.
+    pub fn cells(&self) -> &[CellResult] {
+        &self.cells
+    }
+
+    /// Adds a cell, and returns when it is on the disk.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn append(&mut self, cell: CellResult) -> Result<(), FolderError> {
+        let path = self.path.join(CELLS);
+        let mut line = serde_json::to_vec(&cell).map_err(damaged(&path))?;
+        line.push(b'\n');
+        self.lines.write_all(&line).map_err(failed("write", &path))?;
+        self.lines.sync_data().map_err(failed("write", &path))?;
+        self.cells.push(cell);
+        Ok(())
+    }
+
+    /// Writes what was asked, such as after a rate was found.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_plan(&self, plan: &RunPlan) -> Result<(), FolderError> {
+        let path = self.path.join(PLAN);
+        let text = serde_json::to_string_pretty(plan).map_err(damaged(&path))? + "\n";
+        write(&path, &text)
+    }
+
+    /// Writes the comparison.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_comparison(&self, json: &str) -> Result<(), FolderError> {
+        write(&self.path.join(COMPARISON), json)
+    }
+
+    /// The journal of a cell, relative to the folder; a file that an interrupted cell left there is removed.
+    ///
+    /// # Errors
+    /// If such a file cannot be removed.
+    pub fn new_journal(&self, round: u32, case: usize, target: &str) -> Result<String, FolderError> {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let name: String = target.chars().map(safe).take(100).collect();
+        let relative = format!("{JOURNALS}/{round:03}-{:03}-{name}.journal", case + 1);
+        let path = self.path.join(&relative);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &path)(error)),
+            _ => Ok(relative),
+        }
+    }
+}
+
+/// Makes the folder, or takes one that is empty.
+fn claim(path: &Path) -> Result<PathBuf, FolderError> {
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if path.join(PLAN).exists() {
+                return Err(FolderError::Taken(path.to_owned()));
+            }
+            if fs::read_dir(path).map_err(failed("read", path))?.next().is_some() {
+                return Err(FolderError::NotEmpty(path.to_owned()));
+            }
+        }
+        Err(error) => return Err(failed("make", path)(error)),
+    }
+    absolute(path)
+}
+
+/// The folder's absolute path: children are given paths in it, and run in folders of their own.
+fn absolute(path: &Path) -> Result<PathBuf, FolderError> {
+    path.canonicalize().map_err(failed("find", path))
+}
+
+fn open_lines(folder: &Path) -> Result<File, FolderError> {
+    let path = folder.join(CELLS);
+    let opened = OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(&path);
+    let file = opened.map_err(failed("open", &path))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| FolderError::InUse(folder.to_owned()))?;
+    Ok(file)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), FolderError> {
+    output_file::write(path, text).map_err(|error| failed("write", path)(io::Error::other(error)))
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+    let path = path.to_owned();
+    move |error| FolderError::Io { what, path, error }
+}
+
+fn damaged(path: &Path) -> impl FnOnce(serde_json::Error) -> FolderError {
+    let path = path.to_owned();
+    move |error| FolderError::Damaged { path, reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(round: u32) -> CellResult {
+        CellResult { round, target: "a".to_owned(), case: "c".to_owned(), ..CellResult::default() }
+    }
+
+    #[test]
+    fn cells_survive_an_interruption_and_a_cut_off_line_is_dropped() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("saved");
+        let plan = RunPlan::example();
+        let mut folder = ResultsFolder::create(Some(&path), &plan).unwrap();
+        folder.append(cell(1)).unwrap();
+        folder.append(cell(2)).unwrap();
+        drop(folder);
+        let text = fs::read_to_string(path.join(CELLS)).unwrap();
+        fs::write(path.join(CELLS), &text[..text.len() - 5]).unwrap();
+        let (mut folder, read, dropped) = ResultsFolder::resume(&path).unwrap();
+        assert_eq!((read, folder.cells()), (plan, &[cell(1)][..]));
+        assert!(dropped.unwrap().contains("the last line was cut off"));
+        folder.append(cell(3)).unwrap();
+        drop(folder);
+        let (folder, _, dropped) = ResultsFolder::resume(&path).unwrap();
+        assert_eq!((folder.cells(), dropped), (&[cell(1), cell(3)][..], None));
+    }
+
+    #[test]
+    fn a_folder_is_neither_overwritten_nor_shared() {
+        let parent = tempfile::tempdir().unwrap();
+        let plan = RunPlan::example();
+        let path = parent.path().join("saved");
+        let folder = ResultsFolder::create(Some(&path), &plan).unwrap();
+        assert!(matches!(ResultsFolder::create(Some(&path), &plan), Err(FolderError::Taken(_))));
+        assert!(matches!(ResultsFolder::resume(&path), Err(FolderError::InUse(_))));
+        drop(folder);
+        assert!(matches!(ResultsFolder::create(Some(parent.path()), &plan), Err(FolderError::NotEmpty(_))));
+        assert!(matches!(ResultsFolder::resume(parent.path()), Err(FolderError::NoComparison(_))));
+        fs::write(path.join(CELLS), "{}\n{\n").unwrap();
+        let damaged = ResultsFolder::resume(&path).unwrap_err().to_string();
+        assert!(damaged.contains("cells.jsonl line 1"), "{damaged}");
+    }
+
+    #[test]
+    fn a_temporary_folder_goes_with_its_value() {
+        let folder = ResultsFolder::create(None, &RunPlan::example()).unwrap();
+        let path = folder.path().to_owned();
+        assert!(folder.is_temporary() && path.join(PLAN).exists());
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,160 @@
+//! What a cell measured: one target under one case in one round.
+
+mod folder;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use folder::{FolderError, ResultsFolder};
+
+/// The result of a cell: a line of `cells.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// The round, from 1.
+    pub round: u32,
+    /// The place of the target in the random order of the round, from 1.
+    pub place: u32,
+    /// The target's name.
+    pub target: String,
+    /// The case's name.
+    pub case: String,
+    /// When it began, in microseconds since 1970.
+    pub began_us: u64,
+    /// The requests per second that were asked of an open loop, of stages their mean; `None` for a closed loop.
+    pub rate: Option<f64>,
+    /// The figures of the load by their names in the catalogue (`docs/figures.md`), in their units; only those with a value.
+    pub figures: BTreeMap<String, f64>,
+    /// What the target's processes used in the measured part; `None` if they are unknown.
+    pub target_usage: Option<Usage>,
+    /// What the generator used.
+    pub load_usage: Usage,
+    /// What the upstream used; `None` if the target answers itself.
+    pub upstream_usage: Option<Usage>,
+    /// The state of the machine meanwhile.
+    pub machine: MachineUsage,
+    /// What was negotiated, checked on the wire before the load; `None` without TLS.
+    pub negotiated: Option<Negotiated>,
+    /// Percentiles of the response time in microseconds, ascending, as `(percentile, microseconds)`: the latency curve.
+    pub response_curve: Vec<(f64, u64)>,
+    /// Why figures of the cell say less than they seem to, in words.
+    pub doubts: Vec<Doubt>,
+    /// What else a reader should know, in words; it spoils no figure.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// Why there are no figures, in words; the target's own last words are part of it.
+    pub failure: Option<String>,
+    /// The journal of the cell, relative to the folder; `None` if it was not kept.
+    pub journal: Option<String>,
+}
+
+/// What a process tree used, ended children included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in user mode, in microseconds.
+    pub user_us: u64,
+    /// CPU time in the kernel, in microseconds.
+    pub system_us: u64,
+    /// The time over which it was measured, in microseconds.
+    pub wall_us: u64,
+    /// The largest sum of resident memory, in bytes; pages that processes share count for each.
+    pub rss_peak: u64,
+    /// The largest proportional set size, in bytes; 0 if the kernel hides it.
+    pub pss_peak: u64,
+    /// Resident memory before the first request, in bytes.
+    pub rss_at_rest: u64,
+    /// Proportional set size before the first request, in bytes; 0 if the kernel hides it.
+    pub pss_at_rest: u64,
+    /// The most threads.
+    pub threads_max: u64,
+    /// The most open descriptors; 0 if the kernel hides them.
+    pub descriptors_max: u64,
+    /// Context switches, voluntary and not.
+    pub context_switches: u64,
+}
+
+/// The state of the machine during a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineUsage {
+    /// The share of the cores' time that a hypervisor gave to others, 0 to 1.
+    pub steal: f64,
+    /// The CPU time of all other processes, as a share of the cores' time, 0 to 1.
+    pub other: f64,
+    /// How long the target's threads waited for a core, as a share of their CPU time; `None` if the kernel hides it.
+    pub run_queue_delay: Option<f64>,
+    /// The clock of the cores was lowered (thermal throttling).
+    pub is_throttled: bool,
+}
+
+/// What a connection to the target negotiated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Negotiated {
+    /// `TLSv1.3` or `TLSv1.2`.
+    pub version: String,
+    /// The cipher suite.
+    pub cipher: String,
+    /// The key exchange group.
+    pub group: String,
+    /// The application protocol; empty without ALPN.
+    pub alpn: String,
+}
+
+/// Why figures of a cell say less than they seem to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// Which figures it takes the verdict from.
+    pub spoils: Spoils,
+    /// The reason, in words.
+    pub reason: String,
+}
+
+/// What a doubt makes worthless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spoils {
+    /// Rates and latencies, such as when the generator is at its limit; the cost stays.
+    RateAndLatency,
+    /// What processes used, such as when it is too little to measure; rates and latencies stay.
+    Usage,
+    /// Every figure, such as when requests failed or another cipher was negotiated.
+    All,
+}
+
+impl Usage {
+    /// The CPU time, in microseconds.
+    pub fn cpu_us(&self) -> u64 {
+        self.user_us + self.system_us
+    }
+}
+
+impl CellResult {
+    /// Why no figure of this kind may be compared, in words: it failed, or a doubt spoils such figures.
+    pub(crate) fn obstacle(&self, kind: Spoils) -> Option<&str> {
+        let spoils = |doubt: &&Doubt| [kind, Spoils::All].contains(&doubt.spoils);
+        let doubt = || self.doubts.iter().find(spoils).map(|doubt| &*doubt.reason);
+        self.failure.as_deref().or_else(doubt)
+    }
+}
+
+impl Negotiated {
+    /// True if it is what was asked for. What `expected` leaves empty may be anything, and a resumed handshake of TLS 1.2 has
+    /// no group. Libraries write names with and without capitals.
+    pub fn agrees_with(&self, expected: &Self) -> bool {
+        let agrees =
+            |found: &str, expected: &str| expected.is_empty() || found.eq_ignore_ascii_case(expected);
+        agrees(&self.version, &expected.version)
+            && agrees(&self.cipher, &expected.cipher)
+            && (self.group.is_empty() || agrees(&self.group, &expected.group))
+            && agrees(&self.alpn, &expected.alpn)
+    }
+}
+
+impl fmt::Display for Negotiated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [&self.version, &self.cipher, &self.group, &self.alpn];
+        let words: Vec<&str> =
+            words.into_iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        f.write_str(&words.join(" "))
+    }
+}

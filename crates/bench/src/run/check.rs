@@ -1,0 +1,99 @@
+//! The check of a target before its figures count: what is negotiated, and whether bodies come through as they are.
+
+use std::time::Duration;
+
+use super::load::{Generator, LoadFailure};
+use super::started::StartedTarget;
+use crate::results::Negotiated;
+use crate::scenario::{Case, Target, TlsConfig};
+
+/// The bodies that a target must give back byte for byte.
+const ECHO_BYTES: usize = 10_000;
+const ECHO_REQUESTS: u32 = 3;
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a target must negotiate in a case; `None` without TLS.
+pub(super) fn expected(tls: &TlsConfig, target: &Target, case: &Case) -> Option<Negotiated> {
+    if !target.has_tls() {
+        return None;
+    }
+    let is_tls12 = case.flag("tls-version") == Some("1.2");
+    // rustls writes the names of TLS 1.3 its own way.
+    let tls13 = tls.cipher.replacen("TLS_", "TLS13_", 1);
+    Some(Negotiated {
+        version: if is_tls12 { "TLSv1.2" } else { "TLSv1.3" }.to_owned(),
+        // That of TLS 1.2 depends on the certificate, and no other is offered.
+        cipher: if is_tls12 { String::new() } else { tls13 },
+        group: tls.group.clone(),
+        alpn: if case.is_http2() { "h2".to_owned() } else { String::new() },
+    })
+}
+
+/// Asks the target for echoes and for the case's path, one connection each, and returns what was negotiated.
+///
+/// # Errors
+/// If an answer is not right, or something else was negotiated.
+pub(super) fn check(
+    generator: &Generator<'_>,
+    tls: &TlsConfig,
+    target: &Target,
+    started: &mut StartedTarget,
+    case: &Case,
+) -> Result<Option<Negotiated>, LoadFailure> {
+    let journal = generator.stage.scratch("check.journal");
+    let mut negotiated = None;
+    for request in requests(target, case) {
+        let run = generator.run(target, started, &request, &journal);
+        // The next one writes it anew.
+        let _ = std::fs::remove_file(&journal);
+        let recording = run?.recording;
+        if !recording.failures.is_empty() || recording.figure("requests.ok") == 0.0 {
+            let reasons = recording.failures.join(", ");
+            return Err(LoadFailure::Failed(format!(
+                "{} is not answered as it should be: {reasons}",
+                request.path
+            )));
+        }
+        negotiated = recording.negotiated.into_iter().next().or(negotiated);
+    }
+    match (expected(tls, target, case), &negotiated) {
+        (Some(expected), Some(found)) if !found.agrees_with(&expected) => {
+            Err(LoadFailure::Failed(format!("it negotiates {found} and not {expected}")))
+        }
+        _ => Ok(negotiated),
+    }
+}
+
+/// An echo, if the target has one, and what the case itself asks for.
+fn requests(target: &Target, case: &Case) -> Vec<Case> {
+    let is_of_protocol = |flag: &&String| {
+        ["--http2", "--tls-version", "--header", "--source-addresses"]
+            .iter()
+            .any(|name| flag.starts_with(name))
+    };
+    let protocol: Vec<String> = case.flags.iter().filter(is_of_protocol).cloned().collect();
+    let of = |path: &str, more: &[String]| {
+        let mut flags = protocol.clone();
+        flags.extend(more.iter().cloned());
+        flags.extend(["--connections=1".to_owned(), format!("--timeout={}s", TIMEOUT.as_secs())]);
+        let path = path.to_owned();
+        Case { path, flags, duration: None, warmup: Duration::ZERO, ..case.clone() }
+    };
+    let echo = [
+        format!("--requests={ECHO_REQUESTS}"),
+        format!("--body-bytes={ECHO_BYTES}"),
+        "--expect-echo".to_owned(),
+    ];
+    let own: Vec<String> = case
+        .flags
+        .iter()
+        .filter(|flag| ["--method", "--body", "--expect"].iter().any(|name| flag.starts_with(name)))
+        .cloned()
+        .chain(["--requests=1".to_owned()])
+        .collect();
+    let has_own = case.flag("targets").is_none();
+    let has_echo = target.echoes();
+    let echo = has_echo.then(|| of("/echo", &echo));
+    let own = has_own.then(|| of(&case.path, &own));
+    echo.into_iter().chain(own).collect()
+}

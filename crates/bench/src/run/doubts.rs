@@ -1,0 +1,317 @@
+//! Why the figures of a cell say less than they seem to.
+
+use telemetry::model::BUSY_MAX;
+
+use super::recording::LoadRecording;
+use crate::results::{Doubt, MachineUsage, Negotiated, Spoils, Usage};
+use crate::scenario::LatencyBound;
+
+/// From this share of the cores' time on, other processes disturb latencies.
+const OTHERS_MAX: f64 = 0.1;
+/// And from this one on the cost too, through caches and frequency.
+const OTHERS_SPOIL_ALL: f64 = 0.5;
+/// From this share on, what a hypervisor takes disturbs all figures.
+const STEAL_MAX: f64 = 0.05;
+/// With less CPU time than this, what a process does once in a while counts: the kernel's clock is exact, its load is not.
+const CPU_US_MIN: u64 = 50_000;
+
+/// What is known of a cell when its load has ended.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) recording: &'a LoadRecording,
+    pub(super) target: Option<&'a Usage>,
+    pub(super) load: &'a Usage,
+    pub(super) upstream: Option<&'a Usage>,
+    pub(super) machine: &'a MachineUsage,
+    /// True if bench started the target: all its processes are known.
+    pub(super) is_started: bool,
+    /// What the target should negotiate.
+    pub(super) expected: Option<&'a Negotiated>,
+    /// The latency bound of a capacity case.
+    pub(super) bound: Option<LatencyBound>,
+    /// True if each rate of the search for a capacity kept the bound.
+    pub(super) is_lower_bound: bool,
+    /// The cores that generator and upstream share, and how many; `None` if they do not share.
+    pub(super) shared_cores: Option<(&'a str, u32)>,
+    /// The threads of the upstream.
+    pub(super) upstream_threads: u32,
+}
+
+/// Every doubt about a cell.
+pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
+    let all = |reason: String| Doubt { spoils: Spoils::All, reason };
+    let latency = |reason: String| Doubt { spoils: Spoils::RateAndLatency, reason };
+    let failed = failures(evidence).map(all);
+    let others = negotiated(evidence).map(all);
+    let machine = machine(evidence.machine);
+    let other = other_processes(evidence);
+    let too_little = too_little_cpu(evidence).map(|reason| Doubt { spoils: Spoils::Usage, reason });
+    let limits =
+        evidence.recording.generator_limits.iter().map(|limit| latency(format!("generator: {limit}")));
+    let busy = saturated(evidence).into_iter().map(latency);
+    let rate = rate_missed(evidence.recording).map(latency);
+    let capacity = capacity(evidence).map(latency);
+    failed
+        .into_iter()
+        .chain(others)
+        .chain(machine)
+        .chain(other)
+        .chain(too_little)
+        .chain(limits)
+        .chain(busy)
+        .chain(rate)
+        .chain(capacity)
+        .collect()
+}
+
+fn failures(evidence: &Evidence<'_>) -> Option<String> {
+    let recording = evidence.recording;
+    let failed = recording.figure("requests.failed");
+    if recording.figure("requests.answered") == 0.0 {
+        return Some("no request was answered".to_owned());
+    }
+    (failed > 0.0).then(|| format!("{failed:.0} requests failed: {}", recording.failures.join(", ")))
+}
+
+fn negotiated(evidence: &Evidence<'_>) -> Option<String> {
+    let expected = evidence.expected?;
+    let other = evidence.recording.negotiated.iter().find(|found| !found.agrees_with(expected))?;
+    Some(format!("connections negotiated {other} and not {expected}"))
+}
+
+fn machine(machine: &MachineUsage) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    if machine.is_throttled {
+        let reason = "the clock of the cores was lowered (thermal throttling)".to_owned();
+        doubts.push(Doubt { spoils: Spoils::All, reason });
+    }
+    if machine.steal > STEAL_MAX {
+        let reason = format!("the hypervisor gave {} of the cores' time to others", percent(machine.steal));
+        doubts.push(Doubt { spoils: Spoils::All, reason });
+    }
+    doubts
+}
+
+/// A target that bench did not start may be among the other processes, with all that it needs.
+fn other_processes(evidence: &Evidence<'_>) -> Option<Doubt> {
+    let other = evidence.machine.other;
+    if !evidence.is_started || other <= OTHERS_MAX {
+        return None;
+    }
+    let spoils = if other > OTHERS_SPOIL_ALL { Spoils::All } else { Spoils::RateAndLatency };
+    let reason = format!("other processes used {} of the cores' time", percent(other));
+    Some(Doubt { spoils, reason })
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn too_little_cpu(evidence: &Evidence<'_>) -> Option<String> {
+    let used_us = evidence.target?.cpu_us();
+    (used_us < CPU_US_MIN).then(|| {
+        format!(
+            "the target used {:.0} ms of CPU time, too little to measure: make the case longer",
+            used_us as f64 / 1e3
+        )
+    })
+}
+
+/// Generator and upstream at the limit of their cores.
+fn saturated(evidence: &Evidence<'_>) -> Vec<String> {
+    let busy = |used_us: u64, wall_us: u64, cores: u32| {
+        used_us as f64 / (wall_us.max(1) as f64 * f64::from(cores.max(1)))
+    };
+    let mut reasons = Vec::new();
+    if let Some(upstream) = evidence.upstream {
+        let busy = busy(upstream.cpu_us(), upstream.wall_us, evidence.upstream_threads);
+        if busy > BUSY_MAX {
+            reasons.push(format!("the upstream was busy {:.0} % of the time", busy * 100.0));
+        }
+    }
+    if let Some((names, cores)) = evidence.shared_cores {
+        let used_us = evidence.load.cpu_us() + evidence.upstream.map_or(0, Usage::cpu_us);
+        let busy = busy(used_us, evidence.load.wall_us, cores);
+        if busy > BUSY_MAX {
+            let busy = busy * 100.0;
+            reasons.push(format!(
+                "generator and upstream share core {names}, which was busy {busy:.0} % of the time"
+            ));
+        }
+    }
+    reasons
+}
+
+fn rate_missed(recording: &LoadRecording) -> Option<String> {
+    let (wanted, achieved) = (recording.figure("rate.wanted"), recording.figure("rate.achieved"));
+    (!recording.is_rate_achieved)
+        .then(|| format!("{achieved:.0} of {wanted:.0} requests per second were answered"))
+}
+
+/// A capacity that is none: the bound does not hold at its rate, or no rate broke it.
+fn capacity(evidence: &Evidence<'_>) -> Option<String> {
+    let LatencyBound { percentile, limit_us } = evidence.bound?;
+    let limit_ms = limit_us as f64 / 1e3;
+    let measured_us = evidence.recording.response_at(percentile)?;
+    if measured_us >= limit_us {
+        let shown = measured_us as f64 / 1e3;
+        return Some(format!("p{percentile} was {shown} ms and not below {limit_ms} ms"));
+    }
+    evidence.is_lower_bound.then(|| {
+        format!("each rate that was tried kept p{percentile} below {limit_ms} ms: the most is higher")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sound cell: a thousand requests in a second.
+    struct SoundCell {
+        recording: LoadRecording,
+        target: Usage,
+        load: Usage,
+        upstream: Usage,
+        machine: MachineUsage,
+        is_started: bool,
+        expected: Option<Negotiated>,
+        shared_cores: Option<(&'static str, u32)>,
+        bound: Option<LatencyBound>,
+        is_lower_bound: bool,
+    }
+
+    fn used(cpu_us: u64) -> Usage {
+        Usage { user_us: cpu_us, wall_us: 1_000_000, ..Usage::default() }
+    }
+
+    fn negotiated(cipher: &str) -> Negotiated {
+        let [version, group] = ["TLSv1.3", "X25519"].map(str::to_owned);
+        Negotiated { version, cipher: cipher.to_owned(), group, alpn: String::new() }
+    }
+
+    /// The doubts of a sound cell after `change`.
+    fn doubts_of(change: impl FnOnce(&mut SoundCell)) -> Vec<(Spoils, String)> {
+        let figures = [("requests.answered".to_owned(), 1_000.0)].into();
+        let recording = LoadRecording { figures, is_rate_achieved: true, ..LoadRecording::default() };
+        let mut cell = SoundCell {
+            recording,
+            target: used(500_000),
+            load: used(300_000),
+            upstream: used(100_000),
+            machine: MachineUsage::default(),
+            is_started: true,
+            expected: None,
+            shared_cores: None,
+            bound: None,
+            is_lower_bound: false,
+        };
+        change(&mut cell);
+        let doubts = doubts(&Evidence {
+            recording: &cell.recording,
+            target: Some(&cell.target),
+            load: &cell.load,
+            upstream: Some(&cell.upstream),
+            machine: &cell.machine,
+            is_started: cell.is_started,
+            expected: cell.expected.as_ref(),
+            shared_cores: cell.shared_cores,
+            bound: cell.bound,
+            is_lower_bound: cell.is_lower_bound,
+            upstream_threads: 1,
+        });
+        doubts.into_iter().map(|doubt| (doubt.spoils, doubt.reason)).collect()
+    }
+
+    /// The only doubt after `change`.
+    fn doubt_of(change: impl FnOnce(&mut SoundCell)) -> (Spoils, String) {
+        let mut doubts = doubts_of(change);
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        doubts.remove(0)
+    }
+
+    #[test]
+    fn a_sound_cell_has_no_doubts() {
+        assert_eq!(doubts_of(|_| {}), []);
+    }
+
+    #[test]
+    fn failures_and_other_ciphers_spoil_every_figure() {
+        let failed = doubt_of(|cell| {
+            cell.recording.figures.insert("requests.failed".to_owned(), 3.0);
+            cell.recording.failures = vec!["status 502 (3)".to_owned()];
+        });
+        assert_eq!(failed, (Spoils::All, "3 requests failed: status 502 (3)".to_owned()));
+        let silent = doubt_of(|cell| cell.recording.figures.clear());
+        assert_eq!(silent, (Spoils::All, "no request was answered".to_owned()));
+        let other = doubt_of(|cell| {
+            cell.expected = Some(negotiated("TLS13_AES_128_GCM_SHA256"));
+            cell.recording.negotiated = vec![negotiated("TLS13_AES_256_GCM_SHA384")];
+        });
+        assert_eq!(other.0, Spoils::All);
+        assert!(
+            other.1.contains("negotiated TLSv1.3 TLS13_AES_256_GCM_SHA384 X25519 and not"),
+            "{}",
+            other.1
+        );
+    }
+
+    #[test]
+    fn a_generator_at_its_limit_leaves_the_cost() {
+        let limit =
+            doubt_of(|cell| cell.recording.generator_limits = vec!["its threads were busy".to_owned()]);
+        assert_eq!(limit, (Spoils::RateAndLatency, "generator: its threads were busy".to_owned()));
+        let upstream = doubt_of(|cell| cell.upstream = used(950_000));
+        assert_eq!(upstream, (Spoils::RateAndLatency, "the upstream was busy 95 % of the time".to_owned()));
+        let shared = doubt_of(|cell| {
+            cell.load = used(850_000);
+            cell.shared_cores = Some(("1", 1));
+        });
+        assert_eq!(shared.0, Spoils::RateAndLatency);
+        assert!(shared.1.contains("share core 1, which was busy 95 % of the time"), "{}", shared.1);
+        let missed = doubt_of(|cell| {
+            cell.recording.is_rate_achieved = false;
+            cell.recording.figures.insert("rate.wanted".to_owned(), 1_000.0);
+            cell.recording.figures.insert("rate.achieved".to_owned(), 900.0);
+        });
+        assert_eq!(
+            missed,
+            (Spoils::RateAndLatency, "900 of 1000 requests per second were answered".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_capacity_needs_a_rate_that_holds_and_one_that_does_not() {
+        let bound = Some(LatencyBound { percentile: 99.0, limit_us: 10_000 });
+        let of = |p99_us, is_lower_bound| {
+            doubts_of(|cell| {
+                cell.recording.response_curve = vec![(50.0, 100), (99.0, p99_us)];
+                (cell.bound, cell.is_lower_bound) = (bound, is_lower_bound);
+            })
+        };
+        assert_eq!(of(9_999, false), []);
+        let broken = "p99 was 12.5 ms and not below 10 ms".to_owned();
+        assert_eq!(of(12_500, false), [(Spoils::RateAndLatency, broken)]);
+        let higher = "each rate that was tried kept p99 below 10 ms: the most is higher".to_owned();
+        assert_eq!(of(9_999, true), [(Spoils::RateAndLatency, higher)]);
+    }
+
+    #[test]
+    fn a_disturbed_machine_is_told() {
+        let machine = |change: fn(&mut MachineUsage)| doubt_of(|cell| change(&mut cell.machine));
+        assert_eq!(machine(|machine| machine.is_throttled = true).0, Spoils::All);
+        assert_eq!(machine(|machine| machine.steal = 0.1).0, Spoils::All);
+        let others = machine(|machine| machine.other = 0.2);
+        let words = "other processes used 20 % of the cores' time".to_owned();
+        assert_eq!(others, (Spoils::RateAndLatency, words));
+        assert_eq!(machine(|machine| machine.other = 0.6).0, Spoils::All);
+        let running = doubts_of(|cell| (cell.machine.other, cell.is_started) = (0.6, false));
+        assert_eq!(running, [], "the others may be the target");
+    }
+
+    #[test]
+    fn too_little_cpu_time_is_told() {
+        let (spoils, reason) = doubt_of(|cell| cell.target = used(20_000));
+        assert_eq!(spoils, Spoils::Usage);
+        assert!(reason.contains("the target used 20 ms of CPU time"), "{reason}");
+    }
+}

@@ -1,0 +1,184 @@
+//! The generator of a cell: a child `tlsdash load`, and what everything used meanwhile.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::recording::LoadRecording;
+use super::stage::Stage;
+use super::started::StartedTarget;
+use super::{Programs, cores};
+use crate::results::{MachineUsage, Usage};
+use crate::scenario::{Case, Target};
+use crate::target::{MachineMeter, SupervisedCommand, Supervisor, UsageMeter};
+
+/// How long a load may take beyond its own length: answers are awaited for some seconds after it.
+const OVERTIME: Duration = Duration::from_secs(30);
+/// How long a load may take whose length depends on the target.
+const LENGTH_MAX: Duration = Duration::from_secs(3_600);
+/// How often progress is told and an interruption noticed.
+pub(super) const POLL: Duration = Duration::from_millis(50);
+
+/// A load that has ended.
+#[derive(Debug)]
+pub(super) struct LoadRun {
+    pub(super) recording: LoadRecording,
+    pub(super) target: Option<Usage>,
+    pub(super) load: Usage,
+    pub(super) upstream: Usage,
+    pub(super) machine: MachineUsage,
+    /// What else is to be known of it, in words.
+    pub(super) remarks: Vec<String>,
+}
+
+/// Why there is nothing of a load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LoadFailure {
+    /// The run is to end.
+    Interrupted,
+    /// It failed, for the reason in words.
+    Failed(String),
+}
+
+impl From<String> for LoadFailure {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+/// Where a load runs.
+pub(super) struct Generator<'a> {
+    pub(super) programs: &'a Programs<'a>,
+    pub(super) stage: &'a Stage,
+    /// Is called while it runs; true ends it.
+    pub(super) is_interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Generator<'_> {
+    /// The arguments of the generator for a case.
+    pub(super) fn arguments(
+        target: &Target,
+        started: &StartedTarget,
+        case: &Case,
+        journal: &Path,
+        cores: u32,
+    ) -> Vec<String> {
+        let mut arguments = vec!["load".to_owned(), format!("{}{}", started.url, case.path)];
+        arguments.extend(case.load_flags_for(target));
+        arguments.extend(started.flags.iter().cloned());
+        if case.flag("threads").is_none() && cores > 1 {
+            arguments.push(format!("--threads={cores}"));
+        }
+        // Any other length of an answer's body is a failure.
+        let bytes = case.path.strip_prefix("/bytes/").filter(|bytes| bytes.parse::<u64>().is_ok());
+        let expects = ["expect-bytes", "expect-echo", "targets"].iter().any(|flag| case.flag(flag).is_some());
+        arguments.extend(bytes.filter(|_| !expects).map(|bytes| format!("--expect-bytes={bytes}")));
+        arguments.extend(started.pids.iter().map(|pid| format!("--observe-pid={pid}")));
+        arguments
+            .extend(["--headless", "--journal=off", "--interval=100ms", "--format=json"].map(str::to_owned));
+        arguments.push(format!("--record={}", journal.display()));
+        arguments
+    }
+
+    /// Runs a load to its end and reads its record.
+    pub(super) fn run(
+        &self,
+        target: &Target,
+        started: &mut StartedTarget,
+        case: &Case,
+        journal: &Path,
+    ) -> Result<LoadRun, LoadFailure> {
+        let failed =
+            |what: &str, error: &dyn std::fmt::Display| LoadFailure::Failed(format!("{what}: {error}"));
+        let meter = |tree| UsageMeter::start(tree).map_err(|error| failed("cannot measure", &error));
+        let targets = started.trees.iter().map(|tree| meter(tree.clone())).collect::<Result<Vec<_>, _>>()?;
+        let upstream = self.stage.upstream.supervisor.tree();
+        let upstream = meter(upstream.map_err(|error| failed("cannot observe the upstream", &error))?)?;
+        let machine = MachineMeter::start().map_err(|error| failed("cannot measure", &error))?;
+        let load_cores = cores(self.stage.placement.load.as_deref());
+        let mut generator = self.start(Self::arguments(target, started, case, journal, load_cores))?;
+        let load = generator.tree().map_err(|error| failed("cannot observe the generator", &error))?;
+        let load = meter(load)?;
+        let problem = self.wait(&mut generator, started, case)?;
+        let recording = match ((self.programs.read_recording)(journal), problem) {
+            (Ok(recording), None) => recording,
+            // A load that had no answer fails too, and has recorded why.
+            (Ok(recording), Some(_)) if !recording.failures.is_empty() => recording,
+            (_, Some(problem)) | (Err(problem), None) => return Err(LoadFailure::Failed(problem)),
+        };
+        let (from_us, to_us) = recording.span_us();
+        let used = targets.iter().zip(&started.at_rest).map(|(meter, at_rest)| Usage {
+            // The meter was started later, after checks and tries.
+            rss_at_rest: at_rest.resident_bytes,
+            pss_at_rest: at_rest.pss_bytes,
+            ..meter.usage(from_us, to_us)
+        });
+        let used: Vec<Usage> = used.collect();
+        let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(from_us, to_us));
+        let delays: Vec<f64> =
+            targets.iter().filter_map(|meter| meter.run_queue_delay(from_us, to_us)).collect();
+        let delay = delays.iter().copied().reduce(f64::max);
+        let known: Vec<Usage> = used.iter().copied().chain([load, upstream]).collect();
+        let machine = machine.usage(from_us, to_us, &known, delay);
+        let (target, remarks) = (used.into_iter().reduce(sum), Vec::new());
+        Ok(LoadRun { recording, target, load, upstream, machine, remarks })
+    }
+
+    fn start(&self, arguments: Vec<String>) -> Result<Supervisor, LoadFailure> {
+        let tlsdash = &self.stage.tlsdash;
+        let argv = std::iter::once(tlsdash.display().to_string()).chain(arguments).collect();
+        let mut command =
+            SupervisedCommand::new(argv, self.stage.scratch("."), self.stage.scratch("load.output"));
+        command.cpus.clone_from(&self.stage.placement.load);
+        command.stdout = Some(self.stage.scratch("load.summary"));
+        Supervisor::start(tlsdash, &command).map_err(|error| LoadFailure::Failed(error.to_string()))
+    }
+
+    /// Waits until the generator ends; an interruption, or the end of the target, ends it. Returns why it failed, if it
+    /// did.
+    fn wait(
+        &self,
+        generator: &mut Supervisor,
+        started: &mut StartedTarget,
+        case: &Case,
+    ) -> Result<Option<String>, LoadFailure> {
+        let length = case.length().unwrap_or(LENGTH_MAX) + OVERTIME;
+        let deadline = Instant::now() + length;
+        let info = loop {
+            if let Some(info) = generator.wait_until(Instant::now() + POLL) {
+                break info;
+            }
+            if (self.is_interrupted)() {
+                return Err(LoadFailure::Interrupted);
+            }
+            if started.has_ended() {
+                let reason = ["the target ended under load".to_owned()].into_iter().chain(started.disorder());
+                return Err(LoadFailure::Failed(reason.collect::<Vec<_>>().join("; ")));
+            }
+            if Instant::now() > deadline {
+                let reason = format!("the load was not done after {} s", length.as_secs());
+                return Err(LoadFailure::Failed(reason));
+            }
+        };
+        if info.exit.is_some_and(crate::target::CommandExit::is_success) {
+            return Ok(None);
+        }
+        let how = info.exit.map_or_else(|| "without a word".to_owned(), |exit| format!("with {exit}"));
+        Ok(Some(format!("the load ended {how}: {}", generator.last_words())))
+    }
+}
+
+/// What two process trees used together; the largest sums of memory, as if both had them at once.
+fn sum(a: Usage, b: Usage) -> Usage {
+    Usage {
+        user_us: a.user_us + b.user_us,
+        system_us: a.system_us + b.system_us,
+        wall_us: a.wall_us.max(b.wall_us),
+        rss_peak: a.rss_peak + b.rss_peak,
+        pss_peak: a.pss_peak + b.pss_peak,
+        rss_at_rest: a.rss_at_rest + b.rss_at_rest,
+        pss_at_rest: a.pss_at_rest + b.pss_at_rest,
+        threads_max: a.threads_max + b.threads_max,
+        descriptors_max: a.descriptors_max + b.descriptors_max,
+        context_switches: a.context_switches + b.context_switches,
+    }
+}

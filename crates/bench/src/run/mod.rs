@@ -1,0 +1,236 @@
+//! The rounds of a comparison, and the cells of a round.
+//!
+//! ```text
+//!   Scenario + Selection ──> RunPlan ──> for each round, each case, each target in random order:
+//!                                           start (started.rs) → check (check.rs) → load (load.rs) → CellResult (cell.rs)
+//! ```
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `selection` | which part of a scenario is run |
+//! | `plan` | the cells and their order |
+//! | `placement` | which cores run what |
+//! | `stage` | what all targets share: certificates, upstream, folders |
+//! | `started` | a target that is started for a cell |
+//! | `check` | what is negotiated, and whether bodies come through |
+//! | `load` | the generator, and what everything used meanwhile |
+//! | `cell` | a cell, and the rate at which it runs |
+//! | `search` | how a rate is found |
+//! | `doubts` | why the figures of a cell say less than they seem to |
+//! | `progress`, `preview` | how far a run has got, and what it would do |
+//! | `recording` | what the journal of a cell tells |
+
+mod cell;
+mod certificate;
+mod check;
+mod doubts;
+mod load;
+mod placement;
+mod plan;
+mod preview;
+mod progress;
+mod recording;
+mod search;
+mod selection;
+mod stage;
+mod started;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use plan::{Cell, CommonRate, RunPlan};
+pub use preview::preview;
+pub use recording::LoadRecording;
+pub use selection::{Selection, SelectionError};
+
+use self::cell::CellRunner;
+use self::load::{Generator, LoadFailure};
+use self::placement::cores;
+use self::progress::ProgressClock;
+use self::stage::Stage;
+use crate::output::Progress;
+use crate::results::{FolderError, ResultsFolder};
+use crate::scenario::{Case, Question, Scenario, Target};
+
+/// What a cell takes besides its load: start, check and stop of the target.
+const CELL_OVERHEAD: Duration = Duration::from_millis(700);
+/// The length that is planned for a load whose length depends on the target.
+const UNKNOWN_LENGTH: Duration = Duration::from_secs(10);
+
+/// The programs that a run needs.
+pub struct Programs<'a> {
+    /// This program: it generates the load, supervises processes, and is the upstream.
+    pub tlsdash: PathBuf,
+    /// Reads the journal of a load.
+    pub read_recording: &'a dyn Fn(&Path) -> Result<LoadRecording, String>,
+}
+
+/// Watches a run.
+pub trait Observer {
+    /// Something to be known at once.
+    fn note(&self, text: &str);
+    /// Is called several times a second.
+    fn progress(&self, progress: &Progress<'_>);
+    /// True if the run is to end.
+    fn is_interrupted(&self) -> bool;
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// True if it was interrupted.
+    pub is_interrupted: bool,
+    /// The targets that could not run as a program is missing, in words.
+    pub missing: Vec<String>,
+}
+
+/// Why a run cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The folder of results.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A file that all targets share.
+    #[error("cannot make {what}: {error}")]
+    Files {
+        /// What.
+        what: &'static str,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The upstream of all targets.
+    #[error("cannot start the upstream: {0}")]
+    Upstream(String),
+    /// A list of cores.
+    #[error("cpus: {0}")]
+    Cpus(String),
+    /// Programs are missing, and all are required.
+    #[error("{}", .0.join("; "))]
+    Missing(Vec<String>),
+    /// No target can be run.
+    #[error("no target can be run: {}", .0.join("; "))]
+    NoTarget(Vec<String>),
+}
+
+impl RunError {
+    fn files(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Files { what, error }
+    }
+}
+
+/// Measures the cells of a plan that have no result yet. With `requires_all`, a missing program is an error; otherwise the
+/// other targets run.
+///
+/// # Errors
+/// If results cannot be kept, or nothing can be run. What fails in a cell is part of its result.
+pub fn run(
+    plan: &mut RunPlan,
+    folder: &mut ResultsFolder,
+    programs: &Programs<'_>,
+    observer: &dyn Observer,
+    requires_all: bool,
+) -> Result<RunEnd, RunError> {
+    let missing = missing_programs(plan, programs, requires_all)?;
+    let scenario = runnable(plan, &missing);
+    let placement = scenario.cpus.clone().unwrap_or_default();
+    placement.check()?;
+    let stage = Stage::prepare(&programs.tlsdash, &scenario, placement)?;
+    let clock = ProgressClock::new(plan, &missing, folder.cells());
+    let tick = || {
+        clock.show(|progress| observer.progress(progress));
+        observer.is_interrupted()
+    };
+    let generator = Generator { programs, stage: &stage, is_interrupted: &tick };
+    let mut runner = CellRunner::new(&scenario, generator, folder.cells());
+    let missing_words = || missing.iter().map(|(_, words)| words.clone()).collect();
+    let end = |is_interrupted| RunEnd { is_interrupted, missing: missing_words() };
+    if find_rates(plan, folder, &mut runner, &clock, observer)?.is_none() {
+        return Ok(end(true));
+    }
+    let is_missing = |cell: &Cell<'_>| missing.iter().any(|(name, _)| *name == cell.target.name);
+    let cells = plan.missing(folder.cells());
+    let mut said = HashSet::new();
+    for cell in cells.iter().filter(|cell| !is_missing(cell)) {
+        clock.begin(cell);
+        let journal = folder.new_journal(cell.round, cell.case_index, &cell.target.name)?;
+        let rate = plan.rates.get(&cell.case.name).map(|found| found.rate);
+        let Some(mut result) = runner.measure(cell, rate, &folder.path().join(&journal)) else {
+            return Ok(end(true));
+        };
+        result.journal = folder.path().join(&journal).exists().then_some(journal);
+        if let Some(reason) = &result.failure
+            && said.insert(reason.clone())
+        {
+            observer.note(&format!("round {}, {}, {}: {reason}", result.round, result.target, result.case));
+        }
+        clock.finish(cell, &result);
+        folder.append(result)?;
+    }
+    Ok(end(false))
+}
+
+/// The targets whose programs are missing, each with what to do about it.
+fn missing_programs(
+    plan: &RunPlan,
+    programs: &Programs<'_>,
+    requires_all: bool,
+) -> Result<Vec<(String, String)>, RunError> {
+    let targets = &plan.scenario.targets;
+    let of =
+        |target: &Target| Some((target.name.clone(), started::missing_program(target, &programs.tlsdash)?));
+    let missing: Vec<(String, String)> = targets.iter().filter_map(of).collect();
+    let words = || missing.iter().map(|(_, words)| words.clone()).collect();
+    if missing.len() == targets.len() {
+        return Err(RunError::NoTarget(words()));
+    }
+    if requires_all && !missing.is_empty() {
+        return Err(RunError::Missing(words()));
+    }
+    Ok(missing)
+}
+
+/// The scenario without the targets whose programs are missing.
+fn runnable(plan: &RunPlan, missing: &[(String, String)]) -> Scenario {
+    let mut scenario = plan.scenario.clone();
+    scenario.targets.retain(|target| !missing.iter().any(|(name, _)| *name == target.name));
+    scenario
+}
+
+/// Finds the rates of the cost cases that have none. `None` if it was interrupted.
+fn find_rates(
+    plan: &mut RunPlan,
+    folder: &ResultsFolder,
+    runner: &mut CellRunner<'_>,
+    clock: &ProgressClock,
+    observer: &dyn Observer,
+) -> Result<Option<()>, RunError> {
+    let missing: HashSet<usize> = plan.missing(folder.cells()).iter().map(|cell| cell.case_index).collect();
+    let needs_rate = |case: &Case| {
+        let has_rate = case.flag("rate").is_some() || plan.rates.contains_key(&case.name);
+        case.question == Question::Cost && !has_rate
+    };
+    let cases = plan.scenario.cases.iter().enumerate();
+    let cases = cases.filter(|(index, case)| missing.contains(index) && needs_rate(case));
+    let cases: Vec<Case> = cases.map(|(_, case)| case.clone()).collect();
+    for case in cases {
+        match runner.common_rate(&case, |target| clock.begin_search(target, &case.name)) {
+            Ok(found) => {
+                observer
+                    .note(&format!("{}: {:.0} requests per second, {}", case.name, found.rate, found.origin));
+                plan.rates.insert(case.name.clone(), found);
+                folder.write_plan(plan)?;
+            }
+            Err(LoadFailure::Failed(reason)) => runner.give_up_rate(&case, reason),
+            Err(LoadFailure::Interrupted) => return Ok(None),
+        }
+    }
+    Ok(Some(()))
+}
+
+/// How long a cell of a case is planned to take.
+fn planned(case: &Case) -> Duration {
+    let search = if case.question == Question::Capacity { Duration::from_secs(6) } else { Duration::ZERO };
+    case.length().unwrap_or(UNKNOWN_LENGTH) + CELL_OVERHEAD + search
+}

@@ -1,0 +1,212 @@
+//! The plan of a comparison: which cells are measured, in which order.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::RunEnd;
+use crate::results::CellResult;
+use crate::scenario::{Case, Scenario, Target};
+
+/// The format of `scenario.json`.
+pub(super) const PLAN_FORMAT: u32 = 1;
+
+/// What a comparison measures: `scenario.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// `PLAN_FORMAT`.
+    pub format: u32,
+    /// The scenario, without what was left out.
+    pub scenario: Scenario,
+    /// What of the scenario was left out or changed, in words.
+    pub changes: Vec<String>,
+    /// The seed of the random orders.
+    pub seed: u64,
+    /// The rates that were found for cost cases, by case.
+    pub rates: BTreeMap<String, CommonRate>,
+}
+
+/// A rate that all targets sustain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommonRate {
+    /// Requests per second.
+    pub rate: f64,
+    /// How it was found, in words.
+    pub origin: String,
+}
+
+/// A cell that is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<'a> {
+    /// The round, from 1.
+    pub round: u32,
+    /// The place of the target in the random order, from 1.
+    pub place: u32,
+    /// The target.
+    pub target: &'a Target,
+    /// The index of the case.
+    pub case_index: usize,
+    /// The case.
+    pub case: &'a Case,
+}
+
+impl RunPlan {
+    /// A plan of all that a scenario has.
+    pub fn new(scenario: Scenario, seed: u64) -> Self {
+        Self { format: PLAN_FORMAT, scenario, changes: Vec::new(), seed, rates: BTreeMap::new() }
+    }
+
+    /// Every cell in the order in which it is measured: all cases in each round, and of each case all its targets one after
+    /// the other, so that the runs that are compared are close in time. The order of the targets is drawn for each round and
+    /// case.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        let Scenario { targets, cases, rounds, .. } = &self.scenario;
+        (1..=*rounds).flat_map(move |round| {
+            cases.iter().enumerate().flat_map(move |(case_index, case)| {
+                let order = self.order(round, case_index).into_iter().map(|target| &targets[target]);
+                let order = order.filter(|target| case.is_for(target));
+                (1..).zip(order).map(move |(place, target)| Cell { round, place, target, case_index, case })
+            })
+        })
+    }
+
+    /// The cells that have no result.
+    pub fn missing<'a>(&'a self, done: &[CellResult]) -> Vec<Cell<'a>> {
+        let done: HashSet<_> = done.iter().map(|cell| (cell.round, &*cell.target, &*cell.case)).collect();
+        let is_done = |cell: &Cell<'_>| done.contains(&(cell.round, &*cell.target.name, &*cell.case.name));
+        self.cells().filter(|cell| !is_done(cell)).collect()
+    }
+
+    /// The scenario as it was run, with notes on what was changed, found and missing. If the baseline is missing, the first
+    /// target with cells takes its place.
+    pub fn as_run(&self, end: &RunEnd, done: &[CellResult]) -> Scenario {
+        let mut scenario = self.scenario.clone();
+        let rates = self
+            .rates
+            .iter()
+            .map(|(case, found)| format!("{case}: {:.0} requests per second, {}", found.rate, found.origin));
+        let seed = format!("order of the targets drawn from seed {}", self.seed);
+        scenario.notes.extend(self.changes.iter().cloned().chain(rates).chain([seed]));
+        scenario.notes.extend(end.missing.iter().cloned());
+        let has_cells = |target: &&Target| done.iter().any(|cell| cell.target == target.name);
+        let measured: Vec<&Target> = self.scenario.targets.iter().filter(has_cells).collect();
+        if let Some(first) = measured.first()
+            && !measured.iter().any(|target| target.name == self.scenario.baseline)
+        {
+            let note = format!("the baseline is {}, since {} has no cells", first.name, scenario.baseline);
+            scenario.notes.push(note);
+            let dropped = scenario.replace_baseline(&first.name);
+            scenario.notes.extend(dropped);
+        }
+        scenario
+    }
+
+    /// The order of the targets of a case in a round. It depends on the seed alone, so that a resumed comparison goes on as
+    /// it began.
+    fn order(&self, round: u32, case_index: usize) -> Vec<usize> {
+        let place = (u64::from(round) << 32) | case_index as u64;
+        // The generator spreads seeds that differ in few bits.
+        let mut random = fastrand::Rng::with_seed(self.seed ^ fastrand::Rng::with_seed(place).u64(..));
+        let mut order: Vec<usize> = (0..self.scenario.targets.len()).collect();
+        random.shuffle(&mut order);
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    const SCENARIO: &str = "
+rounds = 6
+[[target]]
+name = \"a\"
+template = \"tlsdash-tcp\"
+[[target]]
+name = \"b\"
+template = \"nginx-stream\"
+[[target]]
+name = \"c\"
+template = \"haproxy-tcp\"
+[[case]]
+name = \"short\"
+path = \"/bytes/13\"
+[[case]]
+name = \"long\"
+path = \"/bytes/100000\"
+";
+
+    impl RunPlan {
+        /// A plan of six rounds with three targets and two cases.
+        pub(crate) fn example() -> Self {
+            Self::new(Scenario::parse("example.toml", SCENARIO, &|_| Ok(())).unwrap(), 1)
+        }
+    }
+
+    fn names(plan: &RunPlan) -> Vec<String> {
+        plan.cells().map(|cell| format!("{} {} {}", cell.round, cell.case.name, cell.target.name)).collect()
+    }
+
+    #[test]
+    fn each_round_has_each_cell_once_in_an_order_of_its_own() {
+        let plan = RunPlan::example();
+        let all = names(&plan);
+        assert_eq!(all.len(), 6 * 2 * 3);
+        let distinct: HashSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+        assert!(all[..3].iter().all(|name| name.starts_with("1 short ")), "{all:?}");
+        let orders: HashSet<String> =
+            all.chunks(3).map(|round| round.iter().map(|name| &name[name.len() - 1..]).collect()).collect();
+        assert!(orders.len() > 2, "{orders:?}");
+        assert_eq!(names(&RunPlan::example()), all, "the seed decides");
+        assert_ne!(names(&RunPlan { seed: 2, ..RunPlan::example() }), all);
+    }
+
+    #[test]
+    fn a_case_runs_against_its_own_targets_only() {
+        let mut plan = RunPlan::example();
+        plan.scenario.cases[0].only = vec!["a".to_owned(), "c".to_owned()];
+        let of = |case: &str| -> Vec<(String, u32)> {
+            let cells = plan.cells().filter(|cell| cell.case.name == case);
+            cells.map(|cell| (cell.target.name.clone(), cell.place)).collect()
+        };
+        let (short, long) = (of("short"), of("long"));
+        assert_eq!((short.len(), long.len()), (6 * 2, 6 * 3));
+        assert!(short.iter().all(|(target, place)| target != "b" && *place <= 2), "{short:?}");
+        assert_eq!(plan.missing(&[]).len(), short.len() + long.len());
+    }
+
+    #[test]
+    fn a_baseline_without_cells_is_replaced_where_that_is_possible() {
+        let mut plan = RunPlan::example();
+        plan.scenario.cases[0].only = vec!["a".to_owned(), "c".to_owned()];
+        let of_b = CellResult { round: 1, target: "b".to_owned(), ..CellResult::default() };
+        let end = RunEnd { is_interrupted: false, missing: Vec::new() };
+        let scenario = plan.as_run(&end, &[of_b]);
+        assert_eq!((&*scenario.baseline, scenario.cases.len()), ("b", 1));
+        let notes =
+            ["the baseline is b, since a has no cells", "without the cases short, which are not for b"];
+        assert!(scenario.notes.ends_with(&notes.map(str::to_owned)), "{:?}", scenario.notes);
+    }
+
+    #[test]
+    fn further_rounds_leave_the_earlier_ones_as_they_were() {
+        let plan = RunPlan::example();
+        let mut more = plan.clone();
+        more.scenario.rounds = 8;
+        assert_eq!(names(&more)[..36], names(&plan)[..]);
+        let done: Vec<CellResult> = plan
+            .cells()
+            .map(|cell| CellResult {
+                round: cell.round,
+                target: cell.target.name.clone(),
+                case: cell.case.name.clone(),
+                ..CellResult::default()
+            })
+            .collect();
+        assert_eq!(plan.missing(&done).len(), 0);
+        assert_eq!(more.missing(&done).len(), 12);
+        assert_eq!(plan.missing(&done[..30]).len(), 6);
+    }
+}

@@ -1,0 +1,101 @@
+//! How far a run has got.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use telemetry::figures::FigureUnit;
+
+use super::plan::{Cell, RunPlan};
+use super::planned;
+use crate::output::Progress;
+use crate::results::CellResult;
+
+/// Knows what runs, since when, and what is left.
+#[derive(Debug)]
+pub(super) struct ProgressClock(RefCell<State>);
+
+#[derive(Debug)]
+struct State {
+    round: u32,
+    rounds: u32,
+    target: String,
+    case: String,
+    figures: String,
+    planned: Duration,
+    done: Duration,
+    took: Duration,
+    began: Instant,
+}
+
+impl ProgressClock {
+    /// The clock of a run that measures the cells without results of all targets but the missing ones.
+    pub(super) fn new(plan: &RunPlan, missing: &[(String, String)], done: &[CellResult]) -> Self {
+        let is_missing = |cell: &Cell<'_>| missing.iter().any(|(name, _)| *name == cell.target.name);
+        let left = plan.missing(done).into_iter().filter(|cell| !is_missing(cell));
+        Self(RefCell::new(State {
+            round: 0,
+            rounds: plan.scenario.rounds,
+            target: String::new(),
+            case: String::new(),
+            figures: String::new(),
+            planned: left.map(|cell| planned(cell.case)).sum(),
+            done: Duration::ZERO,
+            took: Duration::ZERO,
+            began: Instant::now(),
+        }))
+    }
+
+    /// A rate is tried, before the first round.
+    pub(super) fn begin_search(&self, target: &str, case: &str) {
+        let mut state = self.0.borrow_mut();
+        (state.target, state.case) = (target.to_owned(), format!("{case}: finding a rate"));
+        state.began = Instant::now();
+    }
+
+    pub(super) fn begin(&self, cell: &Cell<'_>) {
+        let mut state = self.0.borrow_mut();
+        (state.target, state.case) = (cell.target.name.clone(), cell.case.name.clone());
+        state.round = cell.round;
+        state.began = Instant::now();
+    }
+
+    pub(super) fn finish(&self, cell: &Cell<'_>, result: &CellResult) {
+        let mut state = self.0.borrow_mut();
+        state.done += planned(cell.case);
+        let took = state.began.elapsed();
+        state.took += took;
+        state.figures = format!("last: {} {}", result.target, figures(result));
+    }
+
+    /// Calls `show` with how far the run has got.
+    pub(super) fn show(&self, show: impl FnOnce(&Progress<'_>)) {
+        let state = self.0.borrow();
+        show(&Progress {
+            round: state.round,
+            rounds: state.rounds,
+            target: &state.target,
+            case: &state.case,
+            figures: &state.figures,
+            planned: state.planned,
+            done: state.done,
+            took: state.took,
+            current: state.began.elapsed(),
+        });
+    }
+}
+
+/// What a cell came to, in a few words.
+fn figures(cell: &CellResult) -> String {
+    if cell.failure.is_some() {
+        return "failed".to_owned();
+    }
+    let figure = |name: &str| cell.figures.get(name).copied();
+    let rate = figure("rate.achieved").map(|rate| FigureUnit::PerSecond.show(rate));
+    let latency = figure("response.p99").or_else(|| figure("service.p99"));
+    let latency = latency.map(|us| format!("p99 {}", FigureUnit::Micros.show(us)));
+    let answered = figure("requests.answered").filter(|answered| *answered > 0.0);
+    let cost = cell.target_usage.zip(answered).map(|(usage, answered)| {
+        format!("{} CPU per request", FigureUnit::Micros.show(usage.cpu_us() as f64 / answered))
+    });
+    [rate, latency, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

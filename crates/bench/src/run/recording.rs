@@ -1,0 +1,47 @@
+//! What the journal of a cell tells. The program reads journals; see [`Programs`](super::Programs).
+
+use std::collections::BTreeMap;
+
+use crate::results::Negotiated;
+
+/// What the generator recorded of a cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadRecording {
+    /// When it began, in microseconds since 1970.
+    pub began_us: u64,
+    /// When the measured part began, after the warm-up, `CLOCK_MONOTONIC` in microseconds.
+    pub measured_from_us: u64,
+    /// The length of the measured part, in microseconds.
+    pub measured_us: u64,
+    /// The figures of the load by their names in the catalogue; only those with a value.
+    pub figures: BTreeMap<String, f64>,
+    /// Percentiles of the response time in microseconds, ascending.
+    pub response_curve: Vec<(f64, u64)>,
+    /// What the connections of the measured part negotiated, each combination once.
+    pub negotiated: Vec<Negotiated>,
+    /// Why the figures may tell of the generator rather than of the target, in words.
+    pub generator_limits: Vec<String>,
+    /// What failed and how often, in words.
+    pub failures: Vec<String>,
+    /// False if an open loop was not kept up with.
+    pub is_rate_achieved: bool,
+}
+
+impl LoadRecording {
+    /// The value of a figure; 0 without one.
+    pub(super) fn figure(&self, name: &str) -> f64 {
+        self.figures.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// The measured part, from and to `CLOCK_MONOTONIC` in microseconds.
+    pub(super) fn span_us(&self) -> (u64, u64) {
+        (self.measured_from_us, self.measured_from_us.saturating_add(self.measured_us))
+    }
+
+    /// The response time that so many percent of the requests do not exceed, in microseconds, rounded up to the next
+    /// point of the curve; `None` without samples.
+    pub(super) fn response_at(&self, percentile: f64) -> Option<u64> {
+        let point = self.response_curve.iter().find(|(known, _)| *known >= percentile);
+        point.or_else(|| self.response_curve.last()).map(|(_, us)| *us)
+    }
+}

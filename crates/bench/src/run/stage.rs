@@ -1,0 +1,178 @@
+//! What all targets of a run share: certificates, the upstream, folders.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::RunError;
+use super::certificate::Certificate;
+use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, Server};
+use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
+
+/// How long the upstream may take until it listens.
+const UPSTREAM_PATIENCE: Duration = Duration::from_secs(10);
+/// The largest static file, in bytes.
+const FILE_BYTES_MAX: usize = 1 << 28;
+
+/// What all targets of a run share. Dropping it ends the upstream and removes the files.
+#[derive(Debug)]
+pub(super) struct Stage {
+    /// This program.
+    pub(super) tlsdash: PathBuf,
+    /// Which cores run what.
+    pub(super) placement: Placement,
+    pub(super) upstream: Upstream,
+    certificates: Vec<(KeyKind, Certificate)>,
+    folder: TempDir,
+}
+
+/// The upstream of all targets, a process of its own.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    pub(super) supervisor: Supervisor,
+    pub(super) socket: PathBuf,
+    pub(super) tcp: SocketAddr,
+    /// Its threads.
+    pub(super) threads: u32,
+}
+
+impl Stage {
+    /// Makes the files and starts the upstream.
+    ///
+    /// # Errors
+    /// If files cannot be written, or the upstream does not start.
+    pub(super) fn prepare(
+        tlsdash: &Path,
+        scenario: &Scenario,
+        placement: Placement,
+    ) -> Result<Self, RunError> {
+        // Short: the path of a Unix socket has at most 108 bytes.
+        let folder = tempfile::Builder::new().prefix("tlsdash-bench-").tempdir();
+        let folder = folder.map_err(RunError::files("a temporary folder"))?;
+        let path = folder.path();
+        allow_workers(path).map_err(RunError::files("the temporary folder"))?;
+        let mut certificates = Vec::new();
+        for kind in scenario.targets.iter().map(|target| target.certificate) {
+            if certificates.iter().all(|(known, _)| *known != kind) {
+                let own = path.join(format!("{kind:?}").to_lowercase());
+                let made = make_folder(&own).and_then(|()| Certificate::write(&own, kind));
+                certificates.push((kind, made.map_err(RunError::files("the certificate"))?));
+            }
+        }
+        for folder in ["build", "www/bytes"] {
+            make_folder(&path.join(folder)).map_err(RunError::files("the temporary folder"))?;
+        }
+        write_static_files(scenario, &path.join("www/bytes")).map_err(RunError::files("the static files"))?;
+        let upstream = Upstream::start(tlsdash, path, &placement)?;
+        Ok(Self { tlsdash: tlsdash.to_owned(), placement, upstream, certificates, folder })
+    }
+
+    /// The certificate with this kind of key.
+    pub(super) fn certificate(&self, kind: KeyKind) -> &Certificate {
+        let found = self.certificates.iter().find(|(known, _)| *known == kind);
+        &found.expect("each target's kind has one").1
+    }
+
+    /// The folder of what `prepare` commands make.
+    pub(super) fn build(&self) -> PathBuf {
+        self.folder.path().join("build")
+    }
+
+    /// The folder of static files.
+    pub(super) fn www(&self) -> PathBuf {
+        self.folder.path().join("www")
+    }
+
+    /// A new folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn new_folder(&self, name: &str) -> io::Result<TempDir> {
+        let made = tempfile::Builder::new().prefix(name).tempdir_in(self.folder.path())?;
+        allow_workers(made.path())?;
+        Ok(made)
+    }
+
+    /// A file that the next call replaces.
+    pub(super) fn scratch(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Upstream {
+    fn start(tlsdash: &Path, folder: &Path, placement: &Placement) -> Result<Self, RunError> {
+        let socket = folder.join("upstream.sock");
+        let tcp = free_address().map_err(RunError::files("a free port"))?;
+        let threads = super::cores(placement.upstream.as_deref());
+        let argv = [
+            tlsdash.display().to_string(),
+            "bench-upstream".to_owned(),
+            format!("--unix={}", socket.display()),
+            format!("--tcp={}", tcp.port()),
+            format!("--threads={threads}"),
+        ];
+        let mut command =
+            SupervisedCommand::new(argv.to_vec(), folder.to_owned(), folder.join("upstream.output"));
+        command.cpus.clone_from(&placement.upstream);
+        let failed = |reason: String| RunError::Upstream(reason);
+        let mut supervisor =
+            Supervisor::start(tlsdash, &command).map_err(|error| failed(error.to_string()))?;
+        for endpoint in [Endpoint::Unix(socket.clone()), Endpoint::Tcp(tcp)] {
+            wait_until_ready(&mut supervisor, &endpoint, UPSTREAM_PATIENCE, &|| false)
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(Self { supervisor, socket, tcp, threads })
+    }
+}
+
+/// A free address of the loopback interface.
+///
+/// # Errors
+/// If the kernel gives none.
+pub(super) fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+/// Lets workers into a folder that run as another user; they see only what they know the name of.
+fn allow_workers(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o711))
+}
+
+/// Writes a file for each `/bytes/N` that a case asks for, for servers that answer themselves.
+fn write_static_files(scenario: &Scenario, folder: &Path) -> io::Result<()> {
+    let answers_itself = |server: &Server| match server {
+        Server::Commands(servers) => {
+            servers.last().is_some_and(|server| server.upstream == crate::scenario::UpstreamKind::None)
+        }
+        Server::Address(_) => false,
+    };
+    if !scenario.targets.iter().any(|target| answers_itself(&target.server)) {
+        return Ok(());
+    }
+    let sizes: BTreeSet<usize> =
+        scenario.cases.iter().filter_map(|case| case.path.strip_prefix("/bytes/")?.parse().ok()).collect();
+    for size in sizes.into_iter().filter(|size| *size <= FILE_BYTES_MAX) {
+        // What the upstream answers too.
+        let body: Vec<u8> = (b'a'..=b'z')
+            .cycle()
+            .take(64 * 1024)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .cycle()
+            .take(size)
+            .collect();
+        fs::write(folder.join(size.to_string()), body)?;
+    }
+    Ok(())
+}

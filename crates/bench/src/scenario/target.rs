@@ -1,0 +1,172 @@
+//! Reads the `[[target]]` tables.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::error::{ScenarioError, unknown};
+use super::launch::{self, LaunchError};
+use super::parse::{Defaults, workers};
+use super::table::Table;
+use super::{CommandServer, RunningServer, Server, Target, UpstreamKind};
+use crate::template::Template;
+
+/// The keys of which a target has exactly one.
+const KINDS: [&str; 4] = ["template", "chain", "command", "address"];
+/// The longest chain.
+const CHAIN_MAX: usize = 8;
+/// The fewest descriptors with which a server can start.
+const DESCRIPTORS_MIN: u64 = 32;
+
+impl Target {
+    /// Whether clients reach it over TLS.
+    pub fn has_tls(&self) -> bool {
+        match &self.server {
+            Server::Commands(servers) => servers.first().is_some_and(|server| server.tls),
+            Server::Address(server) => server.url.starts_with("https://"),
+        }
+    }
+
+    /// Whether it answers `POST /echo` with the body; of a running server this is not known.
+    pub fn echoes(&self) -> bool {
+        match &self.server {
+            Server::Commands(servers) => servers.last().is_some_and(|server| server.echo),
+            Server::Address(_) => false,
+        }
+    }
+
+    /// Whether it speaks HTTP/2; of a running server this is not known before it is asked.
+    pub fn speaks_http2(&self) -> bool {
+        match &self.server {
+            Server::Commands(servers) => servers.first().is_some_and(|server| server.http2),
+            Server::Address(_) => true,
+        }
+    }
+}
+
+/// Reads a target.
+pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<Target, ScenarioError> {
+    let name = table.require("name")?;
+    let certificate = table.get("certificate")?.unwrap_or(defaults.tls.key);
+    let workers = workers(&mut table)?.unwrap_or(defaults.workers);
+    let descriptors = table.get("descriptors")?;
+    if descriptors.is_some_and(|descriptors| descriptors < DESCRIPTORS_MIN) {
+        return Err(table.error_of("descriptors", format!("allow {DESCRIPTORS_MIN} at least")));
+    }
+    let server = server(&mut table)?;
+    table.finish(&[])?;
+    match &server {
+        Server::Commands(servers) => check_chain(&table, servers)?,
+        Server::Address(_) => {
+            let own = ["certificate", "workers", "descriptors"];
+            if let Some(key) = own.into_iter().find(|key| table.has(key)) {
+                return Err(table.error_of(key, "a server that runs already has its own; remove this"));
+            }
+        }
+    }
+    Ok(Target { name, line: table.line(), certificate, workers, descriptors, server })
+}
+
+fn server(table: &mut Table<'_>) -> Result<Server, ScenarioError> {
+    let mut kinds = KINDS.into_iter().filter(|kind| table.has(kind));
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+        return Err(table.error(format!("give exactly one of {}", KINDS.join(", "))));
+    };
+    Ok(match kind {
+        "template" => {
+            let name: String = table.require("template")?;
+            let mut server = template(table, "template", &name)?;
+            if let Some(program) = table.get("program")? {
+                server.command[0] = program;
+            }
+            Server::Commands(vec![server])
+        }
+        "chain" => {
+            let names: Vec<String> = table.require("chain")?;
+            Server::Commands(
+                names.iter().map(|name| template(table, "chain", name)).collect::<Result<_, _>>()?,
+            )
+        }
+        "command" => Server::Commands(vec![command(table)?]),
+        _ => Server::Address(address(table)?),
+    })
+}
+
+fn template(table: &Table<'_>, key: &str, name: &str) -> Result<CommandServer, ScenarioError> {
+    let template = Template::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Template::all().iter().map(|template| template.name).collect();
+        table.error_of(key, unknown("template", name, &names))
+    })?;
+    template.server().map_err(|error| table.error_of(key, error.to_string()))
+}
+
+/// Reads the keys of a server that is a command: of a target, or of a template.
+pub(crate) fn command(table: &mut Table<'_>) -> Result<CommandServer, ScenarioError> {
+    let server = CommandServer {
+        template: String::new(),
+        command: table.require("command")?,
+        prepare: table.get("prepare")?.unwrap_or_default(),
+        environment: table.get("environment")?.unwrap_or_default(),
+        files: table.get::<BTreeMap<String, String>>("files")?.unwrap_or_default(),
+        package: table.get("package")?,
+        tls: table.get("tls")?.unwrap_or(true),
+        http2: table.get("http2")?.unwrap_or(false),
+        echo: table.get("echo")?.unwrap_or(true),
+        upstream: table.get("upstream")?.unwrap_or_default(),
+    };
+    if server.command.is_empty() {
+        return Err(table.error_of("command", "give a program and its arguments"));
+    }
+    if let Some(name) = server.files.keys().find(|name| !is_file_name(name)) {
+        return Err(table.error_of("files", format!("{name:?} must be a file name, without a folder")));
+    }
+    Ok(server)
+}
+
+fn is_file_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']) && !name.contains(char::is_control)
+}
+
+fn address(table: &mut Table<'_>) -> Result<RunningServer, ScenarioError> {
+    let server = RunningServer {
+        url: table.require("address")?,
+        pid: table.get("pid")?,
+        unit: table.get("unit")?,
+        ca: table.get::<PathBuf>("ca")?,
+    };
+    let host = server.url.strip_prefix("https://").or_else(|| server.url.strip_prefix("http://"));
+    let is_plain =
+        |host: &str| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && !b"/?#@".contains(&b));
+    if !host.is_some_and(is_plain) {
+        return Err(table.error_of("address", "write https://HOST:PORT or http://HOST:PORT without a path"));
+    }
+    if server.pid.is_some() && server.unit.is_some() {
+        return Err(table.error_of("unit", "give a pid or a unit, not both"));
+    }
+    Ok(server)
+}
+
+/// Refuses a chain whose servers cannot stand behind each other, and placeholders that cannot be filled.
+fn check_chain(table: &Table<'_>, servers: &[CommandServer]) -> Result<(), ScenarioError> {
+    if servers.is_empty() || servers.len() > CHAIN_MAX {
+        return Err(table.error_of("chain", format!("name 1 to {CHAIN_MAX} templates")));
+    }
+    for pair in servers.windows(2) {
+        if pair[0].upstream == UpstreamKind::None {
+            let problem = format!("{} answers itself, so nothing can stand behind it", pair[0].template);
+            return Err(table.error_of("chain", problem));
+        }
+        if pair[1].tls {
+            let problem = format!("{} speaks TLS, so nothing can stand before it", pair[1].template);
+            return Err(table.error_of("chain", problem));
+        }
+    }
+    let listen = std::iter::once(UpstreamKind::Tcp).chain(servers.iter().map(|server| server.upstream));
+    for (server, listen) in servers.iter().zip(listen) {
+        launch::try_placeholders(server, listen).map_err(|error| match &error {
+            // What was written in the scenario itself has a line of its own.
+            LaunchError::Placeholder { text, .. } => table.error_at_text(text, error.to_string()),
+            LaunchError::Path(_) => table.error(error.to_string()),
+        })?;
+    }
+    Ok(())
+}

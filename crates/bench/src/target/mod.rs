@@ -1,0 +1,30 @@
+//! Processes that a bench starts: targets, generators, upstreams.
+//!
+//! ```text
+//!   bench ── pipe: SupervisedCommand ──> tlsdash bench-supervisor ── starts ──> command, its children
+//!         <── pipe: SupervisorMessage ──        (child subreaper)
+//! ```
+//!
+//! The supervisor ends everything below it when the pipe from bench closes, which the kernel does however bench ends.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `supervisor` | bench's end: starts a supervised command and stops it |
+//! | `supervise` | the supervisor's end |
+//! | `protocol` | what both ends tell each other |
+//! | `readiness` | waits until a target listens |
+//! | `last_words` | the end of a target's output |
+//! | `usage` | what process trees and the machine use, sampled |
+
+mod last_words;
+mod protocol;
+mod readiness;
+mod supervise;
+mod supervisor;
+mod usage;
+
+pub use protocol::{CommandExit, ExitInfo, SupervisedCommand};
+pub use readiness::{NotReady, wait_until_ready};
+pub use supervise::supervise;
+pub use supervisor::{StartError, Supervisor};
+pub use usage::{MachineMeter, UsageMeter};

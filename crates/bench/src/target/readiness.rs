@@ -1,0 +1,207 @@
+//! Waiting until a target listens.
+
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::protocol::CommandExit;
+use super::supervisor::Supervisor;
+use crate::scenario::Endpoint;
+
+/// How often the kernel's table of sockets is read.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// Why a target is not ready. The last part of each message quotes the end of its output.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    /// Another process has what it should listen on.
+    #[error("{endpoint} is in use by another process{words}")]
+    InUse {
+        /// Where it should listen.
+        endpoint: Endpoint,
+        /// Its last words.
+        words: LastWords,
+    },
+    /// It is not permitted to do something that it needs.
+    #[error("it ended with {exit} for lack of permission: run it as root, or change what it does{words}")]
+    NotPermitted {
+        /// How it ended.
+        exit: CommandExit,
+        /// Its last words.
+        words: LastWords,
+    },
+    /// It ended without an error: it went into the background.
+    #[error("it ended with {exit} before it listened: it must stay in the foreground{words}")]
+    WentAway {
+        /// How it ended.
+        exit: CommandExit,
+        /// Its last words.
+        words: LastWords,
+    },
+    /// It ended.
+    #[error("it ended with {exit} before it listened{words}")]
+    Ended {
+        /// How it ended.
+        exit: CommandExit,
+        /// Its last words.
+        words: LastWords,
+    },
+    /// The run is to end.
+    #[error("it was not waited for: the run was interrupted")]
+    Interrupted,
+    /// It does not listen in time.
+    #[error("it does not listen on {endpoint} after {} s{words}", .limit.as_secs_f64())]
+    Silent {
+        /// Where it should listen.
+        endpoint: Endpoint,
+        /// How long it had.
+        limit: Duration,
+        /// Its last words.
+        words: LastWords,
+    },
+}
+
+/// The end of a target's output, as the end of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastWords(String);
+
+impl Endpoint {
+    /// Whether a process of this machine listens on it, by `/proc/net` (`proc_pid_net(5)`). A connection would leave
+    /// traces in the measurement.
+    pub fn is_listened_on(&self) -> bool {
+        let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+        match self {
+            Self::Tcp(addr) => ["tcp", "tcp6"].iter().any(|name| has_tcp_listener(&table(name), addr.port())),
+            Self::Unix(path) => has_unix_listener(&table("unix"), &path.display().to_string()),
+        }
+    }
+}
+
+/// Waits until a target listens, at most for `limit`, or until `is_interrupted` is true. To be called with a supervisor that has just been started;
+/// [`Endpoint::is_listened_on`] must have been false before.
+///
+/// # Errors
+/// If it ended, does not listen in time, or was interrupted.
+pub fn wait_until_ready(
+    supervisor: &mut Supervisor,
+    endpoint: &Endpoint,
+    limit: Duration,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(), NotReady> {
+    let deadline = Instant::now() + limit;
+    loop {
+        // Before the look at the sockets: one that goes on to listen has not ended.
+        let is_late = Instant::now() > deadline;
+        if let Some(exit) = supervisor.exit() {
+            return Err(NotReady::of_ended(exit, endpoint, supervisor.last_words()));
+        }
+        if endpoint.is_listened_on() {
+            return Ok(());
+        }
+        if is_interrupted() {
+            return Err(NotReady::Interrupted);
+        }
+        if is_late {
+            let (endpoint, words) = (endpoint.clone(), LastWords(supervisor.last_words()));
+            return Err(NotReady::Silent { endpoint, limit, words });
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+}
+
+impl NotReady {
+    /// Tells why it ended by its own words, as far as those are the kernel's.
+    fn of_ended(exit: CommandExit, endpoint: &Endpoint, words: String) -> Self {
+        let lower = words.to_lowercase();
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+        let words = LastWords(words);
+        if says(&["address already in use", "address in use", "eaddrinuse"]) {
+            Self::InUse { endpoint: endpoint.clone(), words }
+        } else if says(&["permission denied", "operation not permitted", "eacces", "eperm", "as root"]) {
+            Self::NotPermitted { exit, words }
+        } else if exit.is_success() {
+            Self::WentAway { exit, words }
+        } else {
+            Self::Ended { exit, words }
+        }
+    }
+}
+
+impl fmt::Display for LastWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            f.write_str("; it wrote no output")
+        } else {
+            write!(f, "; it said: {}", self.0)
+        }
+    }
+}
+
+/// Lines such as `0: 0100007F:1F90 00000000:0000 0A ...`: number, local address, peer, state.
+fn has_tcp_listener(table: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let port = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, state) = (fields.next().unwrap_or_default(), fields.nth(1));
+        local.ends_with(&port) && state == Some(LISTEN)
+    })
+}
+
+/// Lines such as `0000000000000000: 00000002 00000000 00010000 0001 01 15362 /run/app.sock`: the fourth field has the
+/// flag of a socket that accepts.
+fn has_unix_listener(table: &str, path: &str) -> bool {
+    const ACCEPTS: &str = "00010000";
+    // A path may hold blanks.
+    let path_of =
+        |line| (0..7).try_fold(line, |rest: &str, _| rest.trim_start().split_once(' ').map(|(_, rest)| rest));
+    table.lines().any(|line| line.split_whitespace().nth(3) == Some(ACCEPTS) && path_of(line) == Some(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn listeners_of_each_kind_are_seen_while_they_are_there() {
+        for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+            // A machine without IPv6 has the first alone.
+            let Ok(listener) = TcpListener::bind(address) else {
+                assert!(address.starts_with('['), "{address}");
+                continue;
+            };
+            let endpoint = Endpoint::Tcp(listener.local_addr().unwrap());
+            assert!(endpoint.is_listened_on(), "{endpoint}");
+            drop(listener);
+            assert!(!endpoint.is_listened_on(), "{endpoint}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = Endpoint::Unix(folder.path().join("a b.sock"));
+        assert!(!endpoint.is_listened_on());
+        let listener = UnixListener::bind(folder.path().join("a b.sock")).unwrap();
+        assert!(endpoint.is_listened_on() && !Endpoint::Unix("b.sock".into()).is_listened_on());
+        drop(listener);
+        assert!(!endpoint.is_listened_on());
+    }
+
+    #[test]
+    fn the_words_of_a_target_tell_why_it_ended() {
+        let of = |code, words: &str| {
+            NotReady::of_ended(
+                CommandExit::Code(code),
+                &Endpoint::Tcp("127.0.0.1:443".parse().unwrap()),
+                words.to_owned(),
+            )
+            .to_string()
+        };
+        assert_eq!(
+            of(1, "bind() failed (98: Address already in use)"),
+            "127.0.0.1:443 is in use by another process; it said: bind() failed (98: Address already in use)"
+        );
+        assert!(of(1, "bind() to 0.0.0.0:443 failed (13: Permission denied)").contains("run it as root"));
+        assert_eq!(of(1, ""), "it ended with exit code 1 before it listened; it wrote no output");
+        assert!(of(0, "").contains("must stay in the foreground"));
+    }
+}

@@ -1,0 +1,63 @@
+//! A thread that takes samples.
+
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a sample is taken.
+pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// Takes samples into a state until it is dropped.
+#[derive(Debug)]
+pub(super) struct Sampler<S> {
+    /// Locked for one sample at a time, by the thread or by who wants a figure.
+    state: Arc<Mutex<S>>,
+    take: fn(&mut S),
+    /// Dropped to end the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<S: Send + 'static> Sampler<S> {
+    /// Takes the first sample, and starts the thread that takes the others.
+    pub(super) fn start(mut state: S, take: fn(&mut S)) -> io::Result<Self> {
+        take(&mut state);
+        let state = Arc::new(Mutex::new(state));
+        let (stop, stopped) = channel::<()>();
+        let shared = Arc::clone(&state);
+        let thread = std::thread::Builder::new().name("usage".to_owned()).spawn(move || {
+            while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                take(&mut lock(&shared));
+            }
+        })?;
+        Ok(Self { state, take, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl<S> Sampler<S> {
+    /// Takes a sample now.
+    pub(super) fn sample(&self) {
+        (self.take)(&mut lock(&self.state));
+    }
+
+    pub(super) fn look<T>(&self, at: impl FnOnce(&S) -> T) -> T {
+        at(&lock(&self.state))
+    }
+}
+
+/// A sample that panicked leaves the earlier ones as they were.
+fn lock<S>(state: &Mutex<S>) -> MutexGuard<'_, S> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S> Drop for Sampler<S> {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has already reported it.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Samples with their times.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use telemetry::Timestamps;
+
+use super::sampler::SAMPLE_EVERY;
+
+/// How long samples are kept. Older ones go, but for the first.
+const KEPT: Duration = Duration::from_secs(7 * 3_600);
+/// The most samples that are kept.
+const SAMPLES_MAX: usize = (KEPT.as_millis() / SAMPLE_EVERY.as_millis()) as usize;
+
+/// Samples in the order of their times, which are microseconds of the monotonic clock.
+#[derive(Debug)]
+pub(super) struct Timeline<T> {
+    samples: VecDeque<(u64, T)>,
+}
+
+impl<T> Default for Timeline<T> {
+    fn default() -> Self {
+        Self { samples: VecDeque::new() }
+    }
+}
+
+impl<T> Timeline<T> {
+    /// Adds a sample of this moment.
+    pub(super) fn push(&mut self, sample: T) {
+        self.push_at(Timestamps::now().monotonic_us, sample);
+    }
+
+    fn push_at(&mut self, at_us: u64, sample: T) {
+        if self.samples.len() == SAMPLES_MAX {
+            self.samples.remove(1);
+        }
+        self.samples.push_back((at_us, sample));
+    }
+
+    pub(super) fn last(&self) -> Option<&T> {
+        self.samples.back().map(|(_, sample)| sample)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.samples.iter().map(|(_, sample)| sample)
+    }
+
+    /// The samples between two times, and those next to them.
+    pub(super) fn within(&self, from_us: u64, to_us: u64) -> impl Iterator<Item = &T> {
+        let first = self.samples.partition_point(|(at_us, _)| *at_us < from_us).saturating_sub(1);
+        let end = self.samples.partition_point(|(at_us, _)| *at_us <= to_us) + 1;
+        self.samples.range(first..end.min(self.samples.len())).map(|(_, sample)| sample)
+    }
+
+    /// By how much a counter grew between two times.
+    pub(super) fn growth(&self, from_us: u64, to_us: u64, of: impl Fn(&T) -> u64) -> f64 {
+        self.value_at(to_us, &of) - self.value_at(from_us, &of)
+    }
+
+    /// A counter at a time, interpolated; before the first sample that of the first, after the last that of the last.
+    fn value_at(&self, at_us: u64, of: impl Fn(&T) -> u64) -> f64 {
+        let next = self.samples.partition_point(|(sample_us, _)| *sample_us < at_us);
+        let value =
+            |index: usize| self.samples.get(index).map(|(sample_us, sample)| (*sample_us, of(sample) as f64));
+        match (next.checked_sub(1).and_then(value), value(next)) {
+            (Some((before_us, before)), Some((after_us, after))) => {
+                before + (after - before) * (at_us - before_us) as f64 / (after_us - before_us) as f64
+            }
+            (Some((_, one)), None) | (None, Some((_, one))) => one,
+            (None, None) => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(samples: &[(u64, u64)]) -> Timeline<u64> {
+        let mut timeline = Timeline::default();
+        for (at_us, value) in samples {
+            timeline.push_at(*at_us, *value);
+        }
+        timeline
+    }
+
+    #[test]
+    fn counters_are_interpolated_between_samples() {
+        let timeline = timeline(&[(1_000, 10), (2_000, 20), (4_000, 60)]);
+        let grown = |from_us, to_us| timeline.growth(from_us, to_us, |value| *value);
+        assert!((grown(1_000, 4_000) - 50.0).abs() < 1e-9);
+        assert!((grown(1_500, 3_000) - 25.0).abs() < 1e-9);
+        assert!((grown(0, 9_000) - 50.0).abs() < 1e-9, "nothing is known before and after");
+        assert!((Timeline::<u64>::default().growth(0, 1, |value| *value)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_samples_of_a_span_include_its_neighbours() {
+        let timeline = timeline(&[(1, 10), (2, 20), (3, 30), (4, 40), (5, 50)]);
+        let within = |from_us, to_us| timeline.within(from_us, to_us).copied().collect::<Vec<_>>();
+        assert_eq!(within(3, 3), [20, 30, 40]);
+        assert_eq!(within(0, 1), [10, 20]);
+        assert_eq!(within(9, 9), [50]);
+    }
+
+    #[test]
+    fn the_first_sample_stays_when_old_ones_go() {
+        let mut timeline = Timeline::default();
+        (0..=SAMPLES_MAX as u64 + 1).for_each(|at_us| timeline.push_at(at_us, at_us));
+        let kept: Vec<u64> = timeline.values().take(2).copied().collect();
+        assert_eq!((kept, timeline.samples.len()), (vec![0, 3], SAMPLES_MAX));
+        assert_eq!(SAMPLE_EVERY * SAMPLES_MAX as u32, KEPT);
+    }
+}

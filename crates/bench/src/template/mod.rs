@@ -1,0 +1,61 @@
+//! The terminators and servers that the program can start by name.
+
+use crate::scenario::{CommandServer, ScenarioError, read_template};
+
+/// A server that the program can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Its name.
+    pub name: &'static str,
+    /// A `[[target]]` of a scenario, to copy and change.
+    pub text: &'static str,
+}
+
+macro_rules! templates {
+    ($($name:literal $(with $file:literal)?),* $(,)?) => {
+        &[$(Template {
+            name: $name,
+            text: concat!(
+                include_str!(concat!($name, ".toml")),
+                $("\n[target.files]\n\"", $file, "\" = '''\n", include_str!($file), "'''\n",)?
+            ),
+        }),*]
+    };
+}
+
+const TEMPLATES: &[Template] = templates![
+    "tlsdash-tcp",
+    "tlsdash-http",
+    "nginx-stream",
+    "nginx-http",
+    "nginx-native",
+    "nginx-plain",
+    "haproxy-tcp",
+    "haproxy-http",
+    "hitch",
+    "stunnel",
+    "nghttpx",
+    "go-proxy" with "server.go",
+    "go-native" with "server.go",
+    "go-plain" with "server.go",
+    "node-native" with "server.js",
+    "node-plain" with "server.js",
+    "sozu",
+];
+
+impl Template {
+    /// All templates.
+    pub fn all() -> &'static [Self] {
+        TEMPLATES
+    }
+
+    /// The template of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TEMPLATES.iter().find(|template| template.name == name)
+    }
+
+    /// The server that it describes.
+    pub(crate) fn server(&self) -> Result<CommandServer, ScenarioError> {
+        Ok(CommandServer { template: self.name.to_owned(), ..read_template(self.name, self.text)? })
+    }
+}
