@@ -318,7 +318,7 @@ fn disagreement(run: &Run) -> Option<String> {
 
 fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {
     let threads = run.load_record().map_or(0, |record| record.threads);
-    let used_s = run.cpu_seconds().get("load").copied().unwrap_or(0.0);
+    let used_s = run.load_cpu_us() as f64 / 1e6;
     let could_s = spans.measured * threads as f64;
     let busy = if could_s > 0.0 { used_s / could_s } else { 0.0 };
     let late = requests.late as f64 / requests.scheduled.max(1) as f64;

@@ -277,6 +277,11 @@ impl Run {
         self.hosts.at(us)
     }
 
+    /// CPU time of the load's threads since the load began to measure, in microseconds.
+    pub(crate) fn load_cpu_us(&self) -> u64 {
+        self.hosts.load_cpu_us()
+    }
+
     /// CPU of a group of threads over about `span_us` microseconds up to the last record, or over the last interval if
     /// that is longer; `None` before there are two records.
     pub fn cpu(&self, group: CpuGroup, span_us: u64) -> Option<CpuUse> {

@@ -17,19 +17,27 @@ pub struct CpuUse {
 
 /// The latest records of what the process used, each with its moment of the monotonic clock in microseconds.
 #[derive(Debug, Default)]
-pub(super) struct HostSamples(VecDeque<(u64, HostRecord)>);
+pub(super) struct HostSamples {
+    samples: VecDeque<(u64, HostRecord)>,
+    /// CPU time of the load's threads before the load began to measure, in microseconds.
+    load_warmup_cpu_us: u64,
+}
 
 impl HostSamples {
-    /// Takes in a record, and keeps the latest `history`.
-    pub(super) fn apply(&mut self, stamp: &Stamp, host: HostRecord, history: usize) {
-        let too_many = (self.0.len() + 1).saturating_sub(history);
-        self.0.drain(..too_many.min(self.0.len()));
-        self.0.push_back((stamp.mono_us, host));
+    /// Takes in a record, and keeps the latest `history`. `load_measures` is whether the load has left its warm-up.
+    pub(super) fn apply(&mut self, stamp: &Stamp, host: HostRecord, load_measures: bool, history: usize) {
+        if !load_measures {
+            self.load_warmup_cpu_us = host.cpu[CpuGroup::Load];
+        }
+        let too_many = (self.samples.len() + 1).saturating_sub(history);
+        self.samples.drain(..too_many.min(self.samples.len()));
+        self.samples.push_back((stamp.mono_us, host));
     }
 
     /// One record of what all used, at the end of the last.
     pub(super) fn merged(members: &[AlignedRun<'_>], last: Option<Stamp>) -> Self {
         let mut sum = HostRecord::default();
+        let load_warmup_cpu_us = members.iter().map(|member| member.run.hosts.load_warmup_cpu_us).sum();
         let (mut threads_max, mut memory_max_bytes) = (0, 0);
         let hosts =
             members.iter().filter_map(|member| Some((member.is_together, member.run.hosts.latest()?)));
@@ -84,33 +92,40 @@ impl HostSamples {
         sum.machine_cpus = by_host(|host| host.machine_cpus);
         sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
         sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
-        Self(last.map(|last| (last.mono_us, sum)).into_iter().collect())
+        let samples = last.map(|last| (last.mono_us, sum)).into_iter().collect();
+        Self { samples, load_warmup_cpu_us }
     }
 
     /// Keeps the latest record only.
     pub(super) fn abridge(&mut self) {
-        self.0.drain(..self.0.len().saturating_sub(1));
-        self.0.shrink_to(1);
+        self.samples.drain(..self.samples.len().saturating_sub(1));
+        self.samples.shrink_to(1);
     }
 
     /// What they take of memory besides their own.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.len() * size_of::<(u64, HostRecord)>()
+        self.samples.len() * size_of::<(u64, HostRecord)>()
     }
 
     pub(super) fn latest(&self) -> Option<&HostRecord> {
-        self.0.back().map(|(_, host)| host)
+        self.samples.back().map(|(_, host)| host)
+    }
+
+    /// CPU time of the load's threads since the load began to measure, in microseconds.
+    pub(super) fn load_cpu_us(&self) -> u64 {
+        let total = self.latest().map_or(0, |host| host.cpu[CpuGroup::Load]);
+        total.saturating_sub(self.load_warmup_cpu_us)
     }
 
     /// The record that was the latest at a moment.
     pub(super) fn at(&self, us: u64) -> Option<&HostRecord> {
-        let after = self.0.partition_point(|(at_us, _)| *at_us <= us);
-        self.0.get(after.checked_sub(1)?).map(|(_, host)| host)
+        let after = self.samples.partition_point(|(at_us, _)| *at_us <= us);
+        self.samples.get(after.checked_sub(1)?).map(|(_, host)| host)
     }
 
     /// CPU of a group of threads over about `span_us` microseconds up to a moment.
     pub(super) fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
-        let mut earlier = self.0.iter().rev().skip_while(|(us, _)| *us > until_us);
+        let mut earlier = self.samples.iter().rev().skip_while(|(us, _)| *us > until_us);
         let (end_us, end) = earlier.next()?;
         let from_us = end_us.saturating_sub(span_us);
         let start = earlier.clone().take_while(|(us, _)| *us >= from_us).last();
@@ -158,5 +173,26 @@ impl HostRecord {
             *total = total.saturating_sub(before);
         }
         *cpu = cpu.since(&before.cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ids::RunId;
+
+    #[test]
+    fn cpu_time_of_the_warm_up_is_not_of_the_measured_time() {
+        let host = |load_cpu_us| {
+            let mut host = HostRecord::default();
+            host.cpu[CpuGroup::Load] = load_cpu_us;
+            host
+        };
+        let stamp = Stamp { run: RunId::from_bits(1), seq: 1, mono_us: 1, realtime_us: 1, interval_us: 1 };
+        let mut samples = HostSamples::default();
+        for (load_cpu_us, load_measures) in [(400_000, false), (1_000_000, false), (2_500_000, true)] {
+            samples.apply(&stamp, host(load_cpu_us), load_measures, 2);
+        }
+        assert_eq!(samples.load_cpu_us(), 1_500_000);
     }
 }

@@ -437,7 +437,10 @@ impl Run {
                     TimelineEvent::Change { before: setting.before, after: Box::new(after) },
                 );
             }
-            Body::Host(host) => self.hosts.apply(&stamp, host, self.retention.history.max(2)),
+            Body::Host(host) => {
+                let load_measures = self.load.record.as_ref().is_some_and(|load| load.measured_us > 0);
+                self.hosts.apply(&stamp, host, load_measures, self.retention.history.max(2));
+            }
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
