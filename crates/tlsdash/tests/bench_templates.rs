@@ -4,9 +4,8 @@
 
 mod common;
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -132,10 +131,7 @@ impl Running {
         if let Some(status) = self.child.try_wait().unwrap() {
             panic!("it ended with {status}: {}", std::fs::read_to_string(&self.log).unwrap());
         }
-        match &self.listen {
-            Endpoint::Tcp(addr) => TcpStream::connect(addr).is_ok(),
-            Endpoint::Unix(path) => UnixStream::connect(path).is_ok(),
-        }
+        self.listen.is_listened_on()
     }
 
     fn port(&self) -> u16 {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::protocol::CommandExit;
@@ -72,13 +73,13 @@ impl Endpoint {
         let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
         match self {
             Self::Tcp(addr) => ["tcp", "tcp6"].iter().any(|name| has_tcp_listener(&table(name), addr.port())),
-            Self::Unix(path) => has_unix_listener(&table("unix"), &path.display().to_string()),
+            Self::Unix(path) => has_unix_listener(&table("unix"), path),
         }
     }
 }
 
-/// Waits until a target listens, at most for `limit`, or until `is_interrupted` is true. To be called with a supervisor that has just been started;
-/// [`Endpoint::is_listened_on`] must have been false before.
+/// Waits until a target listens, at most for `limit`, or until `is_interrupted` is true. Takes a supervisor that has just
+/// been started; [`Endpoint::is_listened_on`] must have been false before.
 ///
 /// # Errors
 /// If it ended, does not listen in time, or was interrupted.
@@ -149,13 +150,18 @@ fn has_tcp_listener(table: &str, port: u16) -> bool {
 }
 
 /// Lines such as `0000000000000000: 00000002 00000000 00010000 0001 01 15362 /run/app.sock`: the fourth field has the
-/// flag of a socket that accepts.
-fn has_unix_listener(table: &str, path: &str) -> bool {
+/// flag of a socket that accepts. The path is the one that the process gave: Node gives the file's name alone, from within
+/// its folder.
+fn has_unix_listener(table: &str, path: &Path) -> bool {
     const ACCEPTS: &str = "00010000";
     // A path may hold blanks.
-    let path_of =
+    let bound_to =
         |line| (0..7).try_fold(line, |rest: &str, _| rest.trim_start().split_once(' ').map(|(_, rest)| rest));
-    table.lines().any(|line| line.split_whitespace().nth(3) == Some(ACCEPTS) && path_of(line) == Some(path))
+    let is_path = |bound: &str| Path::new(bound) == path || (path.exists() && path.ends_with(bound));
+    table
+        .lines()
+        .filter(|line| line.split_whitespace().nth(3) == Some(ACCEPTS))
+        .any(|line| bound_to(line).is_some_and(is_path))
 }
 
 #[cfg(test)]
@@ -184,6 +190,17 @@ mod tests {
         assert!(endpoint.is_listened_on() && !Endpoint::Unix("b.sock".into()).is_listened_on());
         drop(listener);
         assert!(!endpoint.is_listened_on());
+    }
+
+    #[test]
+    fn a_unix_listener_bound_by_its_name_alone_is_seen() {
+        let table = "0: 00000002 00000000 00010000 0001 01 15362 app.sock\n";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.sock");
+        assert!(!has_unix_listener(table, &path), "the socket of another folder");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(has_unix_listener(table, &path));
+        assert!(!has_unix_listener(table, &folder.path().join("another app.sock")));
     }
 
     #[test]
