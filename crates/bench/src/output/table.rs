@@ -69,6 +69,14 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// At most so many characters of a name; where more are cut out of its middle, since names often differ at their ends.
+pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+    let Some(over) = length(text).checked_sub(width).filter(|over| *over > 0) else { return text.to_owned() };
+    let head = width / 2;
+    let tail = text.chars().skip(head + over + 1);
+    text.chars().take(head).chain(['…']).chain(tail).collect()
+}
+
 /// Breaks a text between its words; lines after the first begin with `indent`. A longer word gets a line of its own.
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -110,5 +118,6 @@ mod tests {
         assert_eq!(wrap("one two three", 8, "  "), ["one two", "  three"]);
         assert_eq!(wrap("unbreakable word", 5, ""), ["unbreakable", "word"]);
         assert_eq!((cut("abcdef", 4), cut("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
+        assert_eq!([cut_middle("abcdef", 4), cut_middle("abcd", 4)], ["ab…f", "abcd"]);
     }
 }

@@ -3,14 +3,16 @@
 use telemetry::figures::FigureUnit;
 
 use super::column::ColumnFormat;
-use super::table::{Align, TextTable, cut, wrap};
+use super::table::{Align, TextTable, cut, cut_middle, wrap};
 use super::wording::{self, UNKNOWN};
 use crate::compare::{AssertionOutcome, CaseComparison, Comparison, FigureComparison, TargetComparison};
 
 /// The width of the text.
 const WIDTH: usize = 80;
 /// The longest name of a target.
-const NAME_MAX: usize = 18;
+const NAME_MAX: usize = 24;
+/// The longest name of a figure or case beside published figures.
+const FIGURE_MAX: usize = 18;
 /// The most remarks on a target; the files have them all.
 const REMARKS_MAX: usize = 4;
 
@@ -98,7 +100,7 @@ fn figure_table(case: &CaseComparison) -> TextTable {
 
 fn names(case: &CaseComparison) -> TextTable {
     let mut table = TextTable::default();
-    table.column(Align::Left, "target", case.targets.iter().map(|target| cut(&target.name, NAME_MAX)));
+    table.column(Align::Left, "target", case.targets.iter().map(|target| cut_middle(&target.name, NAME_MAX)));
     table
 }
 
@@ -125,8 +127,8 @@ fn published_lines(comparison: &Comparison) -> Vec<String> {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| unit.show(value))
     };
     let mut table = TextTable::default();
-    table.column(Align::Left, "target", all.iter().map(|figure| cut(&figure.target, NAME_MAX)));
-    table.column(Align::Left, "figure", all.iter().map(|figure| cut(&figure.figure, NAME_MAX)));
+    table.column(Align::Left, "target", all.iter().map(|figure| cut_middle(&figure.target, NAME_MAX)));
+    table.column(Align::Left, "figure", all.iter().map(|figure| cut(&figure.figure, FIGURE_MAX)));
     table.column(
         Align::Right,
         "published",
@@ -135,7 +137,7 @@ fn published_lines(comparison: &Comparison) -> Vec<String> {
     table.column(Align::Right, "measured", all.iter().map(|figure| show(figure.measured, figure.unit)));
     let ratio = |ratio: Option<f64>| ratio.map_or_else(|| UNKNOWN.to_owned(), |ratio| format!("{ratio:.3}"));
     table.column(Align::Right, "ratio", all.iter().map(|figure| ratio(figure.ratio)));
-    table.column(Align::Left, "case", all.iter().map(|figure| cut(&figure.case, NAME_MAX)));
+    table.column(Align::Left, "case", all.iter().map(|figure| cut(&figure.case, FIGURE_MAX)));
     let lines = table.lines(WIDTH - 2).into_iter().map(|line| format!("  {line}"));
     [String::new(), "published figures, on other machines:".to_owned()].into_iter().chain(lines).collect()
 }
