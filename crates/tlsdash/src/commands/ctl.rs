@@ -9,7 +9,7 @@ use telemetry::{Setting, quantity};
 use crate::cli::Format;
 use crate::cli::ctl::{CtlArgs, CtlRequest, LoadSwitch};
 use crate::control::client::{ask, find_socket};
-use crate::control::protocol::{Request, Response};
+use crate::control::protocol::{ControlRequest, ControlResponse};
 use crate::summary;
 
 /// Sends the request and prints the answer.
@@ -26,35 +26,35 @@ pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     summary::print_text(&text(&request, &response))
 }
 
-fn request(args: &CtlRequest) -> Request {
+fn request(args: &CtlRequest) -> ControlRequest {
     match args {
-        CtlRequest::Status => Request::Status {},
-        CtlRequest::Settings => Request::Settings {},
-        CtlRequest::Set { name, value, r#for } => Request::Set {
+        CtlRequest::Status => ControlRequest::Status {},
+        CtlRequest::Settings => ControlRequest::Settings {},
+        CtlRequest::Set { name, value, r#for } => ControlRequest::Set {
             name: name.clone(),
             value: value.clone(),
             for_s: r#for.as_ref().map(|time| time.0.as_secs_f64()),
         },
-        CtlRequest::Mark { text } => Request::Mark { text: text.join(" ") },
-        CtlRequest::Reload => Request::Reload {},
-        CtlRequest::Drain => Request::Drain {},
-        CtlRequest::ForgetSessions => Request::ForgetSessions {},
-        CtlRequest::Load { switch } => Request::Load { running: *switch == LoadSwitch::Start },
-        CtlRequest::Ab { words } if words == "end" => Request::EndExperiment {},
-        CtlRequest::Ab { words } => Request::Experiment { words: words.clone() },
-        CtlRequest::Clients { limit } => Request::Clients { limit: *limit },
-        CtlRequest::Calibrate => Request::Calibrate {},
+        CtlRequest::Mark { text } => ControlRequest::Mark { text: text.join(" ") },
+        CtlRequest::Reload => ControlRequest::Reload {},
+        CtlRequest::Drain => ControlRequest::Drain {},
+        CtlRequest::ForgetSessions => ControlRequest::ForgetSessions {},
+        CtlRequest::Load { switch } => ControlRequest::Load { running: *switch == LoadSwitch::Start },
+        CtlRequest::Ab { words } if words == "end" => ControlRequest::EndExperiment {},
+        CtlRequest::Ab { words } => ControlRequest::Experiment { words: words.clone() },
+        CtlRequest::Clients { limit } => ControlRequest::Clients { limit: *limit },
+        CtlRequest::Calibrate => ControlRequest::Calibrate {},
     }
 }
 
 /// The answer for people.
-fn text(request: &Request, response: &Response) -> String {
+fn text(request: &ControlRequest, response: &ControlResponse) -> String {
     let mut text = format!("{}\n", response.text);
     let Some(data) = &response.data else { return text };
     match request {
-        Request::Settings {} => settings(data, &mut text),
-        Request::Clients { .. } => clients(data, &mut text),
-        Request::Status {} => status(data, &mut text),
+        ControlRequest::Settings {} => settings(data, &mut text),
+        ControlRequest::Clients { .. } => clients(data, &mut text),
+        ControlRequest::Status {} => status(data, &mut text),
         _ => {}
     }
     text

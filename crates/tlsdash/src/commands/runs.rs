@@ -30,7 +30,7 @@ const COLUMNS: usize = 11;
 
 /// The document of `--format json`.
 #[derive(Debug, Serialize)]
-struct RunList {
+struct RunListing {
     schema: u64,
     /// Where they were read.
     source: String,
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     runs.sort_by_key(|run| run.began_realtime_us());
     let entries =
         runs.into_iter().map(|run| RunEntry::of(run, &contents.model.summary(run, Some(&part.name))));
-    let list = RunList { schema: SCHEMA, source: part.name.clone(), runs: entries.collect() };
+    let list = RunListing { schema: SCHEMA, source: part.name.clone(), runs: entries.collect() };
     summary::print_text(&match args.format {
         Format::Text => list.text(),
         Format::Json => serde_json::to_string_pretty(&list)? + "\n",
@@ -183,7 +183,7 @@ fn percentile_99(run: &Run, summary: &Summary, class: LatencyClass) -> Option<Pe
     Some(Percentile99 { class: class.key(), value })
 }
 
-impl RunList {
+impl RunListing {
     /// A table; numbers are flush right.
     fn text(&self) -> String {
         const HEADINGS: [&str; COLUMNS] = [

@@ -37,14 +37,14 @@ impl ControlGroup {
         Ok(Self { gid: group.gid, members: group.mem })
     }
 
-    fn holds(&self, peer: &Peer) -> bool {
+    fn holds(&self, peer: &ControlPeer) -> bool {
         peer.gid == self.gid || peer.user.as_ref().is_some_and(|user| self.members.contains(user))
     }
 }
 
 /// The process at the other end of a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
+pub(crate) struct ControlPeer {
     uid: Uid,
     /// Its primary group.
     gid: Gid,
@@ -53,7 +53,7 @@ pub(crate) struct Peer {
     user: Option<String>,
 }
 
-impl Peer {
+impl ControlPeer {
     /// The peer of a connection, when it connected.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ pub(crate) struct AccessRules {
 
 impl AccessRules {
     /// What a peer may do.
-    pub(crate) fn of(&self, peer: &Peer) -> Access {
+    pub(crate) fn of(&self, peer: &ControlPeer) -> Access {
         let is_in = |group: &Option<ControlGroup>| group.as_ref().is_some_and(|group| group.holds(peer));
         if peer.uid.is_root() || peer.uid == self.owner || is_in(&self.writers) {
             Access::Write
@@ -114,8 +114,8 @@ impl AccessRules {
 mod tests {
     use super::*;
 
-    fn peer(uid: u32, gid: u32, user: &str) -> Peer {
-        Peer { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), pid: 7, user: Some(user.to_owned()) }
+    fn peer(uid: u32, gid: u32, user: &str) -> ControlPeer {
+        ControlPeer { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), pid: 7, user: Some(user.to_owned()) }
     }
 
     fn group(gid: u32, members: &[&str]) -> ControlGroup {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::protocol::{Request, Response};
+use super::protocol::{ControlRequest, ControlResponse};
 use crate::cli::usage;
 
 /// The longest time for an answer.
@@ -36,7 +36,7 @@ pub(crate) fn find_socket() -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// If the service cannot be reached, or does not answer.
-pub(crate) fn ask(socket: &Path, request: &Request) -> anyhow::Result<Response> {
+pub(crate) fn ask(socket: &Path, request: &ControlRequest) -> anyhow::Result<ControlResponse> {
     let name = socket.display();
     let mut stream = UnixStream::connect(socket)
         .with_context(|| format!("cannot connect to the control socket {name}"))?;

@@ -14,7 +14,7 @@ const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Request {
+pub(crate) enum ControlRequest {
     /// What runs, and its headline figures.
     Status {},
     /// Every setting with its value, unit and range.
@@ -65,7 +65,7 @@ pub(crate) enum Request {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Response {
+pub(crate) struct ControlResponse {
     /// The version of the service's protocol.
     pub(crate) version: u32,
     /// Whether the request was carried out.
@@ -81,7 +81,7 @@ fn clients_default() -> usize {
     20
 }
 
-impl Request {
+impl ControlRequest {
     /// Parses a line.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ pub(crate) fn revert_after(for_s: Option<f64>) -> Result<Option<Duration>, Strin
     after.map(Some).ok_or_else(|| format!("for_s {seconds}: expected a time up to seven days, in seconds"))
 }
 
-impl Response {
+impl ControlResponse {
     pub(crate) fn done(text: impl Into<String>) -> Self {
         Self { version: VERSION, ok: true, text: text.into(), data: None }
     }
@@ -139,17 +139,17 @@ mod tests {
     #[test]
     fn requests_are_what_the_document_says() {
         for (line, expected) in [
-            (r#"{"request":"status"}"#, Request::Status {}),
-            (r#"{"request":"clients"}"#, Request::Clients { limit: 20 }),
+            (r#"{"request":"status"}"#, ControlRequest::Status {}),
+            (r#"{"request":"clients"}"#, ControlRequest::Clients { limit: 20 }),
             (
                 r#"{"request":"set","name":"load.rate","value":"200","for_s":600}"#,
-                Request::Set { name: "load.rate".into(), value: "200".into(), for_s: Some(600.0) },
+                ControlRequest::Set { name: "load.rate".into(), value: "200".into(), for_s: Some(600.0) },
             ),
-            (r#"{"request":"end-experiment"}"#, Request::EndExperiment {}),
+            (r#"{"request":"end-experiment"}"#, ControlRequest::EndExperiment {}),
         ] {
-            assert_eq!(Request::parse(line.as_bytes()), Ok(expected.clone()), "{line}");
+            assert_eq!(ControlRequest::parse(line.as_bytes()), Ok(expected.clone()), "{line}");
             let written = serde_json::to_vec(&expected).unwrap();
-            assert_eq!(Request::parse(&written), Ok(expected));
+            assert_eq!(ControlRequest::parse(&written), Ok(expected));
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
             r#"{"request":"set","name":"a"}"#,
             r#"{"request":"status","x":1}"#,
         ] {
-            let reason = Request::parse(line.as_bytes()).unwrap_err();
+            let reason = ControlRequest::parse(line.as_bytes()).unwrap_err();
             assert!(reason.starts_with("this is not a request: "), "{line}: {reason}");
         }
     }

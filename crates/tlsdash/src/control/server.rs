@@ -16,8 +16,8 @@ use serde_json::json;
 use telemetry::{Model, RunId};
 use tui::{DashboardSender, Event};
 
-use super::access::{Access, AccessRules, Peer};
-use super::protocol::{LINE_BYTES_MAX, Request, Response, revert_after};
+use super::access::{Access, AccessRules, ControlPeer};
+use super::protocol::{ControlRequest, ControlResponse, LINE_BYTES_MAX, revert_after};
 use super::{ControlAction, ControlCommand};
 use crate::service::clients::{ClientPlaces, read_model};
 use crate::session::spawn;
@@ -134,7 +134,7 @@ impl ControlListener {
                     // It reads this, or its end of file.
                     let _ = send(
                         &stream,
-                        &Response::refused("too many clients of the control socket; try again"),
+                        &ControlResponse::refused("too many clients of the control socket; try again"),
                     );
                     continue;
                 };
@@ -154,23 +154,23 @@ impl ControlListener {
 fn serve(stream: &UnixStream, target: &ControlTarget, rules: &AccessRules) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(IDLE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let peer = Peer::of(stream)?;
+    let peer = ControlPeer::of(stream)?;
     let access = rules.of(&peer);
     if access == Access::None {
         // At once, so that strangers take no place from others.
         let reason =
             format!("{} has no access: --control-group and --control-readers name who has", peer.name());
-        return Ok(send(stream, &Response::refused(reason))?);
+        return Ok(send(stream, &ControlResponse::refused(reason))?);
     }
     let mut lines = BufReader::new(stream);
     while let Some(line) = read_line(&mut lines)? {
         let Ok(line) = line else {
             let reason = format!("a request has at most {LINE_BYTES_MAX} bytes");
-            return Ok(send(stream, &Response::refused(reason))?);
+            return Ok(send(stream, &ControlResponse::refused(reason))?);
         };
-        let response = match Request::parse(&line) {
+        let response = match ControlRequest::parse(&line) {
             Ok(request) => target.answer(&request, &peer, access),
-            Err(reason) => Response::refused(reason),
+            Err(reason) => ControlResponse::refused(reason),
         };
         send(stream, &response)?;
     }
@@ -204,46 +204,46 @@ fn read_line(from: &mut impl BufRead) -> io::Result<Option<Result<Vec<u8>, TooLo
     }
 }
 
-fn send(mut stream: &UnixStream, response: &Response) -> io::Result<()> {
+fn send(mut stream: &UnixStream, response: &ControlResponse) -> io::Result<()> {
     let mut line = serde_json::to_vec(response)?;
     line.push(b'\n');
     stream.write_all(&line)
 }
 
 impl ControlTarget {
-    fn answer(&self, request: &Request, peer: &Peer, access: Access) -> Response {
+    fn answer(&self, request: &ControlRequest, peer: &ControlPeer, access: Access) -> ControlResponse {
         if request.is_write() && access < Access::Write {
             let peer = peer.name();
-            return Response::refused(format!(
+            return ControlResponse::refused(format!(
                 "{peer} may read and not change anything: --control-group names who may"
             ));
         }
         let by = peer.name();
         let action = match request {
-            Request::Status {} => return self.status(),
-            Request::Settings {} => return self.settings(),
-            Request::Clients { limit } => return self.clients(*limit),
-            Request::Drain {} => return self.drain(&by),
-            Request::Set { name, value, for_s } => match revert_after(*for_s) {
+            ControlRequest::Status {} => return self.status(),
+            ControlRequest::Settings {} => return self.settings(),
+            ControlRequest::Clients { limit } => return self.clients(*limit),
+            ControlRequest::Drain {} => return self.drain(&by),
+            ControlRequest::Set { name, value, for_s } => match revert_after(*for_s) {
                 Ok(revert_after) => {
                     ControlAction::Set { name: name.clone(), value: value.clone(), revert_after }
                 }
-                Err(reason) => return Response::refused(reason),
+                Err(reason) => return ControlResponse::refused(reason),
             },
-            Request::Load { running } => {
+            ControlRequest::Load { running } => {
                 let value = if *running { "on" } else { "off" };
                 ControlAction::Set { name: "load.running".into(), value: value.into(), revert_after: None }
             }
-            Request::Mark { text } => ControlAction::Mark(text.clone()),
-            Request::Reload {} => ControlAction::Reload,
-            Request::ForgetSessions {} => ControlAction::ForgetSessions,
-            Request::Experiment { words } => ControlAction::Experiment(words.clone()),
-            Request::EndExperiment {} => ControlAction::EndExperiment,
-            Request::Calibrate {} => ControlAction::Calibrate,
+            ControlRequest::Mark { text } => ControlAction::Mark(text.clone()),
+            ControlRequest::Reload {} => ControlAction::Reload,
+            ControlRequest::ForgetSessions {} => ControlAction::ForgetSessions,
+            ControlRequest::Experiment { words } => ControlAction::Experiment(words.clone()),
+            ControlRequest::EndExperiment {} => ControlAction::EndExperiment,
+            ControlRequest::Calibrate {} => ControlAction::Calibrate,
         };
         match self.act(action, by) {
-            Ok(text) => Response::done(text),
-            Err(reason) => Response::refused(reason),
+            Ok(text) => ControlResponse::done(text),
+            Err(reason) => ControlResponse::refused(reason),
         }
     }
 
@@ -260,19 +260,19 @@ impl ControlTarget {
     }
 
     /// Ends the service as SIGTERM does.
-    fn drain(&self, by: &str) -> Response {
+    fn drain(&self, by: &str) -> ControlResponse {
         let text = format!("draining: asked for by {by}");
         // Recorded before the controller ends.
         if let Err(reason) = self.act(ControlAction::Mark(text.clone()), by.to_owned()) {
-            return Response::refused(reason);
+            return ControlResponse::refused(reason);
         }
         match self.events.send(Event::Terminate) {
-            Ok(()) => Response::done(text),
-            Err(_) => Response::refused("the service is ending"),
+            Ok(()) => ControlResponse::done(text),
+            Err(_) => ControlResponse::refused("the service is ending"),
         }
     }
 
-    fn status(&self) -> Response {
+    fn status(&self) -> ControlResponse {
         self.read(|model, run| {
             let run = model.run(run)?;
             let summary = model.summary(run, None);
@@ -292,33 +292,39 @@ impl ControlTarget {
                 "findings": summary.findings.iter().filter(|finding| finding.closed_s.is_none()).map(|finding| finding.id).collect::<Vec<_>>(),
             });
             let addresses = began.map_or_else(String::new, |began| format!(", {} > {}", began.listen, began.upstream));
-            Some(Response::data(format!("run {} for {:.0} s{addresses}", run.id().short(), summary.duration_s), data))
+            Some(ControlResponse::data(format!("run {} for {:.0} s{addresses}", run.id().short(), summary.duration_s), data))
         })
     }
 
-    fn settings(&self) -> Response {
+    fn settings(&self) -> ControlResponse {
         self.read(|model, run| {
             let settings = model.run(run)?.settings();
             let data = serde_json::to_value(settings).ok()?;
-            Some(Response::data(format!("{} settings", settings.len()), data))
+            Some(ControlResponse::data(format!("{} settings", settings.len()), data))
         })
     }
 
-    fn clients(&self, limit: usize) -> Response {
+    fn clients(&self, limit: usize) -> ControlResponse {
         self.read(move |model, run| {
             let run = model.run(run)?;
             let clients = model.summary(run, None).clients;
             let data = serde_json::to_value(clients.iter().take(limit).collect::<Vec<_>>()).ok()?;
-            Some(Response::data(format!("{} of {} clients", clients.len().min(limit), clients.len()), data))
+            Some(ControlResponse::data(
+                format!("{} of {} clients", clients.len().min(limit), clients.len()),
+                data,
+            ))
         })
     }
 
-    fn read(&self, read: impl FnOnce(&Model, RunId) -> Option<Response> + Send + 'static) -> Response {
+    fn read(
+        &self,
+        read: impl FnOnce(&Model, RunId) -> Option<ControlResponse> + Send + 'static,
+    ) -> ControlResponse {
         let run = self.run;
         match read_model(&self.events, PATIENCE, move |model| read(model, run)) {
             Some(Some(response)) => response,
-            Some(None) => Response::refused("no record of the run was read yet"),
-            None => Response::refused("the service ends, or did not answer within 5 s"),
+            Some(None) => ControlResponse::refused("no record of the run was read yet"),
+            None => ControlResponse::refused("the service ends, or did not answer within 5 s"),
         }
     }
 }

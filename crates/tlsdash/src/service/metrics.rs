@@ -94,13 +94,13 @@ impl MetricsListener {
 }
 
 /// The answer to a request.
-struct Answer {
+struct ScrapeResponse {
     status: &'static str,
     content_type: &'static str,
     body: String,
 }
 
-impl Answer {
+impl ScrapeResponse {
     fn text(status: &'static str, body: &str) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", body: format!("{body}\n") }
     }
@@ -108,10 +108,10 @@ impl Answer {
 
 fn answer(mut stream: TcpStream, source: &MetricsSource) -> io::Result<()> {
     let (answer, has_body) = match read_request(&mut stream)? {
-        Some(Request { path, has_body, format }) => (source.answer(&path, format), has_body),
-        None => (Answer::text("400 Bad Request", "expected GET or HEAD over HTTP/1.1"), true),
+        Some(ScrapeRequest { path, has_body, format }) => (source.answer(&path, format), has_body),
+        None => (ScrapeResponse::text("400 Bad Request", "expected GET or HEAD over HTTP/1.1"), true),
     };
-    let Answer { status, content_type, body } = answer;
+    let ScrapeResponse { status, content_type, body } = answer;
     let length = body.len();
     let mut bytes = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
@@ -123,7 +123,7 @@ fn answer(mut stream: TcpStream, source: &MetricsSource) -> io::Result<()> {
 }
 
 /// What is asked for.
-struct Request {
+struct ScrapeRequest {
     path: String,
     /// Whether the answer has a body: not to HEAD.
     has_body: bool,
@@ -131,7 +131,7 @@ struct Request {
 }
 
 /// Reads the head of a request; `None` if it is not one that is served.
-fn read_request(stream: &mut TcpStream) -> io::Result<Option<Request>> {
+fn read_request(stream: &mut TcpStream) -> io::Result<Option<ScrapeRequest>> {
     let deadline = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let mut buffer = [0; 1024];
@@ -147,7 +147,7 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Option<Request>> {
                     _ => return Ok(None),
                 };
                 let format = accepted_format(request.headers);
-                return Ok(path.map(|path| Request { path, has_body, format }));
+                return Ok(path.map(|path| ScrapeRequest { path, has_body, format }));
             }
             Ok(httparse::Status::Partial) if head.len() < HEAD_BYTES_MAX => {}
             Ok(httparse::Status::Partial) | Err(_) => return Ok(None),
@@ -192,32 +192,32 @@ fn until(deadline: Instant) -> io::Result<Duration> {
 }
 
 impl MetricsSource {
-    fn answer(&self, path: &str, format: MetricsFormat) -> Answer {
+    fn answer(&self, path: &str, format: MetricsFormat) -> ScrapeResponse {
         match path {
             "/metrics" => self.metrics(format),
             "/healthz" => match self.read(|_| ()) {
-                Some(()) => Answer::text("200 OK", "alive"),
-                None => Answer::text(
+                Some(()) => ScrapeResponse::text("200 OK", "alive"),
+                None => ScrapeResponse::text(
                     "503 Service Unavailable",
                     "the thread that reads the records does not answer",
                 ),
             },
             "/readyz" => match self.readiness() {
-                Ok(()) => Answer::text("200 OK", "ready"),
-                Err(reason) => Answer::text("503 Service Unavailable", reason),
+                Ok(()) => ScrapeResponse::text("200 OK", "ready"),
+                Err(reason) => ScrapeResponse::text("503 Service Unavailable", reason),
             },
-            _ => Answer::text("404 Not Found", "there are /metrics, /healthz and /readyz"),
+            _ => ScrapeResponse::text("404 Not Found", "there are /metrics, /healthz and /readyz"),
         }
     }
 
-    fn metrics(&self, format: MetricsFormat) -> Answer {
+    fn metrics(&self, format: MetricsFormat) -> ScrapeResponse {
         let run = self.run;
         let text = self.read(move |model| {
             model.run(run).map(|run| report::open_metrics(run, env!("CARGO_PKG_VERSION"), format))
         });
         match text.flatten() {
-            Some(body) => Answer { status: "200 OK", content_type: format.content_type(), body },
-            None => Answer::text("503 Service Unavailable", "no record of the run was read yet"),
+            Some(body) => ScrapeResponse { status: "200 OK", content_type: format.content_type(), body },
+            None => ScrapeResponse::text("503 Service Unavailable", "no record of the run was read yet"),
         }
     }
 

@@ -273,8 +273,8 @@ impl Session {
         let filter = RunFilter::own(run, journal.origin());
         let read_back =
             place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
-        let endpoints = Endpoints::serve(metrics, control, run, &events, &config)?;
-        let Endpoints { is_ending, control, _socket_file } = endpoints;
+        let endpoints = RunEndpoints::serve(metrics, control, run, &events, &config)?;
+        let RunEndpoints { is_ending, control, _socket_file } = endpoints;
         let shown = frontend::FrontendOptions {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
@@ -332,7 +332,7 @@ impl Session {
 }
 
 /// What others reach while the run lasts.
-struct Endpoints {
+struct RunEndpoints {
     /// Set once the run ends.
     is_ending: Arc<AtomicBool>,
     /// Commands of the control socket.
@@ -341,7 +341,7 @@ struct Endpoints {
     _socket_file: Option<SocketFile>,
 }
 
-impl Endpoints {
+impl RunEndpoints {
     /// Serves figures and control, and says where if nothing else is shown.
     fn serve(
         metrics: Option<MetricsListener>,
