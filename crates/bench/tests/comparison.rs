@@ -4,7 +4,7 @@
 
 mod common;
 
-use bench::compare::{AssertionOutcome, BenchCondition, Comparison, TargetComparison};
+use bench::compare::{BenchAssertionOutcome, BenchComparison, BenchCondition, TargetComparison};
 use bench::results::{CellResult, Doubt, Spoils};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question, Scenario};
 use common::{cell, scenario, six_rounds};
@@ -17,15 +17,15 @@ fn one_case() -> Scenario {
     scenario(&TARGETS, &[("small", Question::Cost)])
 }
 
-fn target<'a>(comparison: &'a Comparison, name: &str) -> &'a TargetComparison {
+fn target<'a>(comparison: &'a BenchComparison, name: &str) -> &'a TargetComparison {
     comparison.cases[0].target(name).unwrap()
 }
 
-fn outcome(comparison: &Comparison, name: &str) -> Outcome {
+fn outcome(comparison: &BenchComparison, name: &str) -> Outcome {
     target(comparison, name).verdict.as_ref().unwrap().outcome
 }
 
-fn reason(comparison: &Comparison, name: &str) -> String {
+fn reason(comparison: &BenchComparison, name: &str) -> String {
     target(comparison, name).verdict.as_ref().unwrap().reason.clone()
 }
 
@@ -35,7 +35,7 @@ fn doubt(cell: &mut CellResult, spoils: Spoils, reason: &str) {
 
 #[test]
 fn ten_percent_less_is_better_and_a_coin_toss_is_no_difference() {
-    let comparison = Comparison::of(&one_case(), &six_rounds("small"));
+    let comparison = BenchComparison::of(&one_case(), &six_rounds("small"));
     assert_eq!(comparison.primary_comparisons, 2);
     assert_eq!(outcome(&comparison, "lean"), Outcome::Better);
     assert_eq!(outcome(&comparison, "same"), Outcome::NoDifference);
@@ -60,7 +60,7 @@ fn a_doubt_about_rates_leaves_the_cost() {
     for cell in cells.iter_mut().filter(|cell| cell.target == "lean") {
         doubt(cell, Spoils::RateAndLatency, "the generator was at its limit");
     }
-    let comparison = Comparison::of(&one_case(), &cells);
+    let comparison = BenchComparison::of(&one_case(), &cells);
     assert_eq!(outcome(&comparison, "lean"), Outcome::Better);
     let lean = target(&comparison, "lean");
     let p99 = lean.figure("response.p99").unwrap();
@@ -76,7 +76,7 @@ fn a_doubt_about_usage_leaves_rates_and_latencies() {
     for cell in cells.iter_mut().filter(|cell| cell.target == "lean") {
         doubt(cell, Spoils::Usage, "too little CPU time");
     }
-    let comparison = Comparison::of(&one_case(), &cells);
+    let comparison = BenchComparison::of(&one_case(), &cells);
     assert_eq!(outcome(&comparison, "lean"), Outcome::Inconclusive);
     let lean = target(&comparison, "lean");
     assert_eq!(lean.figure(CPU).unwrap().withheld.as_deref(), Some("lean: too little CPU time"));
@@ -91,7 +91,7 @@ fn an_unsound_round_of_either_drops_out_and_five_are_too_few() {
         let mut cells = six_rounds("small");
         let spoilt = cells.iter_mut().find(|cell| cell.round == 3 && cell.target == of).unwrap();
         doubt(spoilt, Spoils::All, "12 requests failed");
-        let comparison = Comparison::of(&one_case(), &cells);
+        let comparison = BenchComparison::of(&one_case(), &cells);
         assert_eq!(outcome(&comparison, "lean"), Outcome::Inconclusive, "{of}");
         assert_eq!(reason(&comparison, "lean"), "5 of the 6 rounds that a verdict takes");
         let lean = target(&comparison, "lean");
@@ -108,7 +108,7 @@ fn a_target_that_failed_or_was_not_measured_says_so() {
         cell.figures.clear();
         cell.target_usage = None;
     }
-    let comparison = Comparison::of(&one_case(), &cells);
+    let comparison = BenchComparison::of(&one_case(), &cells);
     assert_eq!(reason(&comparison, "lean"), "it never listened");
     assert_eq!(reason(&comparison, "same"), "it was not measured");
     assert_eq!(comparison.primary_comparisons, 2, "what failed still counts");
@@ -117,8 +117,8 @@ fn a_target_that_failed_or_was_not_measured_says_so() {
 #[test]
 fn latency_is_compared_at_the_same_rate_only() {
     let mut cells = six_rounds("small");
-    let comparison = Comparison::of(&one_case(), &cells);
-    let ratio = |comparison: &Comparison, figure: &str| {
+    let comparison = BenchComparison::of(&one_case(), &cells);
+    let ratio = |comparison: &BenchComparison, figure: &str| {
         target(comparison, "lean").figure(figure).unwrap().ratio.map(|ratio| ratio.mean)
     };
     assert!((ratio(&comparison, "response.p99").unwrap() - 0.75).abs() < 1e-9);
@@ -126,7 +126,7 @@ fn latency_is_compared_at_the_same_rate_only() {
     for cell in cells.iter_mut().filter(|cell| cell.target == "lean") {
         cell.figures.insert("rate.achieved".to_owned(), 195.0);
     }
-    let comparison = Comparison::of(&one_case(), &cells);
+    let comparison = BenchComparison::of(&one_case(), &cells);
     assert_eq!(ratio(&comparison, "response.p99"), None);
     let withheld = target(&comparison, "lean").figure("response.p99").unwrap().withheld.clone().unwrap();
     assert_eq!(withheld, "the achieved rates differ: 200/s and 195/s");
@@ -134,7 +134,7 @@ fn latency_is_compared_at_the_same_rate_only() {
     for cell in &mut cells {
         cell.rate = None;
     }
-    let withheld = Comparison::of(&one_case(), &cells);
+    let withheld = BenchComparison::of(&one_case(), &cells);
     let withheld = target(&withheld, "lean").figure("handshake_full.p50").unwrap().withheld.clone();
     assert_eq!(withheld.as_deref(), Some("in a closed loop each target sets its own rate"));
 }
@@ -146,7 +146,7 @@ fn more_requests_within_the_bound_are_better() {
     for cell in cells.iter_mut().filter(|cell| cell.target == "lean") {
         cell.figures.insert("rate.achieved".to_owned(), 200.0 + f64::from(cell.round));
     }
-    let comparison = Comparison::of(&capacity, &cells);
+    let comparison = BenchComparison::of(&capacity, &cells);
     assert_eq!(outcome(&comparison, "lean"), Outcome::Better);
     assert_eq!(comparison.cases[0].figure, "rate.achieved");
     // Less CPU time a request is the same as more requests per CPU-second.
@@ -168,10 +168,10 @@ fn a_difference_may_be_too_weak_for_as_many_comparisons() {
         cases.iter().flat_map(|case| of(case)).collect()
     };
     let alone = scenario(&TARGETS[..2], &[("a", Question::Cost)]);
-    assert_eq!(outcome(&Comparison::of(&alone, &cells(&["a"])), "lean"), Outcome::Worse);
+    assert_eq!(outcome(&BenchComparison::of(&alone, &cells(&["a"])), "lean"), Outcome::Worse);
     let four = ["a", "b", "c", "d"].map(|name| (name, Question::Cost));
     let four = scenario(&TARGETS[..2], &four);
-    let comparison = Comparison::of(&four, &cells(&["a"]));
+    let comparison = BenchComparison::of(&four, &cells(&["a"]));
     let verdict = target(&comparison, "lean").verdict.clone().unwrap();
     assert_eq!(verdict.outcome, Outcome::NoDifference);
     assert!(verdict.p_adjusted > 0.05 && verdict.p_adjusted < 0.2, "{verdict:?}");
@@ -182,7 +182,7 @@ fn a_difference_may_be_too_weak_for_as_many_comparisons() {
 fn a_cell_that_was_measured_again_replaces_the_former_one() {
     let mut cells = six_rounds("small");
     cells.push(cell(6, "lean", "small", 1e6, 4e3));
-    let comparison = Comparison::of(&one_case(), &cells);
+    let comparison = BenchComparison::of(&one_case(), &cells);
     let lean = target(&comparison, "lean");
     assert_eq!(lean.rounds_run, 6);
     assert!((lean.figure(CPU).unwrap().max - 1e6).abs() < 1e-6);
@@ -199,7 +199,7 @@ fn a_published_figure_stands_beside_the_measured_one() {
     };
     one_case.published =
         vec![published("base", "load.response.p99", 2_000.0), published("gone", "response.p50", 500.0)];
-    let comparison = Comparison::of(&one_case, &six_rounds("small"));
+    let comparison = BenchComparison::of(&one_case, &six_rounds("small"));
     let [there, gone] = &comparison.published[..] else { panic!("there are two") };
     assert_eq!((there.measured, there.ratio, &*there.figure), (Some(4_000.0), Some(2.0), "response.p99"));
     assert_eq!((gone.measured, gone.ratio), (None, None));
@@ -226,15 +226,15 @@ fn an_assertion_on_a_ratio_needs_the_whole_interval() {
         assertion("lean", "response.p50 < 5ms"),
         assertion("gone", "ratio < 2"),
     ];
-    let results = Comparison::of(&one_case, &six_rounds("small")).assertions;
+    let results = BenchComparison::of(&one_case, &six_rounds("small")).assertions;
     let holds: Vec<bool> =
-        results.iter().map(|result| matches!(result.outcome, AssertionOutcome::Holds(_))).collect();
+        results.iter().map(|result| matches!(result.outcome, BenchAssertionOutcome::Holds(_))).collect();
     assert_eq!(holds, [true, false, true, true, false, true, true, false, true, false]);
     let breached: Vec<&str> = results
         .iter()
         .filter_map(|result| match &result.outcome {
-            AssertionOutcome::Holds(_) => None,
-            AssertionOutcome::Breached(reason) => Some(&**reason),
+            BenchAssertionOutcome::Holds(_) => None,
+            BenchAssertionOutcome::Breached(reason) => Some(&**reason),
         })
         .collect();
     assert_eq!(

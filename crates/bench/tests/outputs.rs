@@ -4,14 +4,14 @@
 
 mod common;
 
-use bench::compare::{CaseComparison, Comparison};
-use bench::output::{self, Answer};
+use bench::compare::{BenchComparison, CaseComparison};
+use bench::output::{self, CaseAnswer};
 use bench::results::{CellResult, Doubt, Spoils};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use common::{scenario, six_rounds};
 use telemetry::experiment::Outcome;
 
-fn comparison() -> (Comparison, Vec<CellResult>) {
+fn comparison() -> (BenchComparison, Vec<CellResult>) {
     let mut scenario = scenario(
         &["base", "lean", "same"],
         &[("small", Question::Cost), ("streams=1,body=10", Question::Load)],
@@ -39,7 +39,7 @@ fn comparison() -> (Comparison, Vec<CellResult>) {
         }
     }
     cells[4].doubts.push(Doubt { spoils: Spoils::All, reason: "3 of 1,000 requests failed".to_owned() });
-    (Comparison::of(&scenario, &cells), cells)
+    (BenchComparison::of(&scenario, &cells), cells)
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn json_has_a_version_and_every_figure() {
 #[test]
 fn the_headline_names_a_winner_only_if_a_difference_was_shown() {
     let (mut comparison, _) = comparison();
-    let headline = |case: &CaseComparison| Answer::of(case, "base").headline;
+    let headline = |case: &CaseComparison| CaseAnswer::of(case, "base").headline;
     assert_eq!(headline(&comparison.cases[0]), "No difference shown", "lean is inconclusive");
     let case = &mut comparison.cases[1];
     assert_eq!(headline(case), "lean: 10.0\u{a0}% less CPU time");
@@ -90,7 +90,7 @@ fn the_headline_names_a_winner_only_if_a_difference_was_shown() {
         assert_eq!(headline(case), expected);
     }
     case.targets.iter_mut().for_each(|target| target.verdict = None);
-    let answer = Answer::of(case, "base");
+    let answer = CaseAnswer::of(case, "base");
     assert_eq!(answer.headline, "No difference shown");
     assert!(answer.sentence.ends_with("no verdict was asked."), "{}", answer.sentence);
 }

@@ -5,8 +5,8 @@
 
 mod common;
 
-use bench::compare::{CaseComparison, Comparison};
-use bench::results::{CellResult, Usage};
+use bench::compare::{BenchComparison, CaseComparison};
+use bench::results::{CellResult, ResourceUsage};
 use bench::scenario::{Question, Scenario};
 use common::scenario;
 use telemetry::experiment::Outcome;
@@ -59,7 +59,10 @@ fn cell(round: u32, target: &str, case: &str, cost_us: f64) -> CellResult {
         target: target.to_owned(),
         case: case.to_owned(),
         figures: [("requests.answered".to_owned(), 10_000.0)].into(),
-        target_usage: Some(Usage { user_us: (cost_us * 10_000.0) as u64, ..Usage::default() }),
+        target_usage: Some(ResourceUsage {
+            user_us: (cost_us * 10_000.0) as u64,
+            ..ResourceUsage::default()
+        }),
         ..CellResult::default()
     }
 }
@@ -70,17 +73,17 @@ fn found(
     rounds: u32,
     factor: f64,
     comparisons: u64,
-    method: impl Fn(&Comparison, &[CellResult]) -> bool,
+    method: impl Fn(&BenchComparison, &[CellResult]) -> bool,
 ) -> usize {
     let finds = |seed: &u64| {
         let cells = Machine(fastrand::Rng::with_seed(*seed)).cells(scenario, rounds, factor);
-        method(&Comparison::of(scenario, &cells), &cells)
+        method(&BenchComparison::of(scenario, &cells), &cells)
     };
     (1..=comparisons).filter(finds).count()
 }
 
 /// The method: whether any verdict is a difference.
-fn by_verdict(comparison: &Comparison, _: &[CellResult]) -> bool {
+fn by_verdict(comparison: &BenchComparison, _: &[CellResult]) -> bool {
     let is_shown = |case: &CaseComparison| {
         let verdicts = case.targets.iter().filter_map(|target| target.verdict.as_ref());
         verdicts.into_iter().any(|verdict| matches!(verdict.outcome, Outcome::Better | Outcome::Worse))
@@ -89,7 +92,7 @@ fn by_verdict(comparison: &Comparison, _: &[CellResult]) -> bool {
 }
 
 /// A mutation: an interval that excludes 1 is taken for a difference, however many there are.
-fn by_interval(comparison: &Comparison, _: &[CellResult]) -> bool {
+fn by_interval(comparison: &BenchComparison, _: &[CellResult]) -> bool {
     let excludes = |case: &CaseComparison| {
         let ratios = case.targets.iter().filter_map(|target| target.figure(&case.figure)?.ratio);
         ratios.into_iter().any(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
@@ -98,7 +101,7 @@ fn by_interval(comparison: &Comparison, _: &[CellResult]) -> bool {
 }
 
 /// A mutation: Student's t on the means of the two targets, as if their cells were not of the same rounds.
-fn by_means(_: &Comparison, cells: &[CellResult]) -> bool {
+fn by_means(_: &BenchComparison, cells: &[CellResult]) -> bool {
     let costs = |target: &str| -> Vec<f64> {
         let of_target = cells.iter().filter(|cell| cell.target == target);
         of_target.map(|cell| cell.target_usage.unwrap().user_us as f64).collect()

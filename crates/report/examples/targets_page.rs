@@ -5,7 +5,7 @@
 #[path = "../../bench/tests/common/mod.rs"]
 mod made_up;
 
-use bench::compare::Comparison;
+use bench::compare::BenchComparison;
 use bench::results::{CellResult, Doubt, Spoils};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use made_up::{cell, scenario};
@@ -45,7 +45,7 @@ fn main() {
     scenario.assertions = vec![assertion("ratio < 0.8"), assertion("response.p99 < 1ms")];
     let conditions = [("seed", "17"), ("cores", "2"), ("kernel", "6.1"), ("started", "2026-11-23 09:00 UTC")];
     let conditions = conditions.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let comparison = Comparison::of(&scenario, &cells());
+    let comparison = BenchComparison::of(&scenario, &cells());
     println!(
         "{}",
         report::targets_page(&comparison, &conditions, "tlsdash bench terminators.toml --html page.html")

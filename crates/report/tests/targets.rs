@@ -6,13 +6,13 @@ mod common;
 #[path = "../../bench/tests/common/mod.rs"]
 mod made_up;
 
-use bench::compare::Comparison;
+use bench::compare::BenchComparison;
 use bench::scenario::{BenchAssertion, Question};
 use common::{HOSTILE, assert_harmless};
 use made_up::{scenario, six_rounds};
 use report::targets_page;
 
-fn comparison() -> Comparison {
+fn comparison() -> BenchComparison {
     let mut scenario = scenario(&["base", "lean", "same"], &[("small", Question::Cost)]);
     scenario.assertions = vec![BenchAssertion {
         line: 50,
@@ -20,7 +20,7 @@ fn comparison() -> Comparison {
         case: None,
         condition: "ratio < 0.8".to_owned(),
     }];
-    Comparison::of(&scenario, &six_rounds("small"))
+    BenchComparison::of(&scenario, &six_rounds("small"))
 }
 
 fn page() -> String {
@@ -73,7 +73,7 @@ fn names_are_escaped() {
             cell.failure = Some(HOSTILE.to_owned());
         }
     }
-    let comparison = Comparison::of(&scenario, &cells);
+    let comparison = BenchComparison::of(&scenario, &cells);
     assert_harmless(&targets_page(&comparison, &[(HOSTILE.to_owned(), HOSTILE.to_owned())], HOSTILE));
 }
 
@@ -88,7 +88,7 @@ fn a_line_of_cost_against_rate_is_of_one_target() {
         cell.figures.insert("rate.achieved".to_owned(), 400.0);
     }
     cells.extend(faster);
-    let page = targets_page(&Comparison::of(&scenario, &cells), &[], "tlsdash bench proxies.toml");
+    let page = targets_page(&BenchComparison::of(&scenario, &cells), &[], "tlsdash bench proxies.toml");
     let (_, section) = page.split_once("<h2>Cost against rate</h2>").unwrap();
     let named = |name: &str| section.matches(&format!(">{name}<")).count();
     assert!(named("lean") > 0, "{section}");

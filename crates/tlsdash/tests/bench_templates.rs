@@ -10,8 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use bench::scenario::{CommandServer, Endpoint, Launch, Scenario, Server, Slots, TlsConfig, UpstreamKind};
-use bench::template::Template;
+use bench::scenario::{
+    BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, Scenario, Server, UpstreamKind,
+};
+use bench::template::ServerTemplate;
 use common::not_run::say_not_run;
 use common::{outside, until};
 use loadgen::{DemoUpstream, UpstreamAddr};
@@ -87,13 +89,13 @@ impl Surroundings {
             (UpstreamKind::Tcp, _, UpstreamAddr::Tcp(addr)) => Some(Endpoint::Tcp(*addr)),
             _ => None,
         };
-        let slots = Slots {
+        let slots = LaunchSlots {
             listen,
             upstream: upstream.as_ref(),
             cert: &path("cert.pem"),
             key: &path("key.pem"),
             pem: &path("both.pem"),
-            tls: &TlsConfig::default(),
+            tls: &BenchTlsConfig::default(),
             workers: 2,
             dir: &path(name),
             build: &path("build"),
@@ -256,10 +258,10 @@ fn check_tls(running: &Running, name: &str) {
 
 /// Every template, and the server that `docs/bench.md` shows as an example.
 fn servers() -> Vec<(String, CommandServer)> {
-    let pasted = |template: &Template| format!("{}\n[[case]]\nname = \"any\"", template.text);
+    let pasted = |template: &ServerTemplate| format!("{}\n[[case]]\nname = \"any\"", template.text);
     let example = include_str!("../../../docs/examples/bench-lighttpd.toml").to_owned();
     let mut servers = Vec::new();
-    for text in Template::all().iter().map(pasted).chain([example]) {
+    for text in ServerTemplate::all().iter().map(pasted).chain([example]) {
         let mut scenario = Scenario::parse("pasted", &text, &|_| Ok(())).unwrap();
         let target = scenario.targets.pop().unwrap();
         let Server::Commands(mut commands) = target.server else { panic!("{} is no command", target.name) };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use telemetry::figures::{Bound, ConditionError, FigureUnit, Operator, WrongUnit};
 
 use super::figure::UnknownCellFigure;
-use super::{CaseComparison, CellFigure, Comparison, TargetComparison};
+use super::{BenchComparison, CaseComparison, CellFigure, TargetComparison};
 use crate::scenario::{BenchAssertion, ROUNDS_MIN, Scenario};
 
 /// A condition on a target: on its ratio to the baseline, or on a figure.
@@ -75,7 +75,7 @@ impl fmt::Display for BenchCondition {
 
 /// A condition of the scenario on a target in a case, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AssertionResult {
+pub struct BenchAssertionResult {
     /// The line of the scenario that states it, from 1.
     pub line: usize,
     /// The target.
@@ -85,13 +85,13 @@ pub struct AssertionResult {
     /// The condition.
     pub condition: String,
     /// Whether it holds.
-    pub outcome: AssertionOutcome,
+    pub outcome: BenchAssertionOutcome,
 }
 
 /// The outcome of a condition, with what was compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result", content = "reason")]
-pub enum AssertionOutcome {
+pub enum BenchAssertionOutcome {
     /// It holds.
     Holds(String),
     /// It does not hold, or it is not known.
@@ -99,8 +99,8 @@ pub enum AssertionOutcome {
 }
 
 /// Checks the conditions of a scenario, each in every case that it is about.
-pub(crate) fn check(scenario: &Scenario, comparison: &Comparison) -> Vec<AssertionResult> {
-    let of_cases = |assertion: &BenchAssertion| -> Vec<AssertionResult> {
+pub(crate) fn check(scenario: &Scenario, comparison: &BenchComparison) -> Vec<BenchAssertionResult> {
+    let of_cases = |assertion: &BenchAssertion| -> Vec<BenchAssertionResult> {
         let is_meant = |case: &&CaseComparison| assertion.case.as_ref().is_none_or(|name| *name == case.name);
         let cases = comparison.cases.iter().filter(is_meant);
         cases.map(|case| result(assertion, case, &comparison.baseline)).collect()
@@ -108,18 +108,18 @@ pub(crate) fn check(scenario: &Scenario, comparison: &Comparison) -> Vec<Asserti
     scenario.assertions.iter().flat_map(of_cases).collect()
 }
 
-fn result(assertion: &BenchAssertion, case: &CaseComparison, baseline: &str) -> AssertionResult {
+fn result(assertion: &BenchAssertion, case: &CaseComparison, baseline: &str) -> BenchAssertionResult {
     let outcome = match (assertion.condition.parse::<BenchCondition>(), case.target(&assertion.target)) {
         (Err(error), _) => Err(error.to_string()),
         (Ok(_), None) => Err(format!("there is no target {}", assertion.target)),
         (Ok(condition), Some(target)) => condition.check(target, case, baseline),
     };
-    AssertionResult {
+    BenchAssertionResult {
         line: assertion.line,
         target: assertion.target.clone(),
         case: case.name.clone(),
         condition: assertion.condition.clone(),
-        outcome: outcome.map_or_else(AssertionOutcome::Breached, AssertionOutcome::Holds),
+        outcome: outcome.map_or_else(BenchAssertionOutcome::Breached, BenchAssertionOutcome::Holds),
     }
 }
 

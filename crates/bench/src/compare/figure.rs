@@ -6,7 +6,7 @@ use std::str::FromStr;
 use telemetry::figures::{Figure, FigureName, FigureSide, FigureUnit, Statistic, UnknownFigure};
 use telemetry::{LatencyClass, LoadLatency};
 
-use crate::results::{CellResult, Usage};
+use crate::results::{CellResult, ResourceUsage};
 
 /// A figure of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +146,7 @@ fn per_request(cell: &CellResult, amount: u64) -> Option<f64> {
     Some(amount as f64 / answered)
 }
 
-fn percent(usage: &Usage) -> Option<f64> {
+fn percent(usage: &ResourceUsage) -> Option<f64> {
     (usage.wall_us > 0).then(|| usage.cpu_us() as f64 / usage.wall_us as f64 * 100.0)
 }
 

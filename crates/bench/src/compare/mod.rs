@@ -20,13 +20,13 @@ use experiment::{Ratio, median, sign_flip_p_of_pairs};
 use serde::Serialize;
 use telemetry::figures::FigureUnit;
 
-pub use assertion::{AssertionOutcome, AssertionResult, BenchCondition, BenchConditionError};
+pub use assertion::{BenchAssertionOutcome, BenchAssertionResult, BenchCondition, BenchConditionError};
 pub use figure::{CellFigure, USAGE_FIGURES, UnknownCellFigure, UsageFigure};
 pub use published::PublishedComparison;
-pub use verdict::Verdict;
+pub use verdict::CaseVerdict;
 
 use crate::results::{CellResult, MachineUsage, Spoils};
-use crate::scenario::{Case, LatencyBound, Question, Scenario};
+use crate::scenario::{BenchCase, LatencyBound, Question, Scenario};
 use figure::{CPU_PER_REQUEST, RATE_ACHIEVED};
 use pairs::CellsByRound;
 
@@ -35,7 +35,7 @@ pub(crate) const ALPHA: f64 = 0.05;
 
 /// How the targets of a scenario compare.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct BenchComparison {
     /// The scenario's name.
     pub name: String,
     /// What it compares, in a line.
@@ -51,7 +51,7 @@ pub struct Comparison {
     /// The figures that somebody published beside the measured ones.
     pub published: Vec<PublishedComparison>,
     /// The scenario's conditions, and whether they hold.
-    pub assertions: Vec<AssertionResult>,
+    pub assertions: Vec<BenchAssertionResult>,
     /// The worst state of the machine during any cell.
     pub machine: MachineUsage,
     /// What a reader must know.
@@ -87,9 +87,9 @@ pub struct TargetComparison {
     /// The rounds that the ratio of the primary figure rests on; of the baseline those with sound cells.
     pub rounds_used: u32,
     /// Its figures.
-    pub figures: Vec<FigureComparison>,
+    pub figures: Vec<CellFigureComparison>,
     /// The verdict on the primary figure; `None` for the baseline, and for a case without verdicts.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<CaseVerdict>,
     /// The p-value of the sign-flip test on the ratio of the primary figure; 1 without a ratio.
     pub p_sign_flip: f64,
     /// What was negotiated, if it differed by round all of it.
@@ -102,7 +102,7 @@ pub struct TargetComparison {
 
 /// A figure of a target in a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FigureComparison {
+pub struct CellFigureComparison {
     /// Its name in the catalogue, or in [`USAGE_FIGURES`].
     pub name: String,
     /// Its unit.
@@ -131,7 +131,7 @@ pub struct Remark {
     pub rounds: Vec<u32>,
 }
 
-impl Comparison {
+impl BenchComparison {
     /// Compares the targets of a scenario by the cells measured so far. A cell that was measured again replaces the former
     /// one.
     pub fn of(scenario: &Scenario, cells: &[CellResult]) -> Self {
@@ -158,7 +158,7 @@ impl Comparison {
 }
 
 impl CaseComparison {
-    fn of(scenario: &Scenario, case: &Case, cells: &[CellResult]) -> Self {
+    fn of(scenario: &Scenario, case: &BenchCase, cells: &[CellResult]) -> Self {
         let of_target = |target: &str| CellsByRound::new(cells, &case.name, target);
         let baseline = of_target(&scenario.baseline);
         let targets = scenario.targets.iter().filter(|target| case.is_for(target));
@@ -198,7 +198,7 @@ impl TargetComparison {
         figures: &[CellFigure],
         primary: Option<&CellFigure>,
     ) -> Self {
-        let figures: Vec<FigureComparison> =
+        let figures: Vec<CellFigureComparison> =
             figures.iter().filter_map(|figure| cells.compare(figure, baseline)).collect();
         let pairs = baseline.zip(primary).and_then(|(baseline, figure)| cells.pairs(figure, baseline).ok());
         let rounds_used = match baseline {
@@ -219,7 +219,7 @@ impl TargetComparison {
     }
 
     /// A figure of it.
-    pub fn figure(&self, name: &str) -> Option<&FigureComparison> {
+    pub fn figure(&self, name: &str) -> Option<&CellFigureComparison> {
         self.figures.iter().find(|figure| figure.name == name)
     }
 }

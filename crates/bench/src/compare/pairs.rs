@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use experiment::{Ratio, median};
 
 use super::figure::{CellFigure, Comparability, USAGE_FIGURES};
-use super::{ByRound, FigureComparison, Remark};
-use crate::results::{CellResult, Negotiated, Spoils};
+use super::{ByRound, CellFigureComparison, Remark};
+use crate::results::{CellResult, NegotiatedParameters, Spoils};
 
 /// Latencies are compared if the achieved rates differ by no more than this share.
 const RATE_TOLERANCE: f64 = 0.02;
@@ -38,7 +38,11 @@ impl<'a> CellsByRound<'a> {
     }
 
     /// A figure over all rounds, and its ratio to the baseline, if that is another target; `None` if no cell has it.
-    pub(crate) fn compare(&self, figure: &CellFigure, baseline: Option<&Self>) -> Option<FigureComparison> {
+    pub(crate) fn compare(
+        &self,
+        figure: &CellFigure,
+        baseline: Option<&Self>,
+    ) -> Option<CellFigureComparison> {
         let values_of = |accept: &dyn Fn(&CellResult) -> bool| -> Vec<f64> {
             self.all().filter(|cell| accept(cell)).filter_map(|cell| figure.value(cell)).collect()
         };
@@ -50,7 +54,7 @@ impl<'a> CellsByRound<'a> {
         }
         let compared = baseline.map(|baseline| self.pairs(figure, baseline));
         let compared = compared.map(|pairs| pairs.map(|pairs| Ratio::of_pairs(&pairs)));
-        Some(FigureComparison {
+        Some(CellFigureComparison {
             name: figure.name(),
             unit: figure.unit(),
             median: median(values.iter().copied()),
@@ -86,7 +90,7 @@ impl<'a> CellsByRound<'a> {
 
     /// What was negotiated, in words.
     pub(crate) fn negotiated(&self) -> BTreeSet<String> {
-        let words = |of: &Negotiated| {
+        let words = |of: &NegotiatedParameters| {
             let words = [&of.version, &of.cipher, &of.group, &of.alpn].map(String::as_str);
             words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
         };

@@ -9,12 +9,12 @@ use serde::Serialize;
 use telemetry::experiment::Outcome;
 
 use super::figure::RATE_ACHIEVED;
-use super::{ALPHA, CaseComparison, FigureComparison, TargetComparison, serialize};
+use super::{ALPHA, CaseComparison, CellFigureComparison, TargetComparison, serialize};
 use crate::scenario::ROUNDS_MIN;
 
 /// What the ratio of a primary figure says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct CaseVerdict {
     /// The verdict.
     #[serde(serialize_with = "serialize::text")]
     pub outcome: Outcome,
@@ -48,7 +48,7 @@ pub(crate) fn decide(cases: &mut [CaseComparison], baseline: &str) -> usize {
 }
 
 /// The p-value of a figure's ratio; 1 if it may not have a verdict.
-fn p(figure: &FigureComparison) -> f64 {
+fn p(figure: &CellFigureComparison) -> f64 {
     figure.ratio.filter(has_rounds).map_or(1.0, |ratio| ratio.p)
 }
 
@@ -56,8 +56,8 @@ fn has_rounds(ratio: &Ratio) -> bool {
     ratio.pairs >= ROUNDS_MIN as usize
 }
 
-fn judge(target: &TargetComparison, figure: &str, p_adjusted: f64, comparisons: usize) -> Verdict {
-    let inconclusive = |reason: String| Verdict { outcome: Outcome::Inconclusive, reason, p_adjusted };
+fn judge(target: &TargetComparison, figure: &str, p_adjusted: f64, comparisons: usize) -> CaseVerdict {
+    let inconclusive = |reason: String| CaseVerdict { outcome: Outcome::Inconclusive, reason, p_adjusted };
     let Some(compared) = target.figure(figure) else {
         return inconclusive(no_figure(target, figure));
     };
@@ -72,11 +72,11 @@ fn judge(target: &TargetComparison, figure: &str, p_adjusted: f64, comparisons: 
         let reason = resolution.map_or_else(String::new, |share| {
             format!("{:.1} % could be shown in {} rounds", share * 100.0, ratio.pairs)
         });
-        return Verdict { outcome: Outcome::NoDifference, reason, p_adjusted };
+        return CaseVerdict { outcome: Outcome::NoDifference, reason, p_adjusted };
     }
     let is_better = (ratio.mean > 1.0) == (figure == RATE_ACHIEVED);
     let outcome = if is_better { Outcome::Better } else { Outcome::Worse };
-    Verdict { outcome, reason: String::new(), p_adjusted }
+    CaseVerdict { outcome, reason: String::new(), p_adjusted }
 }
 
 fn no_figure(target: &TargetComparison, figure: &str) -> String {

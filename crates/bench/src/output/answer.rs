@@ -7,14 +7,14 @@ use crate::compare::{CaseComparison, TargetComparison};
 
 /// The answer to the question of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CaseAnswer {
     /// Which target is the best, and by how much; that no difference was shown if no verdict supports it.
     pub headline: String,
     /// How sure that is.
     pub sentence: String,
 }
 
-impl Answer {
+impl CaseAnswer {
     /// The answer that a case gives.
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
         let compared: Vec<(&TargetComparison, Ratio)> =

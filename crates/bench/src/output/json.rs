@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-use crate::compare::Comparison;
+use crate::compare::BenchComparison;
 
 /// The version of the format: it grows when a field changes its meaning or goes, not when one is added.
 pub const JSON_VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ComparisonDocument<'a> {
     version: u32,
     #[serde(flatten)]
-    comparison: &'a Comparison,
+    comparison: &'a BenchComparison,
 }
 
 /// The comparison as JSON. Numbers that are not known are `null`.
 ///
 /// # Errors
 /// None in practice: every key is a text.
-pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
-    let document = Document { version: JSON_VERSION, comparison };
+pub fn json(comparison: &BenchComparison) -> Result<String, serde_json::Error> {
+    let document = ComparisonDocument { version: JSON_VERSION, comparison };
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
 }

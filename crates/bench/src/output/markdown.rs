@@ -6,7 +6,9 @@ use telemetry::figures::FigureUnit;
 
 use super::column::ColumnFormat;
 use super::wording::{self, UNKNOWN};
-use crate::compare::{AssertionOutcome, CaseComparison, Comparison, FigureComparison, PublishedComparison};
+use crate::compare::{
+    BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, PublishedComparison,
+};
 
 /// The secondary figures, with their headings.
 const BESIDE: [(&str, &str); 12] = [
@@ -25,7 +27,7 @@ const BESIDE: [(&str, &str); 12] = [
 ];
 
 /// The comparison as Markdown.
-pub fn markdown(comparison: &Comparison) -> String {
+pub fn markdown(comparison: &BenchComparison) -> String {
     // Writing into a string does not fail.
     let mut out = String::new();
     let _ = writeln!(out, "# {}: {}\n", escape(&comparison.name), escape(&comparison.title));
@@ -92,14 +94,14 @@ fn write_figures(out: &mut String, case: &CaseComparison) {
 
 /// How the medians of a figure are written; `None` if no target has it.
 fn row_format(case: &CaseComparison, name: &str) -> Option<ColumnFormat> {
-    let found: Vec<&FigureComparison> =
+    let found: Vec<&CellFigureComparison> =
         case.targets.iter().filter_map(|target| target.figure(name)).collect();
     let unit = found.first()?.unit;
     Some(ColumnFormat::of(found.iter().map(|figure| figure.median), unit))
 }
 
 /// The median, in brackets if every round of it is in doubt.
-fn median(figure: Option<&FigureComparison>, format: Option<ColumnFormat>) -> String {
+fn median(figure: Option<&CellFigureComparison>, format: Option<ColumnFormat>) -> String {
     match (figure, format) {
         (Some(figure), Some(format)) if figure.is_doubtful => format!("({})", format.show(figure.median)),
         (Some(figure), Some(format)) => format.show(figure.median),
@@ -108,7 +110,7 @@ fn median(figure: Option<&FigureComparison>, format: Option<ColumnFormat>) -> St
 }
 
 /// The median with its ratio to the baseline.
-fn with_ratio(figure: Option<&FigureComparison>, format: ColumnFormat) -> String {
+fn with_ratio(figure: Option<&CellFigureComparison>, format: ColumnFormat) -> String {
     let ratio = figure.and_then(|figure| figure.ratio);
     let ratio = ratio.map(|ratio| format!("; {:.2} ({:.2} to {:.2})", ratio.mean, ratio.low, ratio.high));
     median(figure, Some(format)) + &ratio.unwrap_or_default()
@@ -131,7 +133,7 @@ fn write_published(out: &mut String, published: &[PublishedComparison]) {
     }
 }
 
-fn write_assertions(out: &mut String, comparison: &Comparison) {
+fn write_assertions(out: &mut String, comparison: &BenchComparison) {
     if comparison.assertions.is_empty() {
         return;
     }
@@ -140,8 +142,8 @@ fn write_assertions(out: &mut String, comparison: &Comparison) {
     );
     for result in &comparison.assertions {
         let outcome = match &result.outcome {
-            AssertionOutcome::Holds(reason) => format!("holds: {reason}"),
-            AssertionOutcome::Breached(reason) => format!("**failed**: {reason}"),
+            BenchAssertionOutcome::Holds(reason) => format!("holds: {reason}"),
+            BenchAssertionOutcome::Breached(reason) => format!("**failed**: {reason}"),
         };
         let names = [&result.target, &result.case, &result.condition].map(Clone::clone);
         row(out, [result.line.to_string()].into_iter().chain(names).chain([outcome]));

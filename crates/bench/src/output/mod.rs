@@ -10,10 +10,10 @@ mod table;
 mod text;
 pub mod wording;
 
-pub use answer::Answer;
+pub use answer::CaseAnswer;
 pub use column::ColumnFormat;
 pub use csv::cells_csv;
 pub use json::{JSON_VERSION, json};
 pub use markdown::markdown;
-pub use progress::Progress;
+pub use progress::ComparisonProgress;
 pub use text::text;

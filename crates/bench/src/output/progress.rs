@@ -9,7 +9,7 @@ const GAP: &str = "  ";
 
 /// How far a comparison has got.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress<'a> {
+pub struct ComparisonProgress<'a> {
     /// The round, from 1.
     pub round: u32,
     /// The rounds that are planned.
@@ -30,7 +30,7 @@ pub struct Progress<'a> {
     pub current: Duration,
 }
 
-impl Progress<'_> {
+impl ComparisonProgress<'_> {
     /// How long still, if the other cells take as much longer than planned as those that are over did.
     pub fn left(&self) -> Duration {
         let pace = if self.done.is_zero() { 1.0 } else { self.took.as_secs_f64() / self.done.as_secs_f64() };
@@ -60,7 +60,7 @@ impl Progress<'_> {
 mod tests {
     use super::*;
 
-    const HALF: Progress<'_> = Progress {
+    const HALF: ComparisonProgress<'_> = ComparisonProgress {
         round: 2,
         rounds: 6,
         target: "nginx-stream",
@@ -76,9 +76,9 @@ mod tests {
     fn cells_that_took_longer_than_planned_make_the_rest_longer() {
         // 200 s are left of the plan, at 1.2 of it 240 s, of which 15 s are over.
         assert_eq!(HALF.left(), Duration::from_secs(225));
-        let first = Progress { done: Duration::ZERO, took: Duration::ZERO, ..HALF };
+        let first = ComparisonProgress { done: Duration::ZERO, took: Duration::ZERO, ..HALF };
         assert_eq!(first.left(), Duration::from_secs(285));
-        assert_eq!(Progress { done: HALF.planned, ..HALF }.left(), Duration::ZERO);
+        assert_eq!(ComparisonProgress { done: HALF.planned, ..HALF }.left(), Duration::ZERO);
     }
 
     #[test]

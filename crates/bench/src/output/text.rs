@@ -5,7 +5,9 @@ use telemetry::figures::FigureUnit;
 use super::column::ColumnFormat;
 use super::table::{Align, TextTable, cut, cut_middle, wrap};
 use super::wording::{self, UNKNOWN};
-use crate::compare::{AssertionOutcome, CaseComparison, Comparison, FigureComparison, TargetComparison};
+use crate::compare::{
+    BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, TargetComparison,
+};
 
 /// The width of the text.
 const WIDTH: usize = 80;
@@ -30,7 +32,7 @@ const BESIDE: [(&str, &str); 9] = [
 ];
 
 /// The comparison as text.
-pub fn text(comparison: &Comparison) -> String {
+pub fn text(comparison: &BenchComparison) -> String {
     let mut lines = wrap(&format!("{}: {}", comparison.name, comparison.title), WIDTH, "  ");
     lines.extend(wrap(&wording::method(comparison), WIDTH, "  "));
     for case in &comparison.cases {
@@ -106,7 +108,7 @@ fn names(case: &CaseComparison) -> TextTable {
 
 /// Adds the medians of a figure; nothing if no target has it.
 fn figure_column(table: &mut TextTable, case: &CaseComparison, name: &str, title: &str) {
-    let found: Vec<Option<&FigureComparison>> =
+    let found: Vec<Option<&CellFigureComparison>> =
         case.targets.iter().map(|target| target.figure(name)).collect();
     let Some(unit) = found.iter().flatten().map(|figure| figure.unit).next() else { return };
     let format = ColumnFormat::of(found.iter().flatten().map(|figure| figure.median), unit);
@@ -118,7 +120,7 @@ fn figure_column(table: &mut TextTable, case: &CaseComparison, name: &str, title
     table.column(Align::Right, &format.heading(title), shown);
 }
 
-fn published_lines(comparison: &Comparison) -> Vec<String> {
+fn published_lines(comparison: &BenchComparison) -> Vec<String> {
     if comparison.published.is_empty() {
         return Vec::new();
     }
@@ -142,12 +144,12 @@ fn published_lines(comparison: &Comparison) -> Vec<String> {
     [String::new(), "published figures, on other machines:".to_owned()].into_iter().chain(lines).collect()
 }
 
-fn assertion_lines(comparison: &Comparison) -> Vec<String> {
+fn assertion_lines(comparison: &BenchComparison) -> Vec<String> {
     let mut lines = Vec::new();
     for result in &comparison.assertions {
         let (word, reason) = match &result.outcome {
-            AssertionOutcome::Holds(reason) => ("holds", reason),
-            AssertionOutcome::Breached(reason) => ("FAILED", reason),
+            BenchAssertionOutcome::Holds(reason) => ("holds", reason),
+            BenchAssertionOutcome::Breached(reason) => ("FAILED", reason),
         };
         let text = format!(
             "{word}: {} of {} in {} (line {}): {reason}",
@@ -161,7 +163,7 @@ fn assertion_lines(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-fn note_lines(comparison: &Comparison) -> Vec<String> {
+fn note_lines(comparison: &BenchComparison) -> Vec<String> {
     let machine = format!("machine: {}", wording::machine(comparison));
     let notes = comparison.notes.iter().map(|note| format!("note: {note}"));
     let brackets = comparison.cases.iter().flat_map(|case| &case.targets).any(|target| {

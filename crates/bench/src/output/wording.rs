@@ -2,7 +2,7 @@
 
 use telemetry::figures::FigureUnit;
 
-use crate::compare::{CaseComparison, Comparison, FigureComparison, TargetComparison};
+use crate::compare::{BenchComparison, CaseComparison, CellFigureComparison, TargetComparison};
 use crate::output::column::ColumnFormat;
 use crate::scenario::Question;
 
@@ -31,8 +31,8 @@ pub fn question(case: &CaseComparison) -> String {
 }
 
 /// How the verdicts were reached.
-pub fn method(comparison: &Comparison) -> String {
-    let Comparison { rounds, baseline, primary_comparisons, .. } = comparison;
+pub fn method(comparison: &BenchComparison) -> String {
+    let BenchComparison { rounds, baseline, primary_comparisons, .. } = comparison;
     format!(
         "{}; ratios to {baseline}, each with its own 95 % interval; verdicts with an error rate of 5 % over {} (Holm)",
         plural(*rounds as usize, "round"),
@@ -41,7 +41,7 @@ pub fn method(comparison: &Comparison) -> String {
 }
 
 /// The ratio's interval.
-pub fn interval(figure: &FigureComparison) -> String {
+pub fn interval(figure: &CellFigureComparison) -> String {
     figure.ratio.map_or_else(String::new, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high))
 }
 
@@ -90,7 +90,7 @@ fn which_rounds(rounds: &[u32], all: u32) -> String {
 }
 
 /// The worst state of the machine, in words.
-pub fn machine(comparison: &Comparison) -> String {
+pub fn machine(comparison: &BenchComparison) -> String {
     let machine = &comparison.machine;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let delay = machine.run_queue_delay.map(percent);

@@ -27,15 +27,15 @@ pub struct CellResult {
     /// The figures of the load by their names in the catalogue (`docs/figures.md`), in their units; only those with a value.
     pub figures: BTreeMap<String, f64>,
     /// What the target's processes used in the measured part; `None` if they are unknown.
-    pub target_usage: Option<Usage>,
+    pub target_usage: Option<ResourceUsage>,
     /// What the generator used.
-    pub load_usage: Usage,
+    pub load_usage: ResourceUsage,
     /// What the upstream used; `None` if the target answers itself.
-    pub upstream_usage: Option<Usage>,
+    pub upstream_usage: Option<ResourceUsage>,
     /// The state of the machine meanwhile.
     pub machine: MachineUsage,
     /// What was negotiated, checked on the wire before the load; `None` without TLS.
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<NegotiatedParameters>,
     /// Percentiles of the response time in microseconds, ascending, as `(percentile, microseconds)`: the latency curve.
     pub response_curve: Vec<(f64, u64)>,
     /// Why figures of the cell say less than they seem to, in words.
@@ -51,7 +51,7 @@ pub struct CellResult {
 
 /// What a process tree used, ended children included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// CPU time in user mode, in microseconds.
     pub user_us: u64,
     /// CPU time in the kernel, in microseconds.
@@ -89,7 +89,7 @@ pub struct MachineUsage {
 
 /// What a connection to the target negotiated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Negotiated {
+pub struct NegotiatedParameters {
     /// `TLSv1.3` or `TLSv1.2`.
     pub version: String,
     /// The cipher suite.
@@ -121,7 +121,7 @@ pub enum Spoils {
     All,
 }
 
-impl Usage {
+impl ResourceUsage {
     /// The CPU time, in microseconds.
     pub fn cpu_us(&self) -> u64 {
         self.user_us + self.system_us
@@ -137,7 +137,7 @@ impl CellResult {
     }
 }
 
-impl Negotiated {
+impl NegotiatedParameters {
     /// True if it is what was asked for. What `expected` leaves empty may be anything, and a resumed handshake of TLS 1.2 has
     /// no group. Libraries write names with and without capitals.
     pub fn agrees_with(&self, expected: &Self) -> bool {
@@ -150,7 +150,7 @@ impl Negotiated {
     }
 }
 
-impl fmt::Display for Negotiated {
+impl fmt::Display for NegotiatedParameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [&self.version, &self.cipher, &self.group, &self.alpn];
         let words: Vec<&str> =

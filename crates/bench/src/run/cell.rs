@@ -6,15 +6,15 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::check::{check, expected};
-use super::doubts::{Evidence, doubts};
-use super::load::{Generator, LoadFailure, LoadRun};
+use super::doubts::{CellEvidence, doubts};
+use super::load::{LoadFailure, LoadRun, LoadRunner};
 use super::plan::Cell;
 use super::recording::LoadRecording;
 use super::search::{BACK_OFF, Highest, SUSTAINED_SHARE, highest, lowered};
 use super::started::StartedTarget;
 use super::{CommonRate, cores};
-use crate::results::{CellResult, Negotiated};
-use crate::scenario::{Case, LatencyBound, Question, Scenario, Server, Target, UpstreamKind};
+use crate::results::{CellResult, NegotiatedParameters};
+use crate::scenario::{BenchCase, BenchTarget, LatencyBound, Question, Scenario, Server, UpstreamKind};
 
 /// The length of a try of a rate, with its warm-up.
 const TRY: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ const START_FAILURES_MAX: u32 = 2;
 
 /// A measured cell.
 #[derive(Debug)]
-struct Measured {
+struct CellMeasurement {
     run: LoadRun,
     /// The requests per second that were asked of an open loop.
     rate: Option<f64>,
@@ -42,9 +42,9 @@ struct Measured {
 /// Measures cells, and knows what it learnt of the targets meanwhile.
 pub(super) struct CellRunner<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) generator: Generator<'a>,
+    pub(super) generator: LoadRunner<'a>,
     /// What was negotiated, by target and case: each is checked once.
-    checked: BTreeMap<(String, String), Option<Negotiated>>,
+    checked: BTreeMap<(String, String), Option<NegotiatedParameters>>,
     /// Failures to start in a row, and the last reason, by target.
     start_failures: BTreeMap<String, (u32, String)>,
     /// Why no rate was found for a cost case, by case.
@@ -54,7 +54,7 @@ pub(super) struct CellRunner<'a> {
 }
 
 impl<'a> CellRunner<'a> {
-    pub(super) fn new(scenario: &'a Scenario, generator: Generator<'a>, done: &[CellResult]) -> Self {
+    pub(super) fn new(scenario: &'a Scenario, generator: LoadRunner<'a>, done: &[CellResult]) -> Self {
         let rate = |cell: &CellResult| Some(((cell.target.clone(), cell.case.clone()), cell.rate?));
         let capacities = done.iter().filter_map(rate).collect();
         Self {
@@ -95,11 +95,11 @@ impl<'a> CellRunner<'a> {
 
     fn run(
         &mut self,
-        target: &Target,
-        case: &Case,
+        target: &BenchTarget,
+        case: &BenchCase,
         rate: Option<f64>,
         journal: &Path,
-    ) -> Result<(Measured, Option<Negotiated>), LoadFailure> {
+    ) -> Result<(CellMeasurement, Option<NegotiatedParameters>), LoadFailure> {
         let mut started = self.start(target)?;
         let with_words = |started: &mut StartedTarget, failure| add_last_words(failure, started);
         let negotiated =
@@ -115,7 +115,7 @@ impl<'a> CellRunner<'a> {
             let case = rate.map_or_else(|| case.clone(), |rate| at_rate(case, rate));
             self.generator.run(target, &mut started, &case, journal).map(|run| {
                 let rate = wanted_rate(&case, &run.recording);
-                Measured { run, rate, is_lower_bound: false }
+                CellMeasurement { run, rate, is_lower_bound: false }
             })
         };
         let mut measured = measured.map_err(|failure| with_words(&mut started, failure))?;
@@ -124,7 +124,7 @@ impl<'a> CellRunner<'a> {
     }
 
     /// Starts a target, unless it failed to start too often.
-    fn start(&mut self, target: &Target) -> Result<StartedTarget, LoadFailure> {
+    fn start(&mut self, target: &BenchTarget) -> Result<StartedTarget, LoadFailure> {
         let failures = self.start_failures.entry(target.name.clone()).or_default();
         let at = format!("{} line {}: target {}", self.scenario.name, target.line, target.name);
         if failures.0 >= START_FAILURES_MAX {
@@ -147,10 +147,10 @@ impl<'a> CellRunner<'a> {
     /// Checks a target, once for each case.
     fn check(
         &mut self,
-        target: &Target,
+        target: &BenchTarget,
         started: &mut StartedTarget,
-        case: &Case,
-    ) -> Result<Option<Negotiated>, LoadFailure> {
+        case: &BenchCase,
+    ) -> Result<Option<NegotiatedParameters>, LoadFailure> {
         let key = (target.name.clone(), case.name.clone());
         if let Some(negotiated) = self.checked.get(&key) {
             return Ok(negotiated.clone());
@@ -163,12 +163,12 @@ impl<'a> CellRunner<'a> {
     /// Finds the most requests per second within the bound, and measures the target there.
     fn capacity(
         &mut self,
-        target: &Target,
+        target: &BenchTarget,
         started: &mut StartedTarget,
-        case: &Case,
+        case: &BenchCase,
         bound: LatencyBound,
         journal: &Path,
-    ) -> Result<Measured, LoadFailure> {
+    ) -> Result<CellMeasurement, LoadFailure> {
         let key = (target.name.clone(), case.name.clone());
         let start = match self.capacities.get(&key) {
             Some(rate) => *rate,
@@ -196,16 +196,16 @@ impl<'a> CellRunner<'a> {
             run = self.generator.run(target, started, &at_rate(case, rate), journal)?;
         }
         self.capacities.insert(key, rate);
-        Ok(Measured { run, rate: Some(rate), is_lower_bound })
+        Ok(CellMeasurement { run, rate: Some(rate), is_lower_bound })
     }
 
     /// Finds a rate for a cost case that all its targets sustain.
     pub(super) fn common_rate(
         &mut self,
-        case: &Case,
+        case: &BenchCase,
         mut note: impl FnMut(&str),
     ) -> Result<CommonRate, LoadFailure> {
-        let mut usable: Vec<(f64, &Target)> = Vec::new();
+        let mut usable: Vec<(f64, &BenchTarget)> = Vec::new();
         let mut failure = "it has no targets".to_owned();
         for target in self.scenario.targets.iter().filter(|target| case.is_for(target)) {
             note(&target.name);
@@ -242,8 +242,8 @@ impl<'a> CellRunner<'a> {
     /// Lowers a rate until a target sustains it. The second value is false if it does not sustain the last rate either.
     fn sustained_rate(
         &mut self,
-        target: &Target,
-        case: &Case,
+        target: &BenchTarget,
+        case: &BenchCase,
         rate: f64,
     ) -> Result<(f64, bool), LoadFailure> {
         let (rate, is_held) = lowered(rate, BACK_OFF, BACK_OFFS, |rate| {
@@ -261,14 +261,14 @@ impl<'a> CellRunner<'a> {
     }
 
     /// Remembers that no rate was found for a case: its cells fail for this reason.
-    pub(super) fn give_up_rate(&mut self, case: &Case, reason: String) {
+    pub(super) fn give_up_rate(&mut self, case: &BenchCase, reason: String) {
         self.missing_rates.insert(case.name.clone(), reason);
     }
 
     fn with_started<T>(
         &mut self,
-        target: &Target,
-        case: &Case,
+        target: &BenchTarget,
+        case: &BenchCase,
         measure: impl FnOnce(&mut Self, &mut StartedTarget) -> Result<T, LoadFailure>,
     ) -> Result<T, LoadFailure> {
         let mut started = self.start(target)?;
@@ -279,9 +279,9 @@ impl<'a> CellRunner<'a> {
     /// The requests per second that a target answers in a closed loop.
     fn closed_loop_rate(
         &self,
-        target: &Target,
+        target: &BenchTarget,
         started: &mut StartedTarget,
-        case: &Case,
+        case: &BenchCase,
     ) -> Result<f64, LoadFailure> {
         let mut closed = case.clone();
         closed.flags.retain(|flag| !flag.starts_with("--rate=") && !flag.starts_with("--arrivals="));
@@ -293,20 +293,20 @@ impl<'a> CellRunner<'a> {
     /// Runs a case for a short time, without keeping its journal.
     fn try_out(
         &self,
-        target: &Target,
+        target: &BenchTarget,
         started: &mut StartedTarget,
-        case: &Case,
+        case: &BenchCase,
     ) -> Result<LoadRun, LoadFailure> {
         let journal = self.generator.stage.scratch("try.journal");
         let length = case.duration.map_or(TRY, |duration| duration.min(TRY));
-        let short = Case { duration: Some(length), warmup: TRY_WARMUP.min(length / 4), ..case.clone() };
+        let short = BenchCase { duration: Some(length), warmup: TRY_WARMUP.min(length / 4), ..case.clone() };
         let run = self.generator.run(target, started, &short, &journal);
         remove(&journal);
         run
     }
 
-    fn fill(&self, result: &mut CellResult, cell: &Cell<'_>, measured: Measured) {
-        let Measured { run, rate, is_lower_bound } = measured;
+    fn fill(&self, result: &mut CellResult, cell: &Cell<'_>, measured: CellMeasurement) {
+        let CellMeasurement { run, rate, is_lower_bound } = measured;
         let expected = expected(&self.scenario.tls, cell.target, cell.case);
         let LoadRun { recording, target, load, upstream, machine, remarks } = run;
         result.remarks = remarks;
@@ -316,7 +316,7 @@ impl<'a> CellRunner<'a> {
         // A target that answers itself leaves the upstream alone.
         let upstream =
             Some(upstream).filter(|usage| usage.cpu_us() > 0 && has_upstream(self.scenario, &result.target));
-        result.doubts = doubts(&Evidence {
+        result.doubts = doubts(&CellEvidence {
             recording: &recording,
             target: target.as_ref(),
             load: &load,
@@ -358,13 +358,13 @@ fn holds(run: &LoadRun, bound: LatencyBound) -> bool {
 
 /// The requests per second that were asked: as written, or of stages and ramps those that fell due. `None` for a closed
 /// loop.
-fn wanted_rate(case: &Case, recording: &LoadRecording) -> Option<f64> {
+fn wanted_rate(case: &BenchCase, recording: &LoadRecording) -> Option<f64> {
     let written = case.flag("rate").and_then(|rate| rate.parse().ok());
     written.or_else(|| recording.figures.get("rate.wanted").copied())
 }
 
 /// The case as an open loop of this rate.
-fn at_rate(case: &Case, rate: f64) -> Case {
+fn at_rate(case: &BenchCase, rate: f64) -> BenchCase {
     let mut case = case.clone();
     case.flags.retain(|flag| !flag.starts_with("--rate="));
     case.flags.push(format!("--rate={}", round_rate(rate)));
@@ -411,7 +411,8 @@ mod tests {
     fn every_open_loop_has_a_rate() {
         let case = RunPlan::example().scenario.cases.remove(0);
         let rate = |flags: &[&str], wanted: Option<f64>| {
-            let case = Case { flags: flags.iter().map(|&flag| flag.to_owned()).collect(), ..case.clone() };
+            let case =
+                BenchCase { flags: flags.iter().map(|&flag| flag.to_owned()).collect(), ..case.clone() };
             let figures = wanted.map(|rate| ("rate.wanted".to_owned(), rate)).into_iter().collect();
             wanted_rate(&case, &LoadRecording { figures, ..LoadRecording::default() })
         };

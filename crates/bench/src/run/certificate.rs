@@ -14,7 +14,7 @@ pub(super) const SERVER_NAME: &str = "localhost";
 
 /// A self-signed certificate in files.
 #[derive(Debug)]
-pub(super) struct Certificate {
+pub(super) struct CertificateFiles {
     /// The certificate, in PEM.
     pub(super) chain: PathBuf,
     /// Its private key, in PEM.
@@ -23,7 +23,7 @@ pub(super) struct Certificate {
     pub(super) both: PathBuf,
 }
 
-impl Certificate {
+impl CertificateFiles {
     /// Makes one and writes it into `folder`.
     ///
     /// # Errors

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::load::{Generator, LoadFailure};
+use super::load::{LoadFailure, LoadRunner};
 use super::started::StartedTarget;
-use crate::results::Negotiated;
-use crate::scenario::{Case, Target, TlsConfig};
+use crate::results::NegotiatedParameters;
+use crate::scenario::{BenchCase, BenchTarget, BenchTlsConfig};
 
 /// The bodies that a target must give back byte for byte.
 const ECHO_BYTES: usize = 10_000;
@@ -13,14 +13,18 @@ const ECHO_REQUESTS: u32 = 3;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a target must negotiate in a case; `None` without TLS.
-pub(super) fn expected(tls: &TlsConfig, target: &Target, case: &Case) -> Option<Negotiated> {
+pub(super) fn expected(
+    tls: &BenchTlsConfig,
+    target: &BenchTarget,
+    case: &BenchCase,
+) -> Option<NegotiatedParameters> {
     if !target.has_tls() {
         return None;
     }
     let is_tls12 = case.flag("tls-version") == Some("1.2");
     // rustls writes the names of TLS 1.3 its own way.
     let tls13 = tls.cipher.replacen("TLS_", "TLS13_", 1);
-    Some(Negotiated {
+    Some(NegotiatedParameters {
         version: if is_tls12 { "TLSv1.2" } else { "TLSv1.3" }.to_owned(),
         // That of TLS 1.2 depends on the certificate, and no other is offered.
         cipher: if is_tls12 { String::new() } else { tls13 },
@@ -34,12 +38,12 @@ pub(super) fn expected(tls: &TlsConfig, target: &Target, case: &Case) -> Option<
 /// # Errors
 /// If an answer is not right, or something else was negotiated.
 pub(super) fn check(
-    generator: &Generator<'_>,
-    tls: &TlsConfig,
-    target: &Target,
+    generator: &LoadRunner<'_>,
+    tls: &BenchTlsConfig,
+    target: &BenchTarget,
     started: &mut StartedTarget,
-    case: &Case,
-) -> Result<Option<Negotiated>, LoadFailure> {
+    case: &BenchCase,
+) -> Result<Option<NegotiatedParameters>, LoadFailure> {
     let journal = generator.stage.scratch("check.journal");
     let mut negotiated = None;
     for request in requests(target, case) {
@@ -65,7 +69,7 @@ pub(super) fn check(
 }
 
 /// An echo, if the target has one, and what the case itself asks for.
-fn requests(target: &Target, case: &Case) -> Vec<Case> {
+fn requests(target: &BenchTarget, case: &BenchCase) -> Vec<BenchCase> {
     let is_of_protocol = |flag: &&String| {
         ["--http2", "--tls-version", "--header", "--source-addresses"]
             .iter()
@@ -77,7 +81,7 @@ fn requests(target: &Target, case: &Case) -> Vec<Case> {
         flags.extend(more.iter().cloned());
         flags.extend(["--connections=1".to_owned(), format!("--timeout={}s", TIMEOUT.as_secs())]);
         let path = path.to_owned();
-        Case { path, flags, duration: None, warmup: Duration::ZERO, ..case.clone() }
+        BenchCase { path, flags, duration: None, warmup: Duration::ZERO, ..case.clone() }
     };
     let echo = [
         format!("--requests={ECHO_REQUESTS}"),

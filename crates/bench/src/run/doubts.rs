@@ -3,7 +3,7 @@
 use telemetry::model::BUSY_MAX;
 
 use super::recording::LoadRecording;
-use crate::results::{Doubt, MachineUsage, Negotiated, Spoils, Usage};
+use crate::results::{Doubt, MachineUsage, NegotiatedParameters, ResourceUsage, Spoils};
 use crate::scenario::LatencyBound;
 
 /// From this share of the cores' time on, other processes disturb latencies.
@@ -17,16 +17,16 @@ const CPU_US_MIN: u64 = 50_000;
 
 /// What is known of a cell when its load has ended.
 #[derive(Debug)]
-pub(super) struct Evidence<'a> {
+pub(super) struct CellEvidence<'a> {
     pub(super) recording: &'a LoadRecording,
-    pub(super) target: Option<&'a Usage>,
-    pub(super) load: &'a Usage,
-    pub(super) upstream: Option<&'a Usage>,
+    pub(super) target: Option<&'a ResourceUsage>,
+    pub(super) load: &'a ResourceUsage,
+    pub(super) upstream: Option<&'a ResourceUsage>,
     pub(super) machine: &'a MachineUsage,
     /// True if bench started the target: all its processes are known.
     pub(super) is_started: bool,
     /// What the target should negotiate.
-    pub(super) expected: Option<&'a Negotiated>,
+    pub(super) expected: Option<&'a NegotiatedParameters>,
     /// The latency bound of a capacity case.
     pub(super) bound: Option<LatencyBound>,
     /// True if each rate of the search for a capacity kept the bound.
@@ -38,7 +38,7 @@ pub(super) struct Evidence<'a> {
 }
 
 /// Every doubt about a cell.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
     let all = |reason: String| Doubt { spoils: Spoils::All, reason };
     let latency = |reason: String| Doubt { spoils: Spoils::RateAndLatency, reason };
     let failed = failures(evidence).map(all);
@@ -64,7 +64,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
         .collect()
 }
 
-fn failures(evidence: &Evidence<'_>) -> Option<String> {
+fn failures(evidence: &CellEvidence<'_>) -> Option<String> {
     let recording = evidence.recording;
     let failed = recording.figure("requests.failed");
     if recording.figure("requests.answered") == 0.0 {
@@ -73,7 +73,7 @@ fn failures(evidence: &Evidence<'_>) -> Option<String> {
     (failed > 0.0).then(|| format!("{failed:.0} requests failed: {}", recording.failures.join(", ")))
 }
 
-fn negotiated(evidence: &Evidence<'_>) -> Option<String> {
+fn negotiated(evidence: &CellEvidence<'_>) -> Option<String> {
     let expected = evidence.expected?;
     let other = evidence.recording.negotiated.iter().find(|found| !found.agrees_with(expected))?;
     Some(format!("connections negotiated {other} and not {expected}"))
@@ -93,7 +93,7 @@ fn machine(machine: &MachineUsage) -> Vec<Doubt> {
 }
 
 /// A target that bench did not start may be among the other processes, with all that it needs.
-fn other_processes(evidence: &Evidence<'_>) -> Option<Doubt> {
+fn other_processes(evidence: &CellEvidence<'_>) -> Option<Doubt> {
     let other = evidence.machine.other;
     if !evidence.is_started || other <= OTHERS_MAX {
         return None;
@@ -107,7 +107,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn too_little_cpu(evidence: &Evidence<'_>) -> Option<String> {
+fn too_little_cpu(evidence: &CellEvidence<'_>) -> Option<String> {
     let used_us = evidence.target?.cpu_us();
     (used_us < CPU_US_MIN).then(|| {
         format!(
@@ -118,7 +118,7 @@ fn too_little_cpu(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// Generator and upstream at the limit of their cores.
-fn saturated(evidence: &Evidence<'_>) -> Vec<String> {
+fn saturated(evidence: &CellEvidence<'_>) -> Vec<String> {
     let busy = |used_us: u64, wall_us: u64, cores: u32| {
         used_us as f64 / (wall_us.max(1) as f64 * f64::from(cores.max(1)))
     };
@@ -130,7 +130,7 @@ fn saturated(evidence: &Evidence<'_>) -> Vec<String> {
         }
     }
     if let Some((names, cores)) = evidence.shared_cores {
-        let used_us = evidence.load.cpu_us() + evidence.upstream.map_or(0, Usage::cpu_us);
+        let used_us = evidence.load.cpu_us() + evidence.upstream.map_or(0, ResourceUsage::cpu_us);
         let busy = busy(used_us, evidence.load.wall_us, cores);
         if busy > BUSY_MAX {
             let busy = busy * 100.0;
@@ -149,7 +149,7 @@ fn rate_missed(recording: &LoadRecording) -> Option<String> {
 }
 
 /// A capacity that is none: the bound does not hold at its rate, or no rate broke it.
-fn capacity(evidence: &Evidence<'_>) -> Option<String> {
+fn capacity(evidence: &CellEvidence<'_>) -> Option<String> {
     let LatencyBound { percentile, limit_us } = evidence.bound?;
     let limit_ms = limit_us as f64 / 1e3;
     let measured_us = evidence.recording.response_at(percentile)?;
@@ -169,24 +169,24 @@ mod tests {
     /// A sound cell: a thousand requests in a second.
     struct SoundCell {
         recording: LoadRecording,
-        target: Usage,
-        load: Usage,
-        upstream: Usage,
+        target: ResourceUsage,
+        load: ResourceUsage,
+        upstream: ResourceUsage,
         machine: MachineUsage,
         is_started: bool,
-        expected: Option<Negotiated>,
+        expected: Option<NegotiatedParameters>,
         shared_cores: Option<(&'static str, u32)>,
         bound: Option<LatencyBound>,
         is_lower_bound: bool,
     }
 
-    fn used(cpu_us: u64) -> Usage {
-        Usage { user_us: cpu_us, wall_us: 1_000_000, ..Usage::default() }
+    fn used(cpu_us: u64) -> ResourceUsage {
+        ResourceUsage { user_us: cpu_us, wall_us: 1_000_000, ..ResourceUsage::default() }
     }
 
-    fn negotiated(cipher: &str) -> Negotiated {
+    fn negotiated(cipher: &str) -> NegotiatedParameters {
         let [version, group] = ["TLSv1.3", "X25519"].map(str::to_owned);
-        Negotiated { version, cipher: cipher.to_owned(), group, alpn: String::new() }
+        NegotiatedParameters { version, cipher: cipher.to_owned(), group, alpn: String::new() }
     }
 
     /// The doubts of a sound cell after `change`.
@@ -206,7 +206,7 @@ mod tests {
             is_lower_bound: false,
         };
         change(&mut cell);
-        let doubts = doubts(&Evidence {
+        let doubts = doubts(&CellEvidence {
             recording: &cell.recording,
             target: Some(&cell.target),
             load: &cell.load,

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::recording::LoadRecording;
-use super::stage::Stage;
+use super::stage::RunStage;
 use super::started::StartedTarget;
-use super::{Programs, cores};
-use crate::results::{MachineUsage, Usage};
-use crate::scenario::{Case, Target};
+use super::{RunPrograms, cores};
+use crate::results::{MachineUsage, ResourceUsage};
+use crate::scenario::{BenchCase, BenchTarget};
 use crate::target::{MachineMeter, SupervisedCommand, Supervisor, UsageMeter};
 
 /// How long a load may take beyond its own length: answers are awaited for some seconds after it.
@@ -22,9 +22,9 @@ pub(super) const POLL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct LoadRun {
     pub(super) recording: LoadRecording,
-    pub(super) target: Option<Usage>,
-    pub(super) load: Usage,
-    pub(super) upstream: Usage,
+    pub(super) target: Option<ResourceUsage>,
+    pub(super) load: ResourceUsage,
+    pub(super) upstream: ResourceUsage,
     pub(super) machine: MachineUsage,
     /// What else is to be known of it, in words.
     pub(super) remarks: Vec<String>,
@@ -46,19 +46,19 @@ impl From<String> for LoadFailure {
 }
 
 /// Where a load runs.
-pub(super) struct Generator<'a> {
-    pub(super) programs: &'a Programs<'a>,
-    pub(super) stage: &'a Stage,
+pub(super) struct LoadRunner<'a> {
+    pub(super) programs: &'a RunPrograms<'a>,
+    pub(super) stage: &'a RunStage,
     /// Is called while it runs; true ends it.
     pub(super) is_interrupted: &'a dyn Fn() -> bool,
 }
 
-impl Generator<'_> {
+impl LoadRunner<'_> {
     /// The arguments of the generator for a case.
     pub(super) fn arguments(
-        target: &Target,
+        target: &BenchTarget,
         started: &StartedTarget,
-        case: &Case,
+        case: &BenchCase,
         journal: &Path,
         cores: u32,
     ) -> Vec<String> {
@@ -82,9 +82,9 @@ impl Generator<'_> {
     /// Runs a load to its end and reads its record.
     pub(super) fn run(
         &self,
-        target: &Target,
+        target: &BenchTarget,
         started: &mut StartedTarget,
-        case: &Case,
+        case: &BenchCase,
         journal: &Path,
     ) -> Result<LoadRun, LoadFailure> {
         let failed =
@@ -106,18 +106,18 @@ impl Generator<'_> {
             (_, Some(problem)) | (Err(problem), None) => return Err(LoadFailure::Failed(problem)),
         };
         let (from_us, to_us) = recording.span_us();
-        let used = targets.iter().zip(&started.at_rest).map(|(meter, at_rest)| Usage {
+        let used = targets.iter().zip(&started.at_rest).map(|(meter, at_rest)| ResourceUsage {
             // The meter was started later, after checks and tries.
             rss_at_rest: at_rest.resident_bytes,
             pss_at_rest: at_rest.pss_bytes,
             ..meter.usage(from_us, to_us)
         });
-        let used: Vec<Usage> = used.collect();
+        let used: Vec<ResourceUsage> = used.collect();
         let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(from_us, to_us));
         let delays: Vec<f64> =
             targets.iter().filter_map(|meter| meter.run_queue_delay(from_us, to_us)).collect();
         let delay = delays.iter().copied().reduce(f64::max);
-        let known: Vec<Usage> = used.iter().copied().chain([load, upstream]).collect();
+        let known: Vec<ResourceUsage> = used.iter().copied().chain([load, upstream]).collect();
         let machine = machine.usage(from_us, to_us, &known, delay);
         let (target, remarks) = (used.into_iter().reduce(sum), Vec::new());
         Ok(LoadRun { recording, target, load, upstream, machine, remarks })
@@ -139,7 +139,7 @@ impl Generator<'_> {
         &self,
         generator: &mut Supervisor,
         started: &mut StartedTarget,
-        case: &Case,
+        case: &BenchCase,
     ) -> Result<Option<String>, LoadFailure> {
         let length = case.length().unwrap_or(LENGTH_MAX) + OVERTIME;
         let deadline = Instant::now() + length;
@@ -168,8 +168,8 @@ impl Generator<'_> {
 }
 
 /// What two process trees used together; the largest sums of memory, as if both had them at once.
-fn sum(a: Usage, b: Usage) -> Usage {
-    Usage {
+fn sum(a: ResourceUsage, b: ResourceUsage) -> ResourceUsage {
+    ResourceUsage {
         user_us: a.user_us + b.user_us,
         system_us: a.system_us + b.system_us,
         wall_us: a.wall_us.max(b.wall_us),

@@ -46,13 +46,13 @@ pub use recording::LoadRecording;
 pub use selection::{Selection, SelectionError};
 
 use self::cell::CellRunner;
-use self::load::{Generator, LoadFailure};
+use self::load::{LoadFailure, LoadRunner};
 use self::placement::cores;
 use self::progress::ProgressClock;
-use self::stage::Stage;
-use crate::output::Progress;
+use self::stage::RunStage;
+use crate::output::ComparisonProgress;
 use crate::results::{FolderError, ResultsFolder};
-use crate::scenario::{Case, Question, Scenario, Target};
+use crate::scenario::{BenchCase, BenchTarget, Question, Scenario};
 
 /// What a cell takes besides its load: start, check and stop of the target.
 const CELL_OVERHEAD: Duration = Duration::from_millis(700);
@@ -60,7 +60,7 @@ const CELL_OVERHEAD: Duration = Duration::from_millis(700);
 const UNKNOWN_LENGTH: Duration = Duration::from_secs(10);
 
 /// The programs that a run needs.
-pub struct Programs<'a> {
+pub struct RunPrograms<'a> {
     /// This program: it generates the load, supervises processes, and is the upstream.
     pub tlsdash: PathBuf,
     /// Reads the journal of a load.
@@ -72,7 +72,7 @@ pub trait Observer {
     /// Something to be known at once.
     fn note(&self, text: &str);
     /// Is called several times a second.
-    fn progress(&self, progress: &Progress<'_>);
+    fn progress(&self, progress: &ComparisonProgress<'_>);
     /// True if the run is to end.
     fn is_interrupted(&self) -> bool;
 }
@@ -128,7 +128,7 @@ impl RunError {
 pub fn run(
     plan: &mut RunPlan,
     folder: &mut ResultsFolder,
-    programs: &Programs<'_>,
+    programs: &RunPrograms<'_>,
     observer: &dyn Observer,
     requires_all: bool,
 ) -> Result<RunEnd, RunError> {
@@ -136,13 +136,13 @@ pub fn run(
     let scenario = runnable(plan, &missing);
     let placement = scenario.cpus.clone().unwrap_or_default();
     placement.check()?;
-    let stage = Stage::prepare(&programs.tlsdash, &scenario, placement)?;
+    let stage = RunStage::prepare(&programs.tlsdash, &scenario, placement)?;
     let clock = ProgressClock::new(plan, &missing, folder.cells());
     let tick = || {
         clock.show(|progress| observer.progress(progress));
         observer.is_interrupted()
     };
-    let generator = Generator { programs, stage: &stage, is_interrupted: &tick };
+    let generator = LoadRunner { programs, stage: &stage, is_interrupted: &tick };
     let mut runner = CellRunner::new(&scenario, generator, folder.cells());
     let missing_words = || missing.iter().map(|(_, words)| words.clone()).collect();
     let end = |is_interrupted| RunEnd { is_interrupted, missing: missing_words() };
@@ -174,12 +174,13 @@ pub fn run(
 /// The targets whose programs are missing, each with what to do about it.
 fn missing_programs(
     plan: &RunPlan,
-    programs: &Programs<'_>,
+    programs: &RunPrograms<'_>,
     requires_all: bool,
 ) -> Result<Vec<(String, String)>, RunError> {
     let targets = &plan.scenario.targets;
-    let of =
-        |target: &Target| Some((target.name.clone(), started::missing_program(target, &programs.tlsdash)?));
+    let of = |target: &BenchTarget| {
+        Some((target.name.clone(), started::missing_program(target, &programs.tlsdash)?))
+    };
     let missing: Vec<(String, String)> = targets.iter().filter_map(of).collect();
     let words = || missing.iter().map(|(_, words)| words.clone()).collect();
     if missing.len() == targets.len() {
@@ -207,13 +208,13 @@ fn find_rates(
     observer: &dyn Observer,
 ) -> Result<Option<()>, RunError> {
     let missing: HashSet<usize> = plan.missing(folder.cells()).iter().map(|cell| cell.case_index).collect();
-    let needs_rate = |case: &Case| {
+    let needs_rate = |case: &BenchCase| {
         let has_rate = case.flag("rate").is_some() || plan.rates.contains_key(&case.name);
         case.question == Question::Cost && !has_rate
     };
     let cases = plan.scenario.cases.iter().enumerate();
     let cases = cases.filter(|(index, case)| missing.contains(index) && needs_rate(case));
-    let cases: Vec<Case> = cases.map(|(_, case)| case.clone()).collect();
+    let cases: Vec<BenchCase> = cases.map(|(_, case)| case.clone()).collect();
     for case in cases {
         match runner.common_rate(&case, |target| clock.begin_search(target, &case.name)) {
             Ok(found) => {
@@ -230,7 +231,7 @@ fn find_rates(
 }
 
 /// How long a cell of a case is planned to take.
-fn planned(case: &Case) -> Duration {
+fn planned(case: &BenchCase) -> Duration {
     let search = if case.question == Question::Capacity { Duration::from_secs(6) } else { Duration::ZERO };
     case.length().unwrap_or(UNKNOWN_LENGTH) + CELL_OVERHEAD + search
 }

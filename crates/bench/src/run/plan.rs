@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunEnd;
 use crate::results::CellResult;
-use crate::scenario::{Case, Scenario, Target};
+use crate::scenario::{BenchCase, BenchTarget, Scenario};
 
 /// The format of `scenario.json`.
 pub(super) const PLAN_FORMAT: u32 = 1;
@@ -43,11 +43,11 @@ pub struct Cell<'a> {
     /// The place of the target in the random order, from 1.
     pub place: u32,
     /// The target.
-    pub target: &'a Target,
+    pub target: &'a BenchTarget,
     /// The index of the case.
     pub case_index: usize,
     /// The case.
-    pub case: &'a Case,
+    pub case: &'a BenchCase,
 }
 
 impl RunPlan {
@@ -88,8 +88,8 @@ impl RunPlan {
         let seed = format!("order of the targets drawn from seed {}", self.seed);
         scenario.notes.extend(self.changes.iter().cloned().chain(rates).chain([seed]));
         scenario.notes.extend(end.missing.iter().cloned());
-        let has_cells = |target: &&Target| done.iter().any(|cell| cell.target == target.name);
-        let measured: Vec<&Target> = self.scenario.targets.iter().filter(has_cells).collect();
+        let has_cells = |target: &&BenchTarget| done.iter().any(|cell| cell.target == target.name);
+        let measured: Vec<&BenchTarget> = self.scenario.targets.iter().filter(has_cells).collect();
         if let Some(first) = measured.first()
             && !measured.iter().any(|target| target.name == self.scenario.baseline)
         {

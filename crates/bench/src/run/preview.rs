@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::plan::RunPlan;
 use super::{planned, started};
-use crate::scenario::{Case, Question, Server};
+use crate::scenario::{BenchCase, Question, Server};
 
 /// The tries of a search for a rate, with start and check of each target: one in a closed loop, one at the rate.
 const SEARCH: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
 
 /// How long a plan takes, about.
 fn length(plan: &RunPlan) -> Duration {
-    let needs_search = |case: &Case| case.question == Question::Cost && case.flag("rate").is_none();
+    let needs_search = |case: &BenchCase| case.question == Question::Cost && case.flag("rate").is_none();
     let searches = plan.scenario.cells().filter(|(_, case)| needs_search(case)).count() as u32;
     let cells: Duration = plan.cells().map(|cell| planned(cell.case)).sum();
     cells + SEARCH * searches

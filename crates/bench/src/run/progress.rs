@@ -7,15 +7,15 @@ use telemetry::figures::FigureUnit;
 
 use super::plan::{Cell, RunPlan};
 use super::planned;
-use crate::output::Progress;
+use crate::output::ComparisonProgress;
 use crate::results::CellResult;
 
 /// Knows what runs, since when, and what is left.
 #[derive(Debug)]
-pub(super) struct ProgressClock(RefCell<State>);
+pub(super) struct ProgressClock(RefCell<ProgressState>);
 
 #[derive(Debug)]
-struct State {
+struct ProgressState {
     round: u32,
     rounds: u32,
     target: String,
@@ -32,7 +32,7 @@ impl ProgressClock {
     pub(super) fn new(plan: &RunPlan, missing: &[(String, String)], done: &[CellResult]) -> Self {
         let is_missing = |cell: &Cell<'_>| missing.iter().any(|(name, _)| *name == cell.target.name);
         let left = plan.missing(done).into_iter().filter(|cell| !is_missing(cell));
-        Self(RefCell::new(State {
+        Self(RefCell::new(ProgressState {
             round: 0,
             rounds: plan.scenario.rounds,
             target: String::new(),
@@ -68,9 +68,9 @@ impl ProgressClock {
     }
 
     /// Calls `show` with how far the run has got.
-    pub(super) fn show(&self, show: impl FnOnce(&Progress<'_>)) {
+    pub(super) fn show(&self, show: impl FnOnce(&ComparisonProgress<'_>)) {
         let state = self.0.borrow();
-        show(&Progress {
+        show(&ComparisonProgress {
             round: state.round,
             rounds: state.rounds,
             target: &state.target,

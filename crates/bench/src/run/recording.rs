@@ -1,8 +1,8 @@
-//! What the journal of a cell tells. The program reads journals; see [`Programs`](super::Programs).
+//! What the journal of a cell tells. The program reads journals; see [`RunPrograms`](super::RunPrograms).
 
 use std::collections::BTreeMap;
 
-use crate::results::Negotiated;
+use crate::results::NegotiatedParameters;
 
 /// What the generator recorded of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub struct LoadRecording {
     /// Percentiles of the response time in microseconds, ascending.
     pub response_curve: Vec<(f64, u64)>,
     /// What the connections of the measured part negotiated, each combination once.
-    pub negotiated: Vec<Negotiated>,
+    pub negotiated: Vec<NegotiatedParameters>,
     /// Why the figures may tell of the generator rather than of the target, in words.
     pub generator_limits: Vec<String>,
     /// What failed and how often, in words.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use telemetry::quantity;
 
-use crate::scenario::{Case, ROUNDS_MIN, Scenario};
+use crate::scenario::{BenchCase, ROUNDS_MIN, Scenario};
 
 /// The shortest scaled time: the generator takes none shorter.
 const TIME_MIN: Duration = Duration::from_millis(1);
@@ -91,7 +91,8 @@ impl Selection<'_> {
     }
 
     fn keep_cases(&self, scenario: &mut Scenario, changes: &mut Vec<String>) {
-        let is_kept = |case: &Case| (self.has_case)(&case.name) && (!self.is_quick || case.quick.is_some());
+        let is_kept =
+            |case: &BenchCase| (self.has_case)(&case.name) && (!self.is_quick || case.quick.is_some());
         let left_out = scenario.retain_cases(is_kept);
         if !left_out.is_empty() {
             changes.push(format!("without the cases {}", left_out.join(", ")));
@@ -100,7 +101,7 @@ impl Selection<'_> {
 }
 
 /// Multiplies the times and the count of requests of a case.
-fn scale(case: &mut Case, factor: f64) {
+fn scale(case: &mut BenchCase, factor: f64) {
     let scaled = |time: Duration| time.mul_f64(factor).max(TIME_MIN);
     case.duration = case.duration.map(scaled);
     if !case.warmup.is_zero() {
@@ -142,7 +143,7 @@ fn scaled_time(text: &str, factor: f64) -> Option<String> {
 }
 
 /// Runs a case as short as `--quick` wants it.
-fn shorten(case: &mut Case) {
+fn shorten(case: &mut BenchCase) {
     if let Some(quick) = case.for_quick() {
         *case = quick;
         case.warmup =

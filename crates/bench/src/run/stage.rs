@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::RunError;
-use super::certificate::Certificate;
+use super::certificate::CertificateFiles;
 use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, Server};
 use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 
@@ -22,19 +22,19 @@ const FILE_BYTES_MAX: usize = 1 << 28;
 
 /// What all targets of a run share. Dropping it ends the upstream and removes the files.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct RunStage {
     /// This program.
     pub(super) tlsdash: PathBuf,
     /// Which cores run what.
     pub(super) placement: Placement,
-    pub(super) upstream: Upstream,
-    certificates: Vec<(KeyKind, Certificate)>,
+    pub(super) upstream: SharedUpstream,
+    certificates: Vec<(KeyKind, CertificateFiles)>,
     folder: TempDir,
 }
 
 /// The upstream of all targets, a process of its own.
 #[derive(Debug)]
-pub(super) struct Upstream {
+pub(super) struct SharedUpstream {
     pub(super) supervisor: Supervisor,
     pub(super) socket: PathBuf,
     pub(super) tcp: SocketAddr,
@@ -42,7 +42,7 @@ pub(super) struct Upstream {
     pub(super) threads: u32,
 }
 
-impl Stage {
+impl RunStage {
     /// Makes the files and starts the upstream.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Stage {
         for kind in scenario.targets.iter().map(|target| target.certificate) {
             if certificates.iter().all(|(known, _)| *known != kind) {
                 let own = path.join(format!("{kind:?}").to_lowercase());
-                let made = make_folder(&own).and_then(|()| Certificate::write(&own, kind));
+                let made = make_folder(&own).and_then(|()| CertificateFiles::write(&own, kind));
                 certificates.push((kind, made.map_err(RunError::files("the certificate"))?));
             }
         }
@@ -69,12 +69,12 @@ impl Stage {
             make_folder(&path.join(folder)).map_err(RunError::files("the temporary folder"))?;
         }
         write_static_files(scenario, &path.join("www/bytes")).map_err(RunError::files("the static files"))?;
-        let upstream = Upstream::start(tlsdash, path, &placement)?;
+        let upstream = SharedUpstream::start(tlsdash, path, &placement)?;
         Ok(Self { tlsdash: tlsdash.to_owned(), placement, upstream, certificates, folder })
     }
 
     /// The certificate with this kind of key.
-    pub(super) fn certificate(&self, kind: KeyKind) -> &Certificate {
+    pub(super) fn certificate(&self, kind: KeyKind) -> &CertificateFiles {
         let found = self.certificates.iter().find(|(known, _)| *known == kind);
         &found.expect("each target's kind has one").1
     }
@@ -105,7 +105,7 @@ impl Stage {
     }
 }
 
-impl Upstream {
+impl SharedUpstream {
     fn start(tlsdash: &Path, folder: &Path, placement: &Placement) -> Result<Self, RunError> {
         let socket = folder.join("upstream.sock");
         let tcp = free_address().map_err(RunError::files("a free port"))?;

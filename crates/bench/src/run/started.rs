@@ -12,10 +12,11 @@ use telemetry::{ProcessTree, TreeMemory};
 use tempfile::TempDir;
 
 use super::certificate::SERVER_NAME;
-use super::load::{Generator, LoadFailure, POLL};
-use super::stage::{Stage, free_address};
+use super::load::{LoadFailure, LoadRunner, POLL};
+use super::stage::{RunStage, free_address};
 use crate::scenario::{
-    CommandServer, Endpoint, Launch, RunningServer, Server, Slots, Target, TlsConfig, UpstreamKind,
+    BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, RunningServer, Server,
+    UpstreamKind,
 };
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
@@ -47,7 +48,7 @@ pub(super) struct StartedTarget {
 }
 
 /// Programs that are missing, with the Debian package that has each.
-pub(super) fn missing_program(target: &Target, tlsdash: &Path) -> Option<String> {
+pub(super) fn missing_program(target: &BenchTarget, tlsdash: &Path) -> Option<String> {
     let Server::Commands(servers) = &target.server else { return None };
     let missing = servers.iter().find(|server| {
         let program = server.command[0].replace("{tlsdash}", &tlsdash.display().to_string());
@@ -82,9 +83,9 @@ impl StartedTarget {
     /// # Errors
     /// Why not, in words, with the last words of the server, or that it was interrupted.
     pub(super) fn start(
-        generator: &Generator<'_>,
-        tls: &TlsConfig,
-        target: &Target,
+        generator: &LoadRunner<'_>,
+        tls: &BenchTlsConfig,
+        target: &BenchTarget,
     ) -> Result<Self, LoadFailure> {
         match &target.server {
             Server::Commands(servers) => Self::start_commands(generator, tls, target, servers),
@@ -93,9 +94,9 @@ impl StartedTarget {
     }
 
     fn start_commands(
-        generator: &Generator<'_>,
-        tls: &TlsConfig,
-        target: &Target,
+        generator: &LoadRunner<'_>,
+        tls: &BenchTlsConfig,
+        target: &BenchTarget,
         servers: &[CommandServer],
     ) -> Result<Self, LoadFailure> {
         let stage = generator.stage;
@@ -116,7 +117,7 @@ impl StartedTarget {
             } else {
                 Endpoint::Tcp(free_address().map_err(|error| format!("cannot find a free port: {error}"))?)
             };
-            let place = Place {
+            let place = ServerPlace {
                 stage,
                 is_interrupted: generator.is_interrupted,
                 tls,
@@ -158,7 +159,7 @@ impl StartedTarget {
         })
     }
 
-    fn find(tls: &TlsConfig, server: &RunningServer) -> Result<Self, String> {
+    fn find(tls: &BenchTlsConfig, server: &RunningServer) -> Result<Self, String> {
         let pid = match (server.pid, &server.unit) {
             (Some(pid), _) => Some(pid),
             (None, Some(unit)) => Some(main_pid(unit)?),
@@ -226,17 +227,17 @@ fn memory(trees: &[ProcessTree]) -> Vec<TreeMemory> {
 }
 
 /// Where a server of a target is started.
-struct Place<'a> {
-    stage: &'a Stage,
+struct ServerPlace<'a> {
+    stage: &'a RunStage,
     is_interrupted: &'a dyn Fn() -> bool,
-    tls: &'a TlsConfig,
-    target: &'a Target,
+    tls: &'a BenchTlsConfig,
+    target: &'a BenchTarget,
     listen: &'a Endpoint,
     upstream: Option<&'a Endpoint>,
     folder: &'a Path,
 }
 
-impl Place<'_> {
+impl ServerPlace<'_> {
     fn start(&self, server: &CommandServer) -> Result<Supervisor, LoadFailure> {
         let launch = self.launch(server)?;
         for (path, text) in &launch.files {
@@ -261,7 +262,7 @@ impl Place<'_> {
             workers => workers,
         };
         let user = if rustix::process::geteuid().is_root() { "nobody".to_owned() } else { user_name() };
-        let slots = Slots {
+        let slots = LaunchSlots {
             listen,
             upstream,
             cert: &certificate.chain,
@@ -287,7 +288,7 @@ impl Place<'_> {
         };
         let (listen, upstream) = (fixed(self.listen), self.upstream.map(fixed));
         let (upstream, folder) = (upstream.as_ref(), Path::new("/folder"));
-        let place = Place { listen: &listen, upstream, folder, ..*self };
+        let place = ServerPlace { listen: &listen, upstream, folder, ..*self };
         let Launch { argv, environment, files, prepare } = place.launch(server)?;
         let mut hasher = DefaultHasher::new();
         (argv.first(), environment, files, prepare).hash(&mut hasher);

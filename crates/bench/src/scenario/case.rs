@@ -9,7 +9,7 @@ use super::error::ScenarioError;
 use super::matrix::combinations;
 use super::parse::CheckFlags;
 use super::table::Table;
-use super::{Case, LatencyBound, Question, Target};
+use super::{BenchCase, BenchTarget, LatencyBound, Question};
 
 /// The flags of `tlsdash load` that a case may have beside `duration` and `warmup`. Bench sets the others itself.
 const LOAD_FLAGS: &[&str] = &[
@@ -44,7 +44,10 @@ const DURATION: Duration = Duration::from_secs(10);
 const WARMUP: Duration = Duration::from_secs(1);
 
 /// Reads the cases, with their matrices expanded.
-pub(super) fn read_all(tables: Vec<Table<'_>>, check: CheckFlags<'_>) -> Result<Vec<Case>, ScenarioError> {
+pub(super) fn read_all(
+    tables: Vec<Table<'_>>,
+    check: CheckFlags<'_>,
+) -> Result<Vec<BenchCase>, ScenarioError> {
     let mut cases = Vec::new();
     for mut table in tables {
         for combination in combinations(&mut table)? {
@@ -62,12 +65,12 @@ pub(super) fn read_all(tables: Vec<Table<'_>>, check: CheckFlags<'_>) -> Result<
     Ok(cases)
 }
 
-fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<Case, ScenarioError> {
+fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<BenchCase, ScenarioError> {
     let duration = time(&mut table, "duration")?;
     let warmup = time(&mut table, "warmup")?;
     let has_own_end = table.has("requests") || has_stages(&table);
     let duration = duration.or_else(|| (!has_own_end).then_some(DURATION));
-    let case = Case {
+    let case = BenchCase {
         name: table.require("name")?,
         line: table.line(),
         question: table.get("measure")?.unwrap_or_default(),
@@ -81,7 +84,7 @@ fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<Case, ScenarioErr
         primary: table.get("primary")?.unwrap_or_default(),
     };
     table.finish(LOAD_FLAGS)?;
-    let case = Case { flags: flags(&table)?, ..case };
+    let case = BenchCase { flags: flags(&table)?, ..case };
     check_question(&table, &case)?;
     check(&case.load_flags()).map_err(|problem| {
         // The problem names the flag that is at fault.
@@ -190,7 +193,7 @@ pub(super) fn shown(value: &DeValue<'_>) -> Option<String> {
 }
 
 /// Refuses flags that contradict the question.
-fn check_question(table: &Table<'_>, case: &Case) -> Result<(), ScenarioError> {
+fn check_question(table: &Table<'_>, case: &BenchCase) -> Result<(), ScenarioError> {
     let (is_fixed, problem): (&[&str], _) = match case.question {
         Question::Cost => (&["requests", "ramp-up"], "measure = \"cost\" needs a duration instead"),
         Question::Capacity => {
@@ -210,7 +213,7 @@ fn check_question(table: &Table<'_>, case: &Case) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-impl Case {
+impl BenchCase {
     /// The value of a flag of `tlsdash load`, such as `rate`; empty for a switch.
     pub fn flag(&self, name: &str) -> Option<&str> {
         self.flags.iter().find_map(|flag| {
@@ -220,7 +223,7 @@ impl Case {
     }
 
     /// Whether this target gets it.
-    pub fn is_for(&self, target: &Target) -> bool {
+    pub fn is_for(&self, target: &BenchTarget) -> bool {
         self.only.is_empty() || self.only.contains(&target.name)
     }
 
@@ -241,7 +244,7 @@ impl Case {
     }
 
     /// All flags of `tlsdash load` for this target. Without TLS, those about TLS are left out.
-    pub fn load_flags_for(&self, target: &Target) -> Vec<String> {
+    pub fn load_flags_for(&self, target: &BenchTarget) -> Vec<String> {
         let mut flags = self.load_flags();
         if !target.has_tls() {
             let needs_tls = |flag: &str| {

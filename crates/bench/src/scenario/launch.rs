@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CommandServer, TlsConfig, UpstreamKind};
+use super::{BenchTlsConfig, CommandServer, UpstreamKind};
 
 /// An address of a server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum Endpoint {
 /// | `{user}` | the user for unprivileged workers: `nobody` for root, else the user of this program |
 /// | `{tlsdash}` | this program |
 #[derive(Clone, Debug)]
-pub struct Slots<'s> {
+pub struct LaunchSlots<'s> {
     /// Where it listens.
     pub listen: &'s Endpoint,
     /// What stands behind it; `None` if it answers itself.
@@ -51,7 +51,7 @@ pub struct Slots<'s> {
     /// Both in one file.
     pub pem: &'s Path,
     /// The TLS settings.
-    pub tls: &'s TlsConfig,
+    pub tls: &'s BenchTlsConfig,
     /// The number of workers, at least 1.
     pub workers: u32,
     /// Its own folder.
@@ -122,7 +122,7 @@ impl CommandServer {
     ///
     /// # Errors
     /// If a placeholder has no value, or a path cannot stand in a configuration file.
-    pub fn launch(&self, slots: &Slots<'_>) -> Result<Launch, LaunchError> {
+    pub fn launch(&self, slots: &LaunchSlots<'_>) -> Result<Launch, LaunchError> {
         slots.check_paths()?;
         let fill = |place: &str, text: &str| slots.fill(place, text);
         let argv = |key: &str, words: &[String]| -> Result<Vec<String>, LaunchError> {
@@ -146,7 +146,7 @@ impl CommandServer {
     }
 }
 
-impl Slots<'_> {
+impl LaunchSlots<'_> {
     /// Replaces each `{name}` by its value, and `{{name}}` by `{name}`. Other braces stay as they are.
     fn fill(&self, place: &str, text: &str) -> Result<String, LaunchError> {
         let mut filled = String::with_capacity(text.len());
@@ -249,13 +249,13 @@ pub(super) fn try_placeholders(server: &CommandServer, listen: UpstreamKind) -> 
     };
     let Some(listen) = endpoint(listen) else { return Ok(()) };
     let upstream = endpoint(server.upstream);
-    let slots = Slots {
+    let slots = LaunchSlots {
         listen: &listen,
         upstream: upstream.as_ref(),
         cert: path,
         key: path,
         pem: path,
-        tls: &TlsConfig::default(),
+        tls: &BenchTlsConfig::default(),
         workers: 1,
         dir: path,
         build: path,

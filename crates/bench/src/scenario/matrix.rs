@@ -1,20 +1,20 @@
 //! Expands the matrix of a case: every combination of its values.
 
 use super::error::ScenarioError;
-use super::table::{Entry, Table};
+use super::table::{Table, TomlEntry};
 use super::{CELLS_MAX, case::shown};
 
 /// A combination of values, and what it adds to the case's name.
 #[derive(Debug)]
-pub(super) struct Combination<'t> {
+pub(super) struct MatrixCombination<'t> {
     pub(super) name: String,
-    pub(super) entries: Vec<Entry<'t>>,
+    pub(super) entries: Vec<TomlEntry<'t>>,
 }
 
 /// The combinations of `matrix = { key = [values], ... }`, the last key changing fastest; one without values if there is
 /// no matrix.
-pub(super) fn combinations<'t>(table: &mut Table<'t>) -> Result<Vec<Combination<'t>>, ScenarioError> {
-    let mut combinations = vec![Combination { name: String::new(), entries: Vec::new() }];
+pub(super) fn combinations<'t>(table: &mut Table<'t>) -> Result<Vec<MatrixCombination<'t>>, ScenarioError> {
+    let mut combinations = vec![MatrixCombination { name: String::new(), entries: Vec::new() }];
     for (key, values) in table.entries_of("matrix")? {
         let problem = |problem: &str| table.error_of("matrix", format!("{key} {problem}"));
         if matches!(&*key, "name" | "matrix" | "primary" | "quick") {
@@ -34,7 +34,7 @@ pub(super) fn combinations<'t>(table: &mut Table<'t>) -> Result<Vec<Combination<
                 let text = shown(value.get_ref())
                     .ok_or_else(|| problem("must have numbers, texts, true or false"))?;
                 let entry = (key.clone(), value.clone());
-                longer.push(Combination {
+                longer.push(MatrixCombination {
                     name: format!("{} {key}={text}", combination.name),
                     entries: combination.entries.iter().cloned().chain([entry]).collect(),
                 });

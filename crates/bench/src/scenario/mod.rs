@@ -18,10 +18,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use error::ScenarioError;
-pub use launch::{Endpoint, Launch, LaunchError, Slots};
+pub use launch::{Endpoint, Launch, LaunchError, LaunchSlots};
 pub use parse::CheckFlags;
 pub(crate) use parse::read_template;
-pub use tls::{KeyKind, TlsConfig};
+pub use tls::{BenchTlsConfig, KeyKind};
 
 /// The fewest rounds that can show a difference at 5 %.
 pub const ROUNDS_MIN: u32 = 6;
@@ -44,11 +44,11 @@ pub struct Scenario {
     /// Which cores run what; `None` keeps the target apart from generator and upstream.
     pub cpus: Option<Placement>,
     /// The certificate and the TLS settings that all targets get.
-    pub tls: TlsConfig,
+    pub tls: BenchTlsConfig,
     /// The targets, in the order of the file.
-    pub targets: Vec<Target>,
+    pub targets: Vec<BenchTarget>,
     /// The cases, in the order of the file.
-    pub cases: Vec<Case>,
+    pub cases: Vec<BenchCase>,
     /// Conditions on the comparison.
     pub assertions: Vec<BenchAssertion>,
     /// Figures that somebody published, shown beside the measured ones.
@@ -57,7 +57,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Keeps some of the cases, with what is said about them. Returns the names of the others.
-    pub(crate) fn retain_cases(&mut self, is_kept: impl Fn(&Case) -> bool) -> Vec<String> {
+    pub(crate) fn retain_cases(&mut self, is_kept: impl Fn(&BenchCase) -> bool) -> Vec<String> {
         let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.cases).into_iter().partition(is_kept);
         self.cases = kept;
         let others: Vec<String> = others.into_iter().map(|case| case.name).collect();
@@ -89,7 +89,7 @@ pub struct Placement {
 
 /// A target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Target {
+pub struct BenchTarget {
     /// Its name in tables.
     pub name: String,
     /// The line of the scenario that begins it, from 1.
@@ -121,7 +121,7 @@ pub enum Server {
 pub struct CommandServer {
     /// The template it was made of; empty for one that the scenario writes itself.
     pub template: String,
-    /// The program and its arguments, with the placeholders of [`Slots`].
+    /// The program and its arguments, with the placeholders of [`LaunchSlots`].
     pub command: Vec<String>,
     /// A command that runs once in a run, before the target starts first, such as a compiler; empty if there is none.
     pub prepare: Vec<String>,
@@ -183,7 +183,7 @@ pub enum Question {
 
 /// A case: a load that every target gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Case {
+pub struct BenchCase {
     /// Its name in tables; of a matrix it has the values behind it, such as `body-bytes=10`.
     pub name: String,
     /// The line of the scenario that begins it, from 1.

@@ -6,10 +6,10 @@ use telemetry::clean;
 use telemetry::figures::FigureName;
 
 use super::error::{ScenarioError, unknown};
-use super::table::{Source, Table};
+use super::table::{ScenarioSource, Table};
 use super::{
-    BenchAssertion, CELLS_MAX, Case, CommandServer, Placement, PublishedFigure, ROUNDS_MIN, Scenario, Server,
-    Target, TlsConfig, case, target,
+    BenchAssertion, BenchCase, BenchTarget, BenchTlsConfig, CELLS_MAX, CommandServer, Placement,
+    PublishedFigure, ROUNDS_MIN, Scenario, Server, case, target,
 };
 
 /// How often each cell is measured unless the scenario says otherwise.
@@ -28,7 +28,7 @@ pub type CheckFlags<'c> = &'c dyn Fn(&[String]) -> Result<(), String>;
 #[derive(Debug)]
 pub(super) struct Defaults {
     pub(super) workers: u32,
-    pub(super) tls: TlsConfig,
+    pub(super) tls: BenchTlsConfig,
 }
 
 impl Scenario {
@@ -37,7 +37,7 @@ impl Scenario {
     /// # Errors
     /// With the line that says what is wrong.
     pub fn parse(name: &str, text: &str, check: CheckFlags<'_>) -> Result<Self, ScenarioError> {
-        let source = Source { name, text };
+        let source = ScenarioSource { name, text };
         if text.len() > TEXT_BYTES_MAX {
             return Err(source.error(0, format!("the scenario has more than {TEXT_BYTES_MAX} bytes")));
         }
@@ -75,7 +75,7 @@ impl Scenario {
     }
 
     /// Each target with each of its cases, in the order of the file.
-    pub fn cells(&self) -> impl Iterator<Item = (&Target, &Case)> {
+    pub fn cells(&self) -> impl Iterator<Item = (&BenchTarget, &BenchCase)> {
         let cases_of = |target| self.cases.iter().filter(move |case| case.is_for(target));
         self.targets.iter().flat_map(move |target| cases_of(target).map(move |case| (target, case)))
     }
@@ -96,7 +96,7 @@ impl Scenario {
                 root.error_of("rounds", format!("{counts} are {cells} cells; at most {CELLS_MAX} are run"))
             );
         }
-        let at_case = |case: &Case, problem| ScenarioError {
+        let at_case = |case: &BenchCase, problem| ScenarioError {
             line: Some(case.line),
             problem: format!("case {:?} {problem}", case.name),
             ..root.error("")
@@ -134,7 +134,7 @@ impl Scenario {
 
 /// Reads the text of a template: one `[[target]]` with a command.
 pub(crate) fn read_template(name: &str, text: &str) -> Result<CommandServer, ScenarioError> {
-    let mut root = Source { name, text }.table()?;
+    let mut root = ScenarioSource { name, text }.table()?;
     let mut tables = root.tables("target")?;
     root.finish(&[])?;
     let (Some(mut table), None) = (tables.pop(), tables.pop()) else {
@@ -146,15 +146,16 @@ pub(crate) fn read_template(name: &str, text: &str) -> Result<CommandServer, Sce
     Ok(server)
 }
 
-fn tls(root: &mut Table<'_>) -> Result<TlsConfig, ScenarioError> {
-    let defaults = TlsConfig::default();
-    let tls = TlsConfig {
+fn tls(root: &mut Table<'_>) -> Result<BenchTlsConfig, ScenarioError> {
+    let defaults = BenchTlsConfig::default();
+    let tls = BenchTlsConfig {
         key: root.get("certificate")?.unwrap_or_default(),
         cipher: root.get("cipher")?.unwrap_or(defaults.cipher),
         group: root.get("group")?.unwrap_or(defaults.group),
     };
     let at_fault = if root.has("cipher") { "cipher" } else { "group" };
-    TlsConfig::check_names(&tls.cipher, &tls.group).map_err(|problem| root.error_of(at_fault, problem))?;
+    BenchTlsConfig::check_names(&tls.cipher, &tls.group)
+        .map_err(|problem| root.error_of(at_fault, problem))?;
     Ok(tls)
 }
 
@@ -223,8 +224,8 @@ fn check_names<'n>(
 
 fn assertions(
     tables: Vec<Table<'_>>,
-    targets: &[Target],
-    cases: &[Case],
+    targets: &[BenchTarget],
+    cases: &[BenchCase],
 ) -> Result<Vec<BenchAssertion>, ScenarioError> {
     let assertion = |mut table: Table<'_>| {
         let target = known_target(&mut table, targets)?;
@@ -238,8 +239,8 @@ fn assertions(
 
 fn published(
     tables: Vec<Table<'_>>,
-    targets: &[Target],
-    cases: &[Case],
+    targets: &[BenchTarget],
+    cases: &[BenchCase],
 ) -> Result<Vec<PublishedFigure>, ScenarioError> {
     let mut published = Vec::new();
     for mut table in tables {
@@ -259,11 +260,11 @@ fn published(
     Ok(published)
 }
 
-fn known_target(table: &mut Table<'_>, targets: &[Target]) -> Result<String, ScenarioError> {
+fn known_target(table: &mut Table<'_>, targets: &[BenchTarget]) -> Result<String, ScenarioError> {
     known_name(table, "target", targets.iter().map(|target| &*target.name))
 }
 
-fn known_case(table: &mut Table<'_>, cases: &[Case]) -> Result<String, ScenarioError> {
+fn known_case(table: &mut Table<'_>, cases: &[BenchCase]) -> Result<String, ScenarioError> {
     known_name(table, "case", cases.iter().map(|case| &*case.name))
 }
 

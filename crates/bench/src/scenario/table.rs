@@ -11,7 +11,7 @@ use super::error::{ScenarioError, unknown};
 
 /// The text of a scenario.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'t> {
+pub(super) struct ScenarioSource<'t> {
     pub(super) name: &'t str,
     pub(super) text: &'t str,
 }
@@ -19,7 +19,7 @@ pub(super) struct Source<'t> {
 /// A table whose keys are taken one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'t> {
-    source: Source<'t>,
+    source: ScenarioSource<'t>,
     /// Where it begins.
     span: Range<usize>,
     entries: DeTable<'t>,
@@ -28,9 +28,9 @@ pub(super) struct Table<'t> {
 }
 
 /// A value with its place.
-pub(super) type Entry<'t> = (String, Spanned<DeValue<'t>>);
+pub(super) type TomlEntry<'t> = (String, Spanned<DeValue<'t>>);
 
-impl<'t> Source<'t> {
+impl<'t> ScenarioSource<'t> {
     /// The table of the whole text.
     pub(super) fn table(self) -> Result<Table<'t>, ScenarioError> {
         let entries = DeTable::parse(self.text).map_err(|error| self.toml_error(&error))?;
@@ -120,7 +120,7 @@ impl<'t> Table<'t> {
     }
 
     /// The entries of the inline table of a key, in the order of the text; none without the key.
-    pub(super) fn entries_of(&mut self, key: &'static str) -> Result<Vec<Entry<'t>>, ScenarioError> {
+    pub(super) fn entries_of(&mut self, key: &'static str) -> Result<Vec<TomlEntry<'t>>, ScenarioError> {
         self.may_have(key);
         let Some(value) = self.entries.get(key) else { return Ok(Vec::new()) };
         let table = value.get_ref().as_table();
@@ -131,13 +131,13 @@ impl<'t> Table<'t> {
     }
 
     /// The keys that nobody asked for, with their values.
-    pub(super) fn rest(&self) -> Vec<Entry<'t>> {
+    pub(super) fn rest(&self) -> Vec<TomlEntry<'t>> {
         let entries = self.entries.iter().filter(|(key, _)| !self.known.contains(&&**key.get_ref()));
         entries.map(|(key, value)| (key.get_ref().to_string(), value.clone())).collect()
     }
 
     /// The same table with these values instead of its own, and without `without`.
-    pub(super) fn with(&self, entries: &[Entry<'t>], without: &str) -> Self {
+    pub(super) fn with(&self, entries: &[TomlEntry<'t>], without: &str) -> Self {
         let mut table = Self { known: Vec::new(), ..self.clone() };
         table.entries.remove(without);
         for (key, value) in entries {

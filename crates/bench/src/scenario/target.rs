@@ -7,8 +7,8 @@ use super::error::{ScenarioError, unknown};
 use super::launch::{self, LaunchError};
 use super::parse::{Defaults, workers};
 use super::table::Table;
-use super::{CommandServer, RunningServer, Server, Target, UpstreamKind};
-use crate::template::Template;
+use super::{BenchTarget, CommandServer, RunningServer, Server, UpstreamKind};
+use crate::template::ServerTemplate;
 
 /// The keys of which a target has exactly one.
 const KINDS: [&str; 4] = ["template", "chain", "command", "address"];
@@ -17,7 +17,7 @@ const CHAIN_MAX: usize = 8;
 /// The fewest descriptors with which a server can start.
 const DESCRIPTORS_MIN: u64 = 32;
 
-impl Target {
+impl BenchTarget {
     /// Whether clients reach it over TLS.
     pub fn has_tls(&self) -> bool {
         match &self.server {
@@ -44,7 +44,7 @@ impl Target {
 }
 
 /// Reads a target.
-pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<Target, ScenarioError> {
+pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<BenchTarget, ScenarioError> {
     let name = table.require("name")?;
     let certificate = table.get("certificate")?.unwrap_or(defaults.tls.key);
     let workers = workers(&mut table)?.unwrap_or(defaults.workers);
@@ -63,7 +63,7 @@ pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<Target, 
             }
         }
     }
-    Ok(Target { name, line: table.line(), certificate, workers, descriptors, server })
+    Ok(BenchTarget { name, line: table.line(), certificate, workers, descriptors, server })
 }
 
 fn server(table: &mut Table<'_>) -> Result<Server, ScenarioError> {
@@ -92,8 +92,8 @@ fn server(table: &mut Table<'_>) -> Result<Server, ScenarioError> {
 }
 
 fn template(table: &Table<'_>, key: &str, name: &str) -> Result<CommandServer, ScenarioError> {
-    let template = Template::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Template::all().iter().map(|template| template.name).collect();
+    let template = ServerTemplate::named(name).ok_or_else(|| {
+        let names: Vec<&str> = ServerTemplate::all().iter().map(|template| template.name).collect();
         table.error_of(key, unknown("template", name, &names))
     })?;
     template.server().map_err(|error| table.error_of(key, error.to_string()))

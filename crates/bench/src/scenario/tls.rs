@@ -15,7 +15,7 @@ pub enum KeyKind {
 
 /// What every target is configured to negotiate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TlsConfig {
+pub struct BenchTlsConfig {
     /// The certificate's key, unless a target says otherwise.
     pub key: KeyKind,
     /// The only cipher suite of TLS 1.3, by its name in RFC 8446. TLS 1.2 uses the same cipher with ECDHE.
@@ -33,13 +33,13 @@ const CIPHERS: [(&str, &str); 3] = [
 /// The groups that every template's program supports.
 const GROUPS: [&str; 3] = ["x25519", "secp256r1", "secp384r1"];
 
-impl Default for TlsConfig {
+impl Default for BenchTlsConfig {
     fn default() -> Self {
         Self { key: KeyKind::default(), cipher: CIPHERS[0].0.to_owned(), group: GROUPS[0].to_owned() }
     }
 }
 
-impl TlsConfig {
+impl BenchTlsConfig {
     /// The cipher suites of TLS 1.3 and 1.2 by their IANA names.
     pub fn iana_ciphers(&self) -> Vec<String> {
         let tls12 = self.cipher.strip_prefix("TLS_").unwrap_or(&self.cipher);

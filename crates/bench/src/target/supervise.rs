@@ -36,7 +36,7 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the supervisor waits for.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum SupervisionEvent {
     /// The pipe from bench has closed, or a signal asks for the end.
     EndWanted,
     /// A child has ended and was waited for.
@@ -128,23 +128,23 @@ fn refused(reason: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason.to_string())
 }
 
-fn end_at_signals(tell: &Sender<Event>) -> io::Result<()> {
+fn end_at_signals(tell: &Sender<SupervisionEvent>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let tell = tell.clone();
-    thread::spawn(move || signals.forever().try_for_each(|_| tell.send(Event::EndWanted)));
+    thread::spawn(move || signals.forever().try_for_each(|_| tell.send(SupervisionEvent::EndWanted)));
     Ok(())
 }
 
-fn end_with_stdin(tell: Sender<Event>) {
+fn end_with_stdin(tell: Sender<SupervisionEvent>) {
     thread::spawn(move || {
         // Bench says nothing more; what comes is the end.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        let _ = tell.send(Event::EndWanted);
+        let _ = tell.send(SupervisionEvent::EndWanted);
     });
 }
 
 /// Waits for children until there are none.
-fn reap(tell: Sender<Event>) {
+fn reap(tell: Sender<SupervisionEvent>) {
     thread::spawn(move || {
         loop {
             let event = match wait(WaitOptions::empty()) {
@@ -152,12 +152,12 @@ fn reap(tell: Sender<Event>) {
                     let code = status.exit_status().map(CommandExit::Code);
                     let exit = code.or_else(|| status.terminating_signal().map(CommandExit::Signal));
                     let Some(exit) = exit else { continue };
-                    Event::Reaped(pid, exit)
+                    SupervisionEvent::Reaped(pid, exit)
                 }
                 Err(rustix::io::Errno::INTR) | Ok(None) => continue,
-                Err(_) => Event::AllEnded,
+                Err(_) => SupervisionEvent::AllEnded,
             };
-            if tell.send(event).is_err() || matches!(event, Event::AllEnded) {
+            if tell.send(event).is_err() || matches!(event, SupervisionEvent::AllEnded) {
                 return;
             }
         }
@@ -168,7 +168,7 @@ fn reap(tell: Sender<Event>) {
 #[derive(Debug)]
 struct Supervision {
     command: Pid,
-    events: Receiver<Event>,
+    events: Receiver<SupervisionEvent>,
     exit: Option<CommandExit>,
     grace: Duration,
 }
@@ -178,14 +178,14 @@ impl Supervision {
         let mut info = ExitInfo::default();
         let all_ended = loop {
             match self.events.recv() {
-                Ok(Event::Reaped(pid, exit)) if pid == self.command => {
+                Ok(SupervisionEvent::Reaped(pid, exit)) if pid == self.command => {
                     self.command_ended(exit);
                     info.left_behind = descendants().map_or(0, |left| left.len());
                     break false;
                 }
-                Ok(Event::Reaped(..)) => {}
-                Ok(Event::EndWanted) => break false,
-                Ok(Event::AllEnded) | Err(_) => break true,
+                Ok(SupervisionEvent::Reaped(..)) => {}
+                Ok(SupervisionEvent::EndWanted) => break false,
+                Ok(SupervisionEvent::AllEnded) | Err(_) => break true,
             }
         };
         if !all_ended {
@@ -246,9 +246,9 @@ impl Supervision {
     fn have_ended_by(&mut self, deadline: Instant) -> bool {
         loop {
             match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Event::Reaped(pid, exit)) if pid == self.command => self.command_ended(exit),
-                Ok(Event::Reaped(..) | Event::EndWanted) => {}
-                Ok(Event::AllEnded) | Err(RecvTimeoutError::Disconnected) => return true,
+                Ok(SupervisionEvent::Reaped(pid, exit)) if pid == self.command => self.command_ended(exit),
+                Ok(SupervisionEvent::Reaped(..) | SupervisionEvent::EndWanted) => {}
+                Ok(SupervisionEvent::AllEnded) | Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
             }
         }

@@ -4,7 +4,7 @@ use crate::scenario::{CommandServer, ScenarioError, read_template};
 
 /// A server that the program can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Template {
+pub struct ServerTemplate {
     /// Its name.
     pub name: &'static str,
     /// A `[[target]]` of a scenario, to copy and change.
@@ -13,7 +13,7 @@ pub struct Template {
 
 macro_rules! templates {
     ($($name:literal $(with $file:literal)?),* $(,)?) => {
-        &[$(Template {
+        &[$(ServerTemplate {
             name: $name,
             text: concat!(
                 include_str!(concat!($name, ".toml")),
@@ -23,7 +23,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: &[Template] = templates![
+const TEMPLATES: &[ServerTemplate] = templates![
     "tlsdash-tcp",
     "tlsdash-http",
     "nginx-stream",
@@ -43,7 +43,7 @@ const TEMPLATES: &[Template] = templates![
     "sozu",
 ];
 
-impl Template {
+impl ServerTemplate {
     /// All templates.
     pub fn all() -> &'static [Self] {
         TEMPLATES

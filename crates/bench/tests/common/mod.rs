@@ -2,15 +2,15 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use bench::results::{CellResult, Negotiated, Usage};
+use bench::results::{CellResult, NegotiatedParameters, ResourceUsage};
 use bench::scenario::{
-    Case, KeyKind, Placement, Question, RunningServer, Scenario, Server, Target, TlsConfig,
+    BenchCase, BenchTarget, BenchTlsConfig, KeyKind, Placement, Question, RunningServer, Scenario, Server,
 };
 use std::time::Duration;
 
 /// A scenario of these targets, of which the first is the baseline, and these cases.
 pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario {
-    let target = |(at, name): (usize, &&str)| Target {
+    let target = |(at, name): (usize, &&str)| BenchTarget {
         name: (*name).to_owned(),
         line: 10 + at,
         certificate: KeyKind::Ecdsa,
@@ -23,7 +23,7 @@ pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario
             ca: None,
         }),
     };
-    let case = |(at, (name, question)): (usize, &(&str, Question))| Case {
+    let case = |(at, (name, question)): (usize, &(&str, Question))| BenchCase {
         name: (*name).to_owned(),
         line: 30 + at,
         question: *question,
@@ -47,7 +47,7 @@ pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario
             load: Some("1".to_owned()),
             upstream: Some("1".to_owned()),
         }),
-        tls: TlsConfig {
+        tls: BenchTlsConfig {
             key: KeyKind::Ecdsa,
             cipher: "TLS_AES_256_GCM_SHA384".to_owned(),
             group: "X25519".to_owned(),
@@ -73,14 +73,14 @@ pub(crate) fn cell(round: u32, target: &str, case: &str, cpu_us: f64, p99_us: f6
     ];
     let user_us = (cpu_us * 700.0).round() as u64;
     let all_us = (cpu_us * 1_000.0).round() as u64;
-    let usage = Usage {
+    let usage = ResourceUsage {
         user_us,
         system_us: all_us - user_us,
         wall_us: 5_000_000,
         pss_at_rest: 10_000_000,
         pss_peak: 20_000_000,
         threads_max: 3,
-        ..Usage::default()
+        ..ResourceUsage::default()
     };
     CellResult {
         round,
@@ -91,8 +91,13 @@ pub(crate) fn cell(round: u32, target: &str, case: &str, cpu_us: f64, p99_us: f6
         rate: Some(200.0),
         figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
         target_usage: Some(usage),
-        load_usage: Usage { user_us: 40_000, system_us: 10_000, wall_us: 5_000_000, ..Usage::default() },
-        negotiated: Some(Negotiated {
+        load_usage: ResourceUsage {
+            user_us: 40_000,
+            system_us: 10_000,
+            wall_us: 5_000_000,
+            ..ResourceUsage::default()
+        },
+        negotiated: Some(NegotiatedParameters {
             version: "TLSv1.3".to_owned(),
             cipher: "TLS_AES_256_GCM_SHA384".to_owned(),
             group: "X25519".to_owned(),

@@ -33,11 +33,11 @@ impl From<&AssertionResult> for JunitCase {
     }
 }
 
-impl From<&bench::compare::AssertionResult> for JunitCase {
-    fn from(result: &bench::compare::AssertionResult) -> Self {
+impl From<&bench::compare::BenchAssertionResult> for JunitCase {
+    fn from(result: &bench::compare::BenchAssertionResult) -> Self {
         let failure = match &result.outcome {
-            bench::compare::AssertionOutcome::Holds(_) => None,
-            bench::compare::AssertionOutcome::Breached(reason) => Some(reason.clone()),
+            bench::compare::BenchAssertionOutcome::Holds(_) => None,
+            bench::compare::BenchAssertionOutcome::Breached(reason) => Some(reason.clone()),
         };
         Self { name: format!("{} of {} in {}", result.condition, result.target, result.case), failure }
     }

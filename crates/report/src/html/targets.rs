@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use bench::compare::{
-    AssertionOutcome, CaseComparison, Comparison, FigureComparison, PublishedComparison, TargetComparison,
+    BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, PublishedComparison,
+    TargetComparison,
 };
-use bench::output::{Answer, ColumnFormat, wording};
+use bench::output::{CaseAnswer, ColumnFormat, wording};
 use maud::{Markup, html};
 use telemetry::experiment::Outcome;
 use telemetry::figures::FigureUnit;
@@ -48,7 +49,7 @@ const FIGURES: [(&str, &str); 21] = [
 ];
 
 /// The page. `conditions` are those of the run, such as the seed and the machine; `command` is the one that made it.
-pub fn targets_page(comparison: &Comparison, conditions: &[(String, String)], command: &str) -> String {
+pub fn targets_page(comparison: &BenchComparison, conditions: &[(String, String)], command: &str) -> String {
     let cases = &comparison.cases;
     let baseline = &comparison.baseline;
     let body = html! {
@@ -80,7 +81,7 @@ pub fn targets_page(comparison: &Comparison, conditions: &[(String, String)], co
 }
 
 fn answer(case: &CaseComparison, baseline: &str) -> Markup {
-    let Answer { headline, sentence } = Answer::of(case, baseline);
+    let CaseAnswer { headline, sentence } = CaseAnswer::of(case, baseline);
     html! {
         li.tile {
             span.title { (case.name) ": " (wording::question(case)) }
@@ -153,7 +154,7 @@ fn plots(mut series: Vec<PlotLine>, plot: impl Fn(Vec<PlotLine>, &str) -> Plot) 
 /// A row for each figure, a column for each target: the median, and the ratio with its interval.
 fn figure_table(case: &CaseComparison, baseline: &str) -> Markup {
     let format = |name: &str| {
-        let found: Vec<&FigureComparison> =
+        let found: Vec<&CellFigureComparison> =
             case.targets.iter().filter_map(|target| target.figure(name)).collect();
         let unit = found.iter().find(|figure| figure.max > 0.0)?.unit;
         Some(ColumnFormat::of(found.iter().map(|figure| figure.median), unit))
@@ -175,7 +176,7 @@ fn figure_table(case: &CaseComparison, baseline: &str) -> Markup {
     )
 }
 
-fn cell(figure: Option<&FigureComparison>, format: ColumnFormat) -> Markup {
+fn cell(figure: Option<&CellFigureComparison>, format: ColumnFormat) -> Markup {
     let Some(figure) = figure else { return html! { (DASH) } };
     let median = format.show(figure.median);
     html! {
@@ -257,7 +258,7 @@ fn cost_plot(name: &str, cases: &[&CaseComparison]) -> Markup {
     })
 }
 
-fn conditions_table(comparison: &Comparison, conditions: &[(String, String)]) -> Markup {
+fn conditions_table(comparison: &BenchComparison, conditions: &[(String, String)]) -> Markup {
     let table = html! {
         tbody {
             @for (name, value) in conditions { tr { th scope="row" { (name) } td { (value) } } }
@@ -268,13 +269,13 @@ fn conditions_table(comparison: &Comparison, conditions: &[(String, String)]) ->
     scrolled("Conditions of the run", &table)
 }
 
-fn assertions(comparison: &Comparison) -> Markup {
+fn assertions(comparison: &BenchComparison) -> Markup {
     html! {
         ul {
             @for result in &comparison.assertions {
                 @let (class, word, reason) = match &result.outcome {
-                    AssertionOutcome::Holds(reason) => ("pass", "✓ pass", reason),
-                    AssertionOutcome::Breached(reason) => ("fail", "✗ FAIL", reason),
+                    BenchAssertionOutcome::Holds(reason) => ("pass", "✓ pass", reason),
+                    BenchAssertionOutcome::Breached(reason) => ("fail", "✗ FAIL", reason),
                 };
                 li.(class) { (word) ": " (result.condition) " of " (result.target) " in " (result.case) ": " (reason) }
             }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::seeds::Seed;
-use crate::template::Template;
+use crate::template::ServerTemplate;
 
 const SMALL: &str = r#"
 title = "small"
@@ -51,12 +51,16 @@ fn refusal(from: &str, to: &str) -> String {
     error
 }
 
-fn case(keys: &str) -> Case {
+fn case(keys: &str) -> BenchCase {
     with("connections = 16", keys).unwrap().cases.remove(0)
 }
 
-fn slots<'s>(listen: &'s Endpoint, upstream: Option<&'s Endpoint>, tls: &'s TlsConfig) -> Slots<'s> {
-    Slots {
+fn slots<'s>(
+    listen: &'s Endpoint,
+    upstream: Option<&'s Endpoint>,
+    tls: &'s BenchTlsConfig,
+) -> LaunchSlots<'s> {
+    LaunchSlots {
         listen,
         upstream,
         cert: Path::new("/t/cert.pem"),
@@ -84,7 +88,7 @@ fn unix() -> Endpoint {
 fn a_small_scenario_gets_the_defaults() {
     let scenario = parse(SMALL).unwrap();
     assert_eq!((scenario.rounds, &*scenario.baseline, scenario.cpus), (6, "nginx", None));
-    assert_eq!(scenario.tls, TlsConfig::default());
+    assert_eq!(scenario.tls, BenchTlsConfig::default());
     let target = &scenario.targets[1];
     assert_eq!(
         (&*target.name, target.line, target.workers, target.certificate),
@@ -219,7 +223,7 @@ fn placeholders_are_filled_in_commands_files_and_environment() {
         files: BTreeMap::from([("f".to_owned(), "{group}\n{upstream} {pem}".to_owned())]),
         ..CommandServer::default()
     };
-    let (listen, upstream, tls) = (tcp(), unix(), TlsConfig::default());
+    let (listen, upstream, tls) = (tcp(), unix(), BenchTlsConfig::default());
     let launch = server.launch(&slots(&listen, Some(&upstream), &tls)).unwrap();
     assert_eq!(launch.argv, ["/t/tlsdash", "127.0.0.1:8443,8443{ port }{port}{}"]);
     assert_eq!(launch.prepare, ["/t/build/x"]);
@@ -230,16 +234,16 @@ fn placeholders_are_filled_in_commands_files_and_environment() {
         behind,
         "command: {port} has no value: behind a server that wants a Unix socket, use {listen}"
     );
-    let spaces = Slots { dir: Path::new("/a b"), ..slots(&listen, None, &tls) };
+    let spaces = LaunchSlots { dir: Path::new("/a b"), ..slots(&listen, None, &tls) };
     assert_eq!(server.launch(&spaces).unwrap_err(), LaunchError::Path("/a b".into()));
 }
 
 #[test]
 fn every_template_parses_and_every_placeholder_is_filled() {
-    for template in Template::all() {
+    for template in ServerTemplate::all() {
         let server = template.server().unwrap();
         assert!(template.text.contains(&format!("name = \"{}\"", template.name)), "{}", template.name);
-        let (listen, tls) = (tcp(), TlsConfig::default());
+        let (listen, tls) = (tcp(), BenchTlsConfig::default());
         let upstream = match server.upstream {
             UpstreamKind::Unix => Some(unix()),
             UpstreamKind::Tcp => Some(tcp()),
@@ -271,7 +275,7 @@ fn every_seed_parses() {
 
 #[test]
 fn the_load_offers_what_the_targets_are_configured_for() {
-    let tls = TlsConfig { cipher: "TLS_AES_256_GCM_SHA384".to_owned(), ..TlsConfig::default() };
+    let tls = BenchTlsConfig { cipher: "TLS_AES_256_GCM_SHA384".to_owned(), ..BenchTlsConfig::default() };
     let ciphers = "TLS13_AES_256_GCM_SHA384,TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
     assert_eq!(tls.load_flags(), [format!("--ciphers={ciphers}"), "--groups=x25519,secp256r1".to_owned()]);
     assert_eq!(tls.openssl_ciphers(), "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384");

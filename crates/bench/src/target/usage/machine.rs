@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::sampler::Sampler;
 use super::timeline::Timeline;
-use crate::results::{MachineUsage, Usage};
+use crate::results::{MachineUsage, ResourceUsage};
 
 /// The folder of the cores.
 const CORES: &str = "/sys/devices/system/cpu";
@@ -46,11 +46,11 @@ impl MachineMeter {
         &self,
         from_us: u64,
         to_us: u64,
-        known: &[Usage],
+        known: &[ResourceUsage],
         run_queue_delay: Option<f64>,
     ) -> MachineUsage {
         self.sampler.sample();
-        let known_us: u64 = known.iter().map(Usage::cpu_us).sum();
+        let known_us: u64 = known.iter().map(ResourceUsage::cpu_us).sum();
         self.sampler.look(|samples| {
             let grown = |of: fn(&MachineSample) -> u64| samples.growth(from_us, to_us, of);
             let ticks = grown(|sample| sample.ticks);

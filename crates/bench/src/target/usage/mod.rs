@@ -10,7 +10,7 @@ use telemetry::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 
 use self::sampler::Sampler;
 use self::timeline::Timeline;
-use crate::results::Usage;
+use crate::results::ResourceUsage;
 
 pub use machine::MachineMeter;
 
@@ -61,7 +61,7 @@ impl UsageMeter {
 
     /// What the tree used between two times of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
     /// `mono_us` of records). Times and counts are interpolated between samples.
-    pub fn usage(&self, from_us: u64, to_us: u64) -> Usage {
+    pub fn usage(&self, from_us: u64, to_us: u64) -> ResourceUsage {
         self.sampler.sample();
         self.sampler.look(|state| state.usage(from_us, to_us))
     }
@@ -115,7 +115,7 @@ impl TreeSamples {
         with_ticks.map_or(1.0, |(user, system)| user / (user + system))
     }
 
-    fn usage(&self, from_us: u64, to_us: u64) -> Usage {
+    fn usage(&self, from_us: u64, to_us: u64) -> ResourceUsage {
         let grown = |of: fn(&TreeSample) -> u64| self.samples.growth(from_us, to_us, of);
         let most =
             |of: fn(&TreeSample) -> u64| self.samples.within(from_us, to_us).map(of).max().unwrap_or(0);
@@ -123,7 +123,7 @@ impl TreeSamples {
         let cpu_us = (grown(|sample| sample.cpu_ns) / 1e3).round() as u64;
         let ticks = [grown(|sample| sample.user_ticks), grown(|sample| sample.system_ticks)];
         let user_us = (cpu_us as f64 * self.user_share(ticks)).round() as u64;
-        Usage {
+        ResourceUsage {
             user_us,
             system_us: cpu_us - user_us,
             wall_us: to_us.saturating_sub(from_us),

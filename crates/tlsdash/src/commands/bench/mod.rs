@@ -9,10 +9,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use ::bench::results::{FolderError, ResultsFolder};
-use ::bench::run::{Programs, RunError, RunPlan, Selection};
+use ::bench::run::{RunError, RunPlan, RunPrograms, Selection};
 use ::bench::scenario::{Placement, Scenario};
 use ::bench::seeds::Seed;
-use ::bench::template::Template;
+use ::bench::template::ServerTemplate;
 use anyhow::Context;
 use clap::{Args as _, Command, FromArgMatches as _};
 use wildmatch::WildMatch;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let interrupted = signals::interruption()?;
     let watcher = Watcher::new(interrupted);
     let read = |path: &Path| recording::read(path).map_err(|error| format!("{error:#}"));
-    let programs = Programs { tlsdash, read_recording: &read };
+    let programs = RunPrograms { tlsdash, read_recording: &read };
     crate::say(format_args!("seed {}", plan.seed));
     let ended = ::bench::run::run(&mut plan, &mut folder, &programs, &watcher, args.selection.require_all);
     watcher.clear();
@@ -141,12 +141,12 @@ fn added_rounds(plan: &RunPlan, rounds: u32, folder: &ResultsFolder) -> Option<S
 }
 
 fn templates(name: Option<&str>) -> anyhow::Result<()> {
-    let all = Template::all();
+    let all = ServerTemplate::all();
     let Some(name) = name else {
         let names: Vec<&str> = all.iter().map(|template| template.name).collect();
         return summary::print_text(&(names.join("\n") + "\n"));
     };
-    let found = Template::named(name).ok_or_else(|| {
+    let found = ServerTemplate::named(name).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|template| template.name).collect();
         usage(format!("bench templates {name}: there is no such template; there are {}", names.join(", ")))
     })?;

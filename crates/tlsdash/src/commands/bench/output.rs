@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::bench::compare::{AssertionOutcome, Comparison};
+use ::bench::compare::{BenchAssertionOutcome, BenchComparison};
 use ::bench::output;
 use ::bench::results::ResultsFolder;
 use ::bench::run::{RunEnd, RunPlan};
@@ -42,7 +42,7 @@ impl BenchOutput {
             return Ok(());
         }
         let scenario = plan.as_run(end, cells);
-        let comparison = Comparison::of(&scenario, cells);
+        let comparison = BenchComparison::of(&scenario, cells);
         let json = output::json(&comparison)?;
         folder.write_comparison(&json).map_err(folder_error)?;
         self.0.write("--json", || Ok(json))?;
@@ -59,8 +59,8 @@ impl BenchOutput {
         let has_figures = cells.iter().any(|cell| cell.failure.is_none());
         anyhow::ensure!(has_figures, "every cell failed; the remarks say why");
         let breached = comparison.assertions.iter().filter_map(|result| match &result.outcome {
-            AssertionOutcome::Holds(_) => None,
-            AssertionOutcome::Breached(reason) => Some(format!(
+            BenchAssertionOutcome::Holds(_) => None,
+            BenchAssertionOutcome::Breached(reason) => Some(format!(
                 "{} line {}: {} of {} in {}: {reason}",
                 scenario.name, result.line, result.condition, result.target, result.case
             )),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use bench::results::Negotiated;
+use bench::results::NegotiatedParameters;
 use bench::run::LoadRecording;
 use telemetry::model::Run;
 use telemetry::{Body, LoadEvent, LoadLatency, Percentile, Record, RunFilter};
@@ -54,13 +54,13 @@ pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
 }
 
 /// Parses what the load says of a handshake, such as `TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519, ALPN h2`.
-fn parse_negotiated(text: &str) -> Option<Negotiated> {
+fn parse_negotiated(text: &str) -> Option<NegotiatedParameters> {
     let (words, alpn) = text.split_once(", ALPN ")?;
     let mut words = words.splitn(3, ' ').map(str::to_owned);
     let (version, cipher, group) = (words.next()?, words.next()?, words.next()?);
     let group = if group == "no group" { String::new() } else { group };
     let alpn = if alpn == "none" { String::new() } else { alpn.to_owned() };
-    Some(Negotiated { version, cipher, group, alpn })
+    Some(NegotiatedParameters { version, cipher, group, alpn })
 }
 
 /// Percentiles of the response time, closer together towards the end, as far as there are samples.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ::bench::output::Progress;
+use ::bench::output::ComparisonProgress;
 use ::bench::run::Observer;
 use rustix::termios::tcgetwinsize;
 
@@ -43,7 +43,7 @@ impl Observer for Watcher {
         crate::say(text);
     }
 
-    fn progress(&self, progress: &Progress<'_>) {
+    fn progress(&self, progress: &ComparisonProgress<'_>) {
         let is_due = self.drawn.get().is_none_or(|drawn| drawn.elapsed() >= REDRAW);
         if self.is_terminal && is_due {
             self.drawn.set(Some(Instant::now()));
