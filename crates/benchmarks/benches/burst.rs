@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use benchmarks::peers::{self, Burst, Certificates, Conditions, Peer, PeerKind};
+use benchmarks::peers::{self, Burst, Certificates, Conditions, InstalledPeer, PeerKind};
 use benchmarks::{Result, argument, move_to_last_core};
 use experiment::{Ratio, median};
 
@@ -33,9 +33,9 @@ fn main() -> Result<ExitCode> {
     let conditions = Conditions { workers: 1, core, length: Duration::from_secs_f64(seconds) };
     let folder = tempfile::tempdir()?;
     let certificates = peers::certificates(folder.path())?;
-    let mut found = Peer::find(folder.path())?;
+    let mut found = InstalledPeer::find(folder.path())?;
     found.retain(|peer| PEERS.contains(&peer.kind));
-    for Peer { kind, version, .. } in &found {
+    for InstalledPeer { kind, version, .. } in &found {
         println!("{kind} {version}");
     }
     let completed = peers::handshakes_completed(&found[0], &certificates, conditions)?;
@@ -53,16 +53,16 @@ fn main() -> Result<ExitCode> {
 }
 
 /// For each round, the result of each terminator, or `None` if it failed.
-type Samples = Vec<Vec<Option<Burst>>>;
+type BurstRounds = Vec<Vec<Option<Burst>>>;
 
 fn run(
-    found: &[Peer],
+    found: &[InstalledPeer],
     certificates: &Certificates,
     conditions: Conditions,
     rounds: usize,
     offered: u32,
-) -> Samples {
-    let mut samples = Samples::new();
+) -> BurstRounds {
+    let mut samples = BurstRounds::new();
     for round in 1..=rounds {
         let mut taken = vec![None; found.len()];
         for index in shuffled(found.len()) {
@@ -94,7 +94,7 @@ fn shuffled(n: usize) -> Vec<usize> {
 }
 
 /// Prints a line per terminator; returns false if the goal was missed.
-fn report(found: &[Peer], samples: &Samples, offered: u32) -> bool {
+fn report(found: &[InstalledPeer], samples: &BurstRounds, offered: u32) -> bool {
     let mut reached = true;
     for (index, peer) in found.iter().enumerate() {
         let all =

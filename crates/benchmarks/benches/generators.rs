@@ -25,23 +25,23 @@ const RATE: u64 = 20_000;
 const LAG_US_MAX: f64 = 1_000.0;
 
 /// A comparison of two generators with the same work.
-struct Comparison {
+struct GeneratorComparison {
     name: &'static str,
     /// The other generator's program.
     other: &'static str,
     /// How to install it.
     from: &'static str,
-    arguments: fn(&Target<'_>) -> Vec<String>,
+    arguments: fn(&NginxTarget<'_>) -> Vec<String>,
     count: CountPattern,
     /// Our options after `load`.
-    ours: fn(&Target<'_>) -> Vec<String>,
+    ours: fn(&NginxTarget<'_>) -> Vec<String>,
     our_count: CountPattern,
     /// The goal for the ratio.
     aim: f64,
 }
 
 /// The server and the duration.
-struct Target<'a> {
+struct NginxTarget<'a> {
     nginx: &'a Nginx,
     seconds: u64,
 }
@@ -50,8 +50,8 @@ const OK: CountPattern = CountPattern::Column("requests.ok");
 const BARE: &str = "cargo build --release -p tlsdash-loadgen --example bare_handshakes";
 const DEBIAN_WRK: &str = "apt-get install wrk";
 
-const COMPARISONS: [Comparison; 9] = [
-    Comparison {
+const COMPARISONS: [GeneratorComparison; 9] = [
+    GeneratorComparison {
         name: "HTTP, 64 connections, 13 bytes: wrk",
         other: "wrk",
         from: DEBIAN_WRK,
@@ -61,7 +61,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: OK,
         aim: 1.0,
     },
-    Comparison {
+    GeneratorComparison {
         name: "HTTPS, 64 connections, 13 bytes: wrk",
         other: "wrk",
         from: DEBIAN_WRK,
@@ -71,7 +71,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: OK,
         aim: 1.0,
     },
-    Comparison {
+    GeneratorComparison {
         name: "HTTP, 64 connections, 13 bytes: oha",
         other: "oha",
         from: "cargo install oha",
@@ -81,7 +81,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: OK,
         aim: 1.4,
     },
-    Comparison {
+    GeneratorComparison {
         name: "HTTPS, 64 connections, 13 bytes: oha",
         other: "oha",
         from: "cargo install oha",
@@ -91,7 +91,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: OK,
         aim: 1.4,
     },
-    Comparison {
+    GeneratorComparison {
         name: "HTTP/2, 16 connections x 32 streams, 13 bytes: h2load",
         other: "h2load",
         from: "apt-get install nghttp2-client",
@@ -104,7 +104,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: OK,
         aim: 1.0,
     },
-    Comparison {
+    GeneratorComparison {
         name: "full handshakes, chain and signature checked: openssl s_time -new -CAfile",
         other: "openssl",
         from: "apt-get install openssl",
@@ -123,7 +123,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: CountPattern::Column("handshakes.full"),
         aim: 1.5,
     },
-    Comparison {
+    GeneratorComparison {
         name: "full handshakes, signature checked by the other only: openssl s_time -new",
         other: "openssl",
         from: "apt-get install openssl",
@@ -137,7 +137,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: CountPattern::Column("handshakes.full"),
         aim: 1.5,
     },
-    Comparison {
+    GeneratorComparison {
         name: "full handshakes with a request each: a bare rustls client loop",
         other: "bare_handshakes",
         from: BARE,
@@ -147,7 +147,7 @@ const COMPARISONS: [Comparison; 9] = [
         our_count: CountPattern::Column("handshakes.full"),
         aim: 1.0,
     },
-    Comparison {
+    GeneratorComparison {
         name: "full handshakes, a request with ours only: a bare rustls client loop",
         other: "bare_handshakes",
         from: BARE,
@@ -163,13 +163,13 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-fn oha(at: &Target<'_>, url: &str) -> Vec<String> {
+fn oha(at: &NginxTarget<'_>, url: &str) -> Vec<String> {
     words(&format!("--no-tui --insecure -w -c 64 -z {}s {url}", at.seconds))
 }
 
 /// The other generators complete a handshake and close. Ours always sends a request, so it requests the
 /// smallest answer, and carries that cost.
-fn handshakes(at: &Target<'_>) -> Vec<String> {
+fn handshakes(at: &NginxTarget<'_>) -> Vec<String> {
     let url = at.nginx.https("small");
     words(&format!(
         "{url} -X HEAD -k off -c 1 -d {}s --insecure --groups X25519 --tls-version 1.3",
@@ -178,12 +178,12 @@ fn handshakes(at: &Target<'_>) -> Vec<String> {
 }
 
 /// The installed generators.
-struct Programs {
+struct GeneratorPrograms {
     tlsdash: PathBuf,
     bare: Option<PathBuf>,
 }
 
-impl Programs {
+impl GeneratorPrograms {
     fn of_arguments() -> Result<Self> {
         let tlsdash = argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
         Ok(Self { tlsdash, bare: argument("bare").map(PathBuf::from) })
@@ -223,7 +223,7 @@ fn remove_journals(folder: &Path) -> Result<()> {
 }
 
 fn main() -> Result<ExitCode> {
-    let programs = Programs::of_arguments()?;
+    let programs = GeneratorPrograms::of_arguments()?;
     let pairs: usize = argument("pairs").map_or(Ok(5), |text| text.parse())?;
     let seconds: u64 = argument("seconds").map_or(Ok(4), |text| text.parse())?;
     let only = argument("only").unwrap_or_default();
@@ -232,7 +232,7 @@ fn main() -> Result<ExitCode> {
         return Err("two cores are needed: one for the server and one for the generator".into());
     }
     let nginx = Nginx::start(0)?;
-    let place = Target { nginx: &nginx, seconds };
+    let place = NginxTarget { nginx: &nginx, seconds };
     let mut is_complete = true;
     for comparison in COMPARISONS.iter().filter(|comparison| comparison.name.contains(&only)) {
         is_complete &= compare(&programs, comparison, &place, pairs, core)?;
@@ -248,9 +248,9 @@ fn main() -> Result<ExitCode> {
 
 /// Runs the pairs and prints the comparison; returns false if the other generator is missing.
 fn compare(
-    programs: &Programs,
-    comparison: &Comparison,
-    place: &Target<'_>,
+    programs: &GeneratorPrograms,
+    comparison: &GeneratorComparison,
+    place: &NginxTarget<'_>,
     pairs: usize,
     core: usize,
 ) -> Result<bool> {
@@ -295,7 +295,7 @@ fn compare(
 }
 
 /// Prints the peak memory after each number of requests.
-fn memory(programs: &Programs, nginx: &Nginx, core: usize) -> Result<()> {
+fn memory(programs: &GeneratorPrograms, nginx: &Nginx, core: usize) -> Result<()> {
     for requests in REQUESTS {
         let words = words(&format!("{} -c 64 -n {requests}", nginx.http("small")));
         let outcome = programs.load(nginx, &words, core, OK)?;
@@ -305,7 +305,7 @@ fn memory(programs: &Programs, nginx: &Nginx, core: usize) -> Result<()> {
 }
 
 /// Prints the lag of an open loop in several tries; it includes other programs on the core.
-fn lag(programs: &Programs, place: &Target<'_>, tries: usize, core: usize) -> Result<()> {
+fn lag(programs: &GeneratorPrograms, place: &NginxTarget<'_>, tries: usize, core: usize) -> Result<()> {
     let url = place.nginx.http("small");
     let words = words(&format!("{url} -c 64 -r {RATE} --warmup 1s -d {}s", place.seconds + 1));
     // Whole microseconds suffice. The warm-up opens the connections.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use benchmarks::budget::{BudgetVerdict, Budgets, TOLERANCE};
-use benchmarks::interval::Traffic;
+use benchmarks::interval::IntervalTraffic;
 use benchmarks::interval::counted::{self, IntervalCost};
-use benchmarks::load::{Mode, Shape};
+use benchmarks::load::{ServeMode, Shape};
 use benchmarks::terminator::PerRequest;
 use benchmarks::{Result, argument};
 use loadgen::{Share, Template};
@@ -21,7 +21,7 @@ use loadgen::{Share, Template};
 /// Above this ratio to the other revision, a path has regressed. Two runs differ by less than a tenth of it.
 const REGRESSION: f64 = 1.03;
 /// The traffic of the counted interval: a busy proxy with clients that come and go.
-const TRAFFIC: Traffic = Traffic {
+const TRAFFIC: IntervalTraffic = IntervalTraffic {
     requests: 20_000,
     connections: 2_000,
     resumed: Share::ALL,
@@ -30,14 +30,17 @@ const TRAFFIC: Traffic = Traffic {
     routes: 0,
 };
 
-const HTTP: Mode = Mode::Http { routes: 1 };
+const HTTP: ServeMode = ServeMode::Http { routes: 1 };
 
 /// Returns the cases: name, load and number of requests. There is one request at a time, so events do not
 /// overlap.
 fn cases() -> [(&'static str, Shape, u64); 10] {
     let request = Template::post("/echo", 10_000);
-    let post =
-        Shape { plan: "connections=1,keepalive=on".to_owned(), requests: vec![request], mode: Mode::Tcp };
+    let post = Shape {
+        plan: "connections=1,keepalive=on".to_owned(),
+        requests: vec![request],
+        mode: ServeMode::Tcp,
+    };
     let http1 = "connections=1,keepalive=on";
     let http2 = "connections=1,keepalive=on,http2=on,streams=1";
     [

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use benchmarks::peers::{
-    self, CASES, Case, Certificates, Conditions, Goal, Peer, PeerFigure, PeerKind, Sample,
+    self, CASES, Certificates, Conditions, Goal, InstalledPeer, PeerCase, PeerFigure, PeerKind, PeerSample,
 };
 use benchmarks::{Result, argument, move_to_last_core};
 use experiment::{Ratio, median};
@@ -26,8 +26,8 @@ fn main() -> Result<ExitCode> {
     let conditions = Conditions { workers, core, length: Duration::from_secs_f64(seconds) };
     let folder = tempfile::tempdir()?;
     let certificates = peers::certificates(folder.path())?;
-    let found = Peer::find(folder.path())?;
-    for Peer { kind, version, .. } in &found {
+    let found = InstalledPeer::find(folder.path())?;
+    for InstalledPeer { kind, version, .. } in &found {
         println!("{kind} {version}");
     }
     println!("{rounds} rounds of {seconds} s, {workers} workers\n");
@@ -42,16 +42,16 @@ fn main() -> Result<ExitCode> {
 }
 
 /// For each round, the result of each terminator, or `None` if it failed.
-type Samples = Vec<Vec<Option<Sample>>>;
+type PeerRounds = Vec<Vec<Option<PeerSample>>>;
 
 fn run(
-    case: &Case,
-    found: &[Peer],
+    case: &PeerCase,
+    found: &[InstalledPeer],
     certificates: &Certificates,
     conditions: Conditions,
     rounds: usize,
-) -> Samples {
-    let mut samples = Samples::new();
+) -> PeerRounds {
+    let mut samples = PeerRounds::new();
     for round in 0..rounds {
         let mut taken = vec![None; found.len()];
         for turn in 0..found.len() {
@@ -59,7 +59,7 @@ fn run(
             let peer = &found[index];
             match peers::take(peer, case, certificates, conditions) {
                 Ok(sample) => {
-                    let Sample { value, utilisation } = sample;
+                    let PeerSample { value, utilisation } = sample;
                     let unit = case.figure.unit();
                     eprintln!(
                         "{}, {}, {}: {value:.1} {unit}, {utilisation:.2}",
@@ -78,7 +78,7 @@ fn run(
 }
 
 /// Prints a line per terminator; returns false if a goal was missed.
-fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
+fn report(case: &PeerCase, found: &[InstalledPeer], samples: &PeerRounds) -> bool {
     let mut reached = true;
     for (index, peer) in found.iter().enumerate() {
         let mine = || samples.iter().filter_map(|round| round[index]);
@@ -110,7 +110,7 @@ fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
 }
 
 /// Returns the goal beside this terminator, and whether it was reached.
-fn aim(case: &Case, kind: PeerKind, reached: f64) -> (String, bool) {
+fn aim(case: &PeerCase, kind: PeerKind, reached: f64) -> (String, bool) {
     for goal in case.goals {
         let (text, is_reached) = match *goal {
             Goal::Times(peer, times) if peer == kind => (format!("≥ {times}"), reached >= times),

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use benchmarks::interval::Traffic;
+use benchmarks::interval::IntervalTraffic;
 use benchmarks::interval::counted::{self, IntervalCost};
-use benchmarks::load::{Mode, Shape, Upstream, counted};
+use benchmarks::load::{BenchmarkUpstream, ServeMode, Shape, counted};
 use benchmarks::terminator::{Journal, PerRequest, Terminator};
 use benchmarks::{Result, argument, move_to_last_core};
 use experiment::{Ratio, median};
@@ -37,7 +37,7 @@ const ANSWER_BYTES: u64 = 100;
 /// The clients' behaviour.
 struct Situation {
     name: &'static str,
-    mode: Mode,
+    mode: ServeMode,
     plan: &'static str,
     /// The same mix over few connections. So callgrind meets returning clients within few requests, and does
     /// not count the memory of hundreds of slow connections served at once, which is rare without it.
@@ -46,27 +46,27 @@ struct Situation {
     requests: u64,
 }
 
-const ONE_ROUTE: Mode = Mode::Http { routes: 1 };
-const FIFTY_ROUTES: Mode = Mode::Http { routes: 50 };
+const ONE_ROUTE: ServeMode = ServeMode::Http { routes: 1 };
+const FIFTY_ROUTES: ServeMode = ServeMode::Http { routes: 50 };
 
 const SITUATIONS: [Situation; 9] = [
     Situation {
         name: "one client address",
-        mode: Mode::Tcp,
+        mode: ServeMode::Tcp,
         plan: "connections=64,keepalive=on,sources=1",
         brief: "connections=8,keepalive=on,sources=1",
         requests: 5_000,
     },
     Situation {
         name: "200 active",
-        mode: Mode::Tcp,
+        mode: ServeMode::Tcp,
         plan: "connections=200,keepalive=on,sources=200",
         brief: "connections=8,keepalive=on,sources=8",
         requests: 5_000,
     },
     Situation {
         name: "10,000 seen",
-        mode: Mode::Tcp,
+        mode: ServeMode::Tcp,
         plan: "connections=200,keepalive=5,resume=80%,sources=10000",
         brief: "connections=8,keepalive=5,resume=80%,sources=8",
         requests: 1_000,
@@ -79,7 +79,7 @@ const SITUATIONS: [Situation; 9] = [
     new_clients("HTTP, 10,000 seen, 50 routes", FIFTY_ROUTES),
 ];
 
-const fn one_client(name: &'static str, mode: Mode) -> Situation {
+const fn one_client(name: &'static str, mode: ServeMode) -> Situation {
     Situation {
         name,
         mode,
@@ -89,7 +89,7 @@ const fn one_client(name: &'static str, mode: Mode) -> Situation {
     }
 }
 
-const fn many_clients(name: &'static str, mode: Mode) -> Situation {
+const fn many_clients(name: &'static str, mode: ServeMode) -> Situation {
     Situation {
         name,
         mode,
@@ -99,7 +99,7 @@ const fn many_clients(name: &'static str, mode: Mode) -> Situation {
     }
 }
 
-const fn new_clients(name: &'static str, mode: Mode) -> Situation {
+const fn new_clients(name: &'static str, mode: ServeMode) -> Situation {
     Situation {
         name,
         mode,
@@ -111,7 +111,7 @@ const fn new_clients(name: &'static str, mode: Mode) -> Situation {
 
 impl Situation {
     /// Returns the traffic of an interval of a second in which the proxy answers `requests`.
-    fn traffic(&self, requests: f64) -> Result<Traffic> {
+    fn traffic(&self, requests: f64) -> Result<IntervalTraffic> {
         let plan: Plan = self.plan.parse()?;
         let connections = match plan.keepalive {
             KeepAlive::Requests(n) => requests as u64 / u64::from(n),
@@ -119,15 +119,15 @@ impl Situation {
         };
         let clients_seen = plan.sources.unwrap_or(1);
         let clients_active = clients_seen.min(plan.connections + connections as u32);
-        Ok(Traffic {
+        Ok(IntervalTraffic {
             requests: requests as u64,
             connections,
             resumed: plan.resume,
             clients_active,
             clients_seen,
             routes: match self.mode {
-                Mode::Tcp => 0,
-                Mode::Http { routes } => routes,
+                ServeMode::Tcp => 0,
+                ServeMode::Http { routes } => routes,
             },
         })
     }
@@ -161,7 +161,7 @@ fn main() -> Result<ExitCode> {
 }
 
 /// One run of the program.
-struct Sample {
+struct RunSample {
     requests: u64,
     elapsed: Duration,
     /// The CPU time of the workers.
@@ -170,7 +170,7 @@ struct Sample {
     watching: Duration,
 }
 
-impl Sample {
+impl RunSample {
     fn per_cpu_second(&self) -> f64 {
         self.requests as f64 / (self.working + self.watching).as_secs_f64()
     }
@@ -196,7 +196,7 @@ fn natively(
     pairs: usize,
     length: Duration,
     core: usize,
-) -> Result<Vec<(Sample, Sample)>> {
+) -> Result<Vec<(RunSample, RunSample)>> {
     let mut samples = Vec::new();
     for pair in 0..pairs {
         let run = |journal| sample(program, situation, journal, length, core);
@@ -225,8 +225,8 @@ fn sample(
     journal: Journal,
     length: Duration,
     core: usize,
-) -> Result<Sample> {
-    let upstream = Upstream::start()?;
+) -> Result<RunSample> {
+    let upstream = BenchmarkUpstream::start()?;
     let shape = Shape::get_in(situation.mode, situation.plan, ANSWER_BYTES);
     let terminator = Terminator::natively(program, &upstream, &shape, journal, core)?;
     let plan: Plan = situation.plan.parse()?;
@@ -255,7 +255,7 @@ fn sample(
             .map(|(name, after)| after.saturating_sub(cpu_before.get(name).copied().unwrap_or_default()))
             .sum()
     };
-    Ok(Sample { requests: counts[LoadCounter::Ok], elapsed, working: used(true), watching: used(false) })
+    Ok(RunSample { requests: counts[LoadCounter::Ok], elapsed, working: used(true), watching: used(false) })
 }
 
 /// Callgrind's counts.
@@ -288,8 +288,8 @@ impl Counts {
     }
 }
 
-fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts) {
-    let of = |figure: fn(&Sample) -> f64| {
+fn report(situation: &Situation, natively: &[(RunSample, RunSample)], counts: &Counts) {
+    let of = |figure: fn(&RunSample) -> f64| {
         (
             median(natively.iter().map(|(off, _)| figure(off))),
             median(natively.iter().map(|(_, on)| figure(on))),
@@ -300,9 +300,9 @@ fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts)
     };
     println!("{} ({})", situation.name, situation.plan);
     println!("  {:<42}{:>14}{:>14}", "", "records off", "records on");
-    line("requests a CPU-second", of(Sample::per_cpu_second), 0);
-    line("CPU of all threads but the worker, ms a s", of(Sample::watching_ms_per_s), 2);
-    line("share of the proxy's core in use", of(Sample::utilisation), 2);
+    line("requests a CPU-second", of(RunSample::per_cpu_second), 0);
+    line("CPU of all threads but the worker, ms a s", of(RunSample::watching_ms_per_s), 2);
+    line("share of the proxy's core in use", of(RunSample::utilisation), 2);
     line("instructions of the worker a request", (counts.request.total, counts.request.total), 0);
     line("  counting and timing, of them", (counts.request.counting, counts.request.counting), 0);
     let thousands =
@@ -315,8 +315,8 @@ fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts)
     line("records a second", (counts.off.records, counts.on.records), 1);
     println!("  work left, by instructions: {:.2} %", counts.kept() * 100.0);
     for (name, figure) in [
-        ("CPU time of the other threads", Sample::left_to_the_worker as fn(&Sample) -> f64),
-        ("requests a CPU-second", Sample::per_cpu_second),
+        ("CPU time of the other threads", RunSample::left_to_the_worker as fn(&RunSample) -> f64),
+        ("requests a CPU-second", RunSample::per_cpu_second),
     ] {
         let pairs: Vec<_> = natively.iter().map(|(off, on)| (figure(off), figure(on))).collect();
         let Ratio { mean, low, high, .. } = Ratio::of_pairs(&pairs);

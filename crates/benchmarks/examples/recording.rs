@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use benchmarks::spread::Spread;
+use benchmarks::spread::LatencySpread;
 use benchmarks::{Result, argument};
 use journal::Timestamps;
 use telemetry::{
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     let path = std::env::args().nth(1).ok_or("name the journal file to write")?;
     let number = |name: &str, usual: u64| argument(name).map_or(Ok(usual), |text| text.parse::<u64>());
     let traffic =
-        Traffic { requests: number("rate", 1_000)?, clients: u32::try_from(number("clients", 200)?)? };
+        LoadTraffic { requests: number("rate", 1_000)?, clients: u32::try_from(number("clients", 200)?)? };
     let records = write(Path::new(&path), number("seconds", 3_600)?, traffic)?;
     #[expect(clippy::print_stdout, reason = "a program")]
     {
@@ -41,7 +41,7 @@ fn main() -> Result<()> {
 }
 
 #[derive(Clone, Copy)]
-struct Traffic {
+struct LoadTraffic {
     /// Requests a second.
     requests: u64,
     /// Clients that send them.
@@ -49,7 +49,7 @@ struct Traffic {
 }
 
 /// Writes the recording; returns the number of its records.
-fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
+fn write(path: &Path, seconds: u64, traffic: LoadTraffic) -> Result<u64> {
     let at = |second: u64| Timestamps {
         realtime_us: BEGAN_US + second * SECOND_US,
         monotonic_us: 1_000 * SECOND_US + second * SECOND_US,
@@ -68,7 +68,7 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
     };
     publisher.start(run.clone(), at(0));
     let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
-    let mut spread = Spread::default();
+    let mut spread = LatencySpread::default();
     for second in 1..=seconds {
         proxy.clear();
         load.clear();
@@ -123,8 +123,8 @@ fn resume(percent: f64) -> Setting {
     }
 }
 
-fn count_proxy(counted: &mut ProxyDelta, traffic: Traffic, spread: &mut Spread) {
-    let Traffic { requests, clients } = traffic;
+fn count_proxy(counted: &mut ProxyDelta, traffic: LoadTraffic, spread: &mut LatencySpread) {
+    let LoadTraffic { requests, clients } = traffic;
     let connections = requests / KEPT;
     let (resumed, full) = (connections * 4 / 5, connections - connections * 4 / 5);
     for (counter, n) in [
@@ -169,7 +169,7 @@ fn count_proxy(counted: &mut ProxyDelta, traffic: Traffic, spread: &mut Spread) 
     }
 }
 
-fn count_load(counted: &mut LoadDelta, traffic: Traffic, spread: &mut Spread) {
+fn count_load(counted: &mut LoadDelta, traffic: LoadTraffic, spread: &mut LatencySpread) {
     let requests = traffic.requests;
     let connections = requests / KEPT;
     let (resumed, full) = (connections * 4 / 5, connections - connections * 4 / 5);

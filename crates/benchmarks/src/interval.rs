@@ -20,7 +20,7 @@ use telemetry::{
 };
 
 use crate::Result;
-use crate::spread::Spread;
+use crate::spread::LatencySpread;
 
 /// The number of polls of the journal in an interval of a second; all but one find nothing.
 const POLLS: usize = 50;
@@ -32,7 +32,7 @@ const WARM_UP_MIN: u32 = 5;
 
 /// The proxy's traffic in an interval.
 #[derive(Clone, Copy, Debug)]
-pub struct Traffic {
+pub struct IntervalTraffic {
     /// The requests answered.
     pub requests: u64,
     /// The connections accepted, and as many closed.
@@ -47,7 +47,7 @@ pub struct Traffic {
     pub routes: u32,
 }
 
-impl Traffic {
+impl IntervalTraffic {
     fn to_argument(self) -> String {
         let Self { requests, connections, resumed, clients_active, clients_seen, routes } = self;
         format!("{requests},{connections},{},{clients_active},{clients_seen},{routes}", resumed.as_percent())
@@ -71,7 +71,7 @@ impl Traffic {
 }
 
 /// A stand-in for a proxy's worker: it reports prepared counts to the collector.
-struct Worker {
+struct SimulatedWorker {
     reporter: Option<Reporter<ProxyDelta>>,
     counted: ProxyDelta,
 }
@@ -103,8 +103,8 @@ impl Sink for Records {
 
 /// A run whose intervals elapse on request.
 pub struct Simulation {
-    traffic: Traffic,
-    worker: Arc<Mutex<Worker>>,
+    traffic: IntervalTraffic,
+    worker: Arc<Mutex<SimulatedWorker>>,
     collector: Collector<ProxyDelta>,
     gathered: ProxyDelta,
     host: HostSampler,
@@ -113,7 +113,7 @@ pub struct Simulation {
     tail: Option<Tail>,
     direct: Arc<Mutex<Batch>>,
     model: Model,
-    spread: Spread,
+    spread: LatencySpread,
     next_client: u32,
     now: Timestamps,
 }
@@ -123,13 +123,13 @@ impl Simulation {
     ///
     /// # Errors
     /// If the journal cannot be written or read.
-    pub fn start(traffic: Traffic, journal: Option<&Path>) -> Result<Self> {
+    pub fn start(traffic: IntervalTraffic, journal: Option<&Path>) -> Result<Self> {
         let now = Timestamps::now();
-        let worker = Arc::new(Mutex::new(Worker { reporter: None, counted: ProxyDelta::default() }));
+        let worker = Arc::new(Mutex::new(SimulatedWorker { reporter: None, counted: ProxyDelta::default() }));
         let mut collector = Collector::default();
         let woken = Arc::clone(&worker);
         let reporter = collector.add_worker(move || {
-            let Worker { reporter, counted } = &mut *lock(&woken);
+            let SimulatedWorker { reporter, counted } = &mut *lock(&woken);
             if let Some(reporter) = reporter {
                 reporter.answer(counted, |_| {});
             }
@@ -156,7 +156,7 @@ impl Simulation {
             direct,
             // Like a headless run.
             model: Model::new(1),
-            spread: Spread::default(),
+            spread: LatencySpread::default(),
             next_client: 0,
             now,
         })
@@ -190,7 +190,7 @@ impl Simulation {
     /// Prepares the worker's counts of an interval.
     fn count(&mut self) {
         let mut counted = std::mem::take(&mut lock(&self.worker).counted);
-        let Traffic { requests, connections, resumed, .. } = self.traffic;
+        let IntervalTraffic { requests, connections, resumed, .. } = self.traffic;
         let resumptions = (connections as f64 * resumed.as_percent() / 100.0) as u64;
         let full = connections - resumptions;
         for (counter, n) in [
@@ -226,7 +226,7 @@ impl Simulation {
     }
 
     fn count_requests(&mut self, counted: &mut ProxyDelta) {
-        let Traffic { requests, clients_active, routes, .. } = self.traffic;
+        let IntervalTraffic { requests, clients_active, routes, .. } = self.traffic;
         if routes == 0 {
             return;
         }
@@ -257,7 +257,7 @@ impl Simulation {
     }
 
     fn count_clients(&mut self, counted: &mut ProxyDelta) {
-        let Traffic { requests, connections, clients_active, clients_seen, .. } = self.traffic;
+        let IntervalTraffic { requests, connections, clients_active, clients_seen, .. } = self.traffic;
         for n in 0..clients_active {
             let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(
                 FIRST_CLIENT + (self.next_client + n) % clients_seen,
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn every_record_of_a_simulated_run_reaches_the_model() {
         for routes in [0, 3] {
-            let traffic = Traffic {
+            let traffic = IntervalTraffic {
                 requests: 100,
                 connections: 10,
                 resumed: Share::ALL,

@@ -15,7 +15,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// What the program does with the bytes inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ServeMode {
     /// It forwards them.
     Tcp,
     /// It forwards requests.
@@ -33,20 +33,20 @@ pub struct Shape {
     /// The requests that are repeated.
     pub requests: Vec<Template>,
     /// How the program serves it.
-    pub mode: Mode,
+    pub mode: ServeMode,
 }
 
 impl Shape {
     /// Returns a load whose requests each get this many bytes.
     pub fn get(plan: &str, bytes: u64) -> Self {
-        Self::get_in(Mode::Tcp, plan, bytes)
+        Self::get_in(ServeMode::Tcp, plan, bytes)
     }
 
     /// Returns the same for the program in this mode. The requests of several routes each get a few bytes more.
-    pub fn get_in(mode: Mode, plan: &str, bytes: u64) -> Self {
+    pub fn get_in(mode: ServeMode, plan: &str, bytes: u64) -> Self {
         let routes = match mode {
-            Mode::Tcp => 1,
-            Mode::Http { routes } => u64::from(routes),
+            ServeMode::Tcp => 1,
+            ServeMode::Http { routes } => u64::from(routes),
         };
         let request = |route| Template::get(format!("/bytes/{}", bytes + route));
         Self { plan: plan.to_owned(), requests: (0..routes).map(request).collect(), mode }
@@ -54,7 +54,7 @@ impl Shape {
 
     /// Returns the paths of its routes; none if there is but one.
     pub fn routes(&self) -> impl Iterator<Item = &str> {
-        let has_many = matches!(self.mode, Mode::Http { routes: 2.. });
+        let has_many = matches!(self.mode, ServeMode::Http { routes: 2.. });
         self.requests.iter().filter(move |_| has_many).map(|request| &*request.path)
     }
 
@@ -109,13 +109,13 @@ pub fn counted(load: &mut Load) -> telemetry::Counters<LoadCounter> {
 
 /// An upstream in this process, on its own socket.
 #[derive(Debug)]
-pub struct Upstream {
+pub struct BenchmarkUpstream {
     socket: PathBuf,
     _server: DemoUpstream,
     folder: tempfile::TempDir,
 }
 
-impl Upstream {
+impl BenchmarkUpstream {
     /// Starts the upstream.
     ///
     /// # Errors

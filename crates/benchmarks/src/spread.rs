@@ -4,17 +4,17 @@ use std::time::Duration;
 
 /// Draws latencies around a median.
 #[derive(Debug)]
-pub struct Spread {
+pub struct LatencySpread {
     random: u64,
 }
 
-impl Default for Spread {
+impl Default for LatencySpread {
     fn default() -> Self {
         Self { random: 1 }
     }
 }
 
-impl Spread {
+impl LatencySpread {
     /// Returns a random latency: half of them lie within a third of the median, with a tail upwards.
     pub fn draw(&mut self, median_us: f64) -> Duration {
         let mut exponent = -1.5;

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Result;
 use crate::callgrind::{self, Thread};
-use crate::load::{Mode, Shape, Upstream};
+use crate::load::{BenchmarkUpstream, ServeMode, Shape};
 
 /// The time limit from SIGTERM to the exit, in which callgrind writes its counts.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ impl Terminator {
     /// If it does not start.
     pub fn natively(
         program: &Path,
-        upstream: &Upstream,
+        upstream: &BenchmarkUpstream,
         shape: &Shape,
         journal: Journal,
         core: usize,
@@ -63,7 +63,12 @@ impl Terminator {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn under_callgrind(program: &Path, upstream: &Upstream, shape: &Shape, out: &Path) -> Result<Self> {
+    pub fn under_callgrind(
+        program: &Path,
+        upstream: &BenchmarkUpstream,
+        shape: &Shape,
+        out: &Path,
+    ) -> Result<Self> {
         let mut command = callgrind::command(out)?;
         command.arg(program);
         Self::start(command, upstream, shape, Journal::Off, "60s")
@@ -71,7 +76,7 @@ impl Terminator {
 
     fn start(
         mut command: Command,
-        upstream: &Upstream,
+        upstream: &BenchmarkUpstream,
         shape: &Shape,
         journal: Journal,
         interval: &str,
@@ -80,7 +85,7 @@ impl Terminator {
         let socket = upstream.socket().display();
         command.arg(format!("--upstream=unix:{socket}"));
         // An older program, with which this one is compared, knows no other mode than TCP's, nor the option.
-        if let Mode::Http { .. } = shape.mode {
+        if let ServeMode::Http { .. } = shape.mode {
             command.args(["--mode", "http"]);
         }
         command.args(shape.routes().map(|path| format!("--route={path}=unix:{socket}")));
@@ -195,7 +200,7 @@ impl PerRequest {
 }
 
 fn worker(program: &Path, shape: &Shape, requests: u64) -> Result<Thread> {
-    let upstream = Upstream::start()?;
+    let upstream = BenchmarkUpstream::start()?;
     let out = upstream.folder().join("callgrind");
     let terminator = Terminator::under_callgrind(program, &upstream, shape, &out)?;
     shape.run(terminator.addr(), requests)?;

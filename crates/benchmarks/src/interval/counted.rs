@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use super::{Simulation, Traffic};
+use super::{IntervalTraffic, Simulation};
 use crate::callgrind::{self, Thread};
 use crate::{Result, argument};
 
@@ -32,7 +32,7 @@ impl IntervalCost {
     ///
     /// # Errors
     /// If valgrind is not installed, or the simulation fails.
-    pub fn count(traffic: &Traffic, with_journal: bool) -> Result<Self> {
+    pub fn count(traffic: &IntervalTraffic, with_journal: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let out = folder.path().join("callgrind");
         let mut command = callgrind::command(&out)?;
@@ -70,7 +70,7 @@ pub fn run_if_asked() -> Result<Option<u64>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("simulated.journal");
     let journal = (argument("journal").as_deref() == Some("on")).then_some(path.as_path());
-    let mut run = Simulation::start(Traffic::from_argument(&traffic)?, journal)?;
+    let mut run = Simulation::start(IntervalTraffic::from_argument(&traffic)?, journal)?;
     run.warm_up()?;
     warmed_up();
     let mut records = 0;

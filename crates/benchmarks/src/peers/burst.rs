@@ -7,18 +7,26 @@ use telemetry::{Delta, LoadCounter, LoadDelta, LoadLatency};
 
 use super::cases::WORK;
 use super::sample::{TestBed, start_plan, warm_up};
-use super::{Case, Certificates, Conditions, KeyKind, Peer};
+use super::{CertificateKey, Certificates, Conditions, InstalledPeer, PeerCase};
 use crate::Result;
 
 /// The duration of handshakes before the measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// A constant rate of requests over a few connections.
-const ESTABLISHED: Case =
-    Case { name: "established", plan: "connections=32,keepalive=on,rate=1000", key: KeyKind::Rsa, ..WORK };
+const ESTABLISHED: PeerCase = PeerCase {
+    name: "established",
+    plan: "connections=32,keepalive=on,rate=1000",
+    key: CertificateKey::Rsa,
+    ..WORK
+};
 /// One connection with a full handshake per request, without a pause.
-const HANDSHAKES: Case =
-    Case { name: "handshakes", plan: "connections=64,keepalive=off,resume=0%", key: KeyKind::Rsa, ..WORK };
+const HANDSHAKES: PeerCase = PeerCase {
+    name: "handshakes",
+    plan: "connections=64,keepalive=off,resume=0%",
+    key: CertificateKey::Rsa,
+    ..WORK
+};
 
 /// The measurement of one terminator.
 #[derive(Clone, Copy, Debug)]
@@ -39,12 +47,12 @@ pub struct Burst {
 /// # Errors
 /// If any step or request fails.
 pub fn take_burst(
-    peer: &Peer,
+    peer: &InstalledPeer,
     certificates: &Certificates,
     conditions: Conditions,
     offered: u32,
 ) -> Result<Burst> {
-    let stand = TestBed::start(peer, KeyKind::Rsa, certificates, conditions)?;
+    let stand = TestBed::start(peer, CertificateKey::Rsa, certificates, conditions)?;
     let addr = stand.running.addr();
     let mut established = start_plan(addr, &ESTABLISHED, ESTABLISHED.plan.parse()?)?;
     warm_up(&mut established, &ESTABLISHED)?;
@@ -83,8 +91,12 @@ pub fn take_burst(
 ///
 /// # Errors
 /// If any step or request fails.
-pub fn handshakes_completed(peer: &Peer, certificates: &Certificates, conditions: Conditions) -> Result<f64> {
-    let stand = TestBed::start(peer, KeyKind::Rsa, certificates, conditions)?;
+pub fn handshakes_completed(
+    peer: &InstalledPeer,
+    certificates: &Certificates,
+    conditions: Conditions,
+) -> Result<f64> {
+    let stand = TestBed::start(peer, CertificateKey::Rsa, certificates, conditions)?;
     let mut load = start_plan(stand.running.addr(), &HANDSHAKES, HANDSHAKES.plan.parse()?)?;
     warm_up(&mut load, &HANDSHAKES)?;
     let mut delta = LoadDelta::default();

@@ -2,11 +2,11 @@
 
 use loadgen::{Template, TlsOptions, TlsVersion};
 
-use super::{KeyKind, PeerKind};
+use super::{CertificateKey, PeerKind};
 
 /// One case.
 #[derive(Debug)]
-pub struct Case {
+pub struct PeerCase {
     /// Its name in tables.
     pub name: &'static str,
     /// The figure that is measured.
@@ -14,11 +14,11 @@ pub struct Case {
     /// The load, as options of `--load`.
     pub plan: &'static str,
     /// The request and answer.
-    pub exchange: Exchange,
+    pub exchange: PeerExchange,
     /// The TLS version.
     pub version: TlsVersion,
     /// The server's certificate.
-    pub key: KeyKind,
+    pub key: CertificateKey,
     /// The program's goal.
     pub goals: &'static [Goal],
 }
@@ -47,14 +47,14 @@ impl PeerFigure {
 
 /// A request and its answer, by the bytes of their bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exchange {
+pub enum PeerExchange {
     /// This many bytes are downloaded.
     Get(u64),
     /// This many bytes are uploaded and echoed.
     Post(usize),
 }
 
-impl Exchange {
+impl PeerExchange {
     /// Returns the request. Its host is that of the certificate, as sozu requires.
     pub fn request(self) -> Template {
         let request = match self {
@@ -75,62 +75,62 @@ pub enum Goal {
 }
 
 /// The cases, in the order in which they are run.
-pub const CASES: &[Case] = &[
-    Case {
+pub const CASES: &[PeerCase] = &[
+    PeerCase {
         name: "full handshake",
         plan: "connections=16,keepalive=off,resume=0%",
         goals: &[Goal::Times(PeerKind::NginxStream, 2.3), Goal::Times(PeerKind::Sozu, 1.5)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "full handshake, RSA-2048",
         plan: "connections=16,keepalive=off,resume=0%",
-        key: KeyKind::Rsa,
+        key: CertificateKey::Rsa,
         goals: &[Goal::Times(PeerKind::NginxStream, 1.5), Goal::Times(PeerKind::Sozu, 1.2)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "resumed, TLS 1.3",
         plan: "connections=16,keepalive=off,resume=100%",
         goals: &[Goal::Times(PeerKind::NginxStream, 1.8), Goal::Times(PeerKind::Sozu, 1.25)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "resumed, TLS 1.2",
         plan: "connections=16,keepalive=off,resume=100%",
         version: TlsVersion::V12,
         goals: &[Goal::Times(PeerKind::NginxStream, 1.35)],
         ..WORK
     },
-    Case { name: "13 B, kept", goals: &[Goal::Times(PeerKind::NginxStream, 1.1)], ..WORK },
-    Case {
+    PeerCase { name: "13 B, kept", goals: &[Goal::Times(PeerKind::NginxStream, 1.1)], ..WORK },
+    PeerCase {
         name: "10 kB, kept",
-        exchange: Exchange::Get(10_240),
+        exchange: PeerExchange::Get(10_240),
         goals: &[Goal::Times(PeerKind::Hitch, 1.15)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "100 kB, 16 connections",
         plan: "connections=16,keepalive=on",
-        exchange: Exchange::Get(102_400),
+        exchange: PeerExchange::Get(102_400),
         goals: &[Goal::Times(PeerKind::NginxStream, 1.65)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "100 kB, 160 connections",
         plan: "connections=160,keepalive=on",
-        exchange: Exchange::Get(102_400),
+        exchange: PeerExchange::Get(102_400),
         goals: &[Goal::Times(PeerKind::NginxStream, 1.6)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "POST 10 kB, 3,000 connections",
         plan: "connections=3000,keepalive=on",
-        exchange: Exchange::Post(10_000),
+        exchange: PeerExchange::Post(10_000),
         goals: &[Goal::Times(PeerKind::Haproxy, 1.5)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "memory, idle connection",
         figure: PeerFigure::KibPerConnection,
         // One after the other, with one request each.
@@ -138,13 +138,13 @@ pub const CASES: &[Case] = &[
         goals: &[Goal::AtMost(7.0)],
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "memory, idle after 3,000 at once",
         figure: PeerFigure::KibPerConnection,
         plan: "connections=3000,keepalive=on",
         ..WORK
     },
-    Case {
+    PeerCase {
         name: "memory, no connection",
         figure: PeerFigure::MibWithoutConnection,
         // 12 MB.
@@ -154,17 +154,17 @@ pub const CASES: &[Case] = &[
 ];
 
 /// The common part of most cases.
-pub(super) const WORK: Case = Case {
+pub(super) const WORK: PeerCase = PeerCase {
     name: "",
     figure: PeerFigure::Work,
     plan: "connections=64,keepalive=on",
-    exchange: Exchange::Get(13),
+    exchange: PeerExchange::Get(13),
     version: TlsVersion::V13,
-    key: KeyKind::Ecdsa,
+    key: CertificateKey::Ecdsa,
     goals: &[],
 };
 
-impl Case {
+impl PeerCase {
     /// Returns the clients' TLS options: one cipher suite and one key exchange, so that all terminators
     /// negotiate the same.
     pub fn tls(&self) -> TlsOptions {

@@ -9,7 +9,7 @@ use crate::Result;
 
 /// The kind of a certificate's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyKind {
+pub enum CertificateKey {
     /// ECDSA over P-256.
     Ecdsa,
     /// RSA of 2048 bits.
@@ -29,10 +29,10 @@ impl Certificates {
     /// If they cannot be made or written.
     pub fn write(folder: &Path) -> Result<Self> {
         let made = Self { folder: folder.to_owned() };
-        for key in [KeyKind::Ecdsa, KeyKind::Rsa] {
+        for key in [CertificateKey::Ecdsa, CertificateKey::Rsa] {
             let algorithm = match key {
-                KeyKind::Ecdsa => &rcgen::PKCS_ECDSA_P256_SHA256,
-                KeyKind::Rsa => &rcgen::PKCS_RSA_SHA256,
+                CertificateKey::Ecdsa => &rcgen::PKCS_ECDSA_P256_SHA256,
+                CertificateKey::Rsa => &rcgen::PKCS_RSA_SHA256,
             };
             let pair = KeyPair::generate_for(algorithm)?;
             let names = ["localhost", "127.0.0.1"].map(str::to_owned);
@@ -46,21 +46,21 @@ impl Certificates {
     }
 
     /// The certificate, in PEM.
-    pub fn chain(&self, key: KeyKind) -> PathBuf {
+    pub fn chain(&self, key: CertificateKey) -> PathBuf {
         self.file(key, "crt")
     }
 
     /// Its private key, in PEM.
-    pub fn key(&self, key: KeyKind) -> PathBuf {
+    pub fn key(&self, key: CertificateKey) -> PathBuf {
         self.file(key, "key")
     }
 
     /// Certificate and private key in one PEM file.
-    pub fn both(&self, key: KeyKind) -> PathBuf {
+    pub fn both(&self, key: CertificateKey) -> PathBuf {
         self.file(key, "pem")
     }
 
-    fn file(&self, key: KeyKind, suffix: &str) -> PathBuf {
+    fn file(&self, key: CertificateKey, suffix: &str) -> PathBuf {
         self.folder.join(format!("{key:?}.{suffix}").to_lowercase())
     }
 }

@@ -15,10 +15,10 @@ use std::process::{Command, Stdio};
 use crate::{Result, argument};
 
 pub use burst::{Burst, handshakes_completed, take_burst};
-pub use cases::{CASES, Case, Exchange, Goal, PeerFigure};
-pub use certificates::{Certificates, KeyKind};
+pub use cases::{CASES, Goal, PeerCase, PeerExchange, PeerFigure};
+pub use certificates::{CertificateKey, Certificates};
 pub use process::{ProcessUsage, Running, allow_all_descriptors, terminate_children_on_signal};
-pub use sample::{Conditions, Sample, certificates, take};
+pub use sample::{Conditions, PeerSample, certificates, take};
 pub use setup::Setup;
 
 /// A terminator.
@@ -94,7 +94,7 @@ impl fmt::Display for PeerKind {
 
 /// An installed terminator.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct InstalledPeer {
     /// Its kind.
     pub kind: PeerKind,
     /// The version that it reports.
@@ -102,7 +102,7 @@ pub struct Peer {
     program: PathBuf,
 }
 
-impl Peer {
+impl InstalledPeer {
     /// Finds the program at `--program`, the sozu at `--sozu PATH`, and the installed terminators; with
     /// `--peers`, only the program and those whose name contains one of the given parts. Built programs go to
     /// `folder`.

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit}
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Peer, Setup};
+use super::{InstalledPeer, Setup};
 use crate::Result;
 
 /// The time limit until it listens, and from SIGTERM to its exit.
@@ -39,7 +39,7 @@ impl Running {
     ///
     /// # Errors
     /// If it does not listen in time.
-    pub fn start(peer: &Peer, setup: &Setup<'_>, core: Option<usize>) -> Result<Self> {
+    pub fn start(peer: &InstalledPeer, setup: &Setup<'_>, core: Option<usize>) -> Result<Self> {
         let mut command = setup.command(peer, core)?;
         let stderr = setup.folder.join("stderr");
         let output = File::create(&stderr)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use loadgen::{DemoUpstream, KeepAlive, Load, LoadConfig, Plan, Trust, UpstreamAddr};
 use telemetry::{Counters, LoadCounter, Value};
 
-use super::{Case, Certificates, KeyKind, Peer, PeerFigure, Running, Setup};
+use super::{CertificateKey, Certificates, InstalledPeer, PeerCase, PeerFigure, Running, Setup};
 use crate::Result;
 use crate::load::counted;
 
@@ -40,7 +40,7 @@ pub struct Conditions {
 
 /// The result of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct PeerSample {
     /// The value in the case's unit.
     pub value: f64,
     /// The share of its cores that the terminator used; 0 for memory.
@@ -57,8 +57,8 @@ pub(super) struct TestBed {
 impl TestBed {
     /// Starts `peer` with a certificate of this kind.
     pub(super) fn start(
-        peer: &Peer,
-        key: KeyKind,
+        peer: &InstalledPeer,
+        key: CertificateKey,
         certificates: &Certificates,
         conditions: Conditions,
     ) -> Result<Self> {
@@ -88,7 +88,12 @@ impl TestBed {
 ///
 /// # Errors
 /// If any step or request fails.
-pub fn take(peer: &Peer, case: &Case, certificates: &Certificates, conditions: Conditions) -> Result<Sample> {
+pub fn take(
+    peer: &InstalledPeer,
+    case: &PeerCase,
+    certificates: &Certificates,
+    conditions: Conditions,
+) -> Result<PeerSample> {
     let stand = TestBed::start(peer, case.key, certificates, conditions)?;
     let running = &stand.running;
     match case.figure {
@@ -97,7 +102,7 @@ pub fn take(peer: &Peer, case: &Case, certificates: &Certificates, conditions: C
         PeerFigure::MibWithoutConnection => {
             std::thread::sleep(SETTLE);
             let value = running.usage()?.resident_kib as f64 / 1024.0;
-            Ok(Sample { value, utilisation: 0.0 })
+            Ok(PeerSample { value, utilisation: 0.0 })
         }
     }
 }
@@ -106,7 +111,7 @@ fn free_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-fn work(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample> {
+fn work(running: &Running, case: &PeerCase, conditions: Conditions) -> Result<PeerSample> {
     let mut load = start(running.addr(), case, conditions)?;
     warm_up(&mut load, case)?;
     let (before, from) = (running.usage()?.cpu, Instant::now());
@@ -123,13 +128,13 @@ fn work(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample
         return Err(format!("it used no more than {cpu:?} of CPU time: the machine is too busy").into());
     }
     let cores = conditions.workers as f64;
-    Ok(Sample {
+    Ok(PeerSample {
         value: counts[LoadCounter::Ok] as f64 / cpu.as_secs_f64(),
         utilisation: cpu.as_secs_f64() / elapsed.as_secs_f64() / cores,
     })
 }
 
-fn memory_with_connections(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample> {
+fn memory_with_connections(running: &Running, case: &PeerCase, conditions: Conditions) -> Result<PeerSample> {
     std::thread::sleep(SETTLE);
     let before = running.usage()?.resident_kib;
     let mut load = start(running.addr(), case, conditions)?;
@@ -139,23 +144,23 @@ fn memory_with_connections(running: &Running, case: &Case, conditions: Condition
     let resident = running.usage()?.resident_kib.saturating_sub(before);
     let plan: Plan = case.plan.parse()?;
     drop(load);
-    Ok(Sample { value: resident as f64 / f64::from(plan.connections), utilisation: 0.0 })
+    Ok(PeerSample { value: resident as f64 / f64::from(plan.connections), utilisation: 0.0 })
 }
 
-fn start(addr: SocketAddr, case: &Case, conditions: Conditions) -> Result<Load> {
+fn start(addr: SocketAddr, case: &PeerCase, conditions: Conditions) -> Result<Load> {
     let plan = Plan { threads: u32::try_from(conditions.workers)?, ..case.plan.parse()? };
     start_plan(addr, case, plan)
 }
 
 /// Starts a load of `case` with another plan.
-pub(super) fn start_plan(addr: SocketAddr, case: &Case, plan: Plan) -> Result<Load> {
+pub(super) fn start_plan(addr: SocketAddr, case: &PeerCase, plan: Plan) -> Result<Load> {
     let config = LoadConfig::new(format!("https://{addr}/").parse()?, plan, Trust::Insecure);
     let requests = vec![case.exchange.request()];
     Ok(Load::start(LoadConfig { requests, tls: case.tls(), request_timeout: WARM_UP_MAX, ..config })?)
 }
 
 /// Waits until every connection has completed its handshake, and as many answers have arrived.
-pub(super) fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
+pub(super) fn warm_up(load: &mut Load, case: &PeerCase) -> Result<()> {
     let plan: Plan = case.plan.parse()?;
     let begun = Instant::now();
     let (mut shaken, mut answered) = (0, 0);
@@ -172,7 +177,7 @@ pub(super) fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
 }
 
 /// Checks that the load did what the case describes.
-fn check(counts: &Counters<LoadCounter>, case: &Case) -> Result<()> {
+fn check(counts: &Counters<LoadCounter>, case: &PeerCase) -> Result<()> {
     let failed = counts[LoadCounter::Failed];
     if failed > 0 {
         return Err(format!("{failed} of {} requests failed", failed + counts[LoadCounter::Ok]).into());

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::process::geteuid;
 
-use super::{Certificates, KeyKind, Peer, PeerKind};
+use super::{CertificateKey, Certificates, InstalledPeer, PeerKind};
 use crate::Result;
 
 const SUITE_TLS13: &str = "TLS_AES_128_GCM_SHA256";
@@ -31,7 +31,7 @@ pub struct Setup<'a> {
     /// The certificates.
     pub certificates: &'a Certificates,
     /// The kind of certificate.
-    pub key: KeyKind,
+    pub key: CertificateKey,
     /// The number of workers.
     pub workers: usize,
     /// Its folder.
@@ -43,7 +43,7 @@ impl Setup<'_> {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn arguments(&self, peer: &Peer) -> Result<Vec<String>> {
+    pub fn arguments(&self, peer: &InstalledPeer) -> Result<Vec<String>> {
         let Self { listen, workers, .. } = self;
         let [cert, key] = [self.cert(), self.key()].map(|path| path.display().to_string());
         let upstream = self.upstream.display();
@@ -77,7 +77,7 @@ impl Setup<'_> {
     }
 
     /// Returns the command that runs `peer`, on the core `core` if one is given.
-    pub(super) fn command(&self, peer: &Peer, core: Option<usize>) -> Result<Command> {
+    pub(super) fn command(&self, peer: &InstalledPeer, core: Option<usize>) -> Result<Command> {
         let mut command = match core {
             Some(core) => {
                 let mut command = Command::new("taskset");
