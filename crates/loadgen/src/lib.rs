@@ -62,7 +62,7 @@ pub use plan::{
 pub use protocol::http2::{Http2Harness, Http2HarnessResult};
 pub use protocol::{Protocol, RequestError};
 pub use target::{
-    Body, Expect, LineError, ReadBodyError, Scheme, Target, TargetError, TargetsError, Template,
+    Expect, LineError, ReadBodyError, RequestBody, Scheme, Target, TargetError, TargetsError, Template,
     parse_targets, read_body,
 };
 pub use telemetry::TlsVersion;

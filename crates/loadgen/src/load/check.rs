@@ -11,7 +11,7 @@ use telemetry::TlsVersion;
 use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;
 use crate::protocol::{Prepared, Protocol, RequestSource, sequence};
-use crate::target::{Body, Template};
+use crate::target::{RequestBody, Template};
 use crate::tls::{Alpn, ProbeStream, TlsSetup, Trust};
 use crate::worker::socket::Address;
 
@@ -39,7 +39,7 @@ impl ResolvedLoad {
         let mut templates = config.requests.clone();
         if templates.is_empty() {
             let bytes = if target.scheme().is_raw() { ECHO_BYTES } else { 0 };
-            templates.push(Template { body: Body::Bytes(bytes), ..Template::get(target.path()) });
+            templates.push(Template { body: RequestBody::Bytes(bytes), ..Template::get(target.path()) });
         }
         if plan.protocol != Protocol::Http1 && target.scheme().is_raw() {
             return Err(LoadStartError::Http2Echo);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::answer::ExpectedAnswer;
 use crate::protocol::Protocol;
 use crate::protocol::http2::{Http2Request, Numbers};
-use crate::target::{Body, Expect, Scheme, Target, Template};
+use crate::target::{Expect, RequestBody, Scheme, Target, Template};
 
 /// Largest body of a request, which is kept in memory.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -124,8 +124,8 @@ impl RequestSource {
     pub(crate) fn with_bodies_of(&self, bytes: usize) -> Result<Arc<[Prepared]>, RequestError> {
         let mut other = self.clone();
         other.templates.iter_mut().for_each(|template| match &mut template.body {
-            Body::Bytes(size) if *size > 0 => *size = bytes,
-            Body::Bytes(_) | Body::Exact(_) => {}
+            RequestBody::Bytes(size) if *size > 0 => *size = bytes,
+            RequestBody::Bytes(_) | RequestBody::Exact(_) => {}
         });
         other.prepare()
     }
@@ -133,8 +133,8 @@ impl RequestSource {
     /// The size of the first body that is only a size.
     pub(crate) fn body_bytes(&self) -> Option<usize> {
         self.templates.iter().find_map(|template| match template.body {
-            Body::Bytes(size) if size > 0 => Some(size),
-            Body::Bytes(_) | Body::Exact(_) => None,
+            RequestBody::Bytes(size) if size > 0 => Some(size),
+            RequestBody::Bytes(_) | RequestBody::Exact(_) => None,
         })
     }
 }
@@ -157,11 +157,11 @@ pub(crate) fn sequence(templates: &[Template]) -> Result<Box<[u16]>, RequestErro
     Ok((0..sum).map(next).collect())
 }
 
-fn body(body: &Body) -> Arc<[u8]> {
+fn body(body: &RequestBody) -> Arc<[u8]> {
     match body {
         // Letters in turn, so that a body that is cut or shifted does not look right.
-        Body::Bytes(bytes) => (b'a'..=b'z').cycle().take(*bytes).collect(),
-        Body::Exact(bytes) => Arc::clone(bytes),
+        RequestBody::Bytes(bytes) => (b'a'..=b'z').cycle().take(*bytes).collect(),
+        RequestBody::Exact(bytes) => Arc::clone(bytes),
     }
 }
 
@@ -190,8 +190,8 @@ fn write(template: &Template, target: &Target, body: &[u8], connection: &str) ->
 /// Why a template cannot be sent.
 fn flaw(template: &Template, scheme: Scheme) -> Option<&'static str> {
     let body_bytes = match &template.body {
-        Body::Bytes(bytes) => *bytes,
-        Body::Exact(bytes) => bytes.len(),
+        RequestBody::Bytes(bytes) => *bytes,
+        RequestBody::Exact(bytes) => bytes.len(),
     };
     if body_bytes > BODY_BYTES_MAX {
         return Some("the body must not be larger than 64 MiB");

@@ -18,7 +18,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Body, Expect, Target, TargetError, Template};
+use super::{Expect, RequestBody, Target, TargetError, Template};
 
 /// Most requests of a file.
 const TEMPLATES_MAX: usize = 10_000;
@@ -140,7 +140,7 @@ fn detail(template: &mut Template, line: &str, folder: &Path) -> Result<(), Line
     if let Some(body) = line.strip_prefix('@') {
         let body = without_comment(body);
         template.body = match body.parse::<usize>() {
-            Ok(bytes) => Body::Bytes(bytes),
+            Ok(bytes) => RequestBody::Bytes(bytes),
             Err(_) => read_body(&folder.join(PathBuf::from(body)))?,
         };
     } else if let Some(expected) = line.strip_prefix('=') {
@@ -167,9 +167,9 @@ fn without_comment(text: &str) -> &str {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn read_body(path: &Path) -> Result<Body, ReadBodyError> {
+pub fn read_body(path: &Path) -> Result<RequestBody, ReadBodyError> {
     let bytes = std::fs::read(path).map_err(|error| ReadBodyError { path: path.to_owned(), error })?;
-    Ok(Body::Exact(bytes.into()))
+    Ok(RequestBody::Exact(bytes.into()))
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((get.weight, get.path.as_str()), (3, "/a"));
         assert_eq!(get.headers[1], ("X".to_owned(), "y:z".to_owned()));
         assert_eq!((post.method.as_str(), post.path.as_str()), ("POST", "/echo?x"));
-        assert_eq!((&post.body, post.expect), (&Body::Bytes(100), Expect::Echo));
+        assert_eq!((&post.body, post.expect), (&RequestBody::Bytes(100), Expect::Echo));
         assert_eq!((put.weight, put.expect), (1, Expect::Bytes(2)));
     }
 
@@ -202,7 +202,7 @@ mod tests {
         let target = "https://localhost:8443/".parse().unwrap();
         let all = parse_targets(&text, &target, folder.path()).unwrap();
         assert_eq!(all.len(), 3);
-        assert_eq!(all[1].body, Body::Exact(b"abc"[..].into()));
+        assert_eq!(all[1].body, RequestBody::Exact(b"abc"[..].into()));
     }
 
     #[test]

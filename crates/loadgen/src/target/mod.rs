@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 pub use file::{LineError, ReadBodyError, TargetsError, parse_targets, read_body};
-pub use template::{Body, Expect, Template};
+pub use template::{Expect, RequestBody, Template};
 
 /// The scheme of a URL: the protocol that the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub struct Template {
     /// Header fields. They replace the default field of the same name.
     pub headers: Vec<(String, String)>,
     /// The body of the request.
-    pub body: Body,
+    pub body: RequestBody,
     /// What the body of the answer must be.
     pub expect: Expect,
     /// How often it is sent, relative to the others; at least 1.
@@ -21,7 +21,7 @@ pub struct Template {
 
 /// The body of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum RequestBody {
     /// This many letters. The size can change while the load runs.
     Bytes(usize),
     /// These bytes.
@@ -47,7 +47,7 @@ impl Template {
             method: "GET".to_owned(),
             path: path.into(),
             headers: Vec::new(),
-            body: Body::Bytes(0),
+            body: RequestBody::Bytes(0),
             expect: Expect::Announced,
             weight: 1,
         }
@@ -55,6 +55,6 @@ impl Template {
 
     /// A `POST` of so many bytes.
     pub fn post(path: impl Into<String>, body_bytes: usize) -> Self {
-        Self { method: "POST".to_owned(), body: Body::Bytes(body_bytes), ..Self::get(path) }
+        Self { method: "POST".to_owned(), body: RequestBody::Bytes(body_bytes), ..Self::get(path) }
     }
 }

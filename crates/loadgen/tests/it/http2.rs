@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use loadgen::{Body, Expect, LoadConfig, Target, Template, Trust, probe};
+use loadgen::{Expect, LoadConfig, RequestBody, Target, Template, Trust, probe};
 use telemetry::{Applies, LoadCounter as C, LoadEvent as E, LoadLatency as L, Value};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -285,7 +285,7 @@ fn a_connection_that_goes_away_costs_no_request() {
 fn what_comes_back_is_compared() {
     let server = Http2::start(false, |_| Do::Echo);
     let wrong = Template {
-        body: Body::Exact(b"ping"[..].into()),
+        body: RequestBody::Exact(b"ping"[..].into()),
         expect: Expect::Bytes(5),
         ..Template::post("/", 0)
     };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use loadgen::{Body, Expect, LoadConfig, Template, Trust};
+use loadgen::{Expect, LoadConfig, RequestBody, Template, Trust};
 use telemetry::{LoadCounter as C, LoadEvent as E, LoadLatency as L};
 
 use crate::support::{Act, Server, TlsVersion, config, run};
@@ -91,7 +91,7 @@ fn bodies_are_compared_byte_for_byte_or_by_length() {
         0 => Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec()),
         _ => Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhellp".to_vec()),
     };
-    let hello = Template { body: Body::Exact(b"hello"[..].into()), ..Template::post("/echo", 0) };
+    let hello = Template { body: RequestBody::Exact(b"hello"[..].into()), ..Template::post("/echo", 0) };
     for (expect, good) in
         [(Expect::Echo, 5), (Expect::Bytes(5), 10), (Expect::Bytes(4), 0), (Expect::Announced, 10)]
     {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadgen::{
-    Body, Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, Target, Template, TlsOptions, Trust,
-    parse_targets, read_body,
+    Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, RequestBody, Target, Template, TlsOptions,
+    Trust, parse_targets, read_body,
 };
 
 use super::args::{LoadArgs, RequestArgs, TlsArgs};
@@ -44,10 +44,12 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     }
     let body = args.request.body.as_deref().map(|path| read_body(path).map_err(usage)).transpose()?;
     let sizes = &args.request.body_bytes;
-    let bodies: Vec<(String, Option<Body>)> = match &sizes[..] {
+    let bodies: Vec<(String, Option<RequestBody>)> = match &sizes[..] {
         [] => vec![(String::new(), body)],
-        [size] => vec![(String::new(), Some(Body::Bytes(*size)))],
-        sizes => sizes.iter().map(|size| (format!("{size} bytes"), Some(Body::Bytes(*size)))).collect(),
+        [size] => vec![(String::new(), Some(RequestBody::Bytes(*size)))],
+        sizes => {
+            sizes.iter().map(|size| (format!("{size} bytes"), Some(RequestBody::Bytes(*size)))).collect()
+        }
     };
     let variant = |(name, body)| {
         let requests = template(&args.request, &target, body).into_iter().collect();
@@ -57,7 +59,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
 }
 
 /// The request that the arguments describe; `None` for the default.
-fn template(args: &RequestArgs, target: &Target, body: Option<Body>) -> Option<Template> {
+fn template(args: &RequestArgs, target: &Target, body: Option<RequestBody>) -> Option<Template> {
     let is_plain = args.method.is_none() && args.header.is_empty() && body.is_none();
     if is_plain && !args.expect_echo && args.expect_bytes.is_none() {
         return None;
@@ -76,7 +78,7 @@ fn template(args: &RequestArgs, target: &Target, body: Option<Body>) -> Option<T
     Some(Template {
         method,
         headers: headers.collect(),
-        body: body.unwrap_or(Body::Bytes(0)),
+        body: body.unwrap_or(RequestBody::Bytes(0)),
         expect,
         ..Template::get(target.path())
     })

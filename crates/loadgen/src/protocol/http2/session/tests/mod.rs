@@ -11,7 +11,7 @@ use super::*;
 use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
 use crate::protocol::http2::hpack::Numbers;
 use crate::protocol::{Answer, Prepared, PreparedRequests, ProtocolSession as _};
-use crate::target::{Body, Expect, Template};
+use crate::target::{Expect, RequestBody, Template};
 
 /// `:status: 200` and nothing else.
 const OK: &[u8] = &[0x88];
@@ -272,8 +272,11 @@ fn a_late_request_is_cancelled_and_its_answer_ignored() {
 
 #[test]
 fn a_body_is_compared_and_windows_are_given_back() {
-    let template =
-        Template { body: Body::Exact(b"ping"[..].into()), expect: Expect::Echo, ..Template::post("/", 0) };
+    let template = Template {
+        body: RequestBody::Exact(b"ping"[..].into()),
+        expect: Expect::Echo,
+        ..Template::post("/", 0)
+    };
     for (body, is_right) in [(&b"ping"[..], true), (b"pong", false), (b"pin", false), (b"pings", false)] {
         let mut played = Played::begun(&template, 1);
         played.receive(&answer_begins(1));
