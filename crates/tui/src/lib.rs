@@ -44,6 +44,6 @@ pub use run::run;
 pub use state::{ParseSpeedError, Speed};
 pub use terminal::offscreen::Offscreen;
 pub use terminal::{has_terminal, restore};
-pub use theme::scheme::Scheme;
+pub use theme::scheme::ColourScheme;
 pub use theme::{ColourError, Colours, Glyphs, Palette};
 pub use zone::Zone;

@@ -50,7 +50,7 @@ pub struct Options {
 
 impl Options {
     /// Live control of what is watched, in the characters that the environment asks for and the terminal's own colours;
-    /// for others see [`Scheme::palette`](crate::Scheme::palette).
+    /// for others see [`ColourScheme::palette`](crate::ColourScheme::palette).
     pub fn new(title: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             title: title.into(),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tui::{AlertNotify, Colours, Glyphs, Keymap, Scheme, Zone};
+use tui::{AlertNotify, ColourScheme, Colours, Glyphs, Keymap, Zone};
 
 use super::value::{Expected, Parsed};
 use super::{Flags, ProxyOptions, usage, without_flags};
@@ -61,13 +61,13 @@ impl Default for AppearanceOptions {
 
 /// The colours of a name.
 #[derive(Clone, Debug)]
-pub(crate) struct ThemeName(Scheme);
+pub(crate) struct ThemeName(ColourScheme);
 
 impl FromStr for ThemeName {
     type Err = Expected;
 
     fn from_str(name: &str) -> Result<Self, Expected> {
-        Scheme::named(name).map(Self).ok_or(Expected("auto, dark, light, 16 or none"))
+        ColourScheme::named(name).map(Self).ok_or(Expected("auto, dark, light, 16 or none"))
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct AppearanceTables {
 pub(crate) struct Appearance {
     pub(crate) plain: bool,
     glyphs: Glyphs,
-    scheme: Scheme,
+    scheme: ColourScheme,
     keymap: Keymap,
     mouse: bool,
     zone: Zone,
@@ -101,7 +101,7 @@ impl Appearance {
     /// When a key or a colour means nothing.
     pub(crate) fn resolve(options: &AppearanceOptions, tables: &AppearanceTables) -> anyhow::Result<Self> {
         let scheme = options.theme.0.clone();
-        let recoloured = |scheme: Scheme, (role, colour): (&String, &String)| scheme.with(role, colour);
+        let recoloured = |scheme: ColourScheme, (role, colour): (&String, &String)| scheme.with(role, colour);
         let scheme = tables.colors.iter().try_fold(scheme, recoloured).map_err(|error| no_colour(&error))?;
         let changes = tables.keys.iter().map(|(action, keys)| (&**action, &**keys));
         Ok(Self {
@@ -125,7 +125,7 @@ impl Appearance {
     }
 
     /// Gives a dashboard that is about to be drawn this appearance, and asks its terminal what it shows; see
-    /// [`Scheme::palette`].
+    /// [`ColourScheme::palette`].
     pub(crate) fn give(&self, options: &mut tui::Options) {
         options.glyphs = self.glyphs;
         if !self.plain {
@@ -180,7 +180,7 @@ mod tests {
     fn keys_and_colours_of_a_file_are_taken_and_what_means_nothing_is_refused() {
         let text = "theme = \"dark\"\n[keys]\nquit = [\"ctrl-q\"]\n[colors]\ngraph = \"#102030\"";
         let appearance = resolve(text).unwrap();
-        assert_eq!(appearance.scheme, Scheme::named("dark").unwrap().with("graph", "#102030").unwrap());
+        assert_eq!(appearance.scheme, ColourScheme::named("dark").unwrap().with("graph", "#102030").unwrap());
         assert!(appearance.keymap.entries().any(|(action, keys)| action == "quit" && keys == ["ctrl-q"]));
         for (text, why) in [
             ("[keys]\nfly = [\"f\"]", "keys: there is no action fly; --print-config lists them"),

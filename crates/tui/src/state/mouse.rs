@@ -6,7 +6,7 @@ use super::update::want;
 use super::{ChoiceEdit, Effect, Intent, ListMove, Screen, State};
 use crate::clock::Now;
 use crate::terminal::pace::Urgency;
-use crate::view::layout::{self, Target};
+use crate::view::layout::{self, ClickTarget};
 
 /// Handles a mouse event.
 pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effect> {
@@ -45,51 +45,51 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
     let (pane, target) = layout::target(state, at);
     state.panes.focus = pane.or(state.panes.focus);
     match target {
-        Some(Target::Client(row)) => {
+        Some(ClickTarget::Client(row)) => {
             let Some(id) = state.clients.page().get(row).map(|row| row.id) else { return Vec::new() };
             if state.clients.selected.replace(id) == Some(id) {
                 return want(state, Intent::Open, now);
             }
         }
-        Some(Target::ClientColumn(column)) => state.clients.sort_by(column),
-        Some(Target::Route(row)) => {
+        Some(ClickTarget::ClientColumn(column)) => state.clients.sort_by(column),
+        Some(ClickTarget::Route(row)) => {
             let Some(id) = state.routes.page().get(row).map(|row| row.id) else { return Vec::new() };
             if state.routes.selected.replace(id) == Some(id) {
                 return want(state, Intent::Open, now);
             }
         }
-        Some(Target::Usage(row)) => {
+        Some(ClickTarget::Usage(row)) => {
             let table = &mut state.usage.table;
             let Some(id) = table.page().get(row).map(crate::table::Row::id) else { return Vec::new() };
             if table.selected.replace(id) == Some(id) {
                 return want(state, Intent::Open, now);
             }
         }
-        Some(Target::UsageColumn(column)) => state.usage.table.sort_by(column),
-        Some(Target::RouteColumn(column)) => state.routes.sort_by(column),
-        Some(Target::Request(row)) => {
+        Some(ClickTarget::UsageColumn(column)) => state.usage.table.sort_by(column),
+        Some(ClickTarget::RouteColumn(column)) => state.routes.sort_by(column),
+        Some(ClickTarget::Request(row)) => {
             let table = &mut state.requests.table;
             table.selected = table.page().get(row).map(crate::table::Row::id);
         }
-        Some(Target::RequestColumn(column)) => state.requests.table.sort_by(column),
-        Some(Target::Choice(line)) => {
+        Some(ClickTarget::RequestColumn(column)) => state.requests.table.sort_by(column),
+        Some(ClickTarget::Choice(line)) => {
             if let Screen::Choice(of, _) = state.screen {
                 state.screen = Screen::Choice(of, line);
             }
             state.edit_choice(ChoiceEdit::Toggle);
         }
-        Some(Target::RunColumn(column)) => state.runs.table.sort_by(column),
-        Some(Target::Column(place)) => {
+        Some(ClickTarget::RunColumn(column)) => state.runs.table.sort_by(column),
+        Some(ClickTarget::Column(place)) => {
             let us = state.timeline.end_us(place);
             state.go_to(us, now);
         }
-        Some(Target::Played(thousandth)) => {
+        Some(ClickTarget::Played(thousandth)) => {
             let Some(run) = state.run() else { return Vec::new() };
             let length_us = run.last_us().saturating_sub(run.began_us());
             let us = run.began_us() + length_us / 1_000 * thousandth;
             state.go_to(us, now);
         }
-        Some(Target::Timeline) => return want(state, Intent::NextClass, now),
+        Some(ClickTarget::Timeline) => return want(state, Intent::NextClass, now),
         None if pane.is_none() => return Vec::new(),
         None => {}
     }

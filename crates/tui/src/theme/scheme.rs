@@ -14,9 +14,9 @@ use crate::theme::{ColourError, Colours, Palette};
 /// once, so only a slow line takes long.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
 
-/// The requested colours; [`Scheme::palette`] resolves them.
+/// The requested colours; [`ColourScheme::palette`] resolves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scheme {
+pub struct ColourScheme {
     base: Base,
     /// Validated colours of roles.
     changes: Vec<(String, String)>,
@@ -31,7 +31,7 @@ enum Base {
     Monochrome,
 }
 
-impl Scheme {
+impl ColourScheme {
     /// Returns the scheme of a name: `auto`, `dark`, `light`, `16` or `none`; `None` for any other.
     pub fn named(name: &str) -> Option<Self> {
         let base = match name {
@@ -141,7 +141,7 @@ mod tests {
 
     fn palette(name: &str, profile: TermProfile, background: Option<ThemeMode>) -> Palette {
         let around = Surroundings { no_color: false, profile, background: &|| background };
-        Scheme::named(name).unwrap().palette_in(&around)
+        ColourScheme::named(name).unwrap().palette_in(&around)
     }
 
     #[test]
@@ -161,21 +161,21 @@ mod tests {
         ] {
             assert_eq!(palette(name, profile, background), expected, "{name} {profile:?} {background:?}");
         }
-        assert_eq!(Scheme::named("sepia"), None);
+        assert_eq!(ColourScheme::named("sepia"), None);
     }
 
     #[test]
     fn no_color_applies_unless_a_theme_is_named() {
         let asked = || panic!("the terminal was asked");
         let around = Surroundings { no_color: true, profile: TermProfile::TrueColor, background: &asked };
-        assert_eq!(Scheme::named("auto").unwrap().palette_in(&around), Palette::Monochrome);
-        let dark = Scheme::named("dark").unwrap().palette_in(&around);
+        assert_eq!(ColourScheme::named("auto").unwrap().palette_in(&around), Palette::Monochrome);
+        let dark = ColourScheme::named("dark").unwrap().palette_in(&around);
         assert_eq!(dark, Palette::Coloured(Colours::DARK));
     }
 
     #[test]
     fn a_colour_the_terminal_lacks_becomes_the_nearest_one() {
-        let scheme = Scheme::named("auto").unwrap().with("graph", "#5fafff").unwrap();
+        let scheme = ColourScheme::named("auto").unwrap().with("graph", "#5fafff").unwrap();
         for (profile, expected) in [
             (TermProfile::TrueColor, "#5fafff"),
             (TermProfile::Ansi256, "75"),
@@ -186,7 +186,7 @@ mod tests {
             let graph = colours.entries().find(|(role, _)| *role == "graph");
             assert_eq!(graph, Some(("graph", expected.to_owned())), "{profile:?}");
         }
-        assert!(Scheme::named("auto").unwrap().with("sky", "blue").is_err());
+        assert!(ColourScheme::named("auto").unwrap().with("sky", "blue").is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::layout::Target;
+use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::sparkline::sparkline;
@@ -42,8 +42,8 @@ pub(super) const PANE: Pane = Pane {
     ranks: [0, 6, 9],
     render,
     target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => Some(Target::Client(usize::from(row))),
-        None => table::column_at(&state.clients, area, x).map(Target::ClientColumn),
+        Some(row) => Some(ClickTarget::Client(usize::from(row))),
+        None => table::column_at(&state.clients, area, x).map(ClickTarget::ClientColumn),
     },
     hints: CLIENT_HINTS,
 };

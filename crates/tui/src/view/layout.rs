@@ -249,7 +249,7 @@ impl RowAllocator {
 
 /// The target of a mouse click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ClickTarget {
     /// The heading of a column of the clients.
     ClientColumn(usize),
     /// The heading of a column of the runs.
@@ -288,20 +288,20 @@ pub(crate) fn of_screen(state: &State) -> Option<Panes> {
 }
 
 /// Returns the pane and the target at a column and row of the screen.
-pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Option<Target>) {
+pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Option<ClickTarget>) {
     if state.screen == Screen::Runs {
-        return (None, runs::column_at(state, (x, y)).map(Target::RunColumn));
+        return (None, runs::column_at(state, (x, y)).map(ClickTarget::RunColumn));
     }
     if let Screen::Requests { .. } = state.screen {
         return (None, requests::target(state, (x, y)));
     }
     if let Screen::Choice(of, selected) = state.screen {
-        return (None, choice::line_at(state, of, selected, (x, y)).map(Target::Choice));
+        return (None, choice::line_at(state, of, selected, (x, y)).map(ClickTarget::Choice));
     }
     let Some(panes) = of_screen(state) else { return (None, None) };
     let inside = |area: Rect| area.contains((x, y).into());
     if inside(panes.playback) {
-        return (None, playback::place_at(state, panes.playback, x).map(Target::Played));
+        return (None, playback::place_at(state, panes.playback, x).map(ClickTarget::Played));
     }
     let found = panes.shown.iter().find(|(_, area)| inside(*area));
     found.map_or((None, None), |&(id, area)| (Some(id), (pane(id).target)(state, area, (x, y))))

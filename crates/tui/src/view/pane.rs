@@ -4,7 +4,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Target;
+use super::layout::ClickTarget;
 use super::{clients, findings, handshakes, http, latency, latency_timeline, log, routes, system, usage};
 use crate::input::keymap::Hint;
 use crate::state::{PaneId, State};
@@ -20,7 +20,7 @@ pub(super) struct Pane {
     pub(super) ranks: [u8; 3],
     pub(super) render: fn(&State, &mut Frame<'_>, Rect),
     /// Returns what is at a cell of its area.
-    pub(super) target: fn(&State, Rect, (u16, u16)) -> Option<Target>,
+    pub(super) target: fn(&State, Rect, (u16, u16)) -> Option<ClickTarget>,
     /// Keys that the footer names while it has the focus.
     pub(super) hints: &'static [Hint],
 }

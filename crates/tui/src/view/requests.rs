@@ -37,16 +37,16 @@ pub(crate) fn rows_in_sight(state: &State, requests: usize) -> usize {
 }
 
 /// Returns the row at a cell of the screen, or the column whose heading is there.
-pub(super) fn target(state: &State, (x, y): (u16, u16)) -> Option<super::layout::Target> {
-    use super::layout::Target;
+pub(super) fn target(state: &State, (x, y): (u16, u16)) -> Option<super::layout::ClickTarget> {
+    use super::layout::ClickTarget;
     let table = &state.requests.table;
     let area = place(state.size(), table.counts().1);
     let area = area.filter(|area| y > area.y && area.contains((x, y).into()))?;
     if let Some(row) = usize::from(y - area.y - 1).checked_sub(1) {
-        return Some(Target::Request(row));
+        return Some(ClickTarget::Request(row));
     }
     let columns = Columns::of(table, usize::from(area.width - overlay::SIDES));
-    columns.at(usize::from(x.checked_sub(area.x + 2)?)).map(Target::RequestColumn)
+    columns.at(usize::from(x.checked_sub(area.x + 2)?)).map(ClickTarget::RequestColumn)
 }
 
 /// Draws the list around the selected request.

@@ -10,7 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::Target;
+use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{self, Columns, extent, filter_title};
@@ -37,8 +37,8 @@ pub(super) const PANE: Pane = Pane {
     ranks: [0, 5, 8],
     render,
     target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => Some(Target::Route(usize::from(row))),
-        None => table::column_at(&state.routes, area, x).map(Target::RouteColumn),
+        Some(row) => Some(ClickTarget::Route(usize::from(row))),
+        None => table::column_at(&state.routes, area, x).map(ClickTarget::RouteColumn),
     },
     hints: ROUTE_HINTS,
 };

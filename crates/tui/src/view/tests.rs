@@ -19,7 +19,7 @@ use crate::state::{Action, Direction, Intent, ListMove, QuickControl, SeekTarget
 use crate::synthetic::Synthetic;
 use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
-use crate::theme::scheme::Scheme;
+use crate::theme::scheme::ColourScheme;
 
 /// A quarter of a minute of a run in which three seconds of records were lost.
 fn with_a_gap(options: Options) -> TestDashboard {
@@ -62,7 +62,7 @@ const SIZES: [(u16, u16); 4] = [(160, 48), (80, 24), (60, 15), (20, 5)];
 #[test]
 fn in_colour_at_each_size() {
     for (name, palette) in [("16", "16"), ("dark", "dark"), ("light", "light")] {
-        let palette = Scheme::named(palette).unwrap().palette();
+        let palette = ColourScheme::named(palette).unwrap().palette();
         let mut stage = with_a_gap(Options { palette, ..options() });
         // The other themes only differ in the colours themselves.
         for (columns, rows) in SIZES.into_iter().filter(|&(_, rows)| name == "16" || rows == 24) {
@@ -92,7 +92,7 @@ fn in_ascii_at_each_size() {
 #[test]
 fn colour_says_nothing_that_is_not_said_without() {
     let text = |palette: &str| {
-        let palette = Scheme::named(palette).unwrap().palette();
+        let palette = ColourScheme::named(palette).unwrap().palette();
         with_a_gap(Options { palette, ..options() }).screen(160, 48)
     };
     assert_eq!(text("none"), text("16"));

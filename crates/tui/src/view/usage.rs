@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use telemetry::Dimension;
 
-use super::layout::Target;
+use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{self, Columns, extent, filter_title};
@@ -47,8 +47,8 @@ pub(super) const PANE: Pane = Pane {
     ranks: [10, 10, 10],
     render,
     target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => Some(Target::Usage(usize::from(row))),
-        None => table::column_at(&state.usage.table, area, x).map(Target::UsageColumn),
+        Some(row) => Some(ClickTarget::Usage(usize::from(row))),
+        None => table::column_at(&state.usage.table, area, x).map(ClickTarget::UsageColumn),
     },
     hints: USAGE_HINTS,
 };

@@ -27,7 +27,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::Line;
 
-use super::layout::Target;
+use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put};
 use crate::format;
@@ -59,7 +59,11 @@ pub(super) const PANE: Pane = Pane {
     ranks: [5, 8, 8],
     render,
     target: |state, area, (x, y)| {
-        if y == area.y { Some(Target::Timeline) } else { place_at(state, area, x).map(Target::Column) }
+        if y == area.y {
+            Some(ClickTarget::Timeline)
+        } else {
+            place_at(state, area, x).map(ClickTarget::Column)
+        }
     },
     hints: TIMELINE_HINTS,
 };

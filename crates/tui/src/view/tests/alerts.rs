@@ -6,7 +6,7 @@ use telemetry::AlertState;
 use crate::options::{AlertNotify, Options};
 use crate::state::{Effect, Intent, SeekTarget};
 use crate::testing::{TestDashboard, options};
-use crate::theme::scheme::Scheme;
+use crate::theme::scheme::ColourScheme;
 
 fn read_alert(stage: &mut TestDashboard, number: u64, event: AlertState) {
     let record = stage.run.alert(number, event);
@@ -31,7 +31,7 @@ fn an_alert_has_a_badge_a_banner_a_mark_and_a_sign_on_its_figure() {
 
 #[test]
 fn figures_of_the_header_stand_out_while_an_alert_on_them_fires() {
-    let palette = Scheme::named("16").unwrap().palette();
+    let palette = ColourScheme::named("16").unwrap().palette();
     let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
     assert!(stage.screen(120, 40).contains("p99 5.32 ms"));
     read_alert(&mut stage, 1, AlertState::Fired);

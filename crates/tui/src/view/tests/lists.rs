@@ -6,7 +6,7 @@ use super::{of_three_hosts, with_a_gap};
 use crate::options::Options;
 use crate::state::{Action, Intent};
 use crate::testing::{TestDashboard, options};
-use crate::theme::scheme::Scheme;
+use crate::theme::scheme::ColourScheme;
 
 #[test]
 fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
@@ -48,7 +48,7 @@ fn a_click_does_what_a_key_does() {
 
 #[test]
 fn the_selected_row_is_one_bar_beside_its_graph() {
-    let palette = Scheme::named("16").unwrap().palette();
+    let palette = ColourScheme::named("16").unwrap().palette();
     let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
     stage.press('j');
     let screen = stage.styled(160, 48);
