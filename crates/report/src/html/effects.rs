@@ -15,7 +15,7 @@ const LABEL_SHARE: f64 = 0.11;
 
 /// A row of the plot.
 #[derive(Debug)]
-pub(super) struct Effect {
+pub(super) struct EffectRow {
     pub(super) name: String,
     /// What was found, in words.
     pub(super) finding: String,
@@ -68,7 +68,7 @@ pub(super) const RATIO: EffectAxis = EffectAxis {
 pub(super) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
     let effect = |row: &ComparisonRow| {
         let estimate = row.estimate.as_ref()?;
-        Some(Effect {
+        Some(EffectRow {
             name: row.metric.clone(),
             finding: format!("{:+.1} {}, {}", estimate.effect_percent, row.unit_of_effect(), row.outcome),
             low: estimate.low_percent,
@@ -82,7 +82,7 @@ pub(super) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
 }
 
 /// The plot; empty without effects.
-pub(super) fn markup(title: &str, rows: &[Effect], axis: &EffectAxis) -> Markup {
+pub(super) fn markup(title: &str, rows: &[EffectRow], axis: &EffectAxis) -> Markup {
     let low = rows.iter().map(|row| row.low).fold(axis.none, f64::min);
     let high = rows.iter().map(|row| row.high).fold(axis.none, f64::max);
     let span = (axis.place)(high) - (axis.place)(low);
@@ -128,7 +128,7 @@ impl EffectAxis {
     }
 }
 
-fn line(row: &Effect, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
+fn line(row: &EffectRow, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
     let ends = [row.low, row.high].map(x);
     let (text_y, y) = (number(y + 16.0), y + 29.0);
     html! {

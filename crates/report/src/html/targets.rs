@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use telemetry::experiment::Outcome;
 use telemetry::figures::FigureUnit;
 
-use super::effects::{self, Effect, RATIO};
+use super::effects::{self, EffectRow, RATIO};
 use super::plot::{AxisScale, Plot, PlotLine, round_steps, short};
 use super::{made_by, page, scrolled, section};
 use crate::numbers::DASH;
@@ -95,7 +95,7 @@ fn forest(case: &CaseComparison, baseline: &str) -> Markup {
     let effect = |target: &TargetComparison| {
         let ratio = target.figure(&case.figure)?.ratio?;
         let verdict = wording::verdict(target, baseline);
-        Some(Effect {
+        Some(EffectRow {
             name: target.name.clone(),
             finding: format!("{:.3} ({:.3} to {:.3}), {verdict}", ratio.mean, ratio.low, ratio.high),
             low: ratio.low,
@@ -104,7 +104,7 @@ fn forest(case: &CaseComparison, baseline: &str) -> Markup {
             is_shown: is_shown(target),
         })
     };
-    let effects: Vec<Effect> = case.targets.iter().filter_map(effect).collect();
+    let effects: Vec<EffectRow> = case.targets.iter().filter_map(effect).collect();
     effects::markup(&format!("{}: {}", case.name, wording::question(case)), &effects, &RATIO)
 }
 
