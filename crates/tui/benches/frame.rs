@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("--counted") => FRAMES_COUNTED,
         _ => 240,
     };
-    let mut stage = Stage::new();
+    let mut stage = FrameBench::new();
     let (mut drawing, mut taking_in, mut bytes) = (Vec::new(), Vec::new(), 0);
     for _ in 0..frames {
         let news = stage.run.batch();
@@ -55,12 +55,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A dashboard with all clients.
-struct Stage {
+struct FrameBench {
     screen: Offscreen,
     run: Synthetic,
 }
 
-impl Stage {
+impl FrameBench {
     fn new() -> Self {
         let mut options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/made-up.journal");
         options.glyphs = Glyphs::Unicode;

@@ -50,7 +50,7 @@ impl fmt::Display for Rate {
 
 /// A stage of constant or evenly changing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stage {
+pub(crate) struct RateStage {
     /// Rate at its beginning, in requests in a thousand seconds; may be 0.
     pub(crate) from: u64,
     /// Rate at its end.
@@ -63,14 +63,14 @@ pub(crate) struct Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// At least one; only the last may be without a length.
-    stages: Vec<Stage>,
+    stages: Vec<RateStage>,
 }
 
 impl Profile {
     /// A constant rate without an end.
     pub fn constant(rate: Rate) -> Self {
         let rate = rate.milli_per_s();
-        Self { stages: vec![Stage { from: rate, to: rate, length_ns: None }] }
+        Self { stages: vec![RateStage { from: rate, to: rate, length_ns: None }] }
     }
 
     /// The rate `after_ns` nanoseconds from the beginning; 0 after the end.
@@ -91,7 +91,7 @@ impl Profile {
 
     /// True if the rate never changes.
     pub fn is_constant(&self) -> bool {
-        matches!(self.stages[..], [Stage { length_ns: None, .. }])
+        matches!(self.stages[..], [RateStage { length_ns: None, .. }])
     }
 
     /// How long it lasts; `None` if it has no end.
@@ -99,7 +99,7 @@ impl Profile {
         self.stages.iter().map(|stage| stage.length_ns).sum::<Option<u64>>().map(Duration::from_nanos)
     }
 
-    pub(crate) fn stages(&self) -> &[Stage] {
+    pub(crate) fn stages(&self) -> &[RateStage] {
         &self.stages
     }
 }
@@ -132,7 +132,7 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(text: &str) -> Result<Self, ProfileError> {
-        let stages: Option<Vec<Stage>> = text.split('+').map(|stage| parse_stage(stage.trim())).collect();
+        let stages: Option<Vec<RateStage>> = text.split('+').map(|stage| parse_stage(stage.trim())).collect();
         let stages = stages.ok_or(ProfileError)?;
         let (last, earlier) = stages.split_last().ok_or(ProfileError)?;
         let goes_anywhere = stages.iter().any(|stage| stage.from.max(stage.to) > 0);
@@ -142,7 +142,7 @@ impl FromStr for Profile {
     }
 }
 
-fn parse_stage(text: &str) -> Option<Stage> {
+fn parse_stage(text: &str) -> Option<RateStage> {
     let (rates, length) = match text.split_once('/') {
         Some((rates, length)) => (rates, Some(duration(length).filter(|length| *length <= STAGE_MAX)?)),
         None => (text, None),
@@ -157,14 +157,14 @@ fn parse_stage(text: &str) -> Option<Stage> {
         Some(_) => return None,
         None => (milli(rates)?, milli(rates)?),
     };
-    Some(Stage { from, to, length_ns: length.map(nanos) })
+    Some(RateStage { from, to, length_ns: length.map(nanos) })
 }
 
 /// A request in the unit in which areas under a profile are measured: thousandths of a request a second, times
 /// nanoseconds. Constant rates stay whole numbers in it.
 pub(crate) const REQUEST: u128 = 1_000 * SECOND_NS as u128;
 
-impl Stage {
+impl RateStage {
     /// Requests that it holds, in units of [`REQUEST`]; `u128::MAX` if it never ends.
     pub(crate) fn area(&self) -> u128 {
         self.length_ns.map_or(u128::MAX, |length| {
