@@ -101,15 +101,14 @@ impl ProcessTree {
 
     fn sum(&self, listed: &[Process]) -> TreeReading {
         let counted = self.counted(listed);
-        let mut reading = TreeReading { cpu_ns: 0, user_ticks: 0, system_ticks: 0, counted };
-        let own = reading.counted.iter().map(|process| (process.own_cpu_ns(), process.own));
+        let own = counted.iter().map(|process| (process.own_cpu_ns(), process.own));
         let waited = listed.iter().map(|process| (process.waited.ns(), process.waited));
-        for (cpu_ns, ticks) in own.chain(waited).collect::<Vec<_>>() {
-            reading.cpu_ns = reading.cpu_ns.saturating_add(cpu_ns);
-            reading.user_ticks = reading.user_ticks.saturating_add(ticks.user);
-            reading.system_ticks = reading.system_ticks.saturating_add(ticks.system);
-        }
-        reading
+        let (cpu_ns, user_ticks, system_ticks) =
+            own.chain(waited).fold((0, 0, 0), |(cpu_ns, user, system): (u64, u64, u64), (ns, ticks)| {
+                let (user, system) = (user.saturating_add(ticks.user), system.saturating_add(ticks.system));
+                (cpu_ns.saturating_add(ns), user, system)
+            });
+        TreeReading { cpu_ns, user_ticks, system_ticks, counted }
     }
 
     fn counted(&self, listed: &[Process]) -> Vec<Process> {
