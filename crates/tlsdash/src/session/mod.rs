@@ -297,7 +297,6 @@ impl Session {
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
         let (interval, options) = (config.interval, config.options);
-        let control = Some(control);
         let setup = RunSetup { header, notices, interval, experiment, alerts, options, control };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);

@@ -21,8 +21,7 @@ pub(super) struct PendingRevert {
 impl RunController {
     /// Carries out the commands that wait, and puts back what is due.
     pub(super) fn serve_control(&mut self) {
-        while let Some(command) = self.control.as_ref().and_then(|commands| commands.try_recv().ok()) {
-            let ControlCommand { action, by, reply } = command;
+        while let Ok(ControlCommand { action, by, reply }) = self.setup.control.try_recv() {
             let result = self.act(action, &by);
             // The client may have given up.
             let _ = reply.try_send(result);

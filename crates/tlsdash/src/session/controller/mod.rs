@@ -64,8 +64,8 @@ pub(crate) struct RunSetup {
     pub(crate) alerts: Alerts,
     /// The options of the proxy; `None` without one.
     pub(crate) options: Option<Box<ProxyOptions>>,
-    /// Commands of the control socket; `None` without one.
-    pub(crate) control: Option<Receiver<ControlCommand>>,
+    /// Commands of the control socket; none come without one.
+    pub(crate) control: Receiver<ControlCommand>,
 }
 
 /// Owns the workload, publishes its counters, and ends it.
@@ -77,8 +77,6 @@ pub(crate) struct RunController {
     /// Messages of this process that journald reported as dropped.
     suppressed_total: Arc<AtomicU64>,
     reload: Reload,
-    /// Commands of the control socket; `None` without one.
-    control: Option<Receiver<ControlCommand>>,
     /// Settings that are put back.
     reverts: Vec<PendingRevert>,
     /// The watch over certificates and keys; `None` without a proxy, and before the run.
@@ -128,7 +126,6 @@ impl RunController {
         reload: Reload,
     ) -> Self {
         let experiments = ExperimentRunner::new(setup.experiment.take());
-        let control = setup.control.take();
         Self {
             workload,
             publisher,
@@ -136,7 +133,6 @@ impl RunController {
             console,
             suppressed_total,
             reload,
-            control,
             reverts: Vec::new(),
             files: None,
             host: HostSampler::default(),
