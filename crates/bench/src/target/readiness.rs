@@ -78,8 +78,9 @@ impl Endpoint {
     }
 }
 
-/// Waits until a target listens, at most for `limit`, or until `is_interrupted` is true. Takes a supervisor that has just
-/// been started; [`Endpoint::is_listened_on`] must have been false before.
+/// Waits until a target listens, at most for `limit`, or until `is_interrupted` is true.
+///
+/// The supervisor has just been started, and [`Endpoint::is_listened_on`] was false before that.
 ///
 /// # Errors
 /// If it ended, does not listen in time, or was interrupted.
