@@ -147,6 +147,27 @@ fn a_killed_run_goes_on_where_it_was() {
 }
 
 #[test]
+fn targets_that_are_prepared_differently_share_no_files() {
+    // Each says which files it finds, and ends.
+    let target = |name: &str, file: &str| {
+        let prepare = format!("prepare = [\"sh\", \"-c\", \"echo made >> {{build}}/{file}\"]\n");
+        shell_target(name, "cd {build} && grep -c made * /dev/null; exit 1") + &prepare
+    };
+    let targets = target("one", "first") + &target("other", "second") + &target("same", "first");
+    let folder = scenario(2, &targets);
+    let output = bench(folder.path(), "--save saved");
+    let cells = cells(&folder.path().join("saved"));
+    assert_eq!(cells.len(), 6, "{}", stderr(&output));
+    for cell in cells {
+        let (file, foreign) =
+            if cell["target"] == "other" { ("second", "first") } else { ("first", "second") };
+        let failure = cell["failure"].as_str().unwrap();
+        // Made once, by whichever target and round came first.
+        assert!(failure.contains(&format!("{file}:1")) && !failure.contains(foreign), "{failure}");
+    }
+}
+
+#[test]
 fn ctrl_c_prints_what_there_is_and_says_how_to_go_on() {
     let folder = scenario(500, TLSDASH);
     let mut command = tlsdash(folder.path());

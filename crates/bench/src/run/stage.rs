@@ -65,9 +65,7 @@ impl RunStage {
                 certificates.push((kind, made.map_err(RunError::files("the certificate"))?));
             }
         }
-        for folder in ["build", "www/bytes"] {
-            make_folder(&path.join(folder)).map_err(RunError::files("the temporary folder"))?;
-        }
+        make_folder(&path.join("www/bytes")).map_err(RunError::files("the temporary folder"))?;
         write_static_files(scenario, &path.join("www/bytes")).map_err(RunError::files("the static files"))?;
         let upstream = SharedUpstream::start(tlsdash, path, &placement)?;
         Ok(Self { tlsdash: tlsdash.to_owned(), placement, upstream, certificates, folder })
@@ -79,9 +77,14 @@ impl RunStage {
         &found.expect("each target's kind has one").1
     }
 
-    /// The folder of what `prepare` commands make.
-    pub(super) fn build(&self) -> PathBuf {
-        self.folder.path().join("build")
+    /// The folder of what the `prepare` command with this fingerprint makes. It is there after the call.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn build_folder(&self, fingerprint: u64) -> io::Result<PathBuf> {
+        let folder = self.folder.path().join("build").join(format!("{fingerprint:016x}"));
+        make_folder(&folder)?;
+        Ok(folder)
     }
 
     /// The folder of static files.

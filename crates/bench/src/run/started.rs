@@ -239,12 +239,14 @@ struct ServerPlace<'a> {
 
 impl ServerPlace<'_> {
     fn start(&self, server: &CommandServer) -> Result<Supervisor, LoadFailure> {
-        let launch = self.launch(server)?;
+        let build = self.stage.build_folder(self.fingerprint(server)?);
+        let build = build.map_err(|error| format!("cannot make a folder: {error}"))?;
+        let launch = self.launch(server, &build)?;
         for (path, text) in &launch.files {
             fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
         if !launch.prepare.is_empty() {
-            self.prepare(server, &launch)?;
+            self.prepare(&launch, &build)?;
         }
         let mut supervisor = self.supervise(launch.argv.clone(), &launch)?;
         match wait_until_ready(&mut supervisor, self.listen, START_PATIENCE, self.is_interrupted) {
@@ -254,7 +256,7 @@ impl ServerPlace<'_> {
         }
     }
 
-    fn launch(&self, server: &CommandServer) -> Result<Launch, String> {
+    fn launch(&self, server: &CommandServer, build: &Path) -> Result<Launch, String> {
         let Self { stage, tls, target, listen, upstream, folder, .. } = *self;
         let certificate = stage.certificate(target.certificate);
         let workers = match target.workers {
@@ -271,7 +273,7 @@ impl ServerPlace<'_> {
             tls,
             workers,
             dir: folder,
-            build: &stage.build(),
+            build,
             www: &stage.www(),
             user: &user,
             tlsdash: &stage.tlsdash,
@@ -279,8 +281,8 @@ impl ServerPlace<'_> {
         server.launch(&slots).map_err(|error| error.to_string())
     }
 
-    /// Tells commands apart that prepare a server. The folder and the addresses differ at each start, so it is launched
-    /// with others that do not.
+    /// Tells commands apart that prepare a server. Its folders and addresses are replaced by fixed ones: those of a start
+    /// differ from those of the next, and the folder of what `prepare` makes is named by the fingerprint.
     fn fingerprint(&self, server: &CommandServer) -> Result<u64, String> {
         let fixed = |endpoint: &Endpoint| match endpoint {
             Endpoint::Unix(_) => Endpoint::Unix("/socket".into()),
@@ -289,7 +291,7 @@ impl ServerPlace<'_> {
         let (listen, upstream) = (fixed(self.listen), self.upstream.map(fixed));
         let (upstream, folder) = (upstream.as_ref(), Path::new("/folder"));
         let place = ServerPlace { listen: &listen, upstream, folder, ..*self };
-        let Launch { argv, environment, files, prepare } = place.launch(server)?;
+        let Launch { argv, environment, files, prepare } = place.launch(server, Path::new("/build"))?;
         let mut hasher = DefaultHasher::new();
         (argv.first(), environment, files, prepare).hash(&mut hasher);
         Ok(hasher.finish())
@@ -304,9 +306,9 @@ impl ServerPlace<'_> {
         Supervisor::start(&self.stage.tlsdash, &command).map_err(|error| error.to_string())
     }
 
-    /// Runs the command that makes the server, once in a run: what it made is in the build folder.
-    fn prepare(&self, server: &CommandServer, launch: &Launch) -> Result<(), LoadFailure> {
-        let done = self.stage.build().join(format!("{:016x}.done", self.fingerprint(server)?));
+    /// Runs the command that makes the server, once in a run: what it made is in the folder `build`.
+    fn prepare(&self, launch: &Launch, build: &Path) -> Result<(), LoadFailure> {
+        let done = build.join(".done");
         if done.exists() {
             return Ok(());
         }

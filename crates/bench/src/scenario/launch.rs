@@ -34,7 +34,7 @@ pub enum Endpoint {
 /// | `{group}` | the key exchange group |
 /// | `{workers}` | how many workers to start |
 /// | `{dir}` | a folder of its own, which has its files |
-/// | `{build}` | a folder that all rounds and targets share, for what `prepare` makes |
+/// | `{build}` | a folder for what `prepare` makes; all rounds, and targets that are prepared alike, share it |
 /// | `{www}` | a folder with a file `bytes/N` for each `/bytes/N` that a case asks for |
 /// | `{user}` | the user for unprivileged workers: `nobody` for root, else the user of this program |
 /// | `{tlsdash}` | this program |
