@@ -11,10 +11,11 @@
 //! | `plan` | the cells and their order |
 //! | `placement` | which cores run what |
 //! | `stage` | what all targets share: certificates, upstream, folders |
-//! | `started` | a target that is started for a cell |
+//! | `started`, `server_place` | a target that is started for a cell, and each of its servers |
+//! | `missing_program` | programs that are not installed |
 //! | `check` | what is negotiated, and whether bodies come through |
 //! | `load` | the generator, and what everything used meanwhile |
-//! | `cell` | a cell, and the rate at which it runs |
+//! | `cell` | a cell; its `rates` finds the rate at which it runs |
 //! | `search` | how a rate is found |
 //! | `doubts` | why the figures of a cell say less than they seem to |
 //! | `progress`, `preview` | how far a run has got, and what it would do |
@@ -25,6 +26,7 @@ mod certificate;
 mod check;
 mod doubts;
 mod load;
+mod missing_program;
 mod placement;
 mod plan;
 mod preview;
@@ -32,6 +34,7 @@ mod progress;
 mod recording;
 mod search;
 mod selection;
+mod server_place;
 mod stage;
 mod started;
 
@@ -47,6 +50,7 @@ pub use selection::{Selection, SelectionError};
 
 use self::cell::CellRunner;
 use self::load::{LoadFailure, LoadRunner};
+use self::missing_program::missing_program;
 use self::placement::cores;
 use self::progress::ProgressClock;
 use self::stage::RunStage;
@@ -178,9 +182,7 @@ fn missing_programs(
     requires_all: bool,
 ) -> Result<Vec<(String, String)>, RunError> {
     let targets = &plan.scenario.targets;
-    let of = |target: &BenchTarget| {
-        Some((target.name.clone(), started::missing_program(target, &programs.tlsdash)?))
-    };
+    let of = |target: &BenchTarget| Some((target.name.clone(), missing_program(target, &programs.tlsdash)?));
     let missing: Vec<(String, String)> = targets.iter().filter_map(of).collect();
     let words = || missing.iter().map(|(_, words)| words.clone()).collect();
     if missing.len() == targets.len() {

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use super::missing_program::missing_program;
 use super::plan::RunPlan;
-use super::{planned, started};
+use super::planned;
 use crate::scenario::{BenchCase, Question, Server};
 
 /// The tries of a search for a rate, with start and check of each target: one in a closed loop, one at the rate.
@@ -29,7 +30,7 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
         };
         let baseline = if target.name == scenario.baseline { " (baseline)" } else { "" };
         let _ = writeln!(text, "  {}{baseline}\n    {how}", target.name);
-        if let Some(missing) = started::missing_program(target, tlsdash) {
+        if let Some(missing) = missing_program(target, tlsdash) {
             let _ = writeln!(text, "    missing: {missing}");
         }
     }
