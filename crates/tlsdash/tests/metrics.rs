@@ -65,6 +65,8 @@ fn loaded(folder: &Path, args: &[&str]) -> (Running, SocketAddr) {
         "off",
         "--resume",
         "50%",
+        "--source-addresses",
+        "3",
         "--headless",
         "--journal",
         "off",
@@ -347,6 +349,49 @@ fn table(rows: &[Row], title: &str, prefixes: &[&str]) -> String {
     )
 }
 
+#[test]
+fn as_many_clients_as_asked_for_have_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, metrics) = loaded(folder.path(), &["--metrics-clients", "2"]);
+    let found = samples(metrics);
+    let (code, printed) = running.end();
+    assert_eq!(code, 0);
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    let clients = summary["clients"].as_array().unwrap();
+    assert!(clients.len() > 2, "{summary}");
+    for (metric, figure) in [
+        ("tlsdash_client_connections_total", "connections"),
+        ("tlsdash_client_plaintext_out_bytes_total", "bytes_out"),
+    ] {
+        let most = clients[..2].iter().map(|client| {
+            let name = client["client"].as_str().unwrap();
+            (format!("{metric}{{client=\"{name}\"}}"), client[figure].as_f64().unwrap())
+        });
+        let samples = found.iter().filter(|(name, _)| name.starts_with(metric));
+        assert_eq!(
+            samples.map(|(name, value)| (name.clone(), *value)).collect::<BTreeMap<_, _>>(),
+            most.collect()
+        );
+    }
+}
+
+#[test]
+fn clients_have_metrics_only_where_metrics_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = ["--headless", "--upstream", "unix:/nowhere"];
+    for (args, reason) in [
+        (vec!["--metrics-clients", "2"], "--metrics-clients goes with --metrics ADDR"),
+        (
+            vec!["--metrics", "127.0.0.1:0", "--metrics-clients", "1001"],
+            "--metrics-clients 1001: at most 1000 clients have metrics of their own",
+        ),
+    ] {
+        let refused = run(folder.path(), &[&upstream[..], &args].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains(reason), "{}", stderr(&refused));
+    }
+}
+
 /// `UPDATE_DOCS=1` writes the tables anew.
 #[test]
 fn the_document_lists_every_metric() {
@@ -354,13 +399,14 @@ fn the_document_lists_every_metric() {
     let mut command = common::tlsdash(folder.path());
     let place = format!("file:{}", common::journal(folder.path()).display());
     command.args(["demo", "--headless", "--mode", "http", "--metrics", "127.0.0.1:0", "--journal", &place]);
+    command.args(["--metrics-clients", "1"]);
     let mut running = Running::start(command);
     let metrics = metrics_address(&mut running);
     let last = "tlsdash_route_request_seconds_bucket";
     until("routes have served requests", || get(metrics, "/metrics").1.contains(last));
     let rows = rows(&get(metrics, "/metrics").1);
     running.end();
-    let beside = ["tlsdash_http", "tlsdash_route", "tlsdash_load"];
+    let beside = ["tlsdash_http", "tlsdash_route", "tlsdash_client", "tlsdash_load"];
     let process = [
         "tlsdash_cpu",
         "tlsdash_memory",
@@ -377,7 +423,8 @@ fn the_document_lists_every_metric() {
     let tables = [
         table(&rows, "Connections and handshakes", &others),
         table(&rows, "HTTP mode", &beside[..2]),
-        table(&rows, "The load", &beside[2..]),
+        table(&rows, "Clients, with --metrics-clients", &beside[2..3]),
+        table(&rows, "The load", &beside[3..]),
         table(&rows, "The process and its journal", &process),
     ];
     let tables = tables.join("\n");

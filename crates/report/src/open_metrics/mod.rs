@@ -1,9 +1,10 @@
 //! A run's figures for Prometheus and others that scrape.
 //!
 //! Counters and histograms cover the whole run; rates and quantiles are made of them elsewhere. The names are stable, and
-//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, and the
-//! routes of the configuration.
+//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, the routes of the
+//! configuration, and as many clients as are asked for.
 
+mod clients;
 mod counters;
 mod family;
 mod gauges;
@@ -17,10 +18,11 @@ pub use family::MetricsFormat;
 /// The beginning of every name.
 const PREFIX: &str = "tlsdash_";
 
-/// The figures of a run as text. `version` is that of the program.
-pub fn open_metrics(run: &Run, version: &str, format: MetricsFormat) -> String {
+/// The figures of a run as text. `version` is that of the program; `clients_max` clients have figures of their own, those with
+/// most bytes.
+pub fn open_metrics(run: &Run, version: &str, clients_max: usize, format: MetricsFormat) -> String {
     let mut text = String::new();
-    for family in families(run, version) {
+    for family in families(run, version, clients_max) {
         // Writing to a string cannot fail.
         let _ = family.write(&mut text, PREFIX, format);
     }
@@ -30,7 +32,7 @@ pub fn open_metrics(run: &Run, version: &str, format: MetricsFormat) -> String {
     text
 }
 
-fn families(run: &Run, version: &str) -> Vec<Family> {
+fn families(run: &Run, version: &str, clients_max: usize) -> Vec<Family> {
     let mut all = gauges::of_run(run, version);
     all.extend(counters::of_proxy(run));
     all.extend(histograms::of_proxy(run));
@@ -38,6 +40,7 @@ fn families(run: &Run, version: &str) -> Vec<Family> {
     all.extend(histograms::of_http(run));
     all.extend(counters::of_routes(run));
     all.extend(histograms::of_routes(run));
+    all.extend(clients::of_clients(run, clients_max));
     all.extend(counters::of_load(run));
     all.extend(histograms::of_load(run));
     all.extend(gauges::of_process(run));

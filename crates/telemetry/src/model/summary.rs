@@ -324,11 +324,6 @@ impl Run {
     }
 
     fn client_summaries(&self) -> Vec<ClientSummary> {
-        let mut clients: Vec<_> = self.clients().iter().map(|client| (client, client.totals())).collect();
-        let bytes = |totals: &crate::Counters<ClientCounter>| {
-            totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut])
-        };
-        clients.sort_by(|(a, of_a), (b, of_b)| bytes(of_b).cmp(&bytes(of_a)).then(a.id.cmp(&b.id)));
         let row = |(client, totals): (&ClientStats, crate::Counters<ClientCounter>)| ClientSummary {
             client: client.id.to_string(),
             connections: totals[ClientCounter::Connections],
@@ -347,7 +342,7 @@ impl Run {
             errors: totals[ClientCounter::Errors],
             exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
         };
-        clients.into_iter().map(row).collect()
+        self.clients_by_bytes().into_iter().map(row).collect()
     }
 
     pub(super) fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {

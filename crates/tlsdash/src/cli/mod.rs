@@ -221,6 +221,9 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "ADDR", value_parser = value::address)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Give this many clients metrics of their own, those with most bytes (0 to 1000)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) metrics_clients: usize,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; other
     /// words: quick, normal, careful, aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]

@@ -41,6 +41,8 @@ pub(crate) struct MetricsListener(TcpListener);
 pub(crate) struct MetricsSource {
     /// The run whose figures are served.
     pub(crate) run: RunId,
+    /// How many clients have figures of their own.
+    pub(crate) clients_max: usize,
     /// The queue to the owner of the model.
     pub(crate) events: DashboardSender,
     /// The time between two records of the counters.
@@ -211,9 +213,10 @@ impl MetricsSource {
     }
 
     fn metrics(&self, format: MetricsFormat) -> ScrapeResponse {
-        let run = self.run;
+        let (run, clients_max) = (self.run, self.clients_max);
         let text = self.read(move |model| {
-            model.run(run).map(|run| report::open_metrics(run, env!("CARGO_PKG_VERSION"), format))
+            let version = env!("CARGO_PKG_VERSION");
+            model.run(run).map(|run| report::open_metrics(run, version, clients_max, format))
         });
         match text.flatten() {
             Some(body) => ScrapeResponse { status: "200 OK", content_type: format.content_type(), body },

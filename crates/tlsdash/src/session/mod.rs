@@ -48,6 +48,8 @@ use crate::summary;
 
 /// Capacity of the command queue; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
+/// The most clients that may have metrics of their own: a scraper keeps every label value it has seen.
+const METRICS_CLIENTS_MAX: usize = 1_000;
 /// How a run is shown and recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionConfig {
@@ -71,6 +73,8 @@ pub(crate) struct SessionConfig {
     pub(crate) control: Option<ControlOptions>,
     /// The address of `--metrics`.
     pub(crate) metrics: Option<SocketAddr>,
+    /// How many clients have metrics of their own.
+    pub(crate) metrics_clients: usize,
     /// The alerts of `--alert`.
     pub(crate) alerts: Vec<Alert>,
     /// The options of the proxy, as a configuration file has them; `None` without a proxy.
@@ -99,6 +103,15 @@ impl SessionConfig {
             return Err(usage(
                 "--metrics shows what the journal holds: it goes not together with --journal off",
             ));
+        }
+        if run.metrics_clients > 0 && run.metrics.is_none() {
+            return Err(usage("--metrics-clients goes with --metrics ADDR"));
+        }
+        if run.metrics_clients > METRICS_CLIENTS_MAX {
+            let clients = run.metrics_clients;
+            return Err(usage(format!(
+                "--metrics-clients {clients}: at most {METRICS_CLIENTS_MAX} clients have metrics of their own"
+            )));
         }
         if run.append && record.is_none() {
             return Err(usage(
@@ -135,6 +148,7 @@ impl SessionConfig {
             experiment: run.ab.as_deref().cloned(),
             control: None,
             metrics: run.metrics,
+            metrics_clients: run.metrics_clients,
             alerts: value::values(&run.alert),
             options: None,
         })
@@ -358,7 +372,8 @@ impl RunEndpoints {
         if let Some(metrics) = metrics {
             let addr = metrics.addr().context("cannot tell the address of --metrics")?;
             let (events, is_ending) = (events.clone(), Arc::clone(&is_ending));
-            metrics.serve(MetricsSource { run, events, interval: config.interval, is_ending })?;
+            let (interval, clients_max) = (config.interval, config.metrics_clients);
+            metrics.serve(MetricsSource { run, clients_max, events, interval, is_ending })?;
             say(format!("metrics on http://{addr}/metrics"));
         }
         let (commands, orders) = sync_channel(COMMANDS_MAX);

@@ -20,8 +20,8 @@ use crate::insight::Finding;
 use crate::insight::costs::HandshakeCosts;
 use crate::metrics::Counters;
 use crate::metrics::{
-    CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter,
-    TlsLatency,
+    ClientCounter, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    TlsCounter, TlsLatency,
 };
 use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
@@ -234,6 +234,16 @@ impl Run {
     /// The proxy's clients.
     pub fn clients(&self) -> &Clients {
         &self.clients
+    }
+
+    /// The proxy's clients with their totals, those with most bytes first.
+    pub fn clients_by_bytes(&self) -> Vec<(&ClientStats, Counters<ClientCounter>)> {
+        let mut clients: Vec<_> = self.clients.iter().map(|client| (client, client.totals())).collect();
+        let bytes = |totals: &Counters<ClientCounter>| {
+            totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut])
+        };
+        clients.sort_by(|(a, of_a), (b, of_b)| bytes(of_b).cmp(&bytes(of_a)).then(a.id.cmp(&b.id)));
+        clients
     }
 
     /// Clients that changed and whose record the last interval put off.
