@@ -109,6 +109,7 @@ fields! {
     GOVERNOR = "GOVERNOR", Text, "performance", "What sets the frequency of the first core (absent if nothing does).";
     CLOCK_SOURCE = "CLOCK_SOURCE", Text, "tsc", "What the kernel's clocks are read from.";
     HOST_MEMORY = "HOST_MEMORY_BYTES", Bytes, "33554432000", "Memory of the host.";
+    CONTROL_SOCKET = "CONTROL_SOCKET", Text, "/run/tlsdash/control.sock", "Absolute path of the control socket of this run (absent without one).";
     SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
     RUNS_ON = "RUNS_ON", Flag, "0", "Only what was recorded of the run ended; the process ran on.";
     HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";

@@ -170,6 +170,8 @@ wire! {
         pub clock_source: String = &field::CLOCK_SOURCE,
         /// Memory of the host, in bytes.
         pub host_memory_bytes: u64 = &field::HOST_MEMORY,
+        /// Absolute path of the run's control socket; empty without one.
+        pub control_socket: String = &field::CONTROL_SOCKET,
         /// Every setting as it stood.
         pub settings: Vec<Setting> = &field::SETTINGS,
         /// True in the last record of a part of a run: the process ran on.

@@ -39,6 +39,12 @@ impl ControlOptions {
     ///
     /// # Errors
     /// If a group does not exist, or the socket cannot be made.
+    /// The absolute path of the socket, for the run's record.
+    pub(crate) fn recorded_path(&self) -> String {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        telemetry::clean::line(&path.to_string_lossy())
+    }
+
     pub(crate) fn listen(&self) -> anyhow::Result<ControlListener> {
         let find = |option: &str, name: &Option<String>| {
             name.as_deref().map(|name| ControlGroup::find(option, name)).transpose()

@@ -272,7 +272,7 @@ impl Session {
     /// # Errors
     /// When it could not be started.
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
-        let Self { config, channels, title, header, notices, workload, journal } = self;
+        let Self { config, channels, title, mut header, notices, workload, journal } = self;
         let Channels { events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
         // Nobody can add an alert to a run without a dashboard.
@@ -281,6 +281,8 @@ impl Session {
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         let run = RunId::random().context("cannot draw a run id")?;
         let recording = config.record.as_ref().map(|place| ActiveRecording::create(place, events.clone()));
+        header.control_socket =
+            config.control.as_ref().map(ControlOptions::recorded_path).unwrap_or_default();
         let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);

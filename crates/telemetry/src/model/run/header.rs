@@ -116,6 +116,8 @@ fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
         governor: text(|run| &run.governor),
         clock_source: text(|run| &run.clock_source),
         host_memory_bytes: by_host(|run| run.host_memory_bytes),
+        // Runs taken together cannot be changed.
+        control_socket: String::new(),
         settings: settings.all().to_vec(),
         runs_on: false,
         proxy: None,
