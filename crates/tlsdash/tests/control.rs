@@ -97,7 +97,7 @@ fn a_service_is_tuned_marked_and_drained() {
         ctl(folder, &socket, &["set", "load.rate", "70"]).status.code() == Some(1)
     });
     let told = refused(&ctl(folder, &socket, &["set", "load.rate", "70"]));
-    assert!(told.contains("load.rate is compared in an experiment"), "{told}");
+    assert!(told.contains("load.rate is locked: an experiment compares it"), "{told}");
     done(&ctl(folder, &socket, &["ab", "end"]));
 
     let clients = json(&ctl(folder, &socket, &["clients", "--limit", "1", "--format", "json"]));

@@ -95,7 +95,7 @@ impl Report<'_> {
     fn change_values(&self) -> Vec<Value> {
         let markers = self.run.markers().filter(|_| !self.is_anonymous());
         let value = |marker: &Marker| match &marker.event {
-            TimelineEvent::Change { before, after } => Some(json!({
+            TimelineEvent::Change { before, after, .. } => Some(json!({
                 "after_s": self.seconds_at(marker.mono_us),
                 "setting": after.name,
                 "before": before,

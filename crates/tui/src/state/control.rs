@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use telemetry::model::Run;
+use telemetry::model::{Marker, Run, TimelineEvent};
 use telemetry::{Command, Setting, Value};
 
 use super::quick_control::{self, Direction, QuickControl};
@@ -97,6 +97,9 @@ impl Control {
         let run = changeable(run)?;
         let setting = run.setting(name).ok_or_else(|| format!("there is no setting {name}"))?;
         setting.check(None, &value)?;
+        if run.compared_setting() == Some(name) {
+            return Err(format!("{name} is locked: an experiment compares it; end that first"));
+        }
         self.refused.retain(|(refused, _)| refused != name);
         self.asks.retain(|ask| ask.name != name);
         let (name, before) = (name.to_owned(), setting.value.clone());
@@ -110,15 +113,17 @@ impl Control {
     /// A message, if there is none.
     pub(super) fn undo(&mut self, run: Option<&Run>, now: Now) -> Result<Command, String> {
         let (name, before) =
-            self.done.pop().ok_or("no change was made from here that could be taken back")?;
-        self.ask_as(run, &name, before, now, true)
+            self.done.last().cloned().ok_or("no change was made from here that could be taken back")?;
+        let command = self.ask_as(run, &name, before, now, true)?;
+        self.done.pop();
+        Ok(command)
     }
 
     /// Removes pending changes that the records confirm, and those that have timed out.
     pub(super) fn settle(&mut self, run: &Run, now: Now) {
         let Self { asks, done, made, refused } = self;
         asks.retain(|ask| {
-            if run.setting(&ask.name).is_some_and(|setting| setting.value == ask.value) {
+            if has_come(run, ask) {
                 if !ask.is_undo && ask.before != ask.value {
                     done.push((ask.name.clone(), ask.before.clone()));
                 }
@@ -192,6 +197,16 @@ impl Control {
             self.asks.iter().map(|ask| quick_control::words(&ask.name, &ask.value)).collect();
         words.join(", ")
     }
+}
+
+/// Whether a setting has the value that was asked for, or has had it since: somebody else may have changed it again.
+fn has_come(run: &Run, ask: &PendingChange) -> bool {
+    let is_it = |marker: &Marker| {
+        let TimelineEvent::Change { after, .. } = &marker.event else { return false };
+        after.name == ask.name && after.value == ask.value
+    };
+    let mut since = run.markers().rev().take_while(|marker| marker.realtime_us >= ask.at.realtime_us);
+    run.setting(&ask.name).is_some_and(|setting| setting.value == ask.value) || since.any(is_it)
 }
 
 fn changeable(run: Option<&Run>) -> Result<&Run, String> {

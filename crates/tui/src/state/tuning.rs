@@ -1,6 +1,6 @@
 //! The list of settings: selection and staged values.
 
-use telemetry::model::Level;
+use telemetry::model::{Level, Run};
 use telemetry::{Applies, Command, Setting, SettingInfo, SettingKind, Value, clean};
 
 use super::control::within;
@@ -60,6 +60,11 @@ impl State {
     /// Returns all settings of the shown run.
     pub(crate) fn settings(&self) -> &[Setting] {
         self.run().map_or(&[], |run| run.settings())
+    }
+
+    /// Returns whether an experiment compares this setting at present, so that nobody may change it.
+    pub(crate) fn is_compared(&self, name: &str) -> bool {
+        self.run().and_then(Run::compared_setting) == Some(name)
     }
 
     /// Returns the description of a setting.

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::EstimateRecord;
-use telemetry::experiment::{ExperimentStep, Outcome, Stage};
+use telemetry::experiment::{Outcome, Stage};
 use telemetry::figures::{FigureName, FigureUnit};
 use telemetry::model::{Compared, Experiment};
 
@@ -139,11 +139,6 @@ fn sentence(experiment: &Experiment) -> String {
     format!("{better}{p}. ")
 }
 
-/// True once there is a verdict that no further block follows.
-fn is_over(experiment: &Experiment) -> bool {
-    experiment.state.step == ExperimentStep::Verdict
-}
-
 /// Returns the complete pairs of an experiment that is over. The record of a verdict says how many were planned.
 fn pairs_made(state: &State, experiment: &Experiment) -> u64 {
     let plan = &experiment.state;
@@ -159,7 +154,7 @@ fn pairs_made(state: &State, experiment: &Experiment) -> u64 {
 /// Returns the progress of the experiment.
 fn progress(state: &State, experiment: &Experiment) -> String {
     let plan = &experiment.state;
-    if is_over(experiment) {
+    if experiment.is_over() {
         let (sentence, made) = (sentence(experiment), pairs_made(state, experiment));
         let pairs = if plan.stage == Stage::Calibration { "a/a pairs" } else { "pairs" };
         return format!("{sentence}over after {made} {pairs} of {}; * is what it was made for", plan.pairs);
@@ -261,7 +256,7 @@ pub(super) fn badge(state: &State) -> Option<String> {
     let experiment = *state.experiments().last()?;
     let plan = &experiment.state;
     let name = plan.stage.to_string().to_uppercase();
-    (!is_over(experiment))
+    (!experiment.is_over())
         .then(|| format!("{name} {}/{} {}", plan.pair, plan.pairs, plan.arm.to_string().to_uppercase()))
 }
 

@@ -35,6 +35,9 @@ const HIGH: usize = 14;
 const CHANGES_ROWS: usize = 5;
 const WITH_CHANGES: usize = 22;
 
+/// The least cells for the uid and pid of who made a change.
+const WITH_PROCESS_CELLS: usize = 64;
+
 /// Draws the list around the selected line, and the selected setting below it.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -76,7 +79,8 @@ fn title(state: &State, (first, listed): (usize, usize), width: u16) -> Line<'st
 fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'static> {
     let theme = state.theme;
     let is_selected = at == state.tuning.selected;
-    let is_fixed = setting.applies == Applies::Restart;
+    let is_locked = state.is_compared(&setting.name);
+    let is_fixed = setting.applies == Applies::Restart || is_locked;
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
     let name_cells = NAME_CELLS.min(cells / 2);
     let name = format::cut(&setting.name, name_cells.saturating_sub(3), theme.glyphs);
@@ -91,7 +95,8 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
         spans.push(Span::styled(text, style));
     }
     // The column is left out of a row whose values need its room.
-    let applies = Some(applies(setting)).filter(|text| text.len() + 2 <= room).unwrap_or_default();
+    let applies = if is_locked { "in A/B" } else { applies(setting) };
+    let applies = Some(applies).filter(|text| text.len() + 2 <= room).unwrap_or_default();
     spans.push(Span::styled(format!("{applies:>room$}"), theme.quiet()));
     let line = Line::from(spans);
     if is_selected { selected(theme, line) } else { line }
@@ -183,13 +188,14 @@ fn changes(state: &State, area: Rect) -> Vec<Line<'static>> {
     lines.extend(changes.iter().map(|change| {
         let time = state.time_of_day(change.realtime_us);
         let by = change.by.to_string();
+        let by = if cells < WITH_PROCESS_CELLS { by.split(" (").next().unwrap_or_default() } else { &by };
         let room = cells.saturating_sub(time.len() + by.len() + 3);
         let text = format!("{} {} > {}", change.name, change.before, change.after);
         let text = format::cut(&text, room, theme.glyphs);
         Line::from(vec![
             Span::styled(format!("{time} "), theme.quiet()),
             Span::styled(format!("{text:<room$}  "), theme.label()),
-            Span::styled(by, theme.quiet()),
+            Span::styled(by.to_owned(), theme.quiet()),
         ])
     }));
     lines

@@ -22,7 +22,7 @@ pub(crate) struct AppliedChange {
 }
 
 /// Who made a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangedBy {
     /// This dashboard.
     Here,
@@ -30,6 +30,8 @@ pub(crate) enum ChangedBy {
     Undo,
     /// The experiment of this number.
     Experiment(u64),
+    /// Somebody over the control socket, such as `alice (uid 1000, pid 4711)`.
+    Person(String),
     /// The program, another dashboard, or this one before it was started again.
     Other,
 }
@@ -40,6 +42,7 @@ impl fmt::Display for ChangedBy {
             Self::Here => f.write_str("here"),
             Self::Undo => f.write_str("undo"),
             Self::Experiment(number) => write!(f, "A/B {number}"),
+            Self::Person(name) => f.write_str(name),
             Self::Other => f.write_str("not here"),
         }
     }
@@ -51,7 +54,7 @@ pub(crate) fn setting_changes(run: &Run, made: &[ConfirmedChange]) -> Vec<Applie
 }
 
 fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Option<AppliedChange> {
-    let TimelineEvent::Change { before, after } = &marker.event else { return None };
+    let TimelineEvent::Change { before, after, by } = &marker.event else { return None };
     let is_it = |made: &&ConfirmedChange| {
         let (from_us, until_us) = made.realtime_us;
         let range = from_us.saturating_sub(TOLERANCE_US)..=until_us.saturating_add(TOLERANCE_US);
@@ -61,7 +64,8 @@ fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Optio
         (Some(made), _) if made.is_undo => ChangedBy::Undo,
         (Some(_), _) => ChangedBy::Here,
         (None, Some(number)) => ChangedBy::Experiment(number),
-        (None, None) => ChangedBy::Other,
+        (None, None) if by.is_empty() => ChangedBy::Other,
+        (None, None) => ChangedBy::Person(by.clone()),
     };
     let was = before.parse().map(|number| telemetry::quantity::shown(number, &after.unit));
     Some(AppliedChange {

@@ -319,6 +319,12 @@ impl Run {
         self.experiments.iter()
     }
 
+    /// The setting that an experiment compares at present; `None` between experiments, and once the run has ended.
+    pub fn compared_setting(&self) -> Option<&str> {
+        let latest = self.experiments().next_back().filter(|latest| !latest.is_over())?;
+        self.stopped().is_none().then_some(&*latest.state.setting)
+    }
+
     /// What the writer knows of its losses.
     pub fn health(&self) -> &HealthRecord {
         &self.health

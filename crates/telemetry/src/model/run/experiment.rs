@@ -134,6 +134,11 @@ impl Experiment {
         self.primary()?.verdict.as_ref()
     }
 
+    /// True once there is a verdict that no further block follows.
+    pub fn is_over(&self) -> bool {
+        self.state.step == ExperimentStep::Verdict
+    }
+
     /// When which value came into force, oldest first.
     pub fn switches(&self) -> impl DoubleEndedIterator<Item = &Switch> + ExactSizeIterator {
         self.switches.iter()

@@ -434,7 +434,7 @@ impl Run {
                 self.settings.apply(after.clone());
                 self.push_marker(
                     &stamp,
-                    TimelineEvent::Change { before: setting.before, after: Box::new(after) },
+                    TimelineEvent::Change { before: setting.before, after: Box::new(after), by: setting.by },
                 );
             }
             Body::Host(host) => {

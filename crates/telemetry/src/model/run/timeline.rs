@@ -37,6 +37,8 @@ pub enum TimelineEvent {
         before: String,
         /// The setting after, with its name.
         after: Box<Setting>,
+        /// Who changed it over the control socket; empty for the dashboard, an experiment and the program itself.
+        by: String,
     },
     /// An alert fired, or no longer did.
     Alert {
@@ -54,7 +56,7 @@ impl std::fmt::Display for TimelineEvent {
         match self {
             Self::Mark { number, text } if text.is_empty() => write!(f, "mark {number}"),
             Self::Mark { number, text } => write!(f, "mark {number} {text}"),
-            Self::Change { before, after } => write!(f, "{} {before} > {}", after.name, after.value),
+            Self::Change { before, after, .. } => write!(f, "{} {before} > {}", after.name, after.value),
             Self::Alert { number: _, state, name } => write!(f, "alert {name} {state}"),
         }
     }
@@ -76,7 +78,9 @@ impl Markers {
     pub(in crate::model) fn bytes(&self) -> usize {
         let texts = |marker: &Marker| match &marker.event {
             TimelineEvent::Mark { text, .. } => text.heap_bytes(),
-            TimelineEvent::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
+            TimelineEvent::Change { before, after, by } => {
+                before.heap_bytes() + after.heap_bytes() + by.heap_bytes()
+            }
             TimelineEvent::Alert { name, .. } => name.heap_bytes(),
         };
         self.0.iter().map(|marker| size_of::<Marker>() + texts(marker)).sum()
@@ -119,7 +123,7 @@ impl Markers {
     pub(in crate::model) fn value_at(&self, us: u64, setting: &Setting) -> String {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
         let befores = changes.filter_map(|marker| match &marker.event {
-            TimelineEvent::Change { before, after } if after.name == setting.name => Some(before),
+            TimelineEvent::Change { before, after, .. } if after.name == setting.name => Some(before),
             TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } | TimelineEvent::Alert { .. } => None,
         });
         befores.last().map_or_else(|| setting.value.to_string(), String::clone)

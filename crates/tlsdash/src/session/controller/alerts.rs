@@ -23,14 +23,13 @@ impl RunController {
         }
     }
 
-    /// Changes an alert, and records the change.
-    pub(super) fn change_alert(&mut self, name: &str, value: &Value, by: &str) -> Result<(), SettingError> {
+    /// Changes an alert, and records the change. Returns false if there is none.
+    pub(super) fn change_alert(&mut self, name: &str, value: &Value, by: &str) -> Result<bool, SettingError> {
         let change = self.setup.alerts.set(name, value)?;
         if let Some(record) = change.withdrawn {
             self.report_alert(record, Timestamps::now());
         }
-        self.record_change(change.before, change.after, by);
-        Ok(())
+        Ok(self.record_change(change.before, change.after, by))
     }
 
     fn report_alert(&mut self, record: AlertRecord, now: Timestamps) {

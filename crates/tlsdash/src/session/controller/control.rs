@@ -61,7 +61,7 @@ impl RunController {
             ControlAction::Mark(text) => {
                 let text = telemetry::clean::text(&text);
                 self.publisher.mark(&text, journal::Timestamps::now());
-                self.note(by, &format!("mark {text}"));
+                self.note(by, format!("mark {text}").trim_end());
                 Ok(format!("marked {text}").trim_end().to_owned())
             }
             ControlAction::Reload => {
@@ -110,21 +110,10 @@ impl RunController {
         let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
         let info = telemetry::SettingInfo::find(setting_infos::all(), name);
         let value = setting.parse(info, text)?;
-        if self.is_compared(name) {
-            return Err(format!("{name} is compared in an experiment; end it first"));
+        if at.is_some() && Alerts::is_setting(name) {
+            return Err(format!("{name} is an alert: it cannot be put back by itself"));
         }
-        let is_changed = if Alerts::is_setting(name) {
-            if at.is_some() {
-                return Err(format!("{name} is an alert: it cannot be put back by itself"));
-            }
-            self.change_alert(name, &value, by).map(|()| true)
-        } else {
-            self.change_setting(name, &value, by)
-        };
-        let is_changed = is_changed.map_err(|error| error.to_string())?;
-        if is_changed {
-            self.experiments.disturb(&format!("{name} was changed"));
-        }
+        let is_changed = self.change_for(name, &value, by)?;
         self.schedule_revert(&setting, at, by);
         let Setting { value: before, .. } = &setting;
         let back = if at.is_some() { ", for a time" } else { "" };
@@ -133,6 +122,21 @@ impl RunController {
         } else {
             format!("{name} is {} already", setting.shown(before))
         })
+    }
+
+    /// Changes a setting for somebody, unless an experiment compares it. Returns false if it already had this value.
+    pub(super) fn change_for(&mut self, name: &str, value: &Value, by: &str) -> Result<bool, String> {
+        if self.is_compared(name) {
+            return Err(format!("{name} is locked: an experiment compares it; end that first"));
+        }
+        if Alerts::is_setting(name) {
+            return self.change_alert(name, value, by).map_err(|error| error.to_string());
+        }
+        let is_changed = self.change_setting(name, value, by).map_err(|error| error.to_string())?;
+        if is_changed {
+            self.experiments.disturb(&format!("{name} was changed"));
+        }
+        Ok(is_changed)
     }
 
     /// Remembers to put a setting back at `at`. A later change without a time stays.

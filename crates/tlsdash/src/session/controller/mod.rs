@@ -267,18 +267,10 @@ impl RunController {
     fn execute(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
-            Command::Set { name, value } if Alerts::is_setting(&name) => {
-                if let Err(error) = self.change_alert(&name, &value, "") {
-                    self.console.say(Level::Warning, &error.to_string());
-                }
-            }
-            Command::Set { name, value } => match self.change_setting(&name, &value, "") {
-                Ok(true) => {
-                    self.cancel_revert(&name);
-                    self.experiments.disturb(&format!("{name} was changed"));
-                }
+            Command::Set { name, value } => match self.change_for(&name, &value, "") {
+                Ok(true) => self.cancel_revert(&name),
                 Ok(false) => {}
-                Err(error) => self.console.say(Level::Warning, &error.to_string()),
+                Err(error) => self.console.say(Level::Warning, &error),
             },
             Command::Experiment(words) => match words.parse() {
                 Ok(plan) => self.experiments.want(plan),

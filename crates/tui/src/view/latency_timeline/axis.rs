@@ -142,7 +142,7 @@ fn sign_of(marker: &Marker, sign: char) -> char {
 fn words(marker: &Marker, sign: char) -> String {
     match &marker.event {
         TimelineEvent::Mark { number, text } => format!("{number} {text}").trim_end().to_owned(),
-        TimelineEvent::Change { before, after } => {
+        TimelineEvent::Change { before, after, .. } => {
             format!("{sign}{} {before}>{}", setting(&after.name), after.value)
         }
         TimelineEvent::Alert { state: AlertState::Fired, name, .. } => format!("!{name}"),
