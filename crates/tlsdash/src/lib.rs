@@ -1,6 +1,7 @@
 //! A terminal dashboard for live TLS proxy observation: arguments, wiring, exit codes.
 //!
-//! It is a library for fuzzing only, which reads configurations; its interface may change at any time.
+//! It is a library for fuzzing only, which reads configurations and answers requests of the control socket; its interface
+//! may change at any time.
 
 #![forbid(unsafe_code)]
 mod cli;
@@ -25,6 +26,12 @@ use crate::commands::{
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
+
+/// Answers the lines of a client of the control socket, and carries nothing out: the requests that a service would
+/// carry out are added to `carried_out`. Returns the answers, a line each.
+pub fn answer_control_requests(input: &[u8], may_write: bool, carried_out: &mut Vec<String>) -> Vec<String> {
+    control::conversation::answer_lines(input, may_write, carried_out)
+}
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {

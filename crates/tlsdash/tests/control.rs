@@ -243,8 +243,100 @@ fn a_socket_that_is_served_or_no_socket_is_not_replaced() {
     drop(UnixListener::bind(&stale).unwrap());
     assert!(stale.exists());
     assert!(start(&stale).status.success() && !stale.exists());
-    assert!(refused(&ctl(folder, &stale, &["status"])).contains("cannot connect to the control socket"));
+    assert!(refused(&ctl(folder, &stale, &["status"])).contains("there is no control socket"));
     let output = run(folder, &["ctl", "status"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--control PATH"), "{}", stderr(&output));
+}
+
+/// A socket whose service answers each client with this, and nothing more.
+fn answering(folder: &Path, name: &str, answer: &'static str) -> PathBuf {
+    let socket = folder.join(name);
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            // The request comes in one line; the client may be gone.
+            let _ = BufReader::new(&stream).read_line(&mut String::new());
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    socket
+}
+
+#[test]
+fn what_is_no_service_of_this_version_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let older = concat!(r#"{"version":0,"ok":false,"text":"this is not a request: unknown variant"}"#, "\n");
+    let newer = concat!(r#"{"version":9,"ok":true,"text":"done","more":[1]}"#, "\n");
+    for (name, answer, reason) in [
+        ("older", older, "the service speaks version 0 of the protocol, this program 1: restart the service"),
+        ("silent", "", "the service closed the connection"),
+        ("cut", r#"{"version":1,"o"#, "ended early: the service has gone"),
+        ("web", "HTTP/1.1 400 Bad Request\n", "does not answer as a control socket of tlsdash"),
+        ("control", "{\"version\":1,\"ok\":false,\"text\":\"\\u001b[2J no\"}\n", " no\n"),
+    ] {
+        let told = refused(&ctl(folder, &answering(folder, name, answer), &["status"]));
+        assert!(told.contains(reason) && !told.contains('\x1b'), "{name}: {told}");
+    }
+    assert_eq!(done(&ctl(folder, &answering(folder, "newer", newer), &["reload"])), "done\n");
+    let gone = folder.join("gone.sock");
+    assert!(refused(&ctl(folder, &gone, &["status"])).contains("there is no control socket"));
+    drop(UnixListener::bind(&gone).unwrap());
+    assert!(refused(&ctl(folder, &gone, &["status"])).contains("nobody serves the control socket"));
+}
+
+#[test]
+fn every_command_answers_in_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (running, socket) = service(folder, &[]);
+    let answer = |args: &[&str]| {
+        let output = ctl(folder, &socket, &[args, &["--format", "json"]].concat());
+        (output.status.code(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
+    };
+    for (args, has_data) in [
+        (&["status"][..], true),
+        (&["settings"], true),
+        (&["clients"], true),
+        (&["set", "load.rate", "40", "--for", "10s"], false),
+        (&["mark", "here"], false),
+        (&["load", "stop"], false),
+        (&["load", "start"], false),
+        (&["reload"], false),
+        (&["forget-sessions"], false),
+        (&["calibrate"], false),
+        (&["ab", "load.resume=50..60,pairs=6,aa=0,block=5s"], false),
+    ] {
+        let (code, answer) = answer(args);
+        assert_eq!((code, &answer["ok"], &answer["version"]), (Some(0), &true.into(), &1.into()), "{answer}");
+        assert!(!answer["text"].as_str().unwrap().is_empty(), "{args:?}");
+        assert_eq!(answer.get("data").is_some(), has_data, "{args:?}: {answer}");
+    }
+    until("the experiment can be ended", || answer(&["ab", "end"]).0 == Some(0));
+    let (code, refusal) = answer(&["set", "load.speed", "1"]);
+    assert_eq!((code, &refusal["ok"]), (Some(1), &false.into()));
+    assert_eq!(answer(&["drain"]).1["ok"], true);
+    assert_eq!(running.wait().0, 0);
+}
+
+#[test]
+fn a_client_that_never_reads_keeps_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (running, socket) = service(folder, &[]);
+    // Each asks for far more than the kernel keeps for it, and reads nothing.
+    let request = "{\"request\":\"settings\"}\n".repeat(1_000);
+    let deaf: Vec<UnixStream> = (0..16)
+        .map(|_| {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            let _ = stream.write(request.as_bytes());
+            stream
+        })
+        .collect();
+    until("they are given up", || ctl(folder, &socket, &["status"]).status.success());
+    assert_eq!(setting(folder, &socket, "load.rate"), 50.0);
+    drop(deaf);
+    assert_eq!(running.end().0, 0);
 }

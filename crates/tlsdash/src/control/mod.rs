@@ -5,13 +5,15 @@
 //! | [`protocol`] | requests and responses, as lines of JSON |
 //! | [`access`] | who may read and who may write, by the peer's credentials |
 //! | [`server`] | the socket of a service |
-//! | [`client`] | one request to a service |
+//! | [`conversation`] | the server's side of a connection |
+//! | [`client`] | requests to a service |
 //!
 //! A request that changes something goes to the controller, as a key in the dashboard does. One that asks for figures reads
 //! the model.
 
 pub(crate) mod access;
 pub(crate) mod client;
+pub(crate) mod conversation;
 pub(crate) mod protocol;
 pub(crate) mod server;
 
@@ -35,16 +37,16 @@ pub(crate) struct ControlOptions {
 }
 
 impl ControlOptions {
-    /// Makes the socket, as the user that the service runs as.
-    ///
-    /// # Errors
-    /// If a group does not exist, or the socket cannot be made.
     /// The absolute path of the socket, for the run's record.
     pub(crate) fn recorded_path(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         telemetry::clean::line(&path.to_string_lossy())
     }
 
+    /// Makes the socket, as the user that the service runs as.
+    ///
+    /// # Errors
+    /// If a group does not exist, or the socket cannot be made.
     pub(crate) fn listen(&self) -> anyhow::Result<ControlListener> {
         let find = |option: &str, name: &Option<String>| {
             name.as_deref().map(|name| ControlGroup::find(option, name)).transpose()

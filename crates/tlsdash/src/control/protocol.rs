@@ -15,6 +15,8 @@ const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum ControlRequest {
+    /// What the client may do, and with which run.
+    Access {},
     /// What runs, and its headline figures.
     Status {},
     /// Every setting with its value, unit and range.
@@ -77,6 +79,17 @@ pub(crate) struct ControlResponse {
     pub(crate) data: Option<serde_json::Value>,
 }
 
+/// The data of the answer to [`ControlRequest::Access`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AccessData {
+    /// The run that is served.
+    pub(crate) run: String,
+    /// True if the client may change things.
+    pub(crate) write: bool,
+    /// The client as the service's records name it.
+    pub(crate) client: String,
+}
+
 fn clients_default() -> usize {
     20
 }
@@ -93,7 +106,7 @@ impl ControlRequest {
     /// True if it changes something.
     pub(crate) fn is_write(&self) -> bool {
         match self {
-            Self::Status {} | Self::Settings {} | Self::Clients { .. } => false,
+            Self::Access {} | Self::Status {} | Self::Settings {} | Self::Clients { .. } => false,
             Self::Set { .. }
             | Self::Mark { .. }
             | Self::Reload {}

@@ -4,12 +4,12 @@
 //! the owner of the model longer than [`PATIENCE`].
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -17,7 +17,8 @@ use telemetry::{Model, RunId};
 use tui::{DashboardSender, Event};
 
 use super::access::{Access, AccessRules, ControlPeer};
-use super::protocol::{ControlRequest, ControlResponse, LINE_BYTES_MAX, revert_after};
+use super::conversation::{IDLE, converse, line, send};
+use super::protocol::{AccessData, ControlRequest, ControlResponse, revert_after};
 use super::{ControlAction, ControlCommand};
 use crate::service::clients::{ClientPlaces, read_model};
 use crate::session::spawn;
@@ -26,8 +27,6 @@ use crate::session::spawn;
 const CLIENTS_MAX: usize = 16;
 /// The longest time for an answer of the controller, or of the owner of the model.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest time between two requests of a client, and for a request to arrive.
-const IDLE: Duration = Duration::from_secs(60);
 /// Pause after an error of accept, such as a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -132,10 +131,8 @@ impl ControlListener {
                 let (target, rules) = (target.clone(), rules.clone());
                 let Some(place) = places.take() else {
                     // It reads this, or its end of file.
-                    let _ = send(
-                        &stream,
-                        &ControlResponse::refused("too many clients of the control socket; try again"),
-                    );
+                    let text = "too many clients of the control socket; try again";
+                    let _ = send(&stream, &line(&ControlResponse::refused(text)));
                     continue;
                 };
                 // Without a thread the connection is closed.
@@ -150,80 +147,23 @@ impl ControlListener {
     }
 }
 
-/// Answers the requests of a client, one after the other.
+/// Serves a client until it leaves, or has done nothing for too long.
 fn serve(stream: &UnixStream, target: &ControlTarget, rules: &AccessRules) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(IDLE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let peer = ControlPeer::of(stream)?;
-    let access = rules.of(&peer);
-    if access == Access::None {
-        // At once, so that strangers take no place from others.
-        let reason =
-            format!("{} has no access: --control-group and --control-readers name who has", peer.name());
-        return Ok(send(stream, &ControlResponse::refused(reason))?);
-    }
-    let mut lines = BufReader::new(stream);
-    while let Some(line) = read_line(&mut lines)? {
-        let Ok(line) = line else {
-            let reason = format!("a request has at most {LINE_BYTES_MAX} bytes");
-            return Ok(send(stream, &ControlResponse::refused(reason))?);
-        };
-        let response = match ControlRequest::parse(&line) {
-            Ok(request) => target.answer(&request, &peer, access),
-            Err(reason) => ControlResponse::refused(reason),
-        };
-        send(stream, &response)?;
-    }
-    Ok(())
-}
-
-/// A line has more than [`LINE_BYTES_MAX`] bytes.
-struct TooLong;
-
-/// Reads a line within [`IDLE`]; `None` at the end.
-fn read_line(from: &mut impl BufRead) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
-    let (deadline, mut line) = (Instant::now() + IDLE, Vec::new());
-    loop {
-        let buffer = from.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(None);
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(buffer.len(), |end| end + 1);
-        line.extend_from_slice(&buffer[..end.unwrap_or(taken)]);
-        from.consume(taken);
-        if line.len() > LINE_BYTES_MAX {
-            return Ok(Some(Err(TooLong)));
-        }
-        if end.is_some() {
-            return Ok(Some(Ok(line)));
-        }
-        if Instant::now() >= deadline {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-}
-
-fn send(mut stream: &UnixStream, response: &ControlResponse) -> io::Result<()> {
-    let mut line = serde_json::to_vec(response)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+    let (name, access) = (peer.name(), rules.of(&peer));
+    let answer = |request: &ControlRequest| target.answer(request, &name, access);
+    Ok(converse(&mut BufReader::new(stream), (&name, access), answer, |line| send(stream, line))?)
 }
 
 impl ControlTarget {
-    fn answer(&self, request: &ControlRequest, peer: &ControlPeer, access: Access) -> ControlResponse {
-        if request.is_write() && access < Access::Write {
-            let peer = peer.name();
-            return ControlResponse::refused(format!(
-                "{peer} may read and not change anything: --control-group names who may"
-            ));
-        }
-        let by = peer.name();
+    fn answer(&self, request: &ControlRequest, by: &str, access: Access) -> ControlResponse {
         let action = match request {
+            ControlRequest::Access {} => return self.access(by, access),
             ControlRequest::Status {} => return self.status(),
             ControlRequest::Settings {} => return self.settings(),
             ControlRequest::Clients { limit } => return self.clients(*limit),
-            ControlRequest::Drain {} => return self.drain(&by),
+            ControlRequest::Drain {} => return self.drain(by),
             ControlRequest::Set { name, value, for_s } => match revert_after(*for_s) {
                 Ok(revert_after) => {
                     ControlAction::Set { name: name.clone(), value: value.clone(), revert_after }
@@ -241,10 +181,19 @@ impl ControlTarget {
             ControlRequest::EndExperiment {} => ControlAction::EndExperiment,
             ControlRequest::Calibrate {} => ControlAction::Calibrate,
         };
-        match self.act(action, by) {
+        match self.act(action, by.to_owned()) {
             Ok(text) => ControlResponse::done(text),
             Err(reason) => ControlResponse::refused(reason),
         }
+    }
+
+    /// What the client may do.
+    fn access(&self, client: &str, access: Access) -> ControlResponse {
+        let (run, write) = (self.run.to_string(), access == Access::Write);
+        let may = if write { "read and change" } else { "read" };
+        let text = format!("{client} may {may} run {}", self.run.short());
+        let data = json!(AccessData { run, write, client: client.to_owned() });
+        ControlResponse::data(text, data)
     }
 
     /// Has the controller do it, and waits for what comes of it.
