@@ -31,7 +31,7 @@ fn main() {
     let (commands, commanded) = sync_channel(8);
     forward_signals(events.clone());
     let mut options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
-    options.read_only = mode == "watch";
+    options.watches = mode == "watch";
     thread::spawn(move || feed(&events, &commanded, &mode));
     let dashboard = thread::Builder::new().name("dashboard".to_owned());
     let show = move || {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use telemetry::{HistoryReader, Model, Moment, RunId, Setting, SettingInfo, Update};
 
 use crate::input::keymap::Keymap;
+use crate::remote::RemoteControl;
 use crate::state::Speed;
 use crate::theme::{Colours, Glyphs, Palette};
 use crate::zone::Zone;
@@ -18,8 +19,10 @@ pub struct Options {
     pub title: String,
     /// The journal that the records come from, as a person would name it.
     pub source: String,
-    /// True if keys that change the load or leave marks only say that they may not.
-    pub read_only: bool,
+    /// True if the runs are those of other processes: each of them may be shown, and [`Self::remote`] changes them.
+    pub watches: bool,
+    /// Who changes and records the runs of other processes; `None` where keys only say that they may not.
+    pub remote: Option<RemoteControl>,
     /// The run to show; `None` for the one that began last.
     pub run: Option<RunId>,
     /// Characters of borders and graphs.
@@ -55,7 +58,8 @@ impl Options {
         Self {
             title: title.into(),
             source: source.into(),
-            read_only: false,
+            watches: false,
+            remote: None,
             run: None,
             glyphs: Glyphs::detect(),
             palette: Palette::Coloured(Colours::SIXTEEN),
@@ -117,6 +121,8 @@ pub enum Event {
     Suspend,
     /// Somebody reads the model as it is now.
     Read(ModelReader),
+    /// Whether this user may change a run of another process, or why not.
+    Access(RunId, Result<(), String>),
 }
 
 /// Reads the model on the thread that owns it.

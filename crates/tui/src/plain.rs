@@ -51,7 +51,7 @@ impl Plain {
                     return Ok(Exit::Terminated);
                 }
                 Some(Event::Update(news)) => drop(update(&mut self.state, Action::Update(news), now)),
-                Some(Event::Suspend) => {}
+                Some(Event::Suspend | Event::Access(..)) => {}
                 Some(Event::Read(reader)) => reader.read(self.state.live_model()),
                 None => drop(update(&mut self.state, Action::Tick, now)),
             }

@@ -134,14 +134,13 @@ impl Dashboard {
         match message {
             Message::Program(Event::Update(news)) => self.apply(Action::Update(news)),
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
-            Message::Program(Event::Suspend) if self.state.options.read_only => {
-                self.suspend(Suspend::Process)
-            }
+            Message::Program(Event::Suspend) if self.state.options.watches => self.suspend(Suspend::Process),
             Message::Program(Event::Suspend) => self.apply(Action::Want(Intent::Suspend)),
             Message::Program(Event::Read(reader)) => {
                 reader.read(self.state.live_model());
                 Ok(None)
             }
+            Message::Program(Event::Access(run, access)) => self.apply(Action::Access(run, access)),
             Message::History(news) => self.apply(Action::History(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
@@ -182,6 +181,11 @@ impl Dashboard {
         if let Some((request, reader)) = self.state.history_request().zip(self.state.options.history.as_ref())
         {
             reader.request(request);
+        }
+        if let Some((request, remote)) = self.state.access_request().zip(self.state.options.remote.as_ref())
+            && offer(&remote.requests, Some(request)).is_err()
+        {
+            self.state.doubt_access();
         }
         if self.state.is_playing() {
             self.next_tick = self.next_tick.min(Instant::now() + PLAY_TICK);
@@ -226,12 +230,21 @@ impl Dashboard {
         Ok(None)
     }
 
+    /// Sends a command: to this process, to that of the shown run, or to the recorder of the runs of others.
     fn send(&mut self, command: Command) -> Result<(), TuiError> {
-        let why = match self.commands.try_send(command) {
-            Ok(()) => return Ok(()),
-            Err(TrySendError::Full(_)) => "the program is too busy to take this command: try again",
-            Err(TrySendError::Disconnected(_)) => "the program takes no commands any more",
+        let sent = match (&self.state.options.remote, command) {
+            (None, command) => offer(&self.commands, Some(command)),
+            (Some(remote), Command::Record) => offer(&remote.recorder, self.state.shown_run_id()),
+            (Some(remote), command) => offer(&remote.requests, self.state.remote_command(command)),
         };
-        self.apply(Action::NotSent(why)).map(|_| ())
+        sent.or_else(|why| self.apply(Action::NotSent(why)).map(|_| ()))
     }
+}
+
+/// Sends without waiting, if there is anything to send.
+fn offer<T>(to: &SyncSender<T>, what: Option<T>) -> Result<(), &'static str> {
+    what.map_or(Ok(()), |what| to.try_send(what)).map_err(|error| match error {
+        TrySendError::Full(_) => "the program is too busy to take this command: try again",
+        TrySendError::Disconnected(_) => "the program takes no commands any more",
+    })
 }

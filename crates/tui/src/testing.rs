@@ -29,7 +29,8 @@ pub(crate) fn options() -> Options {
     Options {
         title: ":8443 > unix:/tmp/app.sock".into(),
         source: "file:/var/lib/tlsdash/tlsdash.journal".into(),
-        read_only: false,
+        watches: false,
+        remote: None,
         run: None,
         glyphs: Glyphs::Unicode,
         palette: Palette::Monochrome,
@@ -67,7 +68,7 @@ fn infos() -> Vec<SettingInfo> {
 /// The same of one who watches a journal that can be read again.
 pub(crate) fn watching() -> Options {
     let history = HistoryReader::start(|_| unreachable!("nobody asks it"), TimeRange::ALL, |_| true).unwrap();
-    Options { read_only: true, history: Some(history), ..options() }
+    Options { watches: true, history: Some(history), ..options() }
 }
 
 impl TestDashboard {

@@ -1,20 +1,23 @@
 //! `tlsdash watch`: the dashboard, or the summary, of a journal.
 
 use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
 
 use anyhow::Context;
 use telemetry::model::Level;
 use telemetry::{Follower, HistoryReader, RunSlice, Update, WriterFilter};
-use tui::{DashboardSender, Event, Opening};
+use tui::{DashboardSender, Event, Opening, RemoteControl};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, WatchArgs, usage};
+use crate::control::remote;
 use crate::journals::contents::opener;
 use crate::journals::reading::{RunChoice, SourcePart};
 use crate::journals::writers::IgnoredRuns;
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
-use crate::session::spawn;
+use crate::session::run_recorder::RunRecorder;
+use crate::session::{host_name, spawn};
 use crate::summary;
 
 /// Shows the dashboard until the person quits, or prints the summary.
@@ -60,11 +63,14 @@ fn show(
         opening: (args.from.is_some() || args.play.is_some()).then_some(opening),
     };
     let follower = follow(&part, events.clone())?;
+    let (remote, recorder) = remote_control(&part, &events)?;
     signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
     let options = frontend::FrontendOptions {
         title: String::new(),
         source: part.name,
-        read_only: true,
+        watches: true,
+        // Sentences take no keys.
+        remote: (frontend == Frontend::Dashboard).then_some(remote),
         run,
         appearance,
         drains: false,
@@ -72,12 +78,27 @@ fn show(
         headless: HeadlessOptions::default(),
         replay,
     };
-    // Nobody takes commands: the dashboard is read-only.
+    // No run of this process takes commands.
     let (commands, _) = sync_channel(1);
     let shown = frontend::show(frontend, options, inbox, commands)?;
-    let ending = spawn("ending", move || follower.finish())?;
+    let ending = spawn("ending", move || {
+        follower.finish();
+        // The recorder ends a recording in order once the dashboard is gone. A panic there has been reported.
+        let _ = recorder.join();
+    })?;
     let (_, failure) = shown.until_ended(&ending);
     failure.map_or(Ok(()), Err)
+}
+
+/// Who changes and records the runs that are shown.
+fn remote_control(
+    part: &SourcePart<'_>,
+    events: &DashboardSender,
+) -> anyhow::Result<(RemoteControl, JoinHandle<()>)> {
+    let (place, writers) = (part.place.clone(), part.filter.writers.clone());
+    let (recorder, recording) = RunRecorder { place, writers, events: events.clone() }.start()?;
+    let requests = remote::start(events.clone())?;
+    Ok((RemoteControl { host: host_name(), requests, recorder }, recording))
 }
 
 fn follow(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<Follower> {

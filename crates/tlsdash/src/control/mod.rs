@@ -7,6 +7,7 @@
 //! | [`server`] | the socket of a service |
 //! | [`conversation`] | the server's side of a connection |
 //! | [`client`] | requests to a service |
+//! | [`remote`] | what keys of `tlsdash watch` ask of the service that is shown |
 //!
 //! A request that changes something goes to the controller, as a key in the dashboard does. One that asks for figures reads
 //! the model.
@@ -15,6 +16,7 @@ pub(crate) mod access;
 pub(crate) mod client;
 pub(crate) mod conversation;
 pub(crate) mod protocol;
+pub(crate) mod remote;
 pub(crate) mod server;
 
 use std::path::PathBuf;

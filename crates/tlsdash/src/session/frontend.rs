@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
-use tui::{Event, Exit, Inbox, Opening};
+use tui::{Event, Exit, Inbox, Opening, RemoteControl};
 
 use crate::cli::appearance::Appearance;
 use crate::session::progress::HeadlessProgress;
@@ -48,7 +48,10 @@ impl Frontend {
 pub(crate) struct FrontendOptions {
     pub(crate) title: String,
     pub(crate) source: String,
-    pub(crate) read_only: bool,
+    /// Whether the runs are those of other processes.
+    pub(crate) watches: bool,
+    /// Who changes and records these.
+    pub(crate) remote: Option<RemoteControl>,
     pub(crate) run: Option<RunId>,
     pub(crate) appearance: Appearance,
     /// Whether connections may outlast the front end.
@@ -149,7 +152,8 @@ fn dashboard(
     commands: SyncSender<Command>,
 ) -> DashboardExit {
     let mut tui_options = tui::Options::new(options.title, options.source);
-    tui_options.read_only = options.read_only;
+    tui_options.watches = options.watches;
+    tui_options.remote = options.remote;
     tui_options.run = options.run;
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
     tui_options.settings = super::setting_infos::all().to_vec();
@@ -217,6 +221,7 @@ fn take_in(model: &mut Model, event: Event) {
         Event::Read(reader) => reader.read(model),
         Event::Update(Update::CaughtUp | Update::Recording(_) | Update::Ignored(..))
         | Event::Terminate
-        | Event::Suspend => {}
+        | Event::Suspend
+        | Event::Access(..) => {}
     }
 }

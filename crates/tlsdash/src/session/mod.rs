@@ -9,6 +9,7 @@ pub(crate) mod progress;
 mod read_back;
 mod record_sink;
 pub(crate) mod recording;
+pub(crate) mod run_recorder;
 mod setting_infos;
 
 use std::net::SocketAddr;
@@ -275,14 +276,15 @@ impl Session {
         let Self { config, channels, title, mut header, notices, workload, journal } = self;
         let Channels { events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
-        // Nobody can add an alert to a run without a dashboard.
-        let spare = if config.frontend == Frontend::Dashboard { ALERTS_SPARE } else { 0 };
+        // Nobody can add an alert to a run without a dashboard and without a control socket.
+        let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
+        let spare = if takes_settings { ALERTS_SPARE } else { 0 };
         let alerts = Alerts::new(&config.alerts, spare, workload.figure_subjects());
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
-        let run = RunId::random().context("cannot draw a run id")?;
-        let recording = config.record.as_ref().map(|place| ActiveRecording::create(place, events.clone()));
         header.control_socket =
             config.control.as_ref().map(ControlOptions::recorded_path).unwrap_or_default();
+        let run = RunId::random().context("cannot draw a run id")?;
+        let recording = config.record.as_ref().map(|place| ActiveRecording::create(place, events.clone()));
         let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);
@@ -294,7 +296,8 @@ impl Session {
         let shown = frontend::FrontendOptions {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
-            read_only: false,
+            watches: false,
+            remote: None,
             run: Some(run),
             appearance: config.appearance,
             drains: workload.proxy.is_some(),

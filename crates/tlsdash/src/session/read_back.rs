@@ -21,7 +21,7 @@ pub(super) struct ReadBack {
 }
 
 /// True if the batch, of one run, holds its last record.
-fn stops(batch: &Batch) -> bool {
+pub(super) fn stops(batch: &Batch) -> bool {
     batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
 }
 

@@ -1,4 +1,4 @@
-//! A second copy of all records of a run, in a file of its own: `--record`, and the key `R`.
+//! A copy of the records of a run, in a file of its own: `--record`, and the key `R`.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use journal::WriteError;
 use telemetry::model::Level;
-use telemetry::{Record, RecordWriter, RunSlice, SliceBaseline, Update, Writer};
+use telemetry::{Record, RecordWriter, RunSlice, SliceBaseline, TimeRange, Update, Writer};
 use tui::{DashboardSender, Event};
 
 use crate::cli::usage;
@@ -120,6 +120,11 @@ impl ActiveRecording {
     /// Begins the recording with the run's state so far.
     pub(crate) fn following(self, baseline: SliceBaseline) -> Self {
         Self { slice: Some(RunSlice::following(baseline)), ..self }
+    }
+
+    /// Records a time range of a run that is read from a journal.
+    pub(crate) fn within(self, range: TimeRange) -> Self {
+        Self { slice: Some(RunSlice::new(range)), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::Level;
-use telemetry::{ClientId, Command, HistoryReply, Update};
+use telemetry::{ClientId, Command, HistoryReply, RunId, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
@@ -87,6 +87,8 @@ pub(crate) enum Action {
     Resize(u16, u16),
     /// The result of an effect, as a sentence.
     Done(Level, String),
+    /// Whether a run of another process can be changed.
+    Access(RunId, Result<(), String>),
     /// The program accepts no commands now, or never again.
     NotSent(&'static str),
 }

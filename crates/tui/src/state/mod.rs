@@ -17,6 +17,7 @@ mod panes;
 mod prompt;
 mod quick_control;
 mod recording;
+mod remote;
 mod replay;
 mod routes;
 mod runs;
@@ -59,6 +60,7 @@ pub(crate) use panes::{PaneAction, PaneId, PaneLayout, Preset};
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
 use recording::RecordingState;
+use remote::RemoteAccess;
 use replay::JournalReads;
 pub use replay::{ParseSpeedError, Speed};
 pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
@@ -126,6 +128,7 @@ pub(crate) struct State {
     /// Where a drag of the mouse began: the pane above the boundary.
     dragged: Option<PaneId>,
     recorded: RecordingState,
+    access: RemoteAccess,
     /// Columns and rows of the terminal.
     size: (u16, u16),
 }
@@ -168,6 +171,7 @@ impl State {
             kept_text: String::new(),
             dragged: None,
             recorded: RecordingState::default(),
+            access: RemoteAccess::default(),
             size,
         };
         state.kept_text = state.kept();
@@ -225,14 +229,16 @@ impl State {
 
     /// Returns whether the requirements of a key are met.
     pub(crate) fn can(&self, needs: Needs) -> bool {
-        let (figures, may) = (self.figures(), !self.options.read_only);
+        let figures = self.figures();
         match needs {
             Needs::Nothing => true,
             Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
             Needs::Http => self.has_http(),
             Needs::Journal => self.options.history.is_some(),
-            Needs::Control => may,
-            Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
+            Needs::Process => !self.options.watches,
+            Needs::Recorder => !self.options.watches || self.options.remote.is_some(),
+            Needs::Control => self.obstacle().is_none(),
+            Needs::Load => self.obstacle().is_none() && figures.is_none_or(|figures| figures.load.is_some()),
         }
     }
 

@@ -41,7 +41,7 @@ impl State {
         if self.recorded.since.is_none() || is_meant {
             return true;
         }
-        self.notice(Level::Warning, "recording: quit again within 10 s to end it and leave", now);
+        self.answer(Level::Warning, "recording: quit again within 10 s to end it and leave".to_owned(), now);
         false
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_read_only_dashboard_cannot_record() {
-        let mut stage = TestDashboard::live(crate::Options { read_only: true, ..options() }, 3);
+        let mut stage = TestDashboard::live(crate::Options { watches: true, ..options() }, 3);
         assert!(!stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
     }
 }

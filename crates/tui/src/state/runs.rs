@@ -54,7 +54,7 @@ impl State {
     pub(super) fn show_selected_run(&mut self, now: Now) {
         match self.runs.table.selected {
             Some(id) if self.is_run_shown(id) => {}
-            Some(_) if !self.options.read_only => {
+            Some(_) if !self.options.watches => {
                 return self.notice(Level::Notice, "only watch shows other runs than its own", now);
             }
             Some(id) => self.show_run(id),
@@ -72,7 +72,7 @@ impl State {
 
     /// Returns host and id of every run for the search; none if only one run may be shown.
     pub(super) fn runs_to_choose(&self) -> Vec<(RunId, String)> {
-        if !self.options.read_only {
+        if !self.options.watches {
             return Vec::new();
         }
         let words = |run: &Run| {
@@ -84,7 +84,7 @@ impl State {
 
     /// Returns the owner of the shown run if it may be another's; empty if the journal does not say.
     pub(crate) fn account(&self) -> String {
-        let watched = self.run().filter(|_| self.options.read_only);
+        let watched = self.run().filter(|_| self.options.watches);
         watched.map(|run| run.writer().account()).unwrap_or_default()
     }
 
@@ -113,7 +113,7 @@ impl State {
         let shown = shown_run(&self.model, &self.options)?;
         let runs = self.runs();
         let at = runs.iter().position(|run| run.id() == shown.id())?;
-        (self.options.read_only && runs.len() > 1).then(|| (at + 1, runs.len(), shown.hostname()))
+        (self.options.watches && runs.len() > 1).then(|| (at + 1, runs.len(), shown.hostname()))
     }
 
     /// Shows the next run.
@@ -121,7 +121,7 @@ impl State {
         let runs = self.runs();
         let at = self.run().and_then(|shown| runs.iter().position(|run| run.id() == shown.id()));
         let next = at.and_then(|at| runs.get((at + 1) % runs.len())).map(|run| run.id());
-        match next.filter(|_| self.options.read_only && runs.len() > 1) {
+        match next.filter(|_| self.options.watches && runs.len() > 1) {
             Some(id) => self.show_run(id),
             None => self.notice(Level::Notice, "there is no other run to show", now),
         }

@@ -5,6 +5,7 @@ mod clients;
 mod control;
 mod moments;
 mod prompts;
+mod remote;
 
 use telemetry::{Command, Value};
 

@@ -61,6 +61,10 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             state.notice(level, what, now);
             vec![DRAW]
         }
+        Action::Access(run, access) => {
+            state.note_access(run, access, now);
+            vec![DRAW]
+        }
         Action::NotSent(why) => {
             state.control.give_up();
             state.notice(Level::Warning, why, now);
@@ -82,18 +86,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
             state.stale = true;
             state.open_replay(now);
         }
-        Update::Notice(level, text) => {
-            if level == Level::Warning {
-                state.control.note_refusal(&text);
-                if state.screen == Screen::Experiments {
-                    state.tuning.complaint = Some(text.clone());
-                }
-            }
-            if state.screen == Screen::Tuning {
-                state.tuning.answer = Some(text.clone());
-            }
-            state.notice(level, text, now);
-        }
+        Update::Notice(level, text) => state.answer(level, text, now),
         Update::Recording(recording) => state.note_recording(recording, now),
         Update::Ignored(..) => {}
     }
@@ -175,8 +168,8 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
         // The publisher assigns the number of a mark.
         Intent::Mark => return send(state, Command::Mark(String::new()), now),
-        Intent::Record => return send(state, Command::Record, now),
-        Intent::WriteConfiguration => return send(state, Command::WriteConfiguration, now),
+        Intent::Record => return record(state, now),
+        Intent::WriteConfiguration => return write_configuration(state, now),
         Intent::Calibrate => return send(state, Command::Calibrate, now),
     }
     state.arrange();
@@ -228,7 +221,7 @@ fn acts_on_help(intent: Intent) -> bool {
 
 /// Only a viewer suspends: a server would stop serving its clients.
 fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
-    if state.options.read_only {
+    if state.options.watches {
         return vec![Effect::Suspend(Suspend::Group)];
     }
     state.refuse_to_stop(now);
@@ -320,9 +313,28 @@ fn send(state: &mut State, command: Command, now: Now) -> Vec<Effect> {
     vec![DRAW, Effect::Send(command)]
 }
 
-fn refuse_if_read_only(state: &mut State, now: Now) -> bool {
-    if state.options.read_only {
-        state.notice(Level::Notice, "read-only: this dashboard only watches", now);
+fn record(state: &mut State, now: Now) -> Vec<Effect> {
+    if let Some(why) = state.recording_obstacle() {
+        state.answer(Level::Warning, why.to_owned(), now);
+        return vec![DRAW];
     }
-    state.options.read_only
+    vec![DRAW, Effect::Send(Command::Record)]
+}
+
+/// Only the process of a run knows its options.
+fn write_configuration(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.options.watches {
+        let why = "only the dashboard beside the proxy writes a configuration; `tlsdash ctl settings` shows what is in force";
+        state.answer(Level::Warning, why.to_owned(), now);
+        return vec![DRAW];
+    }
+    send(state, Command::WriteConfiguration, now)
+}
+
+/// Says why nothing can be changed, if so.
+fn refuse_if_read_only(state: &mut State, now: Now) -> bool {
+    let Some(why) = state.obstacle() else { return false };
+    state.doubt_access();
+    state.answer(Level::Warning, why, now);
+    true
 }

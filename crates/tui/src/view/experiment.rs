@@ -88,7 +88,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn nothing_yet(state: &State) -> &'static str {
-    if state.options.read_only {
+    if state.obstacle().is_some() {
         "no experiment yet"
     } else {
         "no experiment yet; e begins one: two values of a setting, by turns"

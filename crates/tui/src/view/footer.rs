@@ -66,7 +66,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         spans.extend([Span::styled(keys, theme.heading()), Span::styled(word, theme.quiet())]);
     }
     let room = usize::from(area.width).saturating_sub(used);
-    if state.options.read_only && room >= READ_ONLY.len() {
+    if state.options.watches && state.obstacle().is_some() && room >= READ_ONLY.len() {
         spans.push(Span::styled(format!("{READ_ONLY:>room$}"), theme.quiet()));
     }
     put(frame, area, &[Line::from(spans)]);

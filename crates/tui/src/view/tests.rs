@@ -117,7 +117,7 @@ fn settings_are_docked_and_latencies_stay_visible() {
 
 /// A run of the host `box`, and two more of others, one of them over.
 fn of_three_hosts() -> TestDashboard {
-    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 9);
+    let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 9);
     for (bits, host, seconds) in [(7_u128, "edge-1.example.org", 2), (9, "edge-2.example.org", 0)] {
         let mut other = Synthetic::default();
         let mut records = vec![other.start()];
@@ -248,7 +248,7 @@ fn a_frozen_view_keeps_its_sparklines() {
 
 #[test]
 fn a_read_only_dashboard_says_so_and_sends_nothing() {
-    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 3);
     for intent in [
         Intent::Adjust(QuickControl::Running, Direction::Up),
         Intent::Adjust(QuickControl::Rate, Direction::Up),

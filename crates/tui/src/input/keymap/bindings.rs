@@ -58,6 +58,8 @@ const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
 const HTTP: (Context, Needs) = (Context::Panes, Needs::Http);
 const JOURNAL: (Context, Needs) = (Context::Panes, Needs::Journal);
 const REPLAY: (Context, Needs) = (Context::Replay, Needs::Journal);
+const PROCESS: (Context, Needs) = (Context::Anywhere, Needs::Process);
+const RECORDER: (Context, Needs) = (Context::Anywhere, Needs::Recorder);
 const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
 const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
 const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
@@ -254,12 +256,12 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "resume 10 percentage points more",
     ),
     bind("mark", &["m"], Intent::Mark, CONTROL, "set a numbered mark in the timeline"),
-    bind("record", &["shift-r"], Intent::Record, CONTROL, "start or stop recording to a file"),
+    bind("record", &["shift-r"], Intent::Record, RECORDER, "start or stop recording to a file"),
     bind(
         "write-configuration",
         &["shift-w"],
         Intent::WriteConfiguration,
-        CONTROL,
+        PROCESS,
         "write the settings in force to a new configuration file",
     ),
     bind(

@@ -109,7 +109,7 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(&[Intent::Back], "leave", Needs::Nothing),
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", Needs::Nothing),
     hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
-    hint(&[Intent::WriteConfiguration], "write file", Needs::Control),
+    hint(&[Intent::WriteConfiguration], "write file", Needs::Process),
 ];
 
 /// What the footer names for the clients.

@@ -55,6 +55,10 @@ pub(crate) enum Needs {
     Http,
     /// A journal that can be read again.
     Journal,
+    /// A run of this process.
+    Process,
+    /// Somebody who records.
+    Recorder,
     /// A run that takes commands.
     Control,
     /// One with a load.

@@ -151,7 +151,7 @@ fn playing_shows_every_pane_as_it_was() {
     recording.quarters(4 * 40);
     recording.want(Intent::Play(PlayControl::Toggle));
     let replayed = [(160, 48), (80, 24)].map(|(columns, rows)| recording.stage.screen(columns, rows));
-    let mut live = TestDashboard::live(Options { read_only: true, ..options() }, 30);
+    let mut live = TestDashboard::live(Options { watches: true, ..options() }, 30);
     let mark = live.run.mark(1);
     live.read(vec![mark]);
     live.pass(10);

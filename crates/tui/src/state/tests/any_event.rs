@@ -65,9 +65,9 @@ proptest! {
     fn every_event_at_every_size_is_drawn(
         start in 0..4_usize,
         events in vec(test_event(), 1..24),
-        read_only in any::<bool>(),
+        watches in any::<bool>(),
     ) {
-        let mut stage = TestDashboard::live(Options { read_only, ..options() }, start);
+        let mut stage = TestDashboard::live(Options { watches, ..options() }, start);
         for (what, (columns, rows)) in events {
             happen(&mut stage, what);
             let screen = stage.screen(columns, rows);

@@ -139,7 +139,7 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
 
 #[test]
 fn a_read_only_dashboard_offers_no_key_that_changes_anything() {
-    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 3);
     stage.want(Intent::Help);
     let screen = stage.screen(120, 80);
     for meaning in ["start or stop the load", "set a numbered mark", "apply all staged values"] {

@@ -45,7 +45,7 @@ fn begin(stage: &mut TestDashboard, bits: u128, writer: &Arc<Writer>, late_s: u6
 
 /// A service is watched, and has been for a second.
 fn watching_a_service() -> TestDashboard {
-    let mut stage = TestDashboard::empty(Options { read_only: true, title: String::new(), ..options() });
+    let mut stage = TestDashboard::empty(Options { watches: true, title: String::new(), ..options() });
     begin(&mut stage, 1, &unit(), 0);
     stage.screen(80, 24);
     stage.act(Action::Update(Update::CaughtUp));
@@ -78,7 +78,7 @@ fn a_run_of_another_account_never_takes_the_place_of_the_one_that_is_shown() {
 
 #[test]
 fn the_newest_run_is_shown_once_all_that_was_there_has_been_read() {
-    let mut stage = TestDashboard::empty(Options { read_only: true, title: String::new(), ..options() });
+    let mut stage = TestDashboard::empty(Options { watches: true, title: String::new(), ..options() });
     begin(&mut stage, 1, &unit(), 0);
     stage.screen(80, 24);
     begin(&mut stage, 2, &writer(0, ""), 10);

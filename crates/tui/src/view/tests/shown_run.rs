@@ -46,7 +46,7 @@ fn a_run_that_was_killed_long_ago_is_never_called_live() {
 
 #[test]
 fn who_watches_several_runs_chooses_which_one_is_shown() {
-    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 3);
     let mut record = stage.run.start();
     record.stamp.run = telemetry::RunId::from_bits(7 << 96);
     record.stamp.realtime_us += 10_000_000;

@@ -1,0 +1,120 @@
+//! What the keys of `tlsdash watch` ask of the process of the shown run, over its control socket.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use serde::Deserialize;
+use telemetry::{Command, Level, RunId, Update};
+use tui::{DashboardSender, Event, RemoteAction, RemoteRequest};
+
+use super::client::ControlClient;
+use super::protocol::{AccessData, ControlRequest, ControlResponse};
+use crate::session::spawn;
+
+/// Requests that wait; a person does not press keys faster.
+const REQUESTS_MAX: usize = 64;
+
+/// Starts the thread that asks, one request after the other, until the dashboard has ended. What comes of them goes to
+/// the dashboard, unless the run's records show it.
+///
+/// # Errors
+/// If there can be no thread for it.
+pub(crate) fn start(events: DashboardSender) -> anyhow::Result<SyncSender<RemoteRequest>> {
+    let (sender, requests) = sync_channel(REQUESTS_MAX);
+    // Not joined: a service that does not answer delays nobody's exit.
+    spawn("dashboard-control", move || serve(&requests, &events))?;
+    Ok(sender)
+}
+
+fn serve(requests: &Receiver<RemoteRequest>, events: &DashboardSender) {
+    for request in requests {
+        let run = request.run;
+        let (access, told) = match carry_out(&request) {
+            Ok(told) => (Ok(()), told),
+            Err(Refusal::Access(why)) => {
+                // A key that was pressed gets an answer, a mere question none.
+                let is_key = matches!(request.action, RemoteAction::Command(_));
+                let told = is_key.then(|| (Level::Warning, format!("nothing was changed: {why}")));
+                (Err(why), told)
+            }
+            Err(Refusal::Command(why)) => (Ok(()), Some((Level::Warning, why))),
+        };
+        let told = told.map(|(level, text)| Event::Update(Update::Notice(level, text)));
+        for event in [Some(Event::Access(run, access)), told].into_iter().flatten() {
+            if events.send(event).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Why a request was not carried out.
+enum Refusal {
+    /// Nobody may reach the run, or this user may not.
+    Access(String),
+    /// The service refused the command, for this reason.
+    Command(String),
+}
+
+impl From<anyhow::Error> for Refusal {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Access(crate::line(&error))
+    }
+}
+
+/// Returns what to tell, if the run's records do not show it.
+fn carry_out(request: &RemoteRequest) -> Result<Option<(Level, String)>, Refusal> {
+    let RemoteRequest { run, socket, action } = request;
+    let mut client = ControlClient::connect(socket)?;
+    // On the same connection: the socket's file may be another service's at any time.
+    check_access(*run, client.ask(&ControlRequest::Access {})?)?;
+    let RemoteAction::Command(command) = action else { return Ok(None) };
+    let request = request_of(command)
+        .ok_or_else(|| Refusal::Command("only the dashboard beside the proxy can do this".to_owned()))?;
+    let ControlResponse { ok, text, .. } = client.ask(&request)?;
+    if !ok {
+        return Err(Refusal::Command(text));
+    }
+    Ok(is_worth_telling(&request).then_some((Level::Notice, text)))
+}
+
+fn check_access(run: RunId, response: ControlResponse) -> Result<(), Refusal> {
+    if !response.ok {
+        return Err(Refusal::Access(response.text));
+    }
+    let data = response.data.and_then(|data| AccessData::deserialize(data).ok());
+    let data =
+        data.ok_or_else(|| Refusal::Access("the service does not say who may change it".to_owned()))?;
+    if data.run != run.to_string() {
+        let text = "its control socket serves another run by now: this one was killed";
+        return Err(Refusal::Access(text.to_owned()));
+    }
+    if !data.write {
+        return Err(Refusal::Access(format!(
+            "{} may read and not change anything: --control-group names who may",
+            data.client
+        )));
+    }
+    Ok(())
+}
+
+/// The request for a command; `None` for what only the process of the run does for itself.
+fn request_of(command: &Command) -> Option<ControlRequest> {
+    Some(match command {
+        Command::Set { name, value } => {
+            ControlRequest::Set { name: name.clone(), value: value.to_string(), for_s: None }
+        }
+        Command::Mark(text) => ControlRequest::Mark { text: text.clone() },
+        Command::Experiment(words) => ControlRequest::Experiment { words: words.clone() },
+        Command::EndExperiment => ControlRequest::EndExperiment {},
+        Command::Calibrate => ControlRequest::Calibrate {},
+        Command::Record | Command::WriteConfiguration | Command::Notice(_) => return None,
+    })
+}
+
+/// True if no record says at once what was done.
+fn is_worth_telling(request: &ControlRequest) -> bool {
+    !matches!(
+        request,
+        ControlRequest::Set { .. } | ControlRequest::Mark { .. } | ControlRequest::EndExperiment {}
+    )
+}

@@ -1,0 +1,116 @@
+//! Records runs of other processes from their journal: the key `R` of `tlsdash watch`.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use anyhow::Context;
+use journal::{Start, Timestamps};
+use telemetry::model::Level;
+use telemetry::{Follower, RunFilter, RunId, TimeRange, Update, WriterFilter};
+use tui::{DashboardSender, Event};
+
+use super::read_back::stops;
+use super::recording::{ActiveRecording, RecordingFile};
+use super::spawn;
+use crate::journals::source::JournalSource;
+
+/// Keys that wait.
+const KEYS_MAX: usize = 4;
+/// Updates that wait to be written.
+const UPDATES_MAX: usize = 4;
+
+/// Where runs are recorded from.
+#[derive(Debug)]
+pub(crate) struct RunRecorder {
+    pub(crate) place: JournalSource,
+    pub(crate) writers: WriterFilter,
+    pub(crate) events: DashboardSender,
+}
+
+/// A recording in progress.
+struct RecordedFollower {
+    follower: Follower,
+    writing: JoinHandle<()>,
+}
+
+impl RunRecorder {
+    /// Starts the thread that begins a recording of each run that it is sent, or ends the one in progress. It ends with
+    /// its channel, and its recording too.
+    ///
+    /// # Errors
+    /// If there can be no thread for it.
+    pub(crate) fn start(self) -> anyhow::Result<(SyncSender<RunId>, JoinHandle<()>)> {
+        let (sender, keys) = sync_channel(KEYS_MAX);
+        Ok((sender, spawn("dashboard-record", move || self.serve(&keys))?))
+    }
+
+    fn serve(&self, keys: &Receiver<RunId>) {
+        let mut active: Option<RecordedFollower> = None;
+        for run in keys {
+            match active.take() {
+                // One that ended with its run has said so.
+                Some(active) if !active.writing.is_finished() => active.end(),
+                _ => active = self.begin(run),
+            }
+        }
+        active.into_iter().for_each(RecordedFollower::end);
+    }
+
+    /// Begins a recording, and says so.
+    fn begin(&self, run: RunId) -> Option<RecordedFollower> {
+        let begun = self.follow(run);
+        let (level, text) = match &begun {
+            Ok((_, path)) => (Level::Notice, format!("recording from now on into {path}")),
+            Err(error) => (Level::Warning, format!("not recording: {}", crate::line(error))),
+        };
+        tell(&self.events, level, text);
+        begun.ok().map(|(active, _)| active)
+    }
+
+    fn follow(&self, run: RunId) -> anyhow::Result<(RecordedFollower, String)> {
+        let range = TimeRange { from_us: Timestamps::now().realtime_us, ..TimeRange::ALL };
+        let filter = RunFilter { writers: self.writers.clone(), id_prefix: run.to_string(), range };
+        let recording = ActiveRecording::create(&RecordingFile::of_now(), self.events.clone())?.within(range);
+        let path = recording.path().display().to_string();
+        let (updates, read) = sync_channel(UPDATES_MAX);
+        // From the oldest record on, so that totals count from the beginning of the recording.
+        let follower = Follower::start(self.place.opener(Start::Oldest), filter, move |update| {
+            updates.send(update).is_ok()
+        })
+        .context("cannot read the journal a second time")?;
+        let events = self.events.clone();
+        let writing = spawn("dashboard-record", move || write(recording, &read, &events))?;
+        Ok((RecordedFollower { follower, writing }, path))
+    }
+}
+
+/// Writes what is read until nothing more comes, or the run has ended. Says what came of it.
+fn write(mut recording: ActiveRecording, read: &Receiver<Update>, events: &DashboardSender) {
+    for update in read {
+        let Update::Batch(batch) = update else { continue };
+        batch.records.iter().for_each(|record| recording.append(record));
+        recording.flush();
+        if stops(&batch) {
+            break;
+        }
+    }
+    let path = recording.path().display().to_string();
+    match recording.close() {
+        Ok(()) => tell(events, Level::Notice, format!("recorded {path}")),
+        Err(error) => tell(events, Level::Warning, error.to_string()),
+    }
+}
+
+impl RecordedFollower {
+    /// Reads what the journal holds now, and ends.
+    fn end(self) {
+        self.follower.finish();
+        // A panic there has been reported by the panic hook.
+        let _ = self.writing.join();
+    }
+}
+
+fn tell(events: &DashboardSender, level: Level, text: String) {
+    // Only fails once the front end has ended.
+    let _ = events.send(Event::Update(Update::Notice(level, text)));
+}

@@ -1,0 +1,37 @@
+//! Changing and recording the runs of other processes: what the dashboard asks of the program.
+
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+
+use telemetry::{Command, RunId};
+
+/// Where the dashboard sends what concerns the runs of other processes.
+#[derive(Clone, Debug)]
+pub struct RemoteControl {
+    /// The name of this host: control sockets of others cannot be reached.
+    pub host: String,
+    /// Takes what goes over a control socket.
+    pub requests: SyncSender<RemoteRequest>,
+    /// Takes the run of which a recording begins; any run ends the recording in progress.
+    pub recorder: SyncSender<RunId>,
+}
+
+/// Something to be asked of a run's process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemoteRequest {
+    /// The run.
+    pub run: RunId,
+    /// Its control socket, by the run's own record.
+    pub socket: PathBuf,
+    /// What is asked.
+    pub action: RemoteAction,
+}
+
+/// What is asked of a run's process.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RemoteAction {
+    /// Whether this user may change the run; the answer is an [`Event::Access`](crate::Event::Access).
+    CheckAccess,
+    /// A command. What the run's records do not show is told by a notice.
+    Command(Command),
+}

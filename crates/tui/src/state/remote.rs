@@ -1,0 +1,144 @@
+//! Whether the shown run can be changed, if it is that of another process, and what is asked of that process.
+
+use std::path::Path;
+
+use telemetry::model::{Level, Run};
+use telemetry::{Command, RunId};
+
+use super::{Screen, State};
+use crate::clock::Now;
+use crate::remote::{RemoteAction, RemoteRequest};
+
+const ONLY_WATCHES: &str = "read-only: this dashboard only watches";
+
+/// What is known of the right to change the shown run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RemoteAccess {
+    /// The run that was asked about last.
+    run: Option<RunId>,
+    /// Why it cannot be changed; `None` before the answer too.
+    refusal: Option<String>,
+    /// True if a key was refused since: the answer may be another one by now.
+    is_doubted: bool,
+}
+
+impl State {
+    /// Why keys cannot change the shown run; `None` if they can, as far as is known.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        if !self.options.watches {
+            return None;
+        }
+        if self.options.remote.is_none() {
+            return Some(ONLY_WATCHES.to_owned());
+        }
+        let Some(run) = self.run() else { return Some("there is no run yet".to_owned()) };
+        if let Err(why) = self.socket_of(run) {
+            return Some(why);
+        }
+        let access = Some(&self.access).filter(|access| access.run == Some(run.id()))?;
+        access.refusal.as_ref().map(|why| format!("read-only: {why}"))
+    }
+
+    /// The control socket of a run on this host.
+    fn socket_of<'r>(&self, run: &'r Run) -> Result<&'r Path, String> {
+        let host = self.options.remote.as_ref().map_or("", |remote| &remote.host);
+        let Some(began) = run.began() else {
+            return Err(
+                "read-only: the run's first record, which names its control socket, was not read".to_owned()
+            );
+        };
+        if run.stopped().is_some() {
+            return Err("the run has ended".to_owned());
+        }
+        if began.host != host || run.writer().is_remote {
+            return Err(format!(
+                "read-only: the run is on another host, {}; `tlsdash watch` changes it there",
+                began.host
+            ));
+        }
+        if began.control_socket.is_empty() {
+            return Err("read-only: the run has no control socket; --control gives it one".to_owned());
+        }
+        Ok(Path::new(&began.control_socket))
+    }
+
+    /// Returns what has to be asked about the shown run, once.
+    pub(crate) fn access_request(&mut self) -> Option<RemoteRequest> {
+        if !self.caught_up || self.options.remote.is_none() {
+            return None;
+        }
+        let run = self.run()?;
+        if self.access.run == Some(run.id()) && !self.access.is_doubted {
+            return None;
+        }
+        let socket = self.socket_of(run).ok()?.to_owned();
+        let run = run.id();
+        let refusal = self.access.refusal.take().filter(|_| self.access.run == Some(run));
+        self.access = RemoteAccess { run: Some(run), refusal, is_doubted: false };
+        Some(RemoteRequest { run, socket, action: RemoteAction::CheckAccess })
+    }
+
+    /// Asks anew whether the shown run can be changed.
+    pub(crate) fn doubt_access(&mut self) {
+        self.access.is_doubted = true;
+    }
+
+    /// Takes in whether a run can be changed.
+    pub(super) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: Now) {
+        if self.access.run != Some(run) {
+            return;
+        }
+        // A key that was refused before has said why; only news is worth a line.
+        let before = std::mem::replace(&mut self.access.refusal, access.err());
+        match (before, self.obstacle()) {
+            (Some(_), None) => {
+                let text = "the run can be changed now: press the key again".to_owned();
+                self.answer(Level::Notice, text, now);
+            }
+            (Some(before), Some(why)) if self.access.refusal.as_ref() != Some(&before) => {
+                self.answer(Level::Warning, why, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The command for the process of the shown run.
+    pub(crate) fn remote_command(&self, command: Command) -> Option<RemoteRequest> {
+        let run = self.run()?;
+        let socket = self.socket_of(run).ok()?.to_owned();
+        Some(RemoteRequest { run: run.id(), socket, action: RemoteAction::Command(command) })
+    }
+
+    /// The shown run.
+    pub(crate) fn shown_run_id(&self) -> Option<RunId> {
+        self.run().map(Run::id)
+    }
+
+    /// Why nothing can be recorded, or a recording not be ended; `None` if it can.
+    pub(super) fn recording_obstacle(&self) -> Option<&'static str> {
+        if !self.options.watches || self.recording().is_some() {
+            return None;
+        }
+        if self.options.remote.is_none() {
+            return Some(ONLY_WATCHES);
+        }
+        match self.run() {
+            None => Some("there is no run yet"),
+            Some(run) if run.stopped().is_some() => Some("nothing to record: the run has ended"),
+            Some(_) => None,
+        }
+    }
+
+    /// Says what came of a key: in the log, and in the list that may cover it.
+    pub(super) fn answer(&mut self, level: Level, text: String, now: Now) {
+        if level == Level::Warning {
+            self.control.note_refusal(&text);
+        }
+        match (self.screen, level) {
+            (Screen::Experiments, Level::Warning) => self.tuning.complaint = Some(text.clone()),
+            (Screen::Tuning, _) => self.tuning.answer = Some(text.clone()),
+            _ => {}
+        }
+        self.notice(level, text, now);
+    }
+}
