@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{run, stderr};
+use common::{journalctl, run, stderr};
 use serde_json::Value;
 
 fn recorded(folder: &Path, name: &str, mode: &str) -> Value {
@@ -16,6 +16,19 @@ fn recorded(folder: &Path, name: &str, mode: &str) -> Value {
     let output = run(folder, &args);
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The names and values of a run's records, as journalctl has them: without what the journal adds.
+fn bytes_of_records(folder: &Path, run: &Value) -> u64 {
+    let of_run = format!("TLSDASH_RUN={}", run["run"].as_str().unwrap());
+    let entries =
+        ["a.journal", "b.journal"].iter().flat_map(|file| journalctl(&folder.join(file), &[&of_run]));
+    let bytes = |(name, value): (&String, &Value)| (name.len() + value.as_str().unwrap().len()) as u64;
+    let of_entry = |entry: Value| -> u64 {
+        let fields = entry.as_object().unwrap().iter();
+        fields.filter(|(name, _)| !name.starts_with('_')).map(bytes).sum()
+    };
+    entries.map(of_entry).sum()
 }
 
 #[test]
@@ -37,6 +50,10 @@ fn each_run_of_a_folder_is_listed_with_its_own_figures() {
         let (full, resumed) = (counts["full"].as_f64().unwrap(), counts["resumed"].as_f64().unwrap());
         assert!((listed["resumed"].as_f64().unwrap() - resumed / (full + resumed)).abs() < 1e-9);
         assert_eq!((&listed["ended"], &listed["lost"]), (&true.into(), &0.into()));
+        let (bytes, written) =
+            (listed["record_bytes"].as_u64().unwrap(), bytes_of_records(&journals, listed));
+        // Long texts are cut when they are read.
+        assert!(bytes <= written && bytes > written - written / 100, "{bytes} of {written}");
         assert!(listed["p99_us"]["class"].as_str().unwrap().ends_with(class), "{listed}");
     }
     let table = String::from_utf8(run(folder.path(), &["runs", place]).stdout).unwrap();

@@ -1,13 +1,16 @@
 //! `tlsdash runs`: the runs in a journal, in a line each.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
+use journal::EntryBuf;
 use serde::Serialize;
 use telemetry::figures::{Figure, Statistic};
 use telemetry::model::{Run, Summary};
 use telemetry::{
-    HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, RunRecord,
+    HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, Record,
+    RunId, RunRecord,
 };
 
 use crate::cli::{Format, ListRunsArgs};
@@ -25,8 +28,11 @@ const LATENCIES: [LatencyClass; 4] = [
     LatencyClass::Load(LoadLatency::Service),
 ];
 
+/// Runs whose size is counted.
+const SIZES_MAX: usize = 65_536;
+
 /// Columns of the table.
-const COLUMNS: usize = 11;
+const COLUMNS: usize = 12;
 
 /// The document of `--format json`.
 #[derive(Debug, Serialize)]
@@ -65,6 +71,9 @@ struct RunEntry {
     upstream: String,
     /// Records read.
     records: u64,
+    /// Names and values of their fields as they were read, in bytes: before a journal stores equal ones once and
+    /// compresses them, and without the ends of long texts.
+    record_bytes: u64,
     /// Records lost.
     lost: u64,
     /// Connections accepted by the proxy, or established by a load without one.
@@ -91,14 +100,24 @@ struct Percentile99 {
 pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     let choice = RunChoice { mode: "runs", run: None, writers: &args.writers };
     let part = SourcePart::parse(args.source.as_deref(), choice)?;
-    let contents = part.read(1)?;
+    let (mut sizes, mut entry) = (HashMap::<RunId, u64>::new(), EntryBuf::new());
+    let measure = |record: &Record| {
+        // A hostile journal may have any number of runs.
+        if sizes.len() < SIZES_MAX || sizes.contains_key(&record.stamp.run) {
+            telemetry::encode(record, &mut entry);
+            *sizes.entry(record.stamp.run).or_default() += bytes(&entry);
+        }
+    };
+    let contents = part.read_with(1, measure)?;
     // With a reason if there is none.
     contents.newest()?;
     contents.say_ignored();
     let mut runs: Vec<&Run> = contents.model.runs().iter().collect();
     runs.sort_by_key(|run| run.began_realtime_us());
-    let entries =
-        runs.into_iter().map(|run| RunEntry::of(run, &contents.model.summary(run, Some(&part.name))));
+    let entries = runs.into_iter().map(|run| {
+        let size = sizes.get(&run.id()).copied().unwrap_or_default();
+        RunEntry::of(run, &contents.model.summary(run, Some(&part.name)), size)
+    });
     let list = RunListing { schema: SCHEMA, source: part.name.clone(), runs: entries.collect() };
     summary::print_text(&match args.format {
         Format::Text => list.text(),
@@ -106,8 +125,13 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     })
 }
 
+/// The bytes of all names and values.
+fn bytes(entry: &EntryBuf) -> u64 {
+    entry.iter().map(|(name, value)| (name.len() + value.len()) as u64).sum()
+}
+
 impl RunEntry {
-    fn of(run: &Run, summary: &Summary) -> Self {
+    fn of(run: &Run, summary: &Summary, record_bytes: u64) -> Self {
         let began = run.began();
         let text = |text: fn(&RunRecord) -> &String| began.map(text).cloned().unwrap_or_default();
         let (proxy, load, http) = (&summary.proxy, &summary.load, run.http());
@@ -146,6 +170,7 @@ impl RunEntry {
             listen: text(|record| &record.listen),
             upstream: text(|record| &record.upstream),
             records: run.reading().read(),
+            record_bytes,
             lost: run.reading().lost(),
             connections,
             resumed,
@@ -169,6 +194,7 @@ impl RunEntry {
             self.host.clone(),
             self.account.clone(),
             self.version.clone(),
+            format!("{:.2}MB", self.record_bytes as f64 / 1e6),
             self.connections.to_string(),
             self.resumed.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}%", ratio * 100.0)),
             self.requests.to_string(),
@@ -193,13 +219,14 @@ impl RunListing {
             "host",
             "user or unit",
             "version",
+            "size",
             "connections",
             "resumed",
             "requests",
             "p99",
             "of",
         ];
-        const NUMBERS: Range<usize> = 6..10;
+        const NUMBERS: Range<usize> = 6..11;
         let mut rows = vec![HEADINGS.map(str::to_owned)];
         rows.extend(self.runs.iter().map(RunEntry::cells));
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

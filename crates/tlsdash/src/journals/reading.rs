@@ -10,7 +10,7 @@ use anyhow::Context;
 use journal::Timestamps;
 use report::RunPart;
 use telemetry::model::{self, Run};
-use telemetry::{Model, Moment, MomentRange, RunFilter, RunId, TimeRange};
+use telemetry::{Model, Moment, MomentRange, Record, RunFilter, RunId, TimeRange};
 
 use crate::cli::value::{Expected, Parsed};
 use crate::cli::{RunsArgs, usage};
@@ -84,7 +84,16 @@ impl<'a> SourcePart<'a> {
 
     /// Reads it to its present end, and keeps the latest `history` intervals of each series.
     pub(crate) fn read(&self, history: usize) -> anyhow::Result<JournalContents<'_>> {
-        JournalContents::read(&self.place, &self.filter, self.writers, history)
+        self.read_with(history, |_| {})
+    }
+
+    /// The same, and calls `inspect` with each record, for what the model does not keep.
+    pub(crate) fn read_with(
+        &self,
+        history: usize,
+        inspect: impl FnMut(&Record),
+    ) -> anyhow::Result<JournalContents<'_>> {
+        JournalContents::read_with(&self.place, &self.filter, self.writers, history, inspect)
     }
 }
 
