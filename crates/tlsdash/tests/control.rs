@@ -74,7 +74,7 @@ fn a_service_is_tuned_marked_and_drained() {
     let by = there["TLSDASH_SETTING_BY"].as_str().unwrap();
     assert!(by.contains("uid ") && by.contains("pid "), "{by}");
     assert!(there["MESSAGE"].as_str().unwrap().ends_with(&format!(" by {by}")), "{there}");
-    assert_eq!(back["TLSDASH_SETTING_BY"], format!("the end of the time that {by} gave"));
+    assert_eq!(back["TLSDASH_SETTING_BY"], format!("the timer of {by}"));
 
     for (args, reason) in [
         (&["set", "load.speed", "80"][..], "there is no setting load.speed"),

@@ -189,13 +189,14 @@ fn changes(state: &State, area: Rect) -> Vec<Line<'static>> {
         let time = state.time_of_day(change.realtime_us);
         let by = change.by.to_string();
         let by = if cells < WITH_PROCESS_CELLS { by.split(" (").next().unwrap_or_default() } else { &by };
-        let room = cells.saturating_sub(time.len() + by.len() + 3);
+        let by = format::cut(by, cells / 2, theme.glyphs);
+        let room = cells.saturating_sub(time.len() + format::width(&by) + 3);
         let text = format!("{} {} > {}", change.name, change.before, change.after);
         let text = format::cut(&text, room, theme.glyphs);
         Line::from(vec![
             Span::styled(format!("{time} "), theme.quiet()),
             Span::styled(format!("{text:<room$}  "), theme.label()),
-            Span::styled(by.to_owned(), theme.quiet()),
+            Span::styled(by, theme.quiet()),
         ])
     }));
     lines

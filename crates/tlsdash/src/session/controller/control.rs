@@ -33,7 +33,7 @@ impl RunController {
             reverts.into_iter().partition(|revert| revert.at <= now && !self.is_compared(&revert.name));
         self.reverts = waiting;
         for PendingRevert { name, to, by, .. } in due {
-            let by = format!("the end of the time that {by} gave");
+            let by = format!("the timer of {by}");
             match self.change_setting(&name, &to, &by) {
                 Ok(true) => self.experiments.disturb(&format!("{name} was put back")),
                 Ok(false) => {}
