@@ -25,6 +25,18 @@ dist:
     objcopy --only-keep-debug release/tlsdash dist/tlsdash.debug
     objcopy --strip-debug --add-gnu-debuglink=dist/tlsdash.debug release/tlsdash dist/tlsdash
 
+# A .deb, an .rpm, a tarball and the debug file, in target/package; `.ci/package` then tries them in a clean root.
+package:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for tool in cargo-deb cargo-generate-rpm; do
+        command -v "$tool" >/dev/null || cargo install --locked "$tool"
+    done
+    # The same build as CI's.
+    export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
+    cargo build --release --locked -p tlsdash
+    packaging/build "${CARGO_TARGET_DIR:-target}/release/tlsdash"
+
 # All tests; installs the outside programs they compare with.
 test *ARGS:
     .ci/test {{ARGS}}

@@ -132,12 +132,12 @@ fn root_is_given_up_for_the_user_that_is_named() {
 
 /// The unit with the program where the tests have it, beside its socket.
 fn unit(folder: &Path) -> PathBuf {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let unit = std::fs::read_to_string(docs.join("tlsdash.service")).unwrap();
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let unit = std::fs::read_to_string(packaging.join("tlsdash.service")).unwrap();
     let program = format!("\"{}\"", env!("CARGO_BIN_EXE_tlsdash"));
     let path = folder.join("tlsdash.service");
-    std::fs::write(&path, unit.replace("/usr/local/bin/tlsdash", &program)).unwrap();
-    std::fs::copy(docs.join("tlsdash.socket"), folder.join("tlsdash.socket")).unwrap();
+    std::fs::write(&path, unit.replace("/usr/bin/tlsdash", &program)).unwrap();
+    std::fs::copy(packaging.join("tlsdash.socket"), folder.join("tlsdash.socket")).unwrap();
     path
 }
 
