@@ -281,7 +281,9 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         self.batch_bytes = 0;
         // Monotonic clocks of different boots cannot be compared.
         let is_comparable = full.writer.origin.boot.is_some() && full.writer.origin.boot == self.own.boot;
-        full.read_mono_us = (self.is_live && is_comparable).then(|| Timestamps::now().monotonic_us);
+        let now = self.is_live.then(Timestamps::now);
+        full.read_mono_us = now.filter(|_| is_comparable).map(|now| now.monotonic_us);
+        full.read_realtime_us = now.map(|now| now.realtime_us);
         self.deliver(Update::Batch(full));
     }
 

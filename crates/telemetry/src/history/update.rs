@@ -22,6 +22,8 @@ pub struct Batch {
     /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history, or of another boot, whose
     /// clock cannot be compared.
     pub read_mono_us: Option<u64>,
+    /// `CLOCK_REALTIME` when they were read, in microseconds; `None` if they are history.
+    pub read_realtime_us: Option<u64>,
     /// Entries that claimed to be ours and could not be decoded.
     pub malformed: u64,
     /// Bytes that could not be read.
@@ -84,8 +86,12 @@ pub enum RecordingStatus {
 impl Model {
     /// Takes in a batch.
     pub fn apply_batch(&mut self, batch: Batch) {
+        let last = batch.records.last().map(|record| record.stamp);
         for record in batch.records {
             self.apply_from(&batch.writer, record, batch.read_mono_us);
+        }
+        if let Some((stamp, read_us)) = last.zip(batch.read_realtime_us) {
+            self.note_arrival(&batch.writer, &stamp, read_us);
         }
         batch.suppressed.iter().for_each(|notice| self.note_suppressed(notice));
         batch.foreign.iter().for_each(|foreign| self.note_foreign(foreign));

@@ -28,10 +28,10 @@ mod tests;
 mod tls_summary;
 
 use crate::history::update::ForeignRecords;
-use crate::record::Record;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::{Suppressed, Writer};
+use crate::record::{Record, Stamp};
 
 pub use crate::record::Level;
 pub use alert_summary::AlertSummary;
@@ -47,7 +47,7 @@ pub use run::client::{ClientRate, ClientStats};
 pub use run::clients::Clients;
 pub use run::experiment::{Compared, Experiment, Switch, Verdict};
 pub use run::failures::Failures;
-pub use run::reading::{Gap, Reading};
+pub use run::reading::{Arrival, Gap, Reading};
 pub use run::requests::{RecordedRequest, Requests};
 pub use run::routes::{RouteStats, RouteWindow, Routes};
 pub(crate) use run::settings::put as put_setting;
@@ -62,7 +62,8 @@ pub use summary::{
 };
 pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
-/// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged
+/// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged to its totals and
+/// its last ten seconds
 /// ([`Run::is_brief`]).
 pub const RUNS_MAX: usize = 16;
 
@@ -97,6 +98,8 @@ pub struct Model {
     unchecked_bytes: usize,
     malformed: u64,
     skipped_bytes: u64,
+    /// `CLOCK_REALTIME` when the last batch was read live.
+    read_realtime_us: u64,
 }
 
 impl Default for Model {
@@ -117,6 +120,7 @@ impl Model {
             unchecked_bytes: 0,
             malformed: 0,
             skipped_bytes: 0,
+            read_realtime_us: u64::MAX,
         }
     }
 
@@ -142,6 +146,14 @@ impl Model {
         if self.unchecked_bytes > UNCHECKED_BYTES_MAX {
             self.unchecked_bytes = 0;
             self.bound_bytes();
+        }
+    }
+
+    /// Notes when a record was read live, by the clock of the host that reads.
+    pub(crate) fn note_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
+        self.read_realtime_us = realtime_us;
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == stamp.run) {
+            run.note_arrival(writer, stamp, realtime_us);
         }
     }
 
@@ -251,9 +263,15 @@ impl Model {
         }
     }
 
+    /// The run that has been silent longest, of those that were silent for as many minutes the one with the fewest
+    /// records. Stamps of the future count as the present: else a hostile host could keep its runs in place of others.
     fn most_silent(&self, may_go: impl Fn(&Run) -> bool) -> Option<usize> {
         let all = self.runs.iter().enumerate().filter(|(_, run)| may_go(run));
-        all.min_by_key(|(_, run)| run.last_realtime_us()).map(|(at, _)| at)
+        let silence = |run: &Run| {
+            let last_us = run.last_realtime_us().min(self.read_realtime_us);
+            (last_us / 60_000_000, run.reading().read(), last_us)
+        };
+        all.min_by_key(|(_, run)| silence(run)).map(|(at, _)| at)
     }
 
     /// Holds a run: it is always kept whole, and [`Self::current`] stays with its account. `None` holds no run.

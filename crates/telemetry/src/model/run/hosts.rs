@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::merged::{AlignedRun, sum_by_host};
+use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use crate::metrics::CpuGroup;
 use crate::record::{HostRecord, Stamp};
 
@@ -96,10 +97,15 @@ impl HostSamples {
         Self { samples, load_warmup_cpu_us }
     }
 
-    /// Keeps the latest record only.
+    /// Keeps the records of the last ten seconds, and the one before them.
     pub(super) fn abridge(&mut self) {
-        self.samples.drain(..self.samples.len().saturating_sub(1));
-        self.samples.shrink_to(1);
+        let Some(&(last_us, _)) = self.samples.back() else { return };
+        let within = self.samples.partition_point(|(us, _)| *us <= last_us.saturating_sub(BRIEF_US));
+        let too_many = self.samples.len().saturating_sub(BRIEF_INTERVALS_MAX);
+        self.samples.drain(..within.saturating_sub(1).max(too_many));
+        if self.samples.capacity() > 2 * BRIEF_INTERVALS_MAX {
+            self.samples.shrink_to_fit();
+        }
     }
 
     /// What they take of memory besides their own.

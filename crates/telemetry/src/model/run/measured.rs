@@ -68,7 +68,7 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }
     }
 
-    /// Keeps the totals and the last interval only.
+    /// Keeps the totals and the last ten seconds only.
     pub(super) fn abridge(&mut self) {
         let Self { series, record: _ } = self;
         series.iter_mut().for_each(MetricSeries::abridge);

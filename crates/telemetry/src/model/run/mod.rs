@@ -29,7 +29,7 @@ mod merged;
 mod proxy;
 pub(in crate::model) mod reading;
 pub(in crate::model) mod requests;
-mod retention;
+pub(in crate::model) mod retention;
 pub(in crate::model) mod routes;
 pub(crate) mod settings;
 pub(in crate::model) mod timeline;
@@ -49,7 +49,7 @@ use merged::AlignedRun;
 use proxy::ProxyPart;
 use reading::Reading;
 use requests::Requests;
-use retention::{SeriesRetention, SeriesStart};
+use retention::{BRIEF_INTERVALS_MAX, SeriesRetention, SeriesStart};
 use routes::Routes;
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
@@ -217,7 +217,7 @@ impl Run {
         }
     }
 
-    /// Drops everything but what a list of runs shows: totals and the last interval. Later records are abridged
+    /// Drops everything but what a list of runs or hosts shows: totals and the last ten seconds. Later records are abridged
     /// too.
     pub(super) fn abridge(&mut self) {
         let Self {
@@ -261,7 +261,8 @@ impl Run {
         *alerts = RunAlerts::default();
         *failures = Failures::default();
         *findings = FindingTracker::default();
-        *retention = SeriesRetention { history: 1, is_joined: retention.is_joined, is_brief: true };
+        *retention =
+            SeriesRetention { history: BRIEF_INTERVALS_MAX, is_joined: retention.is_joined, is_brief: true };
     }
 
     /// The memory of the run in bytes, without the allocator's overhead.
@@ -348,6 +349,13 @@ impl Run {
             });
         }
         self.reading.note_foreign(records);
+    }
+
+    /// Notes when a record of this run's writer was read live.
+    pub(super) fn note_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
+        if writer.origin == self.writer().origin {
+            self.reading.note_arrival(stamp, realtime_us);
+        }
     }
 
     /// Counts messages of this run's unit that journald dropped.

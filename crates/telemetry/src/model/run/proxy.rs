@@ -50,7 +50,7 @@ impl ProxyPart {
         }
     }
 
-    /// Keeps the totals and the last interval only.
+    /// Keeps the totals and the last ten seconds only.
     pub(super) fn abridge(&mut self) {
         let Self { series, open: _, clients_deferred: _ } = self;
         series.iter_mut().for_each(MetricSeries::abridge);

@@ -20,6 +20,44 @@ pub struct Gap {
     pub mono_us: u64,
 }
 
+/// How long the least delay is looked for, in microseconds, before older records are forgotten in one or two such spans.
+const DELAY_SPAN_US: u64 = 60_000_000;
+
+/// When the latest record of a run was read, by the clock of the host that reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// `CLOCK_REALTIME` there when it was read, in microseconds.
+    pub realtime_us: u64,
+    /// How much later that was than the record's own `CLOCK_REALTIME`, in microseconds. It is negative if the clock of
+    /// the host that wrote it is ahead.
+    pub delay_us: i64,
+    /// The least such delay of one to two minutes. A clock that is behind and a slow transfer look alike in it.
+    pub least_delay_us: i64,
+    /// The least delay of the span before, and when the present one began.
+    before: (i64, u64),
+}
+
+impl Arrival {
+    fn after(last: Option<Self>, stamp: &Stamp, realtime_us: u64) -> Self {
+        let delay_us =
+            i64::try_from(realtime_us).unwrap_or(i64::MAX).saturating_sub_unsigned(stamp.realtime_us);
+        let Some(last) = last else {
+            return Self { realtime_us, delay_us, least_delay_us: delay_us, before: (delay_us, realtime_us) };
+        };
+        let (before, since_us) = last.before;
+        if realtime_us.abs_diff(since_us) > DELAY_SPAN_US {
+            return Self {
+                realtime_us,
+                delay_us,
+                least_delay_us: before.min(delay_us),
+                before: (delay_us, realtime_us),
+            };
+        }
+        let before = (before.min(delay_us), since_us);
+        Self { realtime_us, delay_us, least_delay_us: last.least_delay_us.min(delay_us), before }
+    }
+}
+
 /// How the reading of one run has gone.
 #[derive(Debug, Default)]
 pub struct Reading {
@@ -36,9 +74,15 @@ pub struct Reading {
     gaps_total: u64,
     lag: Histogram,
     lag_last_us: Option<u64>,
+    arrival: Option<Arrival>,
 }
 
 impl Reading {
+    /// Notes when a record was read, by the clock of the host that reads.
+    pub(in crate::model) fn note_arrival(&mut self, stamp: &Stamp, realtime_us: u64) {
+        self.arrival = Some(Arrival::after(self.arrival, stamp, realtime_us));
+    }
+
     /// Notes one record; false if it was read before and must not count again.
     pub(in crate::model) fn note(&mut self, stamp: &Stamp, read_mono_us: Option<u64>) -> bool {
         self.doubt_the_newest_gap(stamp);
@@ -98,6 +142,7 @@ impl Reading {
                 gaps_total,
                 lag,
                 lag_last_us: _,
+                arrival: _,
             } = &member.run.reading;
             merged.read += read;
             merged.lost += lost;
@@ -206,8 +251,44 @@ impl Reading {
         &self.lag
     }
 
+    /// When its latest record was read; `None` unless read live.
+    pub fn arrival(&self) -> Option<Arrival> {
+        self.arrival
+    }
+
     /// That time for the last record, in microseconds; `None` unless read live.
     pub fn lag_last_us(&self) -> Option<u64> {
         self.lag_last_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ids::RunId;
+
+    /// Arrivals of records at their own seconds, each with its delay in milliseconds.
+    fn arrived(all: &[(u64, i64)]) -> Arrival {
+        let mut reading = Reading::default();
+        for &(second, delay_ms) in all {
+            let realtime_us = 1_700_000_000_000_000 + second * 1_000_000;
+            let stamp = Stamp { run: RunId::from_bits(1), seq: 1, mono_us: 1, realtime_us, interval_us: 1 };
+            reading.note_arrival(&stamp, realtime_us.saturating_add_signed(delay_ms * 1_000));
+        }
+        reading.arrival().unwrap()
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_shows_as_a_negative_delay() {
+        let arrival = arrived(&[(0, -4_000), (1, -5_000), (2, 3_000)]);
+        assert_eq!((arrival.delay_us, arrival.least_delay_us), (3_000_000, -5_000_000));
+    }
+
+    #[test]
+    fn the_least_delay_is_forgotten_after_two_minutes() {
+        let delays: Vec<(u64, i64)> =
+            (0..200).map(|second| (second, if second < 5 { -9_000 } else { 20 })).collect();
+        assert_eq!(arrived(&delays[..50]).least_delay_us, -9_000_000);
+        assert_eq!(arrived(&delays).least_delay_us, 20_000);
     }
 }

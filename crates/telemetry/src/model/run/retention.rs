@@ -3,6 +3,12 @@
 use crate::metrics::Metric;
 use crate::model::series::MetricSeries;
 
+/// Time that an abridged run keeps of each series up to its last record, in microseconds: what a list of hosts shows.
+pub(in crate::model) const BRIEF_US: u64 = 10_000_000;
+
+/// Intervals that an abridged run keeps of each series in that time.
+pub(in crate::model) const BRIEF_INTERVALS_MAX: usize = 100;
+
 /// How much of a run is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesRetention {
@@ -10,7 +16,7 @@ pub(super) struct SeriesRetention {
     pub(super) history: usize,
     /// True if reading started in the middle of the run, with the state from [`super::Run::joined_at`].
     pub(super) is_joined: bool,
-    /// True if the run is abridged: only totals and the last interval are kept.
+    /// True if the run is abridged: only totals and the last ten seconds are kept.
     pub(super) is_brief: bool,
 }
 

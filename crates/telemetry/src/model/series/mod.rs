@@ -11,6 +11,7 @@ use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
 use crate::metrics::{Counters, Metric};
 use crate::model::HISTORY;
+use crate::model::run::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use crate::model::series::rollup::Rollup;
 use crate::model::series::window::Window;
 use crate::record::heap_size::HeapSize as _;
@@ -223,11 +224,16 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         Self { totals: self.totals, ..Self::new(None, history) }
     }
 
-    /// Keeps the totals and the last interval only.
+    /// Keeps the totals and the last ten seconds only.
     pub(in crate::model) fn abridge(&mut self) {
-        self.history = 1;
-        self.intervals.drain(..self.intervals.len().saturating_sub(1));
-        self.intervals.shrink_to(1);
+        self.history = BRIEF_INTERVALS_MAX;
+        let from_us = self.last_us.saturating_sub(BRIEF_US);
+        let early = self.intervals.partition_point(|interval| interval.middle_us() <= from_us);
+        let too_many = self.intervals.len().saturating_sub(BRIEF_INTERVALS_MAX);
+        self.intervals.drain(..early.min(self.intervals.len().saturating_sub(1)).max(too_many));
+        if self.intervals.capacity() > 2 * BRIEF_INTERVALS_MAX {
+            self.intervals.shrink_to_fit();
+        }
         self.buckets = self.intervals.iter().map(|interval| interval.buckets()).sum();
         self.rollup = Rollup::default();
         self.whole = Histograms::default();

@@ -6,6 +6,7 @@ use super::client_record;
 use crate::histogram::Histogram;
 use crate::histogram::Sketch;
 use crate::history::slice::simulated;
+use crate::history::update::Batch;
 use crate::metrics::Metric;
 use crate::metrics::{ProxyCounter, ProxyLatency};
 use crate::model::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
@@ -40,15 +41,53 @@ fn seen(run: &Run) -> (u64, u64, u64, usize, usize) {
 }
 
 #[test]
-fn abridged_runs_keep_totals_and_the_last_interval() {
+fn abridged_runs_keep_totals_and_the_last_ten_seconds() {
     let model = read(1..=40);
     let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
     assert_eq!((model.runs().len(), whole), (40, RUNS_MAX));
     let (brief, kept) = (model.run(RunId::from_bits(1)).unwrap(), model.run(RunId::from_bits(40)).unwrap());
     assert!(brief.is_brief() && !kept.is_brief());
     assert_eq!((seen(kept), seen(brief)), ((36, 8_000_000, 36, 1, 1), (36, 8_000_000, 0, 0, 0)));
-    assert_eq!(brief.proxy().unwrap().intervals().len(), 1);
+    assert_eq!(brief.proxy().unwrap().intervals().len(), 9);
     assert!(brief.stopped().is_some() && brief.setting("proxy.workers").is_some());
+}
+
+#[test]
+fn an_abridged_run_goes_on_with_its_last_ten_seconds() {
+    let mut model = Model::default();
+    let long = simulated(30);
+    let (first, rest) = long.split_at(5);
+    first.iter().cloned().for_each(|record| model.apply(record, None));
+    (1_000_000..1_000_000 + RUNS_MAX as u128).flat_map(records).for_each(|record| model.apply(record, None));
+    rest.iter().cloned().for_each(|record| model.apply(record, None));
+    let run = model.run(long[0].stamp.run).unwrap();
+    assert!(run.is_brief());
+    let intervals = run.proxy().unwrap().intervals();
+    assert_eq!((intervals.len(), seen(run).1), (11, 30_000_000));
+    assert!(run.host().is_none() || run.cpu(crate::metrics::CpuGroup::Proxy, 10_000_000).is_some());
+}
+
+#[test]
+fn stamps_of_the_future_do_not_displace_runs_that_are_live() {
+    let mut model = Model::default();
+    let live = |model: &mut Model, record: &Record| {
+        let batch = Batch {
+            records: vec![record.clone()],
+            read_realtime_us: Some(1_700_000_000_000_000),
+            ..Batch::default()
+        };
+        model.apply_batch(batch);
+    };
+    let honest = simulated(8);
+    honest.iter().for_each(|record| live(&mut model, record));
+    for run in 1..=2 * RUNS_KNOWN_MAX as u128 {
+        let mut record = honest[0].clone();
+        record.stamp.run = RunId::from_bits(run);
+        record.stamp.realtime_us = u64::MAX / 2 + run as u64;
+        live(&mut model, &record);
+    }
+    assert_eq!(model.runs().len(), RUNS_KNOWN_MAX);
+    assert_eq!(model.run(honest[0].stamp.run).map(|run| seen(run).0), Some(36));
 }
 
 #[test]
