@@ -43,6 +43,7 @@ impl State {
             Choice::Columns(List::Routes) => column_lines(&self.routes),
             Choice::Columns(List::Requests) => column_lines(&self.requests.table),
             Choice::Columns(List::Usage) => column_lines(&self.usage.table),
+            Choice::Columns(List::Hosts) => column_lines(&self.hosts.table),
             Choice::Panes => {
                 let line = |&id: &PaneId| ChoiceLine {
                     name: id.name(),
@@ -96,8 +97,9 @@ impl State {
 
     /// Returns the panes that have something to show in this mode.
     fn choosable_panes(&self) -> Vec<PaneId> {
-        let has_http = self.has_http();
-        PaneId::ALL.into_iter().filter(|id| has_http || !id.is_of_http()).collect()
+        let (has_http, has_hosts) = (self.has_http(), self.has_hosts());
+        let may_show = |id: &PaneId| (has_http || !id.is_of_http()) && (has_hosts || *id != PaneId::Hosts);
+        PaneId::ALL.into_iter().filter(may_show).collect()
     }
 }
 

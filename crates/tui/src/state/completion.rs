@@ -8,7 +8,7 @@ use telemetry::{SettingKind, Value};
 use super::prompt::{Prompt, Purpose};
 use super::{List, State, shown_run};
 use crate::table;
-use crate::view_model::{ClientRow, RequestRow, RouteRow, RunRow, UsageRow};
+use crate::view_model::{ClientRow, HostRow, RequestRow, RouteRow, RunRow, UsageRow};
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;
@@ -125,6 +125,9 @@ impl State {
             Purpose::Filter(List::Usage) => {
                 let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
                 table::comparisons::<UsageRow>().chain(values.map(|(value, _)| value.to_owned())).collect()
+            }
+            Purpose::Filter(List::Hosts) => {
+                table::comparisons::<HostRow>().chain(self.host_names()).collect()
             }
             Purpose::Filter(List::Requests) => table::comparisons::<RequestRow>().collect(),
             Purpose::Filter(List::Clients) => {

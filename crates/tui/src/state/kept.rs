@@ -30,6 +30,7 @@ impl State {
             List::Routes.name(): table(&self.routes),
             List::Requests.name(): table(&self.requests.table),
             List::Usage.name(): table(&self.usage.table),
+            List::Hosts.name(): table(&self.hosts.table),
             "panes": {
                 "hidden": self.panes.hidden.iter().map(|id| id.name()).collect::<Vec<_>>(),
                 "rows": rows.collect::<serde_json::Map<_, _>>(),
@@ -61,12 +62,13 @@ impl State {
         let routes = restored(&self.routes, &kept[List::Routes.name()])?;
         let requests = restored(&self.requests.table, &kept[List::Requests.name()])?;
         let usage = restored(&self.usage.table, &kept[List::Usage.name()])?;
+        let hosts = restored(&self.hosts.table, &kept[List::Hosts.name()])?;
         let hidden = names(&kept["panes"]["hidden"]).map(pane).collect::<Result<Vec<_>, _>>()?;
         let rows = kept["panes"]["rows"].as_object().into_iter().flatten();
         let rows = rows.filter_map(|(name, rows)| Some((name, u16::try_from(rows.as_u64()?).ok()?)));
         let rows = rows.map(|(name, rows)| Ok((pane(name)?, rows))).collect::<Result<Vec<_>, _>>()?;
         (self.clients, self.routes, self.requests.table) = (clients, routes, requests);
-        self.usage.table = usage;
+        (self.usage.table, self.hosts.table) = (usage, hosts);
         self.panes = PaneLayout::default();
         for id in hidden {
             self.panes.toggle(id);

@@ -9,6 +9,7 @@ mod clients;
 mod completion;
 mod control;
 mod experiment_form;
+mod hosts;
 mod kept;
 mod mouse;
 mod navigation;
@@ -55,6 +56,7 @@ use completion::PromptHistory;
 pub(crate) use control::ConfirmedChange;
 use control::Control;
 pub(crate) use experiment_form::{ExperimentForm, FormField};
+use hosts::HostList;
 pub(crate) use palette::PaletteEntry;
 pub(crate) use panes::{PaneAction, PaneId, PaneLayout, Preset};
 pub(crate) use prompt::{Prompt, Purpose};
@@ -91,6 +93,7 @@ pub(crate) struct State {
     pub(crate) requests: RequestList,
     pub(crate) usage: UsageList,
     pub(crate) runs: RunList,
+    pub(crate) hosts: HostList,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
     pub(crate) timeline: LatencyTimeline,
@@ -146,6 +149,7 @@ impl State {
             requests: RequestList::default(),
             usage: UsageList::default(),
             runs: RunList::default(),
+            hosts: HostList::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
@@ -227,6 +231,11 @@ impl State {
         }
     }
 
+    /// Returns whether several hosts are watched.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.hosts.has_several
+    }
+
     /// Returns whether the requirements of a key are met.
     pub(crate) fn can(&self, needs: Needs) -> bool {
         let figures = self.figures();
@@ -234,6 +243,7 @@ impl State {
             Needs::Nothing => true,
             Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
             Needs::Http => self.has_http(),
+            Needs::Hosts => self.has_hosts(),
             Needs::Journal => self.options.history.is_some(),
             Needs::Process => !self.options.watches,
             Needs::Recorder => !self.options.watches || self.options.remote.is_some(),
@@ -274,8 +284,12 @@ impl State {
     /// batches per frame, so the work is done once per frame and not per batch.
     pub(crate) fn prepare(&mut self, now: Now) {
         self.time_recording(now);
-        if std::mem::take(&mut self.stale) {
+        let has_news = std::mem::take(&mut self.stale);
+        if has_news {
             self.refresh(now);
+        }
+        if self.are_hosts_due(now) || (has_news && self.hosts.are_few()) {
+            self.refresh_hosts(now);
         }
         self.arrange();
         self.follow_timeline();
@@ -313,6 +327,7 @@ impl State {
         clients.arrange(&mut table.rows, rows);
         self.arrange_http();
         self.arrange_usage();
+        self.arrange_hosts();
         if self.screen == Screen::Runs {
             self.arrange_runs();
         }

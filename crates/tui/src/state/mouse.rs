@@ -65,6 +65,14 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
                 return want(state, Intent::Open, now);
             }
         }
+        Some(ClickTarget::Host(row)) => {
+            let table = &mut state.hosts.table;
+            let Some(id) = table.page().get(row).map(crate::table::Row::id) else { return Vec::new() };
+            if table.selected.replace(id) == Some(id) {
+                return want(state, Intent::Open, now);
+            }
+        }
+        Some(ClickTarget::HostColumn(column)) => state.hosts.table.sort_by(column),
         Some(ClickTarget::UsageColumn(column)) => state.usage.table.sort_by(column),
         Some(ClickTarget::RouteColumn(column)) => state.routes.sort_by(column),
         Some(ClickTarget::Request(row)) => {

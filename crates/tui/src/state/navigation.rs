@@ -48,6 +48,7 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
         List::Clients => {}
         List::Routes | List::Requests => return state.scroll_http(to),
         List::Usage => return state.scroll_usage(to),
+        List::Hosts => return state.scroll_hosts(to),
     }
     let rows = layout::client_rows(state);
     let (clients, table) = state.clients_and_table();
@@ -96,6 +97,7 @@ pub(super) fn open(state: &mut State) {
         List::Clients => {}
         List::Routes => return state.open_route(),
         List::Usage => return state.open_usage(),
+        List::Hosts => return state.open_host(),
         List::Requests => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);

@@ -14,13 +14,15 @@ pub(crate) enum PaneId {
     Routes,
     Clients,
     Usage,
+    Hosts,
     Findings,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Hosts,
         Self::Latency,
         Self::Timeline,
         Self::Http,
@@ -38,6 +40,11 @@ impl PaneId {
         matches!(self, Self::Http | Self::Routes)
     }
 
+    /// Returns whether it shows something in some runs only.
+    fn is_occasional(self) -> bool {
+        self.is_of_http() || self == Self::Hosts
+    }
+
     /// The name on the screen and in the kept layout.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -49,6 +56,7 @@ impl PaneId {
             Self::Routes => "routes",
             Self::Clients => "clients",
             Self::Usage => "usage",
+            Self::Hosts => "hosts",
             Self::Findings => "findings",
             Self::Log => "log",
         }
@@ -64,13 +72,15 @@ pub(crate) enum Preset {
     Tuning,
     Routes,
     Usage,
+    Hosts,
 }
 
 impl Preset {
-    fn hidden(self) -> &'static [PaneId] {
+    pub(super) fn hidden(self) -> &'static [PaneId] {
         match self {
             Self::Overview => &[],
             Self::Clients => &[
+                PaneId::Hosts,
                 PaneId::Latency,
                 PaneId::Timeline,
                 PaneId::Handshakes,
@@ -80,6 +90,7 @@ impl Preset {
                 PaneId::Usage,
             ],
             Self::Latency => &[
+                PaneId::Hosts,
                 PaneId::Clients,
                 PaneId::Handshakes,
                 PaneId::System,
@@ -88,6 +99,7 @@ impl Preset {
                 PaneId::Usage,
             ],
             Self::Tuning => &[
+                PaneId::Hosts,
                 PaneId::Handshakes,
                 PaneId::System,
                 PaneId::Clients,
@@ -96,6 +108,7 @@ impl Preset {
                 PaneId::Usage,
             ],
             Self::Routes => &[
+                PaneId::Hosts,
                 PaneId::Latency,
                 PaneId::Timeline,
                 PaneId::Handshakes,
@@ -105,6 +118,7 @@ impl Preset {
                 PaneId::Usage,
             ],
             Self::Usage => &[
+                PaneId::Hosts,
                 PaneId::Latency,
                 PaneId::Timeline,
                 PaneId::Handshakes,
@@ -112,6 +126,16 @@ impl Preset {
                 PaneId::Http,
                 PaneId::Routes,
                 PaneId::Clients,
+            ],
+            Self::Hosts => &[
+                PaneId::Latency,
+                PaneId::Timeline,
+                PaneId::Handshakes,
+                PaneId::System,
+                PaneId::Http,
+                PaneId::Routes,
+                PaneId::Clients,
+                PaneId::Usage,
             ],
         }
     }
@@ -164,14 +188,14 @@ impl PaneLayout {
 
     /// Shown panes that have something to show in every mode.
     fn always_shown(&self) -> usize {
-        PaneId::ALL.iter().filter(|id| !id.is_of_http() && !self.hidden.contains(id)).count()
+        PaneId::ALL.iter().filter(|id| !id.is_occasional() && !self.hidden.contains(id)).count()
     }
 
     /// Hides a pane, or shows it again. One pane always stays.
     pub(crate) fn toggle(&mut self, id: PaneId) {
         if self.hidden.contains(&id) {
             self.hidden.retain(|&pane| pane != id);
-        } else if id.is_of_http() || self.always_shown() > 1 {
+        } else if id.is_occasional() || self.always_shown() > 1 {
             self.hidden.push(id);
         }
     }
@@ -187,6 +211,7 @@ impl State {
         let main = match self.list() {
             List::Routes => PaneId::Routes,
             List::Usage => PaneId::Usage,
+            List::Hosts => PaneId::Hosts,
             List::Clients | List::Requests => PaneId::Clients,
         };
         let focus = self.panes.focus.unwrap_or(main);
@@ -211,7 +236,11 @@ impl State {
                 self.panes.resize(focus, if is_taller { rows + 1 } else { rows.saturating_sub(1) });
             }
             PaneAction::Preset(preset) => {
-                let focus = (preset == Preset::Usage).then_some(PaneId::Usage);
+                let focus = match preset {
+                    Preset::Usage => Some(PaneId::Usage),
+                    Preset::Hosts => Some(PaneId::Hosts),
+                    _ => None,
+                };
                 self.panes = PaneLayout { hidden: preset.hidden().to_vec(), focus, ..PaneLayout::default() };
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
                 self.select_what_can_change();

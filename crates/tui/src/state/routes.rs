@@ -16,6 +16,7 @@ pub(crate) enum List {
     Routes,
     Requests,
     Usage,
+    Hosts,
 }
 
 impl List {
@@ -26,6 +27,7 @@ impl List {
             Self::Routes => "routes",
             Self::Requests => "requests",
             Self::Usage => "usage",
+            Self::Hosts => "hosts",
         }
     }
 }
@@ -48,6 +50,10 @@ macro_rules! with_table {
             }
             $crate::state::List::Usage => {
                 let $table = &mut $state.usage.table;
+                $what
+            }
+            $crate::state::List::Hosts => {
+                let $table = &mut $state.hosts.table;
                 $what
             }
         }
@@ -82,6 +88,12 @@ impl State {
             Screen::Route(_) => List::Routes,
             Screen::Client(_) => List::Clients,
             Screen::Usage(_) => List::Usage,
+            _ if self.panes.focus == Some(PaneId::Hosts)
+                && self.has_hosts()
+                && self.panes.shows(PaneId::Hosts) =>
+            {
+                List::Hosts
+            }
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
             _ if self.panes.focus == Some(PaneId::Clients) => List::Clients,

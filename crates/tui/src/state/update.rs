@@ -99,7 +99,12 @@ fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     let has_moved = state.play_on(now);
     let status = ViewStatus::of(state, now);
     let changed = std::mem::replace(&mut state.status, status) != status;
-    if changed || has_moved || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
+    let has_due_hosts = state.has_hosts() && state.are_hosts_due(now);
+    if changed || has_moved || state.stale || has_due_hosts {
+        vec![Effect::Draw(Urgency::Soon)]
+    } else {
+        Vec::new()
+    }
 }
 
 fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
@@ -194,8 +199,9 @@ fn screen_of(intent: Intent) -> Screen {
 /// Returns whether a request makes sense on this screen and in this mode.
 fn applies(state: &State, intent: Intent) -> bool {
     let is_of_http = matches!(intent, Intent::Requests | Intent::Pane(PaneAction::Preset(Preset::Routes)));
+    let is_of_hosts = matches!(intent, Intent::Pane(PaneAction::Preset(Preset::Hosts)));
     let is_seen = !matches!(state.screen, Screen::Help { .. }) || acts_on_help(intent);
-    is_seen && (!is_of_http || state.has_http())
+    is_seen && (!is_of_http || state.has_http()) && (!is_of_hosts || state.has_hosts())
 }
 
 /// Sorts the list that keys act on by its next column, or the other way round.

@@ -17,7 +17,7 @@
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
 //! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients. `usage` is below the
-//! clients where these leave room, and findings, if there are any, above the log.
+//! clients where these leave room, and findings, if there are any, above the log. Who watches several hosts has these above all.
 
 use ratatui::layout::Rect;
 
@@ -41,6 +41,7 @@ const GAP: u16 = 2;
 type Band = &'static [&'static [PaneId]];
 
 const NARROW: &[Band] = &[
+    &[&[PaneId::Hosts]],
     &[&[PaneId::Latency]],
     &[&[PaneId::Timeline]],
     &[&[PaneId::Http]],
@@ -53,6 +54,7 @@ const NARROW: &[Band] = &[
     &[&[PaneId::Log]],
 ];
 const WIDE: &[Band] = &[
+    &[&[PaneId::Hosts]],
     &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
     &[&[PaneId::Timeline]],
     &[&[PaneId::Routes]],
@@ -266,6 +268,10 @@ pub(crate) enum ClickTarget {
     UsageColumn(usize),
     /// A value of usage, by its visible row.
     Usage(usize),
+    /// The heading of a column of the hosts.
+    HostColumn(usize),
+    /// A host, by its visible row.
+    Host(usize),
     /// The heading of a column of the requests.
     RequestColumn(usize),
     /// A request, by its visible row.
@@ -330,6 +336,12 @@ pub(crate) fn route_rows(state: &State) -> usize {
 /// Returns the number of visible values of usage.
 pub(crate) fn usage_rows(state: &State) -> usize {
     of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Usage)))
+}
+
+/// Returns the number of visible hosts: the sum takes a row.
+pub(crate) fn host_rows(state: &State) -> usize {
+    let rows = of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Hosts)));
+    rows.saturating_sub(usize::from(state.hosts.sum.is_some()))
 }
 
 /// Returns the number of visible clients.

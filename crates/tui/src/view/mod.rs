@@ -13,6 +13,7 @@ mod findings;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
+mod hosts;
 mod http;
 mod latency;
 mod latency_timeline;

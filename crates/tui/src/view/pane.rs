@@ -5,7 +5,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::layout::ClickTarget;
-use super::{clients, findings, handshakes, http, latency, latency_timeline, log, routes, system, usage};
+use super::{
+    clients, findings, handshakes, hosts, http, latency, latency_timeline, log, routes, system, usage,
+};
 use crate::input::keymap::Hint;
 use crate::state::{PaneId, State};
 
@@ -37,7 +39,8 @@ pub(super) struct PaneRows {
 }
 
 /// All panes.
-const PANES: [Pane; 10] = [
+const PANES: [Pane; 11] = [
+    hosts::PANE,
     latency::PANE,
     latency_timeline::PANE,
     http::PANE,

@@ -119,6 +119,7 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
         Purpose::Filter(List::Clients) => matches("clients", &state.clients),
         Purpose::Filter(List::Routes) => matches("routes", &state.routes),
         Purpose::Filter(List::Requests) => matches("requests", &state.requests.table),
+        Purpose::Filter(List::Hosts) => matches("hosts", &state.hosts.table),
         Purpose::Filter(List::Usage) => matches("values", &state.usage.table),
         Purpose::Hosts => matches("runs", &state.runs.table),
         Purpose::Value(name) => {

@@ -4,6 +4,7 @@ mod accounts;
 mod alerts;
 mod findings;
 mod help;
+mod hosts;
 mod http;
 mod lists;
 mod messages;

@@ -216,6 +216,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "only routes and log",
     ),
     preset("only-usage", &["6", "alt-6"], Preset::Usage, "only usage and log"),
+    bind(
+        "only-hosts",
+        &["7", "alt-7"],
+        Intent::Pane(PaneAction::Preset(Preset::Hosts)),
+        (Context::Anywhere, Needs::Hosts),
+        "only hosts and log",
+    ),
     bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),

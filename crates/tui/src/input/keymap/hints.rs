@@ -135,6 +135,14 @@ pub(crate) const USAGE_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "details", Needs::Clients),
 ];
 
+/// What the footer names for the hosts.
+pub(crate) const HOST_HINTS: &[Hint] = &[
+    hint(&[Intent::Open], "show host", Needs::Hosts),
+    hint(&[Intent::SortNext], "sort", Needs::Hosts),
+    hint(&[Intent::Filter], "filter", Needs::Hosts),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", Needs::Hosts),
+];
+
 /// The hints below the list of requests.
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", Needs::Http),

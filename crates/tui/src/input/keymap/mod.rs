@@ -9,8 +9,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::state::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
-    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, Hint, PANE_HINTS, REPLAY_HINTS,
-    REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS, USAGE_HINTS,
+    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS,
+    REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS, USAGE_HINTS,
 };
 
 /// Where a key means something.
@@ -53,6 +53,8 @@ pub(crate) enum Needs {
     Clients,
     /// A run in HTTP mode.
     Http,
+    /// Several hosts.
+    Hosts,
     /// A journal that can be read again.
     Journal,
     /// A run of this process.

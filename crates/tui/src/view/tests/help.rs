@@ -11,7 +11,10 @@ fn help_names_every_key() {
     watched.want(Intent::Help);
     let mut http = TestDashboard::live_http(options(), 3);
     http.want(Intent::Help);
-    let screens = [stage.screen(80, 220), watched.screen(80, 220), http.screen(80, 260)];
+    let mut hosts = hosts::watching_hosts();
+    hosts.want(Intent::Help);
+    let screens =
+        [stage.screen(80, 220), watched.screen(80, 220), http.screen(80, 260), hosts.screen(80, 260)];
     for binding in crate::input::keymap::BINDINGS {
         assert!(
             screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),
