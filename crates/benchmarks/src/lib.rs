@@ -29,6 +29,7 @@ pub mod load;
 pub mod peers;
 pub mod spread;
 pub mod terminator;
+pub mod traffic;
 
 /// A benchmark ends with its first error, and prints it.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
