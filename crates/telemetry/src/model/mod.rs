@@ -67,6 +67,9 @@ pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSumma
 /// ([`Run::is_brief`]).
 pub const RUNS_MAX: usize = 16;
 
+/// Runs that a model keeps whole to merge them, within [`RUNS_BYTES_MAX`].
+pub const RUNS_MERGED_MAX: usize = 128;
+
 /// Runs that a model keeps, whole or abridged; beyond it the run that has been silent longest is forgotten.
 pub const RUNS_KNOWN_MAX: usize = 1_024;
 
@@ -87,6 +90,8 @@ pub const HISTORY: usize = 900;
 #[derive(Debug)]
 pub struct Model {
     history: usize,
+    /// Runs that are kept whole.
+    whole_max: usize,
     runs: Vec<Run>,
     /// Index of the last record's run: the next record is mostly of the same run.
     latest: usize,
@@ -113,6 +118,7 @@ impl Model {
     pub fn new(history: usize) -> Self {
         Self {
             history: history.max(1),
+            whole_max: RUNS_MAX,
             runs: Vec::new(),
             latest: 0,
             held: None,
@@ -122,6 +128,11 @@ impl Model {
             skipped_bytes: 0,
             read_realtime_us: u64::MAX,
         }
+    }
+
+    /// The same for runs of many hosts that are to be merged: up to [`RUNS_MERGED_MAX`] are kept whole.
+    pub fn for_merging(history: usize) -> Self {
+        Self { whole_max: RUNS_MERGED_MAX, ..Self::new(history) }
     }
 
     /// A model of one run for reading it again from a moment on. It holds what later records do not repeat, as it
@@ -238,7 +249,7 @@ impl Model {
         let whole = self.runs.iter().filter(|run| !run.is_brief()).count();
         let held = self.held;
         let may_go = |run: &Run| !run.is_brief() && Some(run.id()) != held;
-        if whole >= RUNS_MAX
+        if whole >= self.whole_max
             && let Some(silent) = self.most_silent(may_go)
         {
             self.runs[silent].abridge();

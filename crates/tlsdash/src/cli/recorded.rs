@@ -29,6 +29,9 @@ pub(crate) struct RunsArgs {
     /// The run, by its id (TLSDASH_RUN) or the first characters of it [default: the newest of each host]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<RunPrefix>,
+    /// The newest run of the host of this name only (_HOSTNAME)
+    #[arg(long, value_name = "NAME", conflicts_with = "run")]
+    pub(crate) host: Option<String>,
     /// Start of the time range: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) since: Option<Parsed<Moment>>,

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::{ReadError, Start, Tail};
-use telemetry::model::{RUNS_BYTES_MAX, RUNS_MAX, Run};
+use telemetry::model::{RUNS_BYTES_MAX, RUNS_MERGED_MAX, Run};
 use telemetry::{Follower, Model, Record, RunFilter, RunId, RunSlice, Update};
 
 use crate::cli::usage;
@@ -50,7 +50,7 @@ impl<'a> JournalContents<'a> {
         let walked = follower.walked_bytes();
         let ending = spawn("ending", move || follower.finish())?;
         let mut contents =
-            Self { place, writers, model: Model::new(history), ignored: IgnoredRuns::default() };
+            Self { place, writers, model: Model::for_merging(history), ignored: IgnoredRuns::default() };
         let mut slice = RunSlice::new(filter.range);
         let mut bar = Bar::new(|| place.size_bytes());
         let mut notices = Vec::new();
@@ -113,25 +113,45 @@ impl<'a> JournalContents<'a> {
         }
     }
 
-    /// The run with this prefix, or the newest run of each host. Of a remote host, whose users and units differ, the
-    /// newest of each service.
-    pub(crate) fn chosen(&self, prefix: Option<&str>) -> anyhow::Result<Vec<RunId>> {
+    /// The run with this prefix, or the newest run of each host, or of the one with this name. Of a remote host, whose
+    /// users and units differ, the newest of each service.
+    pub(crate) fn chosen(&self, prefix: Option<&str>, host: Option<&str>) -> anyhow::Result<Vec<RunId>> {
         let newest = self.run(prefix)?;
         if prefix.is_some() {
             return Ok(vec![newest.id()]);
         }
         let runs = self.model.runs();
-        let is_chosen = |run: &&Run| !runs.iter().any(|other| is_in_place_of(other, run));
+        if let Some(host) = host.filter(|host| !runs.iter().any(|run| run.hostname() == *host)) {
+            anyhow::bail!("--host {host}: {} holds no run of it, but of {}", self.place, self.hosts());
+        }
+        let is_chosen = |run: &&Run| {
+            host.is_none_or(|host| run.hostname() == host)
+                && !runs.iter().any(|other| is_in_place_of(other, run))
+        };
         let chosen: Vec<&Run> = runs.iter().filter(is_chosen).collect();
         anyhow::ensure!(
             !chosen.iter().any(|run| run.is_brief()),
-            "{} holds {} runs to take together, and at most {RUNS_MAX} of {} MiB in all are read at once: choose one \
-             with --run",
+            "{} holds {} runs to take together, and at most {RUNS_MERGED_MAX} of {} MiB in all are read at once: choose \
+             with --host or --run",
             self.place,
             chosen.len(),
             RUNS_BYTES_MAX >> 20
         );
         Ok(chosen.into_iter().map(Run::id).collect())
+    }
+}
+
+impl JournalContents<'_> {
+    /// The names of the first hosts, and how many more there are.
+    fn hosts(&self) -> String {
+        const NAMED_MAX: usize = 8;
+        let mut names: Vec<&str> = self.model.runs().iter().map(Run::hostname).collect();
+        names.sort_unstable();
+        names.dedup();
+        let more = names.len().saturating_sub(NAMED_MAX);
+        names.truncate(NAMED_MAX);
+        let named = names.join(", ");
+        if more == 0 { named } else { format!("{named} and {more} more") }
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct RunQuery<'a> {
     pub(crate) choice: RunChoice<'a>,
     /// Intervals kept of each series.
     pub(crate) history: usize,
+    /// The name of the host; `None` for all hosts.
+    pub(crate) host: Option<&'a str>,
     /// Leave out what is earlier, by the clock.
     pub(crate) since: Option<&'a Parsed<Moment>>,
     /// Leave out what is later.
@@ -45,7 +47,8 @@ pub(crate) struct RunQuery<'a> {
 impl<'a> RunQuery<'a> {
     pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
         let (run, since, until) = (runs.run.as_deref(), runs.since.as_ref(), runs.until.as_ref());
-        Self { choice: RunChoice { mode, run, writers: &runs.writers }, history, since, until }
+        let choice = RunChoice { mode, run, writers: &runs.writers };
+        Self { choice, history, host: runs.host.as_deref(), since, until }
     }
 }
 
@@ -128,7 +131,7 @@ impl RecordedRun {
             part.filter.range = within(clock, part.filter.range);
             ranges.push(part.filter.range);
             let contents = part.read(history)?;
-            let runs = contents.chosen(choice.run)?;
+            let runs = contents.chosen(choice.run, wanted.host)?;
             contents.say_ignored();
             read.push((contents.model, runs, part.name));
         }

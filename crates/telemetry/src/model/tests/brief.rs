@@ -53,6 +53,13 @@ fn abridged_runs_keep_totals_and_the_last_ten_seconds() {
 }
 
 #[test]
+fn runs_of_many_hosts_are_kept_whole_to_merge_them() {
+    let mut model = Model::for_merging(1_000);
+    (1..=60).flat_map(records).for_each(|record| model.apply(record, None));
+    assert!(model.runs().iter().all(|run| !run.is_brief()));
+}
+
+#[test]
 fn an_abridged_run_goes_on_with_its_last_ten_seconds() {
     let mut model = Model::default();
     let long = simulated(30);
