@@ -118,7 +118,10 @@ impl State {
             let Some(condition) = row.state.map(HostCondition::of) else { continue };
             let before = self.hosts.said.get(&row.id).copied().unwrap_or(HostCondition::Usual);
             if before != condition && row.state != Some(HostState::Ended) {
-                news.entry(condition).or_default().push(&row.host);
+                let named = news.entry(condition).or_default();
+                if !named.contains(&&*row.host) {
+                    named.push(&row.host);
+                }
             }
             said.insert(row.id, condition);
         }
