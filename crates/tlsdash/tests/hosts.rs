@@ -1,0 +1,167 @@
+//! Journals of several hosts, sent by `systemd-journal-upload` and received by `systemd-journal-remote`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+#[path = "common/terminal.rs"]
+mod terminal;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use common::host::{Told, UNIT, create};
+use common::{Running, connects, outside, run, stderr, until};
+use serde_json::Value;
+use terminal::Terminal;
+
+/// A process that is killed with the test.
+struct Service(Child);
+
+impl Service {
+    /// Starts a program of the package `systemd-journal-remote`.
+    fn start(name: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(format!("/lib/systemd/{name}"));
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn();
+        Self(child.unwrap_or_else(|_| {
+            panic!("this test needs {name}: install Debian's package systemd-journal-remote (.ci/setup does)")
+        }))
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The demo on a host of this name, which writes its own journal.
+struct Edge {
+    demo: Running,
+    journal: PathBuf,
+}
+
+impl Edge {
+    fn start(folder: &Path, name: &str) -> Self {
+        let journal = folder.join(name).join("own.journal");
+        fs::create_dir(folder.join(name)).unwrap();
+        let mut command = outside("unshare", "util-linux");
+        if !rustix::process::geteuid().is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        command.args(["--uts", "sh", "-c", "hostname \"$0\" && exec \"$@\"", name]);
+        command.arg(env!("CARGO_BIN_EXE_tlsdash")).args(["demo", "--headless", "--interval", "500ms"]);
+        command.args(["--load", "rate=50,connections=2", "--journal"]);
+        command.arg(format!("file:{}", journal.display()));
+        let mut demo = Running::start(command);
+        demo.line_with("listening on ");
+        until("its journal", || journal.exists());
+        Self { demo, journal }
+    }
+
+    fn upload(&self, url: &str) -> Service {
+        let file = format!("--file={}", self.journal.display());
+        Service::start("systemd-journal-upload", &[&format!("--url={url}"), &file, "--follow=yes"])
+    }
+}
+
+/// A receiver of uploads into a folder, and its address.
+fn receiver(folder: &Path) -> (Service, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let args = [&*format!("--listen-http={address}"), &format!("--output={}", folder.display())];
+    let service = Service::start("systemd-journal-remote", &args);
+    until("the receiver listens", || connects(address));
+    (service, format!("http://{address}"))
+}
+
+fn totals(folder: &Path, source: &Path, more: &[&str]) -> [u64; 3] {
+    let source = source.display().to_string();
+    let output = run(folder, &[&["report", "--json", "-", &source], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let proxy = &report["summary"]["proxy"];
+    let exchanges = &proxy["latency_us"]["exchange"]["n"];
+    [&proxy["connections"]["accepted"], &proxy["handshakes"]["full"], exchanges]
+        .map(|n| n.as_u64().unwrap_or_else(|| panic!("{proxy:#}")))
+}
+
+/// What a hostile host may upload: bytes that are no journal, and runs in the name of another host, from the future.
+fn upload_hostile(folder: &Path) {
+    fs::write(folder.join("remote-garbage.journal"), [0x5a; 100_000]).unwrap();
+    let mut writer = create(&folder.join("remote-hostile.journal"));
+    for run in 1..=40 {
+        let account = UNIT.at("edge-b", "00000000000000000000000000000bad");
+        Told { run, late_s: 1_000_000_000 + run as u64, accepted: 1_000_000 }.begin(&mut writer, account);
+    }
+}
+
+#[test]
+fn uploaded_journals_of_two_hosts_become_one_table_and_one_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, remote) = (folder.path().join("state"), folder.path().join("remote"));
+    [&state, &remote].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    let (_receiver, url) = receiver(&remote);
+    let edges = ["edge-a", "edge-b"].map(|name| Edge::start(folder.path(), name));
+    let [upload_a, _upload_b] = [0, 1].map(|at| edges[at].upload(&url));
+    until("both hosts arrive", || {
+        let output = run(&state, &["runs", &remote.display().to_string()]);
+        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+        listed.contains("edge-a") && listed.contains("edge-b")
+    });
+
+    let mut watch = Terminal::start(&state, &["watch", &remote.display().to_string()]);
+    watch.shows("sum of 2");
+    watch.press("7");
+    watch.shows("hosts 2/2 live");
+
+    drop(upload_a);
+    watch.shows("edge-a: no record arrives any more");
+    watch.shows("sum of 1");
+
+    // Hosts behind one address share a file, which the receiver rotates whenever their records are out of order.
+    let mut archive = None;
+    until("the receiver's file is rotated", || {
+        let files = fs::read_dir(&remote).unwrap().map(|file| file.unwrap().path());
+        archive = files.into_iter().find(|path| path.to_string_lossy().contains('@'));
+        archive.is_some()
+    });
+    let cut = archive.unwrap();
+    fs::OpenOptions::new().write(true).open(&cut).and_then(|file| file.set_len(50_000)).unwrap();
+    upload_hostile(&remote);
+    let _upload_again = edges[0].upload(&url);
+    watch.shows("edge-a: records arrive as usual again");
+    // Whoever claims to be another host does not take its line.
+    watch.press("/state=live\r");
+    watch.shows("filter: state");
+    for host in ["edge-a  ", "edge-b  "] {
+        watch.shows(host);
+    }
+    watch.press("q");
+    watch.ended();
+    let journals = edges.map(|edge| {
+        assert_eq!(edge.demo.end().0, 0);
+        edge.journal
+    });
+    let each = journals.map(|journal| totals(&state, &journal, &[]));
+    let sum = [0, 1, 2].map(|at| each[0][at] + each[1][at]);
+    // The first receiver's files are cut, and hold what is hostile. Another one receives everything again.
+    let again = folder.path().join("again");
+    fs::create_dir(&again).unwrap();
+    let (_receiver, url) = receiver(&again);
+    let file = |edge: &str| format!("--file={}", folder.path().join(edge).join("own.journal").display());
+    let _uploads = ["edge-a", "edge-b"].map(|edge| {
+        Service::start("systemd-journal-upload", &[&format!("--url={url}"), &file(edge), "--follow=yes"])
+    });
+    until("all records arrive", || {
+        let output = run(&state, &["runs", &again.display().to_string()]);
+        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+        ["edge-a", "edge-b"].iter().all(|edge| listed.contains(edge)) && !listed.contains("+ its last record")
+    });
+    assert_eq!(totals(&state, &again, &[]), sum);
+    for (edge, own) in ["edge-a", "edge-b"].into_iter().zip(each) {
+        assert_eq!(totals(&state, &again, &["--host", edge]), own, "{edge}");
+    }
+}
