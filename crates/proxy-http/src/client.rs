@@ -170,7 +170,7 @@ impl Client {
             queue: None,
             upstream_time: None,
             first_byte: None,
-            duration: now.saturating_duration_since(began_at),
+            duration: Some(now.saturating_duration_since(began_at)),
             body_in: 0,
             body_out: 0,
             is_reused: false,

@@ -201,7 +201,7 @@ impl RequestState {
             queue: self.queue.get(),
             upstream_time: self.upstream_time.get(),
             first_byte: self.first_byte.get(),
-            duration: now.saturating_duration_since(self.began_at),
+            duration: Some(now.saturating_duration_since(self.began_at)),
             body_in: self.body_in.get(),
             body_out: self.body_out.get(),
             is_reused: self.is_reused.get(),

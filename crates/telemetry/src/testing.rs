@@ -60,7 +60,7 @@ pub(crate) fn finished() -> FinishedRequest<'static> {
         queue: None,
         upstream_time: Some(Duration::from_millis(2)),
         first_byte: Some(Duration::from_millis(3)),
-        duration: Duration::from_millis(4),
+        duration: Some(Duration::from_millis(4)),
         body_in: 0,
         body_out: 13,
         is_reused: true,

@@ -21,7 +21,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
 use crate::commands::{
-    bench, bench_upstream, check, compact, compare, ctl, demo, explain, load, proxy, report, runs, watch,
+    bench, bench_upstream, check, compact, compare, ctl, demo, explain, load, observe, proxy, report, runs,
+    watch,
 };
 use crate::service::signals;
 
@@ -131,6 +132,7 @@ fn run(cli: Cli, flags: &Flags) -> anyhow::Result<()> {
         Some(Mode::Demo(args)) => demo::run(&args, flags),
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Bench(args)) => bench::run(&args),
+        Some(Mode::Observe(args)) => observe::run(&args, flags),
         Some(Mode::Watch(args)) => watch::run(&args, flags),
         Some(Mode::Runs(args)) => runs::run(&args),
         Some(Mode::Ctl(args)) => ctl::run(&args),

@@ -40,8 +40,8 @@ pub struct FinishedRequest<'a> {
     pub upstream_time: Option<Duration>,
     /// Head received to the first byte of the response handed to the client; `None` without a response.
     pub first_byte: Option<Duration>,
-    /// First byte to the end.
-    pub duration: Duration,
+    /// First byte to the end; `None` if it is not known.
+    pub duration: Option<Duration>,
     /// Bytes of its body.
     pub body_in: u64,
     /// Bytes of its response's body.
@@ -366,7 +366,7 @@ impl RequestHistograms {
         let of = |class| match class {
             RouteLatency::Upstream => request.upstream_time,
             RouteLatency::FirstByte => request.first_byte,
-            RouteLatency::Request => Some(request.duration),
+            RouteLatency::Request => request.duration,
         };
         for (&class, times) in RouteLatency::ALL.iter().zip(times) {
             if let Some(took) = of(class) {

@@ -63,9 +63,9 @@ impl RequestSamples {
             return true;
         }
         let fastest = self.slowest.iter_mut().min_by_key(|kept| kept.record.duration_us);
-        let Some(fastest) =
-            fastest.filter(|kept| u128::from(kept.record.duration_us) < request.duration.as_micros())
-        else {
+        let Some(fastest) = fastest.filter(|kept| {
+            u128::from(kept.record.duration_us) < request.duration.unwrap_or_default().as_micros()
+        }) else {
             return false;
         };
         *fastest = SampledRequest::of(request);
@@ -105,7 +105,7 @@ impl SampledRequest {
             queue_us: micros(request.queue),
             upstream_us: micros(request.upstream_time),
             first_byte_us: micros(request.first_byte),
-            duration_us: micros(Some(request.duration)),
+            duration_us: micros(request.duration),
             body_in: request.body_in,
             body_out: request.body_out,
             reused: request.is_reused,

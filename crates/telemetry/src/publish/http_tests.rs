@@ -44,7 +44,7 @@ fn counted(requests: &[(usize, u16, u64)]) -> HttpDelta {
             status: Some(status),
             failure: (status == 503).then_some(RequestFailure::QueueFull),
             queue: us.is_multiple_of(3).then_some(Duration::from_micros(us)),
-            duration: Duration::from_micros(us),
+            duration: Some(Duration::from_micros(us)),
             ..finished()
         });
     }

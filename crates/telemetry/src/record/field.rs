@@ -111,6 +111,9 @@ fields! {
     HOST_MEMORY = "HOST_MEMORY_BYTES", Bytes, "33554432000", "Memory of the host.";
     CONTROL_SOCKET = "CONTROL_SOCKET", Text, "/run/tlsdash/control.sock", "Absolute path of the control socket of this run (absent without one).";
     SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
+    LOG = "LOG", Text, "haproxy", "The terminator whose log was counted (absent if this program terminated TLS).";
+    LOG_RESOLUTION = "LOG_RESOLUTION_US", Micros, "1000", "Resolution of the times in the log: what took less counts as that much; 0 without a log.";
+    ABSENT = "ABSENT", Text, "handshake time: nginx does not log how long a handshake took", "Figures that the log cannot give, each with the reason, separated by semicolons.";
     RUNS_ON = "RUNS_ON", Flag, "0", "Only what was recorded of the run ended; the process ran on.";
     HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
     HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";

@@ -174,6 +174,12 @@ wire! {
         pub control_socket: String = &field::CONTROL_SOCKET,
         /// Every setting as it stood.
         pub settings: Vec<Setting> = &field::SETTINGS,
+        /// The terminator whose log was counted; empty if this program terminated TLS.
+        pub log: String = &field::LOG,
+        /// Resolution of the times in the log, in microseconds: what took less counts as that much; 0 without a log.
+        pub log_resolution_us: u64 = &field::LOG_RESOLUTION,
+        /// Figures that the log cannot give, each with the reason, separated by semicolons.
+        pub absent: String = &field::ABSENT,
         /// True in the last record of a part of a run: the process ran on.
         pub runs_on: bool = &field::RUNS_ON,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.

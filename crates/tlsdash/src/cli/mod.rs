@@ -38,6 +38,7 @@ use tui::Speed;
 
 use crate::commands::bench::BenchArgs;
 use crate::commands::load::LoadArgs;
+use crate::commands::observe::ObserveArgs;
 use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
@@ -147,6 +148,8 @@ pub(crate) enum Mode {
     Load(Box<LoadArgs>),
     /// Compare servers side by side: rounds of short loads, with verdicts
     Bench(Box<BenchArgs>),
+    /// Count the log of a terminator that runs already: HAProxy or nginx
+    Observe(Box<ObserveArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),
     /// List the runs in a journal: when, where, by whom, and their headline figures

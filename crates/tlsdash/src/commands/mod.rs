@@ -9,6 +9,7 @@ pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod load;
+pub(crate) mod observe;
 mod output_files;
 pub(crate) mod proxy;
 pub(crate) mod report;

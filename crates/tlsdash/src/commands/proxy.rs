@@ -170,6 +170,7 @@ impl BoundSession {
         let title = format!("{} > {}", header.listen, header.upstream);
         let workload = Workload {
             proxy: Some(proxy),
+            observer: None,
             routes,
             load,
             load_cpus: None,

@@ -119,6 +119,14 @@ fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
         // Runs taken together cannot be changed.
         control_socket: String::new(),
         settings: settings.all().to_vec(),
+        log: text(|run| &run.log),
+        log_resolution_us: members
+            .iter()
+            .filter_map(|member| member.run.began())
+            .map(|run| run.log_resolution_us)
+            .max()
+            .unwrap_or(0),
+        absent: text(|run| &run.absent),
         runs_on: false,
         proxy: None,
         tls: None,

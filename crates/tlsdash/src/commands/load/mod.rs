@@ -106,6 +106,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     let title = format!("load > {}", header.upstream);
     let workload = Workload {
         proxy: None,
+        observer: None,
         routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),

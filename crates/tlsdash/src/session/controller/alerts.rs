@@ -11,7 +11,7 @@ impl RunController {
         let news = self.setup.alerts.observe(&AlertInterval {
             end_us: now.monotonic_us,
             is_whole,
-            proxy: self.workload.proxy.is_some().then_some(&self.proxy_delta),
+            proxy: self.workload.counts_traffic().then_some(&self.proxy_delta),
             load: self.workload.load_state().map(|state| (&self.load_delta, state)),
             host,
         });

@@ -15,7 +15,7 @@ impl RunController {
         let tick = Tick {
             now_us: now.monotonic_us,
             interval: self.setup.interval,
-            proxy: self.workload.proxy.is_some().then_some(&self.proxy_delta),
+            proxy: self.workload.counts_traffic().then_some(&self.proxy_delta),
             load: self.workload.load_state().map(|state| (&self.load_delta, state)),
             cpu: *cpu,
         };

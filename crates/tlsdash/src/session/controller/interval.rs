@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use journal::Timestamps;
+use observe::LogObserver;
 use proxy_core::Proxy;
 use telemetry::{HostRecord, Level};
 
@@ -24,6 +25,9 @@ impl RunController {
         if let Some(proxy) = &mut self.workload.proxy {
             proxy.collect(&mut self.proxy_delta, patience);
         }
+        if let Some(observer) = &mut self.workload.observer {
+            observer.collect(&mut self.proxy_delta, patience);
+        }
         if let Some(load) = &mut self.workload.load {
             load.collect(&mut self.load_delta, deadline.saturating_duration_since(Instant::now()));
         }
@@ -43,7 +47,7 @@ impl RunController {
             self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
         }
         let cpu = host.cpu;
-        let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
+        let proxy = self.workload.counts_traffic().then_some(&self.proxy_delta);
         let load = self.workload.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host.clone()), now);
@@ -56,9 +60,11 @@ impl RunController {
         self.advance_experiment(now, &cpu);
     }
 
-    /// Reports the notices that the proxy has queued.
+    /// Reports the notices that the proxy, or the observer of a log, has queued.
     pub(super) fn report_proxy_notices(&mut self) {
-        for notice in self.workload.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default() {
+        let of_proxy = self.workload.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default();
+        let of_log = self.workload.observer.as_ref().map(LogObserver::take_notices).unwrap_or_default();
+        for notice in of_proxy.into_iter().chain(of_log) {
             self.report(notice);
         }
     }

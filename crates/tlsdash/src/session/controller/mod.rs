@@ -252,14 +252,10 @@ impl RunController {
             ShutdownStage::StoppingLoad if load_ended => {
                 // The last CPU time of the load's threads is sampled while the proxy's threads still run.
                 self.host.sample();
-                if let Some(proxy) = &self.workload.proxy {
-                    proxy.drain();
-                }
+                self.workload.drain();
                 ShutdownStage::Draining
             }
-            ShutdownStage::Draining if self.workload.proxy.as_ref().is_none_or(Proxy::is_drained) => {
-                ShutdownStage::Ended
-            }
+            ShutdownStage::Draining if self.workload.is_drained() => ShutdownStage::Ended,
             stage => stage,
         }
     }
@@ -345,7 +341,7 @@ impl RunController {
         self.report_worker_failure();
         let host = self.sample_host();
         let stop = self.run_record();
-        let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
+        let proxy = self.workload.counts_traffic().then_some(&self.proxy_delta);
         let load =
             self.workload.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
         self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());

@@ -1,6 +1,7 @@
 //! The proxy and the load of a run, and their settings.
 
 use loadgen::Load;
+use observe::LogObserver;
 use proxy_core::Proxy;
 use telemetry::figures::{FigureSide, FigureSubjects};
 use telemetry::{Applies, Cpus, LoadState, ProcessObserver, Setting, SettingError, Value};
@@ -9,6 +10,8 @@ use telemetry::{Applies, Cpus, LoadState, ProcessObserver, Setting, SettingError
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
+    /// What counts another terminator's log.
+    pub(crate) observer: Option<LogObserver>,
     /// The names of the proxy's routes; `None` in TCP mode.
     pub(crate) routes: Option<Vec<String>>,
     pub(crate) load: Option<Load>,
@@ -26,12 +29,34 @@ impl Workload {
         let of = |is_there: bool, side| is_there.then_some(side);
         let parts = [
             of(self.observed.is_some(), FigureSide::Observed),
-            of(self.proxy.is_some(), FigureSide::Proxy),
-            of(self.routes.is_some(), FigureSide::Http),
+            of(self.counts_traffic(), FigureSide::Proxy),
+            // Whether a log has requests is known once it has lines.
+            of(self.routes.is_some() || self.observer.is_some(), FigureSide::Http),
             of(self.load.is_some(), FigureSide::Load),
         ];
         let sides = [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten());
         FigureSubjects::new(sides.collect(), self.routes.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a proxy, ours or another, is counted.
+    pub(super) fn counts_traffic(&self) -> bool {
+        self.proxy.is_some() || self.observer.is_some()
+    }
+
+    /// Lets the proxy serve its connections to their end, and the observer count the lines that have arrived.
+    pub(super) fn drain(&self) {
+        if let Some(proxy) = &self.proxy {
+            proxy.drain();
+        }
+        if let Some(observer) = &self.observer {
+            observer.stop();
+        }
+    }
+
+    /// Whether that is done.
+    pub(super) fn is_drained(&self) -> bool {
+        self.proxy.as_ref().is_none_or(Proxy::is_drained)
+            && self.observer.as_ref().is_none_or(LogObserver::is_ended)
     }
 
     /// Every setting, with its value.

@@ -1,0 +1,26 @@
+//! The `combined` and `common` formats: requests alone, without a word about TLS or connections.
+
+use std::borrow::Cow;
+
+use super::{BadLine, fields};
+use crate::event::{LogEvent, LoggedRequest};
+
+/// Reads `127.0.0.1 - - [10/Oct/2026:13:55:36 -0700] "GET / HTTP/1.1" 200 2326 "referrer" "agent"`.
+pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
+    let (who, rest) = line.split_once(" [").ok_or(BadLine::Unknown)?;
+    let (time, rest) = rest.split_once("] \"").ok_or(BadLine::Unknown)?;
+    let (request, rest) = rest.split_once("\" ").ok_or(BadLine::Unknown)?;
+    let mut words = rest.split(' ');
+    let status = fields::status(words.next().ok_or(BadLine::Unknown)?)?;
+    let body_out = fields::number(words.next().ok_or(BadLine::Unknown)?, "size")?;
+    let [method, path, protocol] = fields::request_line(request).map(Cow::Borrowed);
+    let request = LoggedRequest { method, path, protocol, status, body_out, ..LoggedRequest::default() };
+    let client = fields::client(who.split(' ').next().unwrap_or_default())?;
+    Ok(LogEvent { time_us: Some(time_us(time)?), request: Some(request), ..LogEvent::of(client) })
+}
+
+fn time_us(text: &str) -> Result<u64, BadLine> {
+    let time = jiff::fmt::strtime::parse("%d/%b/%Y:%H:%M:%S %z", text).and_then(|time| time.to_timestamp());
+    let time = time.map_err(|_| BadLine::Field("time"))?;
+    u64::try_from(time.as_microsecond()).map_err(|_| BadLine::Field("time"))
+}

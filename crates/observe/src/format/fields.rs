@@ -1,0 +1,114 @@
+//! Fields that several formats share.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use telemetry::ClientId;
+
+use super::BadLine;
+
+/// The line without the header that a syslog sender puts before it (RFC 3164): `<190>Nov 23 13:00:00 host nginx: `.
+pub(super) fn without_syslog_header(line: &str) -> &str {
+    let Some(rest) = line.strip_prefix('<') else { return line };
+    let Some((priority, rest)) = rest.split_once('>') else { return line };
+    if priority.len() > 3 || priority.is_empty() || !priority.bytes().all(|byte| byte.is_ascii_digit()) {
+        return line;
+    }
+    // The header ends with the tag, whose end is the first colon and blank; times have no blank behind their colons.
+    rest.split_once(": ").map_or(rest, |(_, text)| text)
+}
+
+/// Reads a line of JSON.
+pub(super) fn json<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, BadLine> {
+    serde_json::from_str(line).map_err(|error| BadLine::Json(error.to_string()))
+}
+
+/// A value that the terminator may leave empty, or write as a dash.
+pub(super) fn present(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    (!text.is_empty() && text != "-").then_some(text)
+}
+
+/// The same, empty if it is not there.
+pub(super) fn or_empty(text: Cow<'_, str>) -> Cow<'_, str> {
+    present(text).unwrap_or_default()
+}
+
+/// Whose line it is: an address, or `unix:` for clients without one.
+pub(super) fn client(text: &str) -> Result<ClientId, BadLine> {
+    if text.is_empty() || text == "-" || text.starts_with("unix:") {
+        return Ok(ClientId::Other);
+    }
+    text.parse::<IpAddr>().map(ClientId::from).map_err(|_| BadLine::Field("client"))
+}
+
+/// A number that may be absent.
+pub(super) fn number(text: &str, field: &'static str) -> Result<Option<u64>, BadLine> {
+    match text {
+        "" | "-" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| BadLine::Field(field)),
+    }
+}
+
+/// Seconds with milliseconds, such as `0.012`, in microseconds; `None` if absent. Exact: no floating point.
+pub(super) fn seconds_us(text: &str, field: &'static str) -> Result<Option<u64>, BadLine> {
+    if text.is_empty() || text == "-" {
+        return Ok(None);
+    }
+    let bad = || BadLine::Field(field);
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let whole: u64 = whole.parse().map_err(|_| bad())?;
+    if part.len() > 6 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(bad());
+    }
+    let part_us = part.bytes().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let part_us = part_us * 10_u64.pow(6 - part.len() as u32);
+    whole.checked_mul(1_000_000).and_then(|us| us.checked_add(part_us)).map(Some).ok_or_else(bad)
+}
+
+/// The same as a duration.
+pub(super) fn seconds(text: &str, field: &'static str) -> Result<Option<Duration>, BadLine> {
+    Ok(seconds_us(text, field)?.map(Duration::from_micros))
+}
+
+/// The sum of several times, as nginx writes them if it tried several upstreams: `0.001, 0.002 : 0.003`. `None` if one of
+/// them is absent.
+pub(super) fn seconds_sum(text: &str, field: &'static str) -> Result<Option<Duration>, BadLine> {
+    let mut sum = Some(Duration::ZERO);
+    for part in text.split([',', ':']) {
+        sum = sum.zip(seconds(part.trim(), field)?).map(|(sum, part)| sum.saturating_add(part));
+    }
+    Ok(sum)
+}
+
+/// Milliseconds; HAProxy writes -1 for what did not happen, and a plus before what was logged early.
+pub(super) fn millis(text: &str, field: &'static str) -> Result<Option<Duration>, BadLine> {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    if digits == "-1" {
+        return Ok(None);
+    }
+    Ok(number(digits, field)?.map(Duration::from_millis))
+}
+
+/// The status; 0, -1 and 000 stand for none.
+pub(super) fn status(text: &str) -> Result<Option<u16>, BadLine> {
+    match text {
+        "" | "-" | "-1" => Ok(None),
+        text => {
+            let status: u16 = text.parse().map_err(|_| BadLine::Field("status"))?;
+            Ok((status > 0).then_some(status))
+        }
+    }
+}
+
+/// Method, path without query, and protocol of a request line; a line that is no HTTP has only empty parts.
+pub(super) fn request_line(line: &str) -> [&str; 3] {
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(protocol), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return [""; 3];
+    };
+    [method, target.split('?').next().unwrap_or_default(), protocol]
+}

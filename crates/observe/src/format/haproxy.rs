@@ -1,0 +1,219 @@
+//! The log of HAProxy, HTTP and TCP mode: a line when a request or a connection ends, and one for each failed handshake.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Deserialize;
+use telemetry::{Outcome, RequestFailure};
+
+use super::{AbsentFigure, BadLine, LogFormat, failure, fields, haproxy_text};
+use crate::event::{LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest};
+
+/// Reads our JSON, and HAProxy's own HTTP and TCP formats.
+#[derive(Debug)]
+pub(super) struct Haproxy;
+
+/// What its log cannot give.
+pub(super) const ABSENT: &[AbsentFigure] = &[
+    AbsentFigure { figure: "open connections", reason: "HAProxy logs a connection or request when it ends" },
+    AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
+    AbsentFigure {
+        figure: "connections without a request",
+        reason: "in HTTP mode HAProxy logs a handshake with the first request of its connection",
+    },
+    AbsentFigure { figure: "response bodies", reason: "HAProxy logs bytes with the headers" },
+    AbsentFigure { figure: "exchange", reason: "no log has it" },
+];
+
+/// A line in the formats that `observe setup haproxy` prints.
+#[derive(Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    log: Cow<'a, str>,
+    #[serde(borrow, rename = "line")]
+    sequence: Cow<'a, str>,
+    #[serde(borrow)]
+    client: Cow<'a, str>,
+    /// The request's number on its connection.
+    #[serde(borrow, default)]
+    number: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    cipher: Cow<'a, str>,
+    #[serde(borrow, default)]
+    group: Cow<'a, str>,
+    #[serde(borrow, default)]
+    resumed: Cow<'a, str>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    alpn: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    handshake: Cow<'a, str>,
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    path: Cow<'a, str>,
+    #[serde(borrow, default)]
+    protocol: Cow<'a, str>,
+    #[serde(borrow, default)]
+    upstream: Cow<'a, str>,
+    #[serde(borrow, default)]
+    status: Cow<'a, str>,
+    #[serde(borrow, default)]
+    state: Cow<'a, str>,
+    #[serde(borrow, default, rename = "in")]
+    bytes_in: Cow<'a, str>,
+    #[serde(borrow, default, rename = "out")]
+    bytes_out: Cow<'a, str>,
+    #[serde(borrow, default)]
+    took: Cow<'a, str>,
+    #[serde(borrow, default)]
+    connect: Cow<'a, str>,
+    #[serde(borrow, default)]
+    response: Cow<'a, str>,
+    /// HAProxy's number for why a connection ended before its first request; 0 if nothing failed.
+    #[serde(borrow, default)]
+    code: Cow<'a, str>,
+    /// The same in words of HAProxy and of OpenSSL.
+    #[serde(borrow, default)]
+    error: Cow<'a, str>,
+}
+
+impl LogFormat for Haproxy {
+    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+        if !line.starts_with('{') {
+            return haproxy_text::parse(line).map(Some);
+        }
+        let line = fields::json::<Line<'a>>(line)?;
+        match &*line.kind {
+            "http" => line.http(),
+            "tcp" => line.tcp(),
+            "error" => line.error(),
+            _ => Err(BadLine::Field("kind")),
+        }
+        .map(Some)
+    }
+}
+
+impl<'a> Line<'a> {
+    fn base(&self) -> Result<LogEvent<'a>, BadLine> {
+        let number = fields::number(&self.sequence, "line")?;
+        Ok(LogEvent {
+            time_us: fields::seconds_us(&self.time, "time")?,
+            sequence: number.map(|number| LineNumber { log: self.log.clone(), number }),
+            bytes_in: fields::number(&self.bytes_in, "in")?.unwrap_or(0),
+            bytes_out: fields::number(&self.bytes_out, "out")?.unwrap_or(0),
+            ..LogEvent::of(fields::client(&self.client)?)
+        })
+    }
+
+    fn took(&self) -> Result<Option<Duration>, BadLine> {
+        fields::millis(&self.took, "took")
+    }
+
+    /// HAProxy logs when a request or connection began.
+    fn ended_us(began_us: Option<u64>, took: Option<Duration>) -> Option<u64> {
+        let took_us = took.map_or(0, |took| took.as_micros() as u64);
+        began_us.map(|began_us| began_us.saturating_add(took_us))
+    }
+
+    fn handshake(&self) -> Result<Option<LoggedHandshake<'a>>, BadLine> {
+        let Some(version) = fields::present(self.version.clone()) else { return Ok(None) };
+        Ok(Some(LoggedHandshake {
+            version,
+            cipher: fields::or_empty(self.cipher.clone()),
+            group: fields::or_empty(self.group.clone()),
+            name: self.name.clone().map(fields::or_empty),
+            alpn: self.alpn.clone().map(fields::or_empty),
+            is_resumed: self.resumed == "1",
+            took: fields::millis(&self.handshake, "handshake")?,
+        }))
+    }
+
+    fn http(self) -> Result<LogEvent<'a>, BadLine> {
+        let is_first = fields::number(&self.number, "number")? == Some(1);
+        let base = self.base()?;
+        let took = self.took()?;
+        let connection = if is_first {
+            Some(LoggedConnection { handshake: self.handshake()?, ..LoggedConnection::default() })
+        } else {
+            None
+        };
+        let request = LoggedRequest {
+            connection: 0,
+            status: fields::status(&self.status)?,
+            failure: request_failure(&self.state),
+            upstream_time: fields::millis(&self.response, "response")?,
+            took,
+            body_out: None,
+            method: fields::or_empty(self.method),
+            path: fields::or_empty(self.path),
+            protocol: fields::or_empty(self.protocol),
+            upstream: fields::or_empty(self.upstream),
+        };
+        let time_us = Self::ended_us(base.time_us, took);
+        Ok(LogEvent { time_us, connection, request: Some(request), ..base })
+    }
+
+    fn tcp(self) -> Result<LogEvent<'a>, BadLine> {
+        let base = self.base()?;
+        let lifetime = self.took()?;
+        let failure = connection_failure(&self.state)
+            .map(|outcome| LoggedFailure { outcome, detail: self.state.clone() });
+        let connect = fields::millis(&self.connect, "connect")?;
+        let connection = LoggedConnection { handshake: self.handshake()?, failure, connect, lifetime };
+        let time_us = Self::ended_us(base.time_us, lifetime);
+        Ok(LogEvent { time_us, connection: Some(connection), ..base })
+    }
+
+    fn error(self) -> Result<LogEvent<'a>, BadLine> {
+        let base = self.base()?;
+        if self.code == "0" {
+            // The client left after the handshake, without a request.
+            let connection = LoggedConnection { handshake: self.handshake()?, ..LoggedConnection::default() };
+            return Ok(LogEvent { connection: Some(connection), ..base });
+        }
+        let failure = LoggedFailure { outcome: failure::outcome_of(&self.error), detail: self.error };
+        let connection = LoggedConnection { failure: Some(failure), ..LoggedConnection::default() };
+        Ok(LogEvent { connection: Some(connection), ..base })
+    }
+}
+
+/// Why a request failed, from the first two characters of its termination state (HAProxy's manual, 8.5).
+pub(super) fn request_failure(state: &str) -> Option<RequestFailure> {
+    let mut characters = state.chars();
+    let (cause, phase) = (characters.next()?, characters.next()?);
+    Some(match (cause, phase) {
+        ('C', _) => RequestFailure::ClientGone,
+        ('c', 'R') => RequestFailure::HeadTimeout,
+        ('c', _) => RequestFailure::BodyTimeout,
+        ('S', 'C') => RequestFailure::Connect,
+        ('S', 'H') => RequestFailure::UpstreamClosed,
+        ('S', _) => RequestFailure::UpstreamCut,
+        ('s', 'C') => RequestFailure::ConnectTimeout,
+        ('s', 'Q') => RequestFailure::QueueTimeout,
+        ('s', _) => RequestFailure::UpstreamTimeout,
+        ('P', 'R') => RequestFailure::Malformed,
+        ('P', 'H') => RequestFailure::UpstreamInvalid,
+        _ => return None,
+    })
+}
+
+/// Why a connection in TCP mode failed, in the same way.
+pub(super) fn connection_failure(state: &str) -> Option<Outcome> {
+    let mut characters = state.chars();
+    let (cause, phase) = (characters.next()?, characters.next()?);
+    Some(match (cause, phase) {
+        ('C', _) => Outcome::ClientBroken,
+        ('c' | 's', 'D') => Outcome::IdleTimeout,
+        ('S' | 's', 'C' | 'Q') => Outcome::UpstreamConnect,
+        ('S', _) => Outcome::UpstreamBroken,
+        _ => return None,
+    })
+}

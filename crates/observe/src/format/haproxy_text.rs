@@ -1,0 +1,79 @@
+//! HAProxy's own HTTP and TCP log formats (its manual, 8.2.2 and 8.2.3): no word about TLS.
+
+use std::borrow::Cow;
+
+use super::{BadLine, fields, haproxy};
+use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};
+
+/// Reads `127.0.0.1:33317 [06/Feb/2026:12:14:14.655] in back/server …`, or a failed handshake's line.
+pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
+    let (source, rest) = line.split_once(" [").ok_or(BadLine::Unknown)?;
+    let (time, rest) = rest.split_once("] ").ok_or(BadLine::Unknown)?;
+    let address = source.rsplit_once(':').map_or(source, |(address, _)| address);
+    let base = LogEvent { time_us: Some(time_us(time)?), ..LogEvent::of(fields::client(address)?) };
+    // in/1: SSL handshake failure
+    if let Some((_, error)) = rest.split_once(": ").filter(|(place, _)| !place.contains(' ')) {
+        let outcome = super::failure::outcome_of(error);
+        let failure = Some(LoggedFailure { outcome, detail: Cow::Borrowed(error) });
+        let connection = LoggedConnection { failure, ..LoggedConnection::default() };
+        return Ok(LogEvent { connection: Some(connection), ..base });
+    }
+    let words: Vec<&str> = rest.splitn(6, ' ').collect();
+    let [_, upstream, times, status, bytes, rest] = words[..] else { return Err(BadLine::Unknown) };
+    match rest.split_once('"') {
+        Some((middle, request)) => http(base, upstream, times, status, bytes, (middle, request)),
+        None => tcp(base, times, [status, bytes]),
+    }
+}
+
+fn http<'a>(
+    base: LogEvent<'a>,
+    upstream: &'a str,
+    times: &str,
+    status: &str,
+    bytes: &str,
+    (middle, request): (&str, &'a str),
+) -> Result<LogEvent<'a>, BadLine> {
+    // TR/Tw/Tc/Tr/Ta, then cookies and the termination state.
+    let times: Vec<&str> = times.split('/').collect();
+    let [.., response, took] = times[..] else { return Err(BadLine::Field("times")) };
+    let state = middle.split(' ').nth(2).unwrap_or_default();
+    let [method, path, protocol] = fields::request_line(request.trim_end_matches('"')).map(Cow::Borrowed);
+    let request = LoggedRequest {
+        method,
+        path,
+        protocol,
+        upstream: Cow::Borrowed(upstream),
+        status: fields::status(status)?,
+        failure: haproxy::request_failure(state),
+        upstream_time: fields::millis(response, "times")?,
+        took: fields::millis(took, "times")?,
+        ..LoggedRequest::default()
+    };
+    let bytes_out = fields::number(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
+    Ok(LogEvent { request: Some(request), bytes_out, ..base })
+}
+
+fn tcp<'a>(base: LogEvent<'a>, times: &str, [bytes, state]: [&'a str; 2]) -> Result<LogEvent<'a>, BadLine> {
+    // Tw/Tc/Tt.
+    let times: Vec<&str> = times.split('/').collect();
+    let [_, connect, took] = times[..] else { return Err(BadLine::Field("times")) };
+    let failure = haproxy::connection_failure(state)
+        .map(|outcome| LoggedFailure { outcome, detail: Cow::Borrowed(state) });
+    let connection = LoggedConnection {
+        handshake: None,
+        failure,
+        connect: fields::millis(connect, "times")?,
+        lifetime: fields::millis(took, "times")?,
+    };
+    let bytes_out = fields::number(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
+    Ok(LogEvent { connection: Some(connection), bytes_out, ..base })
+}
+
+/// HAProxy writes local time without a zone.
+fn time_us(text: &str) -> Result<u64, BadLine> {
+    let bad = |_| BadLine::Field("time");
+    let time = jiff::civil::DateTime::strptime("%d/%b/%Y:%H:%M:%S%.f", text).map_err(bad)?;
+    let time = time.to_zoned(jiff::tz::TimeZone::system()).map_err(bad)?;
+    u64::try_from(time.timestamp().as_microsecond()).map_err(|_| BadLine::Field("time"))
+}

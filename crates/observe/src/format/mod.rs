@@ -1,0 +1,124 @@
+//! The formats of logs, one a file: a line in, an event out.
+
+mod combined;
+mod failure;
+mod fields;
+mod haproxy;
+mod haproxy_text;
+mod nginx;
+mod nginx_error;
+mod nginx_stream;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::event::LogEvent;
+
+/// Reads the lines of one kind of log.
+pub trait LogFormat: fmt::Debug + Send + Sync {
+    /// Reads a line without its end. `Ok(None)`: the line is none that counts.
+    ///
+    /// # Errors
+    /// When the line is not of this format.
+    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine>;
+}
+
+/// Why a line cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    /// Its JSON is not ours, or cut.
+    #[error("{0}")]
+    Json(String),
+    /// A field is not what it must be.
+    #[error("its {0} cannot be read")]
+    Field(&'static str),
+    /// It is of no format that is known.
+    #[error("it is of no known format")]
+    Unknown,
+}
+
+/// A terminator whose logs can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogKind {
+    /// HAProxy, HTTP or TCP mode.
+    Haproxy,
+    /// nginx, `http`.
+    Nginx,
+    /// nginx, `stream`.
+    NginxStream,
+}
+
+impl LogKind {
+    /// Each with its word.
+    pub const ALL: [(Self, &'static str); 3] =
+        [(Self::Haproxy, "haproxy"), (Self::Nginx, "nginx"), (Self::NginxStream, "nginx-stream")];
+
+    /// The reader of its lines.
+    pub fn format(self) -> &'static dyn LogFormat {
+        match self {
+            Self::Haproxy => &haproxy::Haproxy,
+            Self::Nginx => &nginx::Nginx,
+            Self::NginxStream => &nginx_stream::NginxStream,
+        }
+    }
+
+    /// The figures that its log cannot give, each with the reason.
+    pub fn absent(self) -> &'static [AbsentFigure] {
+        match self {
+            Self::Haproxy => haproxy::ABSENT,
+            Self::Nginx => nginx::ABSENT,
+            Self::NginxStream => nginx_stream::ABSENT,
+        }
+    }
+}
+
+impl fmt::Display for LogKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Self::ALL[*self as usize].1)
+    }
+}
+
+/// The word names no log that can be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no log of that kind can be read; there are haproxy, nginx and nginx-stream")]
+pub struct UnknownLogKind;
+
+impl FromStr for LogKind {
+    type Err = UnknownLogKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLogKind> {
+        Self::ALL.iter().find(|(_, word)| *word == text).map(|(kind, _)| *kind).ok_or(UnknownLogKind)
+    }
+}
+
+/// A figure that a log does not give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AbsentFigure {
+    /// What it is called on the screen.
+    pub figure: &'static str,
+    /// Why, or what would give it.
+    pub reason: &'static str,
+}
+
+/// Reads a line of bytes: what is not UTF-8 is replaced, and the header of syslog is left out.
+///
+/// # Errors
+/// As those of [`LogFormat::parse`].
+pub fn read_line<T>(
+    format: &dyn LogFormat,
+    line: &[u8],
+    then: impl FnOnce(Option<LogEvent<'_>>) -> T,
+) -> Result<T, BadLine> {
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(line),
+    };
+    match fields::without_syslog_header(text.trim_end()) {
+        "" => Ok(then(None)),
+        line => Ok(then(format.parse(line)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! The access log of nginx's `http`: a line when a request ends. The first request of a connection counts the connection.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use telemetry::RequestFailure;
+
+use super::{AbsentFigure, BadLine, LogFormat, combined, fields, nginx_error};
+use crate::event::{LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
+
+/// What nginx sends as the status of a request whose client went away before one was sent.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Reads our JSON, nginx's `combined` format, and lines of its error log.
+#[derive(Debug)]
+pub(super) struct Nginx;
+
+/// What its log cannot give.
+pub(super) const ABSENT: &[AbsentFigure] = &[
+    AbsentFigure { figure: "open connections", reason: "nginx logs no beginning or end of connections" },
+    AbsentFigure { figure: "handshake time", reason: "nginx does not log how long a handshake took" },
+    AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
+    AbsentFigure {
+        figure: "connections without a request",
+        reason: "nginx logs a handshake with the first request of its connection",
+    },
+    AbsentFigure {
+        figure: "causes of failed handshakes",
+        reason: "add: error_log syslog:server=unix:PATH,nohostname info;",
+    },
+    AbsentFigure { figure: "exchange", reason: "requests are timed instead" },
+];
+
+/// A line in the format that `observe setup nginx` prints.
+#[derive(Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    client: Cow<'a, str>,
+    #[serde(borrow)]
+    connection: Cow<'a, str>,
+    #[serde(borrow)]
+    number: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    cipher: Cow<'a, str>,
+    #[serde(borrow, default)]
+    group: Cow<'a, str>,
+    #[serde(borrow, default)]
+    reused: Cow<'a, str>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    alpn: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    path: Cow<'a, str>,
+    #[serde(borrow, default)]
+    protocol: Cow<'a, str>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow, rename = "in")]
+    bytes_in: Cow<'a, str>,
+    #[serde(borrow, rename = "out")]
+    bytes_out: Cow<'a, str>,
+    #[serde(borrow, default)]
+    body: Cow<'a, str>,
+    #[serde(borrow, default)]
+    took: Cow<'a, str>,
+    #[serde(borrow, default)]
+    upstream: Cow<'a, str>,
+    #[serde(borrow, default)]
+    connect: Cow<'a, str>,
+    #[serde(borrow, default)]
+    header: Cow<'a, str>,
+}
+
+impl LogFormat for Nginx {
+    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+        if line.starts_with('{') {
+            return fields::json::<Line<'a>>(line)?.event().map(Some);
+        }
+        nginx_error::parse(line).unwrap_or_else(|| combined::parse(line).map(Some))
+    }
+}
+
+impl<'a> Line<'a> {
+    fn event(self) -> Result<LogEvent<'a>, BadLine> {
+        let is_first = fields::number(&self.number, "number")? == Some(1);
+        let sent = fields::status(&self.status)?;
+        let request = LoggedRequest {
+            connection: fields::number(&self.connection, "connection")?.unwrap_or(0),
+            status: sent.filter(|status| *status != CLIENT_CLOSED_REQUEST),
+            failure: self.failure(sent),
+            upstream_time: fields::seconds_sum(&self.header, "header")?,
+            took: fields::seconds(&self.took, "took")?,
+            body_out: fields::number(&self.body, "body")?,
+            method: fields::or_empty(self.method),
+            path: fields::or_empty(self.path),
+            protocol: fields::or_empty(self.protocol),
+            upstream: fields::or_empty(self.upstream),
+        };
+        let handshake = fields::present(self.version).map(|version| LoggedHandshake {
+            version,
+            cipher: fields::or_empty(self.cipher),
+            group: fields::or_empty(self.group),
+            name: self.name.map(fields::or_empty),
+            alpn: self.alpn.map(fields::or_empty),
+            is_resumed: self.reused == "r",
+            took: None,
+        });
+        let connection = LoggedConnection { handshake, ..LoggedConnection::default() };
+        Ok(LogEvent {
+            time_us: fields::seconds_us(&self.time, "time")?,
+            connection: is_first.then_some(connection),
+            request: Some(request),
+            bytes_in: fields::number(&self.bytes_in, "in")?.unwrap_or(0),
+            bytes_out: fields::number(&self.bytes_out, "out")?.unwrap_or(0),
+            ..LogEvent::of(fields::client(&self.client)?)
+        })
+    }
+
+    /// Why the request failed, as far as the line tells: nginx writes dashes for steps that an upstream did not reach.
+    fn failure(&self, status: Option<u16>) -> Option<RequestFailure> {
+        let is_absent = |text: &str| text.is_empty() || text.ends_with('-');
+        match status? {
+            CLIENT_CLOSED_REQUEST => Some(RequestFailure::ClientGone),
+            400 if self.method.is_empty() => Some(RequestFailure::Malformed),
+            408 if is_absent(&self.upstream) => Some(RequestFailure::HeadTimeout),
+            502 if !is_absent(&self.upstream) && is_absent(&self.connect) => Some(RequestFailure::Connect),
+            502 if !is_absent(&self.upstream) && is_absent(&self.header) => {
+                Some(RequestFailure::UpstreamClosed)
+            }
+            504 if !is_absent(&self.upstream) && is_absent(&self.connect) => {
+                Some(RequestFailure::ConnectTimeout)
+            }
+            504 if !is_absent(&self.upstream) && is_absent(&self.header) => {
+                Some(RequestFailure::UpstreamTimeout)
+            }
+            _ => None,
+        }
+    }
+}

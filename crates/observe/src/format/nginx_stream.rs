@@ -1,0 +1,98 @@
+//! The access log of nginx's `stream`: a line when a connection ends, failed handshakes included.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use telemetry::Outcome;
+
+use super::{AbsentFigure, BadLine, LogFormat, fields};
+use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
+
+/// Reads our JSON.
+#[derive(Debug)]
+pub(super) struct NginxStream;
+
+/// What its log cannot give.
+pub(super) const ABSENT: &[AbsentFigure] = &[
+    AbsentFigure { figure: "open connections", reason: "nginx logs a connection when it ends" },
+    AbsentFigure { figure: "handshake time", reason: "nginx does not log how long a handshake took" },
+    AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
+    AbsentFigure {
+        figure: "causes of failed handshakes",
+        reason: "the stream log says that one failed, and not why",
+    },
+    AbsentFigure { figure: "exchange", reason: "the stream log has no times of exchanges" },
+];
+
+/// A line in the format that `observe setup nginx-stream` prints.
+#[derive(Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    client: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    cipher: Cow<'a, str>,
+    #[serde(borrow, default)]
+    group: Cow<'a, str>,
+    #[serde(borrow, default)]
+    reused: Cow<'a, str>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    alpn: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow, rename = "in")]
+    bytes_in: Cow<'a, str>,
+    #[serde(borrow, rename = "out")]
+    bytes_out: Cow<'a, str>,
+    #[serde(borrow)]
+    took: Cow<'a, str>,
+    #[serde(borrow, default)]
+    connect: Cow<'a, str>,
+}
+
+impl LogFormat for NginxStream {
+    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+        fields::json::<Line<'a>>(line)?.event().map(Some)
+    }
+}
+
+impl<'a> Line<'a> {
+    fn event(self) -> Result<LogEvent<'a>, BadLine> {
+        let status = fields::status(&self.status)?;
+        // nginx ends a connection whose handshake failed with 500 before it knows a session.
+        let is_failed_handshake = status == Some(500) && fields::present(self.reused.clone()).is_none();
+        let handshake = fields::present(self.version).filter(|_| !is_failed_handshake);
+        let handshake = handshake.map(|version| LoggedHandshake {
+            version,
+            cipher: fields::or_empty(self.cipher),
+            group: fields::or_empty(self.group),
+            name: self.name.map(fields::or_empty),
+            alpn: self.alpn.map(fields::or_empty),
+            is_resumed: self.reused == "r",
+            took: None,
+        });
+        let connect = fields::seconds_sum(&self.connect, "connect")?;
+        let failure = |outcome, detail| Some(LoggedFailure { outcome, detail: Cow::Borrowed(detail) });
+        let failure = match status {
+            Some(500) if is_failed_handshake => failure(Outcome::HandshakeOther, "handshake failed"),
+            Some(502) if connect.is_none() => {
+                failure(Outcome::UpstreamConnect, "no upstream could be reached")
+            }
+            Some(502) => failure(Outcome::UpstreamBroken, "the upstream broke"),
+            _ => None,
+        };
+        let lifetime = fields::seconds(&self.took, "took")?;
+        Ok(LogEvent {
+            time_us: fields::seconds_us(&self.time, "time")?,
+            connection: Some(LoggedConnection { handshake, failure, connect, lifetime }),
+            bytes_in: fields::number(&self.bytes_in, "in")?.unwrap_or(0),
+            bytes_out: fields::number(&self.bytes_out, "out")?.unwrap_or(0),
+            ..LogEvent::of(fields::client(&self.client)?)
+        })
+    }
+}

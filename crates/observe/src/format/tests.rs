@@ -1,0 +1,152 @@
+//! Lines of real terminators, and what they say.
+
+use std::time::Duration;
+
+use telemetry::{Outcome, RequestFailure};
+
+use super::{BadLine, LogKind, read_line};
+use crate::event::LogEvent;
+
+/// Reads a line and passes what it says to `then`.
+fn said<T>(kind: LogKind, line: &str, then: impl FnOnce(&LogEvent<'_>) -> T) -> T {
+    read_line(kind.format(), line.as_bytes(), |event| then(&event.expect("the line counts"))).expect(line)
+}
+
+const HAPROXY_HTTP: &str = r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","took":"12","response":"0"}"#;
+
+#[test]
+fn the_first_request_of_a_connection_counts_it() {
+    said(LogKind::Haproxy, HAPROXY_HTTP, |event| {
+        let handshake = event.connection.as_ref().unwrap().handshake.as_ref().unwrap();
+        assert_eq!((&*handshake.version, handshake.is_resumed), ("TLSv1.2", false));
+        assert_eq!(handshake.took, Some(Duration::from_millis(2)));
+        assert_eq!(handshake.alpn.as_deref(), Some(""), "the client offered none");
+        let request = event.request.as_ref().unwrap();
+        assert_eq!((&*request.path, request.status, request.body_out), ("/a\"b", Some(200), None));
+        assert_eq!(event.time_us, Some(1_795_440_001_103_000), "when it ended");
+        assert_eq!((event.bytes_in, event.bytes_out), (92, 185));
+    });
+    let later = HAPROXY_HTTP.replace(r#""number":"1""#, r#""number":"2""#);
+    said(LogKind::Haproxy, &later, |event| assert!(event.connection.is_none() && event.request.is_some()));
+}
+
+#[test]
+fn failed_handshakes_of_haproxy_have_their_cause() {
+    let line = |code: &str, error: &str| {
+        format!(
+            r#"{{"kind":"error","time":"1.000","log":"web","line":"4","client":"::1","version":"TLSv1.3","resumed":"0","code":"{code}","error":"{error}"}}"#
+        )
+    };
+    let failed = line("7", "SSL handshake failure: error:0A000102:SSL routines::unsupported protocol");
+    said(LogKind::Haproxy, &failed, |event| {
+        let connection = event.connection.as_ref().unwrap();
+        assert_eq!(connection.failure.as_ref().unwrap().outcome, Outcome::Incompatible);
+        assert_eq!(connection.handshake, None);
+    });
+    said(LogKind::Haproxy, &line("0", "Success: -"), |event| {
+        let connection = event.connection.as_ref().unwrap();
+        assert!(connection.failure.is_none() && connection.handshake.is_some(), "it left without a request");
+    });
+}
+
+#[test]
+fn own_formats_of_haproxy_are_read_with_fewer_figures() {
+    let line = r#"<134>Feb  6 12:14:14 haproxy[14389]: 10.0.1.2:33317 [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 502 2750 - - SH-- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html?q HTTP/1.1""#;
+    said(LogKind::Haproxy, line, |event| {
+        let request = event.request.as_ref().unwrap();
+        assert_eq!((&*request.path, request.status), ("/index.html", Some(502)));
+        assert_eq!(request.failure, Some(RequestFailure::UpstreamClosed));
+        assert_eq!(request.took, Some(Duration::from_millis(109)));
+        assert!(event.connection.is_none() && event.bytes_out == 2_750);
+    });
+    let tcp = "10.0.1.2:33313 [06/Feb/2026:12:12:51.443] fnt bck/srv1 0/0/5007 212 cD 0/0/0/0/3 0/0";
+    said(LogKind::Haproxy, tcp, |event| {
+        let connection = event.connection.as_ref().unwrap();
+        assert_eq!(connection.failure.as_ref().unwrap().outcome, Outcome::IdleTimeout);
+        assert_eq!(connection.lifetime, Some(Duration::from_millis(5_007)));
+    });
+    let failed = "127.0.0.1:56059 [03/Dec/2026:17:35:10.380] frt/1: Connection closed during SSL handshake";
+    said(LogKind::Haproxy, failed, |event| {
+        let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
+        assert_eq!(failure.outcome, Outcome::HandshakeEof);
+    });
+}
+
+const NGINX: &str = r#"<190>Nov 23 13:00:00 nginx: {"time":"1795440001.091","client":"10.0.0.7","connection":"5","number":"1","version":"TLSv1.3","cipher":"TLS_AES_256_GCM_SHA384","group":"X25519","reused":"r","name":"a.example","alpn":"h2","method":"GET","path":"/","protocol":"HTTP/2.0","status":"504","in":"80","out":"500","body":"300","took":"60.001","upstream":"10.0.0.1:80, 10.0.0.2:80","connect":"0.001, 0.002","header":"0.500, -"}"#;
+
+#[test]
+fn a_request_of_nginx_has_the_cause_that_its_times_show() {
+    said(LogKind::Nginx, NGINX, |event| {
+        let request = event.request.as_ref().unwrap();
+        assert_eq!(request.failure, Some(RequestFailure::UpstreamTimeout));
+        assert_eq!((request.upstream_time, request.body_out), (None, Some(300)));
+        assert_eq!(request.took, Some(Duration::from_millis(60_001)));
+        let handshake = event.connection.as_ref().unwrap().handshake.as_ref().unwrap();
+        assert!(handshake.is_resumed && handshake.took.is_none());
+    });
+    let gone = NGINX.replace(r#""504""#, r#""499""#);
+    said(LogKind::Nginx, &gone, |event| {
+        let request = event.request.as_ref().unwrap();
+        assert_eq!((request.status, request.failure), (None, Some(RequestFailure::ClientGone)));
+    });
+}
+
+#[test]
+fn failed_handshakes_of_nginx_come_from_its_error_log() {
+    let line = "2026/11/23 13:00:00 [info] 12#12: *5 peer closed connection in SSL handshake (104: Connection reset by peer) while SSL handshaking, client: 10.0.0.9, server: 0.0.0.0:443";
+    said(LogKind::Nginx, line, |event| {
+        let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
+        assert_eq!(failure.outcome, Outcome::HandshakeEof);
+        assert_eq!(event.client, telemetry::ClientId::from("10.0.0.9".parse::<std::net::IpAddr>().unwrap()));
+    });
+    let other = "2026/11/23 13:00:00 [notice] 12#12: using the \"epoll\" event method";
+    assert_eq!(read_line(LogKind::Nginx.format(), other.as_bytes(), |event| event.is_none()), Ok(true));
+}
+
+#[test]
+fn the_combined_format_gives_requests_alone() {
+    let line = r#"10.0.0.7 - anna [10/Oct/2026:13:55:36 -0700] "POST /a?b HTTP/2.0" 201 2326 "-" "curl""#;
+    said(LogKind::Nginx, line, |event| {
+        let request = event.request.as_ref().unwrap();
+        assert_eq!((&*request.method, &*request.path, request.status), ("POST", "/a", Some(201)));
+        assert_eq!((request.took, request.body_out), (None, Some(2_326)));
+        assert_eq!((event.time_us, event.connection.as_ref()), (Some(1_791_665_736_000_000), None));
+    });
+}
+
+#[test]
+fn a_connection_of_the_stream_module_is_one_line() {
+    let line = |status, reused, connect| {
+        format!(
+            r#"{{"time":"1.5","client":"10.0.0.7","version":"TLSv1.2","cipher":"ECDHE-RSA-AES128-GCM-SHA256","group":"","reused":"{reused}","name":"","alpn":"","status":"{status}","in":"10","out":"20","took":"1.250","connect":"{connect}"}}"#
+        )
+    };
+    said(LogKind::NginxStream, &line(200, ".", "0.003"), |event| {
+        let connection = event.connection.as_ref().unwrap();
+        assert!(connection.handshake.is_some() && connection.failure.is_none());
+        assert_eq!(connection.connect, Some(Duration::from_millis(3)));
+        assert_eq!(connection.lifetime, Some(Duration::from_millis(1_250)));
+    });
+    said(LogKind::NginxStream, &line(502, ".", "-"), |event| {
+        let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
+        assert_eq!(failure.outcome, Outcome::UpstreamConnect);
+    });
+}
+
+#[test]
+fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
+    let format = LogKind::Haproxy.format();
+    let cut = &HAPROXY_HTTP.as_bytes()[..100];
+    assert!(matches!(read_line(format, cut, |_| ()), Err(BadLine::Json(_))));
+    assert_eq!(read_line(format, b"hello", |_| ()), Err(BadLine::Unknown));
+    let hostile = HAPROXY_HTTP.replace("127.0.0.1", "\u{1b}[2J");
+    assert!(read_line(format, hostile.as_bytes(), |_| ()).is_err());
+    let binary =
+        HAPROXY_HTTP.as_bytes().iter().map(|&b| if b == b'b' { 0xff } else { b }).collect::<Vec<_>>();
+    assert_eq!(
+        read_line(format, &binary, |event| event.unwrap().bytes_in),
+        Ok(92),
+        "a path need not be UTF-8"
+    );
+    assert_eq!(read_line(format, b"\n", |event| event.is_none()), Ok(true));
+}

@@ -1,0 +1,30 @@
+//! Counts what the logs of another TLS terminator say: a third producer of records beside proxy and load.
+//!
+//! A source ([`LogSocket`], [`FollowedFile`]) gives lines. A [`LogFormat`] makes an [`event`] of each. [`LogCounter`]
+//! counts events into the delta that the publisher takes from every producer. [`LogObserver`] does that on a thread of its
+//! own while a terminator runs; [`replay`] does it for a log that is whole, in the log's own time.
+//!
+//! Only what the log says is counted. What it does not say is absent, and [`LogKind::absent`] has the reasons.
+
+#![forbid(unsafe_code)]
+
+pub mod event;
+mod followed_file;
+mod format;
+mod line_health;
+mod lines;
+mod log_counter;
+mod log_observer;
+mod log_socket;
+mod names;
+mod replay;
+pub mod setup;
+
+pub use followed_file::FollowedFile;
+pub use format::{AbsentFigure, BadLine, LogFormat, LogKind, UnknownLogKind, read_line};
+pub use line_health::LineHealth;
+pub use lines::LineReader;
+pub use log_counter::{LogCounter, RESOLUTION};
+pub use log_observer::{LineSource, LogObserver, LogStats};
+pub use log_socket::{LogSocket, SocketAddress, SocketError, SocketOptions};
+pub use replay::{Replay, ReplayError};

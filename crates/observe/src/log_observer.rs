@@ -1,0 +1,189 @@
+//! Reads the lines of a running terminator on a thread of its own.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use telemetry::{Collector, HandOver, Level, NoticeRecord, ProxyDelta, Reporter};
+
+use crate::format::{LogFormat, read_line};
+use crate::line_health::LineHealth;
+use crate::log_counter::LogCounter;
+
+/// The longest that a source which never falls silent may be read after the end.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where lines come from.
+pub trait LineSource: Send + 'static {
+    /// Passes the lines that there are to `line`, and waits a moment for the first if `may_wait`. Gives 0 if there was
+    /// none.
+    ///
+    /// # Errors
+    /// When the source can no longer be read.
+    fn read(
+        &mut self,
+        health: &mut LineHealth,
+        may_wait: bool,
+        line: &mut dyn FnMut(&mut LineHealth, &[u8]),
+    ) -> io::Result<usize>;
+}
+
+/// What has been read so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStats {
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that could not be read.
+    pub bad: u64,
+    /// Lines that did not arrive.
+    pub lost: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    must_end: AtomicBool,
+    lines: AtomicU64,
+    bad: AtomicU64,
+    lost: AtomicU64,
+    /// Taken once an interval by the controller, and only locked by the thread when there is a notice.
+    notices: Mutex<Vec<NoticeRecord>>,
+}
+
+/// A producer of records: it counts what the lines of a source say.
+#[derive(Debug)]
+pub struct LogObserver {
+    collector: Collector<ProxyDelta>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LogObserver {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
+    pub fn start(source: impl LineSource, format: &'static dyn LogFormat) -> io::Result<Self> {
+        let mut collector = Collector::default();
+        // The thread looks many times a second whether it has been asked.
+        let reporter = collector.add_worker(|| {});
+        let shared = Arc::new(Shared::default());
+        let reader = Reader {
+            source,
+            format,
+            counter: LogCounter::default(),
+            health: LineHealth::default(),
+            shared: Arc::clone(&shared),
+        };
+        let thread =
+            std::thread::Builder::new().name("observe".to_owned()).spawn(move || reader.run(reporter))?;
+        Ok(Self { collector, shared, thread: Some(thread) })
+    }
+
+    /// Adds what was counted since the last call.
+    pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
+        self.collector.collect(into, patience);
+    }
+
+    /// Ends reading once the lines that have arrived are counted.
+    pub fn stop(&self) {
+        self.shared.must_end.store(true, Ordering::Relaxed);
+    }
+
+    /// True once nothing is read any more.
+    pub fn is_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// What has been read so far.
+    pub fn stats(&self) -> LogStats {
+        let Shared { lines, bad, lost, .. } = &*self.shared;
+        let [lines, bad, lost] = [lines, bad, lost].map(|counter| counter.load(Ordering::Relaxed));
+        LogStats { lines, bad, lost }
+    }
+
+    /// Takes the notices made since the last call.
+    pub fn take_notices(&self) -> Vec<NoticeRecord> {
+        std::mem::take(&mut *self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The thread's own.
+struct Reader<S> {
+    source: S,
+    format: &'static dyn LogFormat,
+    counter: LogCounter,
+    health: LineHealth,
+    shared: Arc<Shared>,
+}
+
+impl<S: LineSource> Reader<S> {
+    fn run(mut self, reporter: Reporter<ProxyDelta>) {
+        let mut ends_at: Option<Instant> = None;
+        loop {
+            let must_end = self.shared.must_end.load(Ordering::Relaxed);
+            if must_end {
+                ends_at.get_or_insert_with(|| Instant::now() + END_PATIENCE);
+            }
+            let read = self.read(!must_end);
+            self.publish(false);
+            let is_late = ends_at.is_some_and(|at| Instant::now() >= at);
+            if read.is_err() || (must_end && matches!(read, Ok(0))) || is_late {
+                self.report_end(read.err());
+                break;
+            }
+            let (delta, seal) = self.counter.parts();
+            if reporter.answer(delta, seal) == HandOver::CollectorGone {
+                return;
+            }
+        }
+        self.publish(true);
+        self.counter.seal();
+        reporter.finish(self.counter.delta, |_| {});
+    }
+
+    fn read(&mut self, may_wait: bool) -> io::Result<usize> {
+        let Self { source, format, counter, health, .. } = self;
+        source.read(health, may_wait, &mut |health, line| count_line(*format, counter, health, line))
+    }
+
+    fn publish(&mut self, is_last: bool) {
+        let Self { health, shared, .. } = self;
+        shared.lines.store(health.lines, Ordering::Relaxed);
+        shared.bad.store(health.bad, Ordering::Relaxed);
+        shared.lost.store(health.lost(), Ordering::Relaxed);
+        health.check(Instant::now(), is_last);
+        let notices = health.take_notices();
+        if !notices.is_empty() {
+            shared.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
+        }
+    }
+
+    fn report_end(&self, error: Option<io::Error>) {
+        let Some(error) = error else { return };
+        let text = format!("cannot read the log any more: {error}; the counts end here");
+        let notice = NoticeRecord::new(Level::Warning, "log", &text);
+        self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+}
+
+/// Counts a line. A line that cannot be read is counted as such, never fatal.
+pub(crate) fn count_line(
+    format: &dyn LogFormat,
+    counter: &mut LogCounter,
+    health: &mut LineHealth,
+    line: &[u8],
+) {
+    health.lines += 1;
+    let outcome = read_line(format, line, |event| {
+        let Some(event) = event else { return };
+        if let Some(number) = &event.sequence {
+            health.number(number);
+        }
+        counter.count(&event);
+    });
+    if let Err(why) = outcome {
+        health.bad_line(line, &why);
+    }
+}

@@ -1,0 +1,250 @@
+//! The lines that people paste into a terminator's configuration, so that its log says all that it can.
+
+mod check;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::format::LogKind;
+use crate::log_socket::SocketAddress;
+
+/// A version of a terminator, such as 2.6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+/// The text is no version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a version, such as 2.6 or 1.22.1")]
+pub struct ParseVersionError;
+
+impl FromStr for Version {
+    type Err = ParseVersionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
+        let mut parts = text.split('.').map(|part| part.parse::<u32>().map_err(|_| ParseVersionError));
+        let first = parts.next().ok_or(ParseVersionError)??;
+        let mut next = || parts.next().unwrap_or(Ok(0));
+        Ok(Self(first, next()?, next()?))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// One key of our JSON, with what fills it.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    name: &'static str,
+    value: &'static str,
+    /// The first version that has it.
+    since: Version,
+}
+
+const fn key(name: &'static str, value: &'static str) -> Key {
+    Key { name, value, since: Version(0, 0, 0) }
+}
+
+const fn key_since(name: &'static str, value: &'static str, since: Version) -> Key {
+    Key { name, value, since }
+}
+
+const NGINX: &[Key] = &[
+    key("time", "$msec"),
+    key("client", "$remote_addr"),
+    key("connection", "$connection"),
+    key("number", "$connection_requests"),
+    key("version", "$ssl_protocol"),
+    key("cipher", "$ssl_cipher"),
+    key_since("group", "$ssl_curve", Version(1, 21, 5)),
+    key("reused", "$ssl_session_reused"),
+    key("name", "$ssl_server_name"),
+    key_since("alpn", "$ssl_alpn_protocol", Version(1, 21, 4)),
+    key("method", "$request_method"),
+    key("path", "$uri"),
+    key("protocol", "$server_protocol"),
+    key("status", "$status"),
+    key("in", "$request_length"),
+    key("out", "$bytes_sent"),
+    key("body", "$body_bytes_sent"),
+    key("took", "$request_time"),
+    key("upstream", "$upstream_addr"),
+    key("connect", "$upstream_connect_time"),
+    key("header", "$upstream_header_time"),
+];
+
+const NGINX_STREAM: &[Key] = &[
+    key("time", "$msec"),
+    key("client", "$remote_addr"),
+    key("version", "$ssl_protocol"),
+    key("cipher", "$ssl_cipher"),
+    key_since("group", "$ssl_curve", Version(1, 21, 5)),
+    key("reused", "$ssl_session_reused"),
+    key("name", "$ssl_server_name"),
+    key_since("alpn", "$ssl_alpn_protocol", Version(1, 21, 4)),
+    key("status", "$status"),
+    key("in", "$bytes_received"),
+    key("out", "$bytes_sent"),
+    key("took", "$session_time"),
+    key("connect", "$upstream_connect_time"),
+];
+
+const HAPROXY_CONNECTION: &[Key] = &[
+    key("time", "%Ts.%ms"),
+    key("log", "%f"),
+    key("line", "%lc"),
+    key("client", "%ci"),
+    key("version", "%sslv"),
+    key("cipher", "%sslc"),
+    key_since("group", "%[ssl_fc_curve]", Version(2, 9, 0)),
+    key("resumed", "%[ssl_fc_is_resumed]"),
+    key("name", "%[ssl_fc_sni,json(utf8s)]"),
+    key("alpn", "%[ssl_fc_alpn]"),
+    key("handshake", "%Th"),
+];
+
+const HAPROXY_HTTP: &[Key] = &[
+    key("number", "%[var(txn.tlsdash)]"),
+    key("method", "%HM"),
+    key("path", r"%[capture.req.uri,regsub(\\?.*,),json(utf8s)]"),
+    key("protocol", "%HV"),
+    key("upstream", "%b/%s"),
+    key("status", "%ST"),
+    key("state", "%ts"),
+    key("in", "%U"),
+    key("out", "%B"),
+    key("took", "%Ta"),
+    key("response", "%Tr"),
+];
+
+const HAPROXY_TCP: &[Key] = &[
+    key("upstream", "%b/%s"),
+    key("state", "%ts"),
+    key("in", "%U"),
+    key("out", "%B"),
+    key("took", "%Tt"),
+    key("connect", "%Tc"),
+];
+
+const HAPROXY_ERROR: &[Key] = &[key("code", "%[fc_err]"), key("error", "%[fc_err_str]: %[ssl_fc_err_str]")];
+
+/// The first HAProxy with `error-log-format`, and with a default for variables.
+const HAPROXY_OLDEST: Version = Version(2, 5, 0);
+
+/// A JSON object of these keys, as far as the version has them.
+fn json(kind: Option<&str>, keys: &[&[Key]], version: Version) -> String {
+    let kind = kind.map(|kind| format!("\"kind\":\"{kind}\""));
+    let known = keys.iter().copied().flatten().filter(|key| key.since <= version);
+    let keys = known.map(|key| format!("\"{}\":\"{}\"", key.name, key.value));
+    format!("{{{}}}", kind.into_iter().chain(keys).collect::<Vec<_>>().join(","))
+}
+
+/// What this version cannot log, each with the version that can.
+fn too_new(keys: &[&[Key]], version: Version) -> Vec<String> {
+    let keys = keys.iter().copied().flatten().filter(|key| key.since > version);
+    keys.map(|key| format!("{} ({} is in {} and later)", key.name, key.value, key.since)).collect()
+}
+
+/// The lines to paste.
+pub fn lines(kind: LogKind, version: Version, socket: &SocketAddress) -> String {
+    let text = match kind {
+        LogKind::Nginx => nginx("http", NGINX, version, socket),
+        LogKind::NginxStream => nginx("stream", NGINX_STREAM, version, socket),
+        LogKind::Haproxy => haproxy(version, socket),
+    };
+    let keys: &[&[Key]] = match kind {
+        LogKind::Nginx => &[NGINX],
+        LogKind::NginxStream => &[NGINX_STREAM],
+        LogKind::Haproxy => &[HAPROXY_CONNECTION],
+    };
+    let lacks = too_new(keys, version);
+    let lacks = if lacks.is_empty() {
+        String::new()
+    } else {
+        format!("# Not in this version: {}\n", lacks.join(", "))
+    };
+    let absent: Vec<_> =
+        kind.absent().iter().map(|absent| format!("#   {}: {}\n", absent.figure, absent.reason)).collect();
+    let absent = absent.concat();
+    format!("# {kind} {version}\n{lacks}{text}\n# What this log cannot say:\n{absent}")
+}
+
+fn nginx(context: &str, keys: &[Key], version: Version, socket: &SocketAddress) -> String {
+    let server = match socket {
+        SocketAddress::Unix(path) => format!("unix:{}", path.display()),
+        SocketAddress::Udp(address) => address.to_string(),
+    };
+    let format = json(None, &[keys], version);
+    let errors = if context == "http" {
+        format!(
+            "# Why handshakes fail; beside the error_log that there is:\nerror_log syslog:server={server},nohostname info;\n"
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "# In {context} {{ }}:\nlog_format tlsdash escape=json '{format}';\naccess_log syslog:server={server},nohostname tlsdash;\n{errors}"
+    )
+}
+
+fn haproxy(version: Version, socket: &SocketAddress) -> String {
+    let server = match socket {
+        SocketAddress::Unix(path) => path.display().to_string(),
+        SocketAddress::Udp(address) => address.to_string(),
+    };
+    let connection = HAPROXY_CONNECTION;
+    let http = json(Some("http"), &[connection, HAPROXY_HTTP], version);
+    let tcp = json(Some("tcp"), &[connection, HAPROXY_TCP], version);
+    let error = json(Some("error"), &[connection, HAPROXY_ERROR], version);
+    let errors = if version < HAPROXY_OLDEST {
+        format!("    # HAProxy {HAPROXY_OLDEST} and later log why handshakes fail (error-log-format)\n")
+    } else {
+        format!("    error-log-format '{error}'\n")
+    };
+    format!(
+        "# In each frontend with mode http (a path is within chroot, if there is one):
+    log {server} len 8192 format raw local0
+    http-request set-var(sess.tlsdash) var(sess.tlsdash,0),add(1)
+    http-request set-var(txn.tlsdash) var(sess.tlsdash)
+    log-format '{http}'
+{errors}
+# In each frontend with mode tcp:
+    log {server} len 8192 format raw local0
+    log-format '{tcp}'
+{errors}"
+    )
+}
+
+pub use check::{Missing, missing};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_versions_get_no_variable_that_they_lack() {
+        let socket = "unix:/run/log.sock".parse().unwrap();
+        for (kind, old, new, variable) in [
+            (LogKind::Nginx, "1.18", "1.22.1", "$ssl_curve"),
+            (LogKind::NginxStream, "1.18", "1.22.1", "$ssl_alpn_protocol"),
+            (LogKind::Haproxy, "2.6.12", "2.9", "ssl_fc_curve"),
+        ] {
+            let pasted = |version: &str| {
+                let lines = lines(kind, version.parse().unwrap(), &socket);
+                lines.lines().any(|line| !line.starts_with('#') && line.contains(variable))
+            };
+            assert!(!pasted(old) && pasted(new), "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_key_that_is_printed_can_be_read() {
+        let newest = Version(99, 0, 0);
+        let format = json(None, &[NGINX], newest).replace("$msec", "1.000").replace("$remote_addr", "::1");
+        // The names of variables are no numbers: what is refused is a value, never a key.
+        let refused = LogKind::Nginx.format().parse(&format).unwrap_err();
+        assert!(matches!(refused, crate::BadLine::Field(_)), "{refused}");
+    }
+}

@@ -1,0 +1,70 @@
+//! A whole log becomes the records of a run in the log's own time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use journal::Timestamps;
+use observe::{LogKind, Replay, ReplayError};
+use telemetry::{
+    Body, ClientCounter, Model, ProxyCounter, ProxyLatency, Publisher, Record, RunId, RunRecord,
+};
+
+/// A connection of HAProxy in TCP mode that ended at this time.
+fn line(number: u64, end_ms: u64, resumed: u8) -> String {
+    let began = end_ms - 20;
+    let (seconds, ms) = (began / 1_000, began % 1_000);
+    format!(
+        r#"{{"kind":"tcp","time":"{seconds}.{ms:03}","log":"t","line":"{number}","client":"10.0.0.{}","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"{resumed}","name":"a.example","alpn":"-","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}}
+"#,
+        number % 2
+    )
+}
+
+fn replay(log: &str) -> Result<(Vec<Record>, observe::LogStats), ReplayError> {
+    let zero = Timestamps { realtime_us: 0, monotonic_us: 0 };
+    let publisher = Publisher::new(RunId::from_bits(7), Vec::new(), 60, zero);
+    let replay =
+        Replay::new(publisher, LogKind::Haproxy.format(), Duration::from_secs(1), RunRecord::default());
+    replay.run(&mut log.as_bytes())
+}
+
+#[test]
+fn a_log_of_last_week_keeps_its_own_time_and_adds_up() {
+    // Two seconds of lines, an hour of nothing, one more line; a line that is cut, and one that is missing.
+    let begin_ms = 1_790_000_000_000;
+    let mut log: String = (0..40).map(|n| line(n, begin_ms + 100 + n * 50, u8::from(n % 4 != 0))).collect();
+    log.push_str("{\"kind\":\"tcp\",\"ti\n");
+    log.push_str(&line(41, begin_ms + 3_600_000, 0));
+    let (records, stats) = replay(&log).unwrap();
+    assert_eq!((stats.lines, stats.bad, stats.lost), (42, 1, 1));
+    let first = records.first().unwrap().stamp.realtime_us;
+    let last = records.last().unwrap().stamp.realtime_us;
+    assert_eq!((first, last - first), (begin_ms * 1_000, 3_601_000_000));
+    assert!(records.len() < 40, "an hour of nothing is one interval: {}", records.len());
+    let mut model = Model::new(100);
+    records.iter().for_each(|record| model.apply(record.clone(), None));
+    let run = model.run(RunId::from_bits(7)).unwrap();
+    let totals = run.proxy().unwrap().totals();
+    assert_eq!(totals[ProxyCounter::Accepted], 41);
+    assert_eq!((totals[ProxyCounter::HandshakesFull], totals[ProxyCounter::HandshakesResumed]), (11, 30));
+    assert_eq!((totals[ProxyCounter::BytesIn], totals[ProxyCounter::BytesOut]), (205, 287));
+    let of_clients: u64 =
+        run.clients().iter().map(|client| client.totals()[ClientCounter::Connections]).sum();
+    assert_eq!(of_clients, 41);
+    let is_log_notice =
+        |record: &&Record| matches!(&record.body, Body::Notice(notice) if notice.topic.starts_with("log"));
+    assert_eq!(records.iter().filter(is_log_notice).count(), 2, "one line is bad, and one is lost");
+    let Body::Run(stop) = &records.last().unwrap().body else { panic!("{:?}", records.last()) };
+    let whole = &stop.proxy.as_ref().unwrap().latencies[ProxyLatency::HandshakeFull].interval;
+    assert_eq!((whole.count(), whole.max_ns()), (11, 1_000_000), "0 ms is at most 1 ms");
+}
+
+#[test]
+fn a_log_without_a_readable_line_is_refused_with_a_sample() {
+    let error = replay("what is this\nno log\n").unwrap_err().to_string();
+    assert!(
+        error.contains("none of its 2 lines") && error.contains("no log: it is of no known format"),
+        "{error}"
+    );
+}

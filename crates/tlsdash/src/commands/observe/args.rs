@@ -1,0 +1,77 @@
+//! Arguments of `tlsdash observe`.
+
+#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use observe::{LogKind, SocketAddress};
+
+use crate::cli::RunOptions;
+use crate::cli::appearance::AppearanceOptions;
+use crate::cli::value::{Parsed, Time};
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct ObserveArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ObserveCommand>,
+    /// Whose log it is: haproxy, nginx or nginx-stream
+    #[arg(value_name = "TERMINATOR", required = true)]
+    pub(crate) kind: Option<LogKind>,
+    /// Receive the log at this socket: unix:PATH or udp:ADDRESS:PORT
+    #[arg(long, value_name = "SOCKET", conflicts_with = "file")]
+    pub(crate) syslog: Option<SocketAddress>,
+    /// Mode of the Unix socket's file, in octal
+    #[arg(long, value_name = "MODE", default_value = "660", value_parser = mode, requires = "syslog")]
+    pub(crate) socket_mode: u32,
+    /// Owner of the Unix socket's file: USER, USER:GROUP or :GROUP
+    #[arg(long, value_name = "OWNER", requires = "syslog")]
+    pub(crate) socket_owner: Option<String>,
+    /// Count this log in its own time, and show the run; `-` is standard input
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Option<PathBuf>,
+    /// Follow the file from its end, over rotations, as it grows
+    #[arg(long, requires = "file")]
+    pub(crate) follow: bool,
+    /// Observe this process of the terminator with its descendants: CPU time, memory, threads; may be repeated
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Vec<u32>,
+    /// End after this time and print a summary
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Parsed<Time>>,
+    /// Configuration file in TOML, for the dashboard's colours and keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) appearance: AppearanceOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ObserveCommand {
+    /// Print the lines to paste into a terminator's configuration, or check a configuration
+    Setup(SetupArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetupArgs {
+    /// The terminator: haproxy, nginx or nginx-stream
+    #[arg(value_name = "TERMINATOR")]
+    pub(crate) kind: LogKind,
+    /// The socket that the log goes to
+    #[arg(long, value_name = "SOCKET", default_value = "unix:/run/tlsdash/observe.sock")]
+    pub(crate) syslog: SocketAddress,
+    /// Print the lines for this version [default: that of the installed program]
+    #[arg(long = "for", value_name = "VERSION")]
+    pub(crate) version: Option<observe::setup::Version>,
+    /// Say what of it this configuration lacks; exit code 1 if something is missing
+    #[arg(long, value_name = "CONFIG")]
+    pub(crate) check: Option<PathBuf>,
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "expected an octal mode, such as 660".to_owned())
+}

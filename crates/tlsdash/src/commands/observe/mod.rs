@@ -1,0 +1,133 @@
+//! `tlsdash observe`: the figures of another terminator, from its log.
+
+mod args;
+mod replayed;
+mod setup;
+
+use std::path::Path;
+
+use anyhow::Context;
+use nix::unistd::{Group, User};
+use observe::{FollowedFile, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
+use telemetry::{ProcessObserver, RunRecord};
+
+use crate::cli::appearance::Appearance;
+use crate::cli::{Flags, usage};
+use crate::service;
+use crate::session::controller::Workload;
+use crate::session::environment;
+use crate::session::frontend::Frontend;
+use crate::session::{Channels, Session, SessionConfig};
+
+pub(crate) use args::ObserveArgs;
+use args::ObserveCommand;
+
+/// Observes until it must end, or to the end of a log.
+pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
+    if let Some(ObserveCommand::Setup(args)) = &args.command {
+        return setup::run(args);
+    }
+    let kind = args.kind.context("clap requires a terminator without a subcommand")?;
+    let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
+    match (&args.syslog, &args.file) {
+        (Some(address), _) => live(args, kind, &address.to_string(), appearance, || {
+            let socket = bind(args, address)?;
+            let stream = socket.local_address();
+            let observer =
+                LogObserver::start(socket, kind.format()).context("cannot start the thread observe")?;
+            Ok((observer, stream.map(|address| format!("udp:{address}"))))
+        }),
+        (None, Some(path)) if args.follow => {
+            if path.as_os_str() == "-" {
+                return Err(usage("--follow needs a file that can be reopened: --file - is standard input"));
+            }
+            live(args, kind, &path.display().to_string(), appearance, || {
+                let file = FollowedFile::open(path).with_context(|| cannot_read(path))?;
+                let observer =
+                    LogObserver::start(file, kind.format()).context("cannot start the thread observe")?;
+                Ok((observer, None))
+            })
+        }
+        (None, Some(path)) => replayed::run(args, kind, path, flags),
+        (None, None) => Err(usage(format!(
+            "observe {kind}: give --syslog SOCKET for a running one, or --file PATH; `tlsdash observe setup {kind}` prints what to configure"
+        ))),
+    }
+}
+
+fn cannot_read(path: &Path) -> String {
+    format!("cannot read --file {}", path.display())
+}
+
+/// What a run of this log begins with.
+fn header(kind: LogKind, place: &str) -> RunRecord {
+    RunRecord {
+        upstream: telemetry::clean::text(&format!("{kind}, log {place}")),
+        log: kind.to_string(),
+        log_resolution_us: observe::RESOLUTION.as_micros() as u64,
+        absent: kind
+            .absent()
+            .iter()
+            .map(|absent| format!("{}: {}", absent.figure, absent.reason))
+            .collect::<Vec<_>>()
+            .join("; "),
+        ..environment::header()
+    }
+}
+
+/// Counts a log as it is written. `start` begins to read, and gives the address if the kernel chose it.
+fn live(
+    args: &ObserveArgs,
+    kind: LogKind,
+    place: &str,
+    appearance: Appearance,
+    start: impl FnOnce() -> anyhow::Result<(LogObserver, Option<String>)>,
+) -> anyhow::Result<()> {
+    let duration = args.duration.as_ref().map(|duration| duration.0);
+    let session = SessionConfig::resolve(&args.run, duration, appearance)?;
+    let observed = ProcessObserver::new(&args.pid).context("cannot observe --pid")?;
+    let channels = Channels::new(&session)?;
+    let journal = session.journal.open()?;
+    let (observer, address) = start()?;
+    let place = address.as_deref().unwrap_or(place);
+    let header = header(kind, place);
+    service::ready();
+    if session.frontend == Frontend::Headless {
+        let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
+        crate::say(format_args!("observing {kind}, log {place}, journal {journal}"));
+    }
+    let title = format!("{kind} < {place}");
+    let workload = Workload {
+        proxy: None,
+        observer: Some(observer),
+        routes: None,
+        load: None,
+        load_cpus: None,
+        observed,
+        ends_with_load: false,
+    };
+    Session { config: session, channels, title, header, notices: Vec::new(), workload, journal }.run()
+}
+
+fn bind(args: &ObserveArgs, address: &SocketAddress) -> anyhow::Result<LogSocket> {
+    let owner = args.socket_owner.as_deref().map(owner).transpose()?.unwrap_or_default();
+    let options = SocketOptions { mode: args.socket_mode, owner };
+    LogSocket::bind(address, options).with_context(|| format!("cannot listen on --syslog {address}"))
+}
+
+/// The ids of `USER`, `USER:GROUP` or `:GROUP`.
+fn owner(text: &str) -> anyhow::Result<(Option<u32>, Option<u32>)> {
+    let (user, group) = text.split_once(':').unwrap_or((text, ""));
+    let unknown = |what, name| usage(format!("--socket-owner {text}: there is no {what} {name:?}"));
+    let uid = match user {
+        "" => None,
+        name => Some(User::from_name(name).ok().flatten().ok_or_else(|| unknown("user", name))?.uid.as_raw()),
+    };
+    let gid = match group {
+        "" => None,
+        name => {
+            Some(Group::from_name(name).ok().flatten().ok_or_else(|| unknown("group", name))?.gid.as_raw())
+        }
+    };
+    Ok((uid, gid))
+}

@@ -1,0 +1,84 @@
+//! `observe TERMINATOR --file LOG`: a log that is whole, as a recording of its own time.
+
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
+
+use anyhow::Context;
+use observe::{LogKind, Replay};
+use telemetry::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, RunId};
+
+use super::{ObserveArgs, cannot_read, header};
+use crate::cli::{Flags, WatchArgs, usage};
+use crate::commands::watch;
+use crate::journals::state_directory;
+use crate::journals::writers::WriterArgs;
+use crate::session::recording;
+
+/// Counts the log into a recording, and shows that.
+pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags) -> anyhow::Result<()> {
+    refuse_live_options(args)?;
+    if let Some(record) = &args.run.record {
+        recording::check_new("--record", record)?;
+    }
+    // Removed at the end, with the recording, unless it was asked for.
+    let folder = tempfile::Builder::new().prefix("tlsdash-").tempdir().context("cannot make a folder")?;
+    let record = args.run.record.clone().unwrap_or_else(|| folder.path().join("observe.journal"));
+    let mut log: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(stdin().lock())
+    } else {
+        Box::new(File::open(path).with_context(|| cannot_read(path))?)
+    };
+    let file =
+        state_directory::create_named(&record).with_context(|| format!("--record {}", record.display()))?;
+    let run = RunId::random().context("cannot draw a run id")?;
+    // The publisher starts with the log's first line.
+    let start = journal::Timestamps { realtime_us: 0, monotonic_us: 0 };
+    let publisher = Publisher::new(run, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let replay = Replay::new(publisher, kind.format(), args.run.interval.0, header(kind, &name));
+    let (writer, stats) = match replay.run(&mut log) {
+        Ok(ended) => ended,
+        Err(error) => {
+            // A recording of nothing helps nobody.
+            let _ = std::fs::remove_file(&record);
+            return Err(error).with_context(|| format!("observe {kind} --file {name}"));
+        }
+    };
+    writer.close().with_context(|| format!("--record {}", record.display()))?;
+    crate::say(format_args!(
+        "{} lines of {name}, {} not readable, {} lost",
+        stats.lines, stats.bad, stats.lost
+    ));
+    let shown = WatchArgs {
+        source: Some(record.into_os_string()),
+        play: None,
+        from: None,
+        run: None,
+        writers: WriterArgs::default(),
+        headless: args.run.headless,
+        format: args.run.format,
+        config: args.config.clone(),
+        appearance: args.appearance.clone(),
+    };
+    watch::run(&shown, flags)
+}
+
+/// Options that only mean something while records are being made.
+fn refuse_live_options(args: &ObserveArgs) -> anyhow::Result<()> {
+    let run = &args.run;
+    let given = [
+        ("--pid", !args.pid.is_empty()),
+        ("--duration", args.duration.is_some()),
+        ("--alert", !run.alert.is_empty()),
+        ("--metrics", run.metrics.is_some()),
+        ("--ab", run.ab.is_some()),
+        ("--append", run.append),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => {
+            Err(usage(format!("{flag} goes with --syslog or --follow: the log of --file is whole")))
+        }
+        None => Ok(()),
+    }
+}
