@@ -247,7 +247,7 @@ impl Simulation {
                 queue: None,
                 upstream_time: Some(upstream_time),
                 first_byte: Some(upstream_time + Duration::from_micros(20)),
-                duration: upstream_time + Duration::from_micros(40),
+                duration: Some(upstream_time + Duration::from_micros(40)),
                 body_in: 0,
                 body_out: 100,
                 is_reused: true,

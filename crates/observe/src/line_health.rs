@@ -44,7 +44,7 @@ struct NumberRange {
 
 impl NumberRange {
     fn missing(&self) -> u64 {
-        (self.last - self.first + 1).saturating_sub(self.seen)
+        (self.last - self.first).saturating_add(1).saturating_sub(self.seen)
     }
 }
 
@@ -55,7 +55,7 @@ impl LineHealth {
         let has_room = self.logs.len() < LOGS_MAX;
         match self.logs.get_mut(&*line.log) {
             Some(range) if number.saturating_add(DISORDER_MAX) < range.last => {
-                self.missing_before += range.missing();
+                self.missing_before = self.missing_before.saturating_add(range.missing());
                 *range = NumberRange { first: number, last: number, seen: 1 };
             }
             Some(range) => {
@@ -78,9 +78,10 @@ impl LineHealth {
 
     /// Lines that did not arrive: dropped by the kernel, or missing in the numbers of a log.
     pub fn lost(&self) -> u64 {
-        let missing: u64 = self.logs.values().map(NumberRange::missing).sum();
+        let missing =
+            self.logs.values().map(NumberRange::missing).fold(self.missing_before, u64::saturating_add);
         // A line that the kernel dropped is missing in its log too, if that has numbers.
-        self.dropped.max(missing + self.missing_before)
+        self.dropped.max(missing)
     }
 
     /// Makes notices of what is new, each kind at most every ten seconds. `is_last`: nothing follows.

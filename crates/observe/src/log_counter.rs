@@ -58,7 +58,8 @@ impl LogCounter {
     }
 
     fn add(&mut self, counter: ProxyCounter, n: u64) {
-        self.delta.counters[counter] += n;
+        let total = &mut self.delta.counters[counter];
+        *total = total.saturating_add(n);
     }
 
     /// The client's row; beyond the bound that of `other`, so that clients always add up to the totals.

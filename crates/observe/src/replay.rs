@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use journal::Timestamps;
-use telemetry::{NoticeRecord, Publisher, RunRecord, Sink};
+use telemetry::{Publisher, RunRecord, Sink};
 
 use crate::format::{LogFormat, read_line};
 use crate::line_health::LineHealth;
@@ -147,11 +147,6 @@ impl<S: Sink> Replay<S> {
         self.publisher.interval(Some(&self.counter.delta), None, None, timestamps(self.end_us));
         telemetry::Delta::clear(&mut self.counter.delta);
         self.refused = self.publisher.refusal().or_else(|| self.publisher.stalled()).map(str::to_owned);
-    }
-
-    /// Records what a person should know of the log, at its beginning.
-    pub fn notice(&mut self, notice: NoticeRecord) {
-        self.publisher.notice(notice, timestamps(self.end_us));
     }
 }
 

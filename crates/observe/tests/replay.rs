@@ -43,7 +43,9 @@ fn a_log_of_last_week_keeps_its_own_time_and_adds_up() {
     assert_eq!((first, last - first), (begin_ms * 1_000, 3_601_000_000));
     assert!(records.len() < 40, "an hour of nothing is one interval: {}", records.len());
     let mut model = Model::new(100);
-    records.iter().for_each(|record| model.apply(record.clone(), None));
+    for record in &records {
+        model.apply(record.clone(), None);
+    }
     let run = model.run(RunId::from_bits(7)).unwrap();
     let totals = run.proxy().unwrap().totals();
     assert_eq!(totals[ProxyCounter::Accepted], 41);

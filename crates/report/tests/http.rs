@@ -35,7 +35,7 @@ fn model(id: u128, upstream_ms: u64) -> Model {
                 queue: None,
                 upstream_time: Some(Duration::from_micros(upstream_ms * 1_000 + n as u64)),
                 first_byte: None,
-                duration: Duration::from_millis(upstream_ms + 1),
+                duration: Some(Duration::from_millis(upstream_ms + 1)),
                 body_in: 0,
                 body_out: 10_000,
                 is_reused: true,

@@ -159,7 +159,10 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     }
     if let Some(proxy) = &figures.proxy {
         let out = proxy.out_per_second.map_or_else(|| "unknown".to_owned(), format::bytes_per_second);
-        let _ = write!(text, "; {} open, out {out}", proxy.open);
+        if let Some(open) = proxy.open {
+            let _ = write!(text, "; {open} open");
+        }
+        let _ = write!(text, "{} out {out}", if proxy.open.is_some() { "," } else { ";" });
     }
     text + "."
 }

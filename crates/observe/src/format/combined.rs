@@ -12,7 +12,7 @@ pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
     let (request, rest) = rest.split_once("\" ").ok_or(BadLine::Unknown)?;
     let mut words = rest.split(' ');
     let status = fields::status(words.next().ok_or(BadLine::Unknown)?)?;
-    let body_out = fields::number(words.next().ok_or(BadLine::Unknown)?, "size")?;
+    let body_out = fields::bytes(words.next().ok_or(BadLine::Unknown)?, "size")?;
     let [method, path, protocol] = fields::request_line(request).map(Cow::Borrowed);
     let request = LoggedRequest { method, path, protocol, status, body_out, ..LoggedRequest::default() };
     let client = fields::client(who.split(' ').next().unwrap_or_default())?;

@@ -51,6 +51,15 @@ pub(super) fn number(text: &str, field: &'static str) -> Result<Option<u64>, Bad
     }
 }
 
+/// More bytes than any connection carries: what claims more is no count.
+const BYTES_MAX: u64 = 1 << 48;
+
+/// A number of bytes; none if absent.
+pub(super) fn bytes(text: &str, field: &'static str) -> Result<Option<u64>, BadLine> {
+    let bytes = number(text, field)?;
+    if bytes > Some(BYTES_MAX) { Err(BadLine::Field(field)) } else { Ok(bytes) }
+}
+
 /// Seconds with milliseconds, such as `0.012`, in microseconds; `None` if absent. Exact: no floating point.
 pub(super) fn seconds_us(text: &str, field: &'static str) -> Result<Option<u64>, BadLine> {
     if text.is_empty() || text == "-" {

@@ -13,6 +13,9 @@ use crate::event::{LineNumber, LogEvent, LoggedConnection, LoggedFailure, Logged
 #[derive(Debug)]
 pub(super) struct Haproxy;
 
+/// How messages of HAProxy about itself begin; they come in the log of a proxy too.
+const OWN_MESSAGES: [&str; 5] = ["Proxy ", "Server ", "Health check ", "backend ", "Stopping "];
+
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: "open connections", reason: "HAProxy logs a connection or request when it ends" },
@@ -87,6 +90,9 @@ struct Line<'a> {
 
 impl LogFormat for Haproxy {
     fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+        if OWN_MESSAGES.iter().any(|begin| line.starts_with(begin)) {
+            return Ok(None);
+        }
         if !line.starts_with('{') {
             return haproxy_text::parse(line).map(Some);
         }
@@ -107,8 +113,8 @@ impl<'a> Line<'a> {
         Ok(LogEvent {
             time_us: fields::seconds_us(&self.time, "time")?,
             sequence: number.map(|number| LineNumber { log: self.log.clone(), number }),
-            bytes_in: fields::number(&self.bytes_in, "in")?.unwrap_or(0),
-            bytes_out: fields::number(&self.bytes_out, "out")?.unwrap_or(0),
+            bytes_in: fields::bytes(&self.bytes_in, "in")?.unwrap_or(0),
+            bytes_out: fields::bytes(&self.bytes_out, "out")?.unwrap_or(0),
             ..LogEvent::of(fields::client(&self.client)?)
         })
     }

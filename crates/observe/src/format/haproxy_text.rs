@@ -50,7 +50,7 @@ fn http<'a>(
         took: fields::millis(took, "times")?,
         ..LoggedRequest::default()
     };
-    let bytes_out = fields::number(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
+    let bytes_out = fields::bytes(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
     Ok(LogEvent { request: Some(request), bytes_out, ..base })
 }
 
@@ -66,7 +66,7 @@ fn tcp<'a>(base: LogEvent<'a>, times: &str, [bytes, state]: [&'a str; 2]) -> Res
         connect: fields::millis(connect, "times")?,
         lifetime: fields::millis(took, "times")?,
     };
-    let bytes_out = fields::number(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
+    let bytes_out = fields::bytes(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
     Ok(LogEvent { connection: Some(connection), bytes_out, ..base })
 }
 

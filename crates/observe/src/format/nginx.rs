@@ -97,7 +97,7 @@ impl<'a> Line<'a> {
             failure: self.failure(sent),
             upstream_time: fields::seconds_sum(&self.header, "header")?,
             took: fields::seconds(&self.took, "took")?,
-            body_out: fields::number(&self.body, "body")?,
+            body_out: fields::bytes(&self.body, "body")?,
             method: fields::or_empty(self.method),
             path: fields::or_empty(self.path),
             protocol: fields::or_empty(self.protocol),
@@ -117,8 +117,8 @@ impl<'a> Line<'a> {
             time_us: fields::seconds_us(&self.time, "time")?,
             connection: is_first.then_some(connection),
             request: Some(request),
-            bytes_in: fields::number(&self.bytes_in, "in")?.unwrap_or(0),
-            bytes_out: fields::number(&self.bytes_out, "out")?.unwrap_or(0),
+            bytes_in: fields::bytes(&self.bytes_in, "in")?.unwrap_or(0),
+            bytes_out: fields::bytes(&self.bytes_out, "out")?.unwrap_or(0),
             ..LogEvent::of(fields::client(&self.client)?)
         })
     }

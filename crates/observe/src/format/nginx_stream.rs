@@ -19,7 +19,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
     AbsentFigure {
         figure: "causes of failed handshakes",
-        reason: "the stream log says that one failed, and not why",
+        reason: "the stream log says that one failed and not why, and does not have all",
     },
     AbsentFigure { figure: "exchange", reason: "the stream log has no times of exchanges" },
 ];
@@ -64,9 +64,10 @@ impl LogFormat for NginxStream {
 impl<'a> Line<'a> {
     fn event(self) -> Result<LogEvent<'a>, BadLine> {
         let status = fields::status(&self.status)?;
-        // nginx ends a connection whose handshake failed with 500 before it knows a session.
-        let is_failed_handshake = status == Some(500) && fields::present(self.reused.clone()).is_none();
-        let handshake = fields::present(self.version).filter(|_| !is_failed_handshake);
+        // A handshake that failed has a version, and no cipher.
+        let has_cipher = !matches!(&*self.cipher, "" | "-" | "(NONE)");
+        let is_failed_handshake = status == Some(500) && !has_cipher;
+        let handshake = fields::present(self.version).filter(|_| has_cipher);
         let handshake = handshake.map(|version| LoggedHandshake {
             version,
             cipher: fields::or_empty(self.cipher),
@@ -90,8 +91,8 @@ impl<'a> Line<'a> {
         Ok(LogEvent {
             time_us: fields::seconds_us(&self.time, "time")?,
             connection: Some(LoggedConnection { handshake, failure, connect, lifetime }),
-            bytes_in: fields::number(&self.bytes_in, "in")?.unwrap_or(0),
-            bytes_out: fields::number(&self.bytes_out, "out")?.unwrap_or(0),
+            bytes_in: fields::bytes(&self.bytes_in, "in")?.unwrap_or(0),
+            bytes_out: fields::bytes(&self.bytes_out, "out")?.unwrap_or(0),
             ..LogEvent::of(fields::client(&self.client)?)
         })
     }

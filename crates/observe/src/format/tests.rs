@@ -127,6 +127,12 @@ fn a_connection_of_the_stream_module_is_one_line() {
         assert_eq!(connection.connect, Some(Duration::from_millis(3)));
         assert_eq!(connection.lifetime, Some(Duration::from_millis(1_250)));
     });
+    let failed = line(500, ".", "").replace("ECDHE-RSA-AES128-GCM-SHA256", "(NONE)");
+    said(LogKind::NginxStream, &failed, |event| {
+        let connection = event.connection.as_ref().unwrap();
+        assert_eq!(connection.failure.as_ref().unwrap().outcome, Outcome::HandshakeOther);
+        assert_eq!(connection.handshake, None);
+    });
     said(LogKind::NginxStream, &line(502, ".", "-"), |event| {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
         assert_eq!(failure.outcome, Outcome::UpstreamConnect);
@@ -139,6 +145,8 @@ fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
     let cut = &HAPROXY_HTTP.as_bytes()[..100];
     assert!(matches!(read_line(format, cut, |_| ()), Err(BadLine::Json(_))));
     assert_eq!(read_line(format, b"hello", |_| ()), Err(BadLine::Unknown));
+    let own = b"Proxy clients stopped (cumulated conns: FE: 23, BE: 0).";
+    assert_eq!(read_line(format, own, |event| event.is_none()), Ok(true), "HAProxy says that of itself");
     let hostile = HAPROXY_HTTP.replace("127.0.0.1", "\u{1b}[2J");
     assert!(read_line(format, hostile.as_bytes(), |_| ()).is_err());
     let binary =

@@ -57,8 +57,8 @@ pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Observed, Percentiles,
-    ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LogSummary, Observed,
+    Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 

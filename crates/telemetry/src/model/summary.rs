@@ -38,6 +38,9 @@ pub struct Summary {
     pub duration_s: f64,
     /// True if the run's last record was read; false while it runs, and for a run that was killed.
     pub ended: bool,
+    /// The log that was counted; absent in a run of our own proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogSummary>,
     /// The proxy's side; absent in a run without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxySummary>,
@@ -65,6 +68,17 @@ pub struct Summary {
     /// What an observed process and its descendants used; absent where none was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+}
+
+/// The log of another terminator that was counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogSummary {
+    /// The terminator, such as `haproxy`.
+    pub terminator: String,
+    /// Resolution of its times, in microseconds: what took less counts as that much.
+    pub resolution_us: u64,
+    /// What the log cannot say, each with the reason: figures of it are 0 and mean nothing.
+    pub absent: Vec<String>,
 }
 
 /// What the process that writes the records used at the last reading.
@@ -293,6 +307,11 @@ impl Run {
             unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
+            log: self.counted_log().map(|began| LogSummary {
+                terminator: began.log.clone(),
+                resolution_us: began.log_resolution_us,
+                absent: began.absent.split("; ").filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+            }),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load_summary::of(self, series)),
             clients: self.client_summaries(),

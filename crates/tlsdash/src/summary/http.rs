@@ -29,7 +29,7 @@ pub(super) fn latency_rows(http: &HttpSummary) -> impl Iterator<Item = (&'static
 }
 
 /// Requests, statuses, failures, upstream connections and HTTP/2.
-pub(super) fn lines(http: &HttpSummary, out: &mut String) {
+pub(super) fn lines(http: &HttpSummary, is_log: bool, out: &mut String) {
     let requests = &http.requests;
     let protocols = format!("{} over HTTP/2, {} over HTTP/1", requests.http2, requests.http1);
     line(out, "HTTP", format_args!("{} requests, {protocols}, {} failed", requests.total, requests.failed));
@@ -41,7 +41,9 @@ pub(super) fn lines(http: &HttpSummary, out: &mut String) {
     let (reused, total) = (requests.reused, requests.total.max(1));
     let reused = format!("{reused} on a kept connection ({:.1} %)", reused as f64 * 100.0 / total as f64);
     let (retried, queued) = (requests.retried, requests.queued);
-    line(out, "upstream", format_args!("{reused}, {retried} retried, {queued} waited for a connection"));
+    if !is_log {
+        line(out, "upstream", format_args!("{reused}, {retried} retried, {queued} waited for a connection"));
+    }
     if let Some(percent) = http.http2.savings_percent {
         let connections = http.http2.connections;
         line(out, "HTTP/2", format_args!("{connections} connections, {percent:.1} % of header bytes saved"));
@@ -122,7 +124,7 @@ mod tests {
                 queue: None,
                 upstream_time: Some(Duration::from_millis(2)),
                 first_byte: None,
-                duration: Duration::from_millis(3),
+                duration: Some(Duration::from_millis(3)),
                 body_in: 0,
                 body_out: 1_000,
                 is_reused: n > 2,

@@ -7,6 +7,8 @@ mod http;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use std::time::Duration;
+
 use anyhow::Context;
 use rustix::io::Errno;
 use telemetry::model::{
@@ -80,7 +82,18 @@ fn text(summary: &Summary) -> String {
     let mut out = format!("run {}{of}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
     latency_table(summary, &mut out);
     if let Some(proxy) = &summary.proxy {
-        proxy_lines(proxy, &mut out);
+        proxy_lines(proxy, summary.log.is_some(), &mut out);
+    }
+    if let Some(log) = &summary.log {
+        let resolution = Duration::from_micros(log.resolution_us);
+        line(
+            &mut out,
+            "log",
+            format_args!("of {}, times to {resolution:?}; it does not say:", log.terminator),
+        );
+        for absent in &log.absent {
+            line(&mut out, "", format_args!("{absent}"));
+        }
     }
     if let Some(load) = &summary.load {
         load_lines(load, &mut out);
@@ -141,13 +154,15 @@ fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
     counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
 }
 
-fn proxy_lines(proxy: &ProxySummary, out: &mut String) {
+/// `is_log`: counted from a log, which tells nothing of what is under way or of upstream connections.
+fn proxy_lines(proxy: &ProxySummary, is_log: bool, out: &mut String) {
     let c = &proxy.connections;
-    line(out, "connections", format_args!("{} accepted, {} open, {} failed", c.accepted, c.open, c.failed));
+    let open = if is_log { String::new() } else { format!(" {} open,", c.open) };
+    line(out, "connections", format_args!("{} accepted,{open} {} failed", c.accepted, c.failed));
     handshake_line(&proxy.handshakes, "handshakes", out);
     line(out, "bytes", format_args!("{} in, {} out", bytes(proxy.bytes.r#in), bytes(proxy.bytes.out)));
     if let Some(http) = &proxy.http {
-        http::lines(http, out);
+        http::lines(http, is_log, out);
     }
 }
 
@@ -233,6 +248,16 @@ fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{name:<12} {text}");
 }
 
+/// Milliseconds, no finer than the times are known: what took less than the resolution counts as that much.
+fn milliseconds(us: f64, resolution_us: Option<f64>) -> String {
+    match resolution_us {
+        // Histograms keep three digits.
+        Some(resolution_us) if us <= resolution_us * 1.001 => format!("<={:.0}", us / 1e3),
+        Some(_) => format!("{:.0}", us / 1e3),
+        None => format!("{:.3}", us / 1e3),
+    }
+}
+
 fn latency_table(summary: &Summary, out: &mut String) {
     let mut rows = Vec::new();
     if let Some(proxy) = &summary.proxy {
@@ -263,16 +288,17 @@ fn latency_table(summary: &Summary, out: &mut String) {
         "{:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max", "n"
     );
+    let resolution_us = summary.log.as_ref().map(|log| log.resolution_us as f64);
+    let ms = |us: f64| milliseconds(us, resolution_us);
     for (words, percentiles, mark) in rows {
         let Percentiles { n, mean, p50, p90, p99, p999, max, .. } = percentiles;
         // In brackets: fewer than ten samples lie above the percentile.
         let cell = |value: &Option<f64>, q: f64| match value {
             None => "-".to_owned(),
-            Some(us) if telemetry::quantile_is_thin(*n, q) => format!("({:.3})", us / 1e3),
-            Some(us) => format!("{:.3}", us / 1e3),
+            Some(us) if telemetry::quantile_is_thin(*n, q) => format!("({})", ms(*us)),
+            Some(us) => ms(*us),
         };
-        let plain =
-            |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |us| format!("{:.3}", us / 1e3));
+        let plain = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), ms);
         let _ = writeln!(
             out,
             "{words:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {n:>9}{mark}",

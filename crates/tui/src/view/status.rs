@@ -184,10 +184,8 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
         } else {
             byte_rate(theme, proxy.out_per_second)
         };
-        items.extend([
-            quiet(4, format!("open {}", format::count(proxy.open))),
-            quiet(3, format!("out {out}")),
-        ]);
+        items.extend(proxy.open.map(|open| quiet(4, format!("open {}", format::count(open)))));
+        items.push(quiet(3, format!("out {out}")));
     }
     let of_parts =
         ["proxy", "load"].into_iter().filter_map(|part| figures.cpu.iter().find(|(name, _)| *name == part));

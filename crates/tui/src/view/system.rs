@@ -102,7 +102,8 @@ fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16)
 fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
     let figure = |rank, name, text: String| StatusItem::figure(theme, rank, name, text);
-    let mut segments = vec![figure(0, "open", format::count(proxy.open))];
+    let open = proxy.open.map(|open| figure(0, "open", format::count(open)));
+    let mut segments: Vec<_> = open.into_iter().collect();
     if figures.ended {
         segments.extend([
             figure(1, "accepted", format::count(proxy.accepted)),

@@ -81,12 +81,15 @@ impl RecentRows {
     fn take_in(&mut self, rows: &mut Vec<ClientRow>, run: &Run, id: ClientId) {
         let Some(client) = run.client(id) else { return };
         let next = rows.len();
+        let mut row = ClientRow::at(client, u64::MAX);
+        // A log does not tell.
+        row.open = row.open.filter(|_| run.counted_log().is_none());
         let at = *self.places.entry(id).or_insert(next);
         if at == next {
-            rows.push(ClientRow::at(client, u64::MAX));
+            rows.push(row);
             self.is_moving.push(false);
         } else {
-            rows[at] = ClientRow::at(client, u64::MAX);
+            rows[at] = row;
         }
         if !std::mem::replace(&mut self.is_moving[at], true) {
             self.moving.push(at);

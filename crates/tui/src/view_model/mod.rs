@@ -156,7 +156,7 @@ impl ViewModel {
         let alerts = alerts::at(run, us);
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
-            if is_latest { run.proxy_open() } else { open_then() }
+            run.counted_log().is_none().then(|| if is_latest { run.proxy_open() } else { open_then() })
         };
         let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
         let load_figures = load_totals.as_ref().zip(load.as_ref());

@@ -7,8 +7,8 @@ use super::span::{Count, ProxySpanData};
 /// What the proxy does over the span, and has done since the beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct ProxyFigures {
-    /// Connections open at the last record.
-    pub(crate) open: u64,
+    /// Connections open at the last record; `None` if they were counted from a log.
+    pub(crate) open: Option<u64>,
     /// Connections accepted since the beginning.
     pub(crate) accepted: u64,
     /// Connections accepted a second; `None` while no time has passed.
@@ -28,7 +28,7 @@ pub(crate) struct ProxyFigures {
 }
 
 impl ProxyFigures {
-    pub(super) fn of(totals: &Counters<ProxyCounter>, open: u64, taken: &ProxySpanData<'_>) -> Self {
+    pub(super) fn of(totals: &Counters<ProxyCounter>, open: Option<u64>, taken: &ProxySpanData<'_>) -> Self {
         Self {
             open,
             accepted: totals[ProxyCounter::Accepted],

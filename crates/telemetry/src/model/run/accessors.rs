@@ -53,6 +53,12 @@ impl Run {
         self.header.began.as_ref().map(|(_, run)| &**run)
     }
 
+    /// What it began with, if it was counted from another terminator's log: that tells connections and requests at one
+    /// moment only, so that nothing is known of those under way.
+    pub fn counted_log(&self) -> Option<&RunRecord> {
+        self.began().filter(|began| !began.log.is_empty())
+    }
+
     /// Its final record; `None` while it runs, or if it was killed.
     pub fn stopped(&self) -> Option<&RunRecord> {
         self.header.stopped.as_ref().map(|(_, run)| &**run)
@@ -208,6 +214,9 @@ impl Run {
     /// The gauges of HTTP mode at a moment of the monotonic clock, as its latest record then told them; `None` in TCP
     /// mode, and where that record is no longer kept.
     pub fn http_gauges_at(&self, us: u64) -> Option<HttpGauges> {
+        if self.counted_log().is_some() {
+            return None;
+        }
         if us < self.last_us() { self.http_gauges.at(us) } else { self.http_record().map(HttpRecord::gauges) }
     }
 

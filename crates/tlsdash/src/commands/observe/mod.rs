@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 use nix::unistd::{Group, User};
 use observe::{FollowedFile, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
-use telemetry::{ProcessObserver, RunRecord};
+use telemetry::{Level, NoticeRecord, ProcessObserver, RunRecord};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
@@ -97,6 +97,8 @@ fn live(
         crate::say(format_args!("observing {kind}, log {place}, journal {journal}"));
     }
     let title = format!("{kind} < {place}");
+    let absent = format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent);
+    let notices = vec![NoticeRecord::new(Level::Info, "log", &absent)];
     let workload = Workload {
         proxy: None,
         observer: Some(observer),
@@ -106,7 +108,7 @@ fn live(
         observed,
         ends_with_load: false,
     };
-    Session { config: session, channels, title, header, notices: Vec::new(), workload, journal }.run()
+    Session { config: session, channels, title, header, notices, workload, journal }.run()
 }
 
 fn bind(args: &ObserveArgs, address: &SocketAddress) -> anyhow::Result<LogSocket> {
