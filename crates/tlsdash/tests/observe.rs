@@ -121,6 +121,8 @@ struct Others {
     handshakes: u64,
     /// Failed handshakes.
     failed: u64,
+    /// By how many bytes its account of a request's or a response's header may differ from what was sent.
+    header_bytes_off: u64,
 }
 
 /// Compares what was observed with what the generator counted.
@@ -131,10 +133,12 @@ fn assert_equal(observed: &Value, loads: &[Value], others: Others) {
         ("/proxy/bytes/in", "/bytes/in"),
         ("/proxy/bytes/out", "/bytes/out"),
     ] {
-        assert_eq!(of(counted), sum(loads, sent), "{counted}: {observed:#}");
+        let off =
+            if counted.contains("bytes") { others.header_bytes_off * sum(loads, "/requests/ok") } else { 0 };
+        assert!(of(counted).abs_diff(sum(loads, sent)) <= off, "{counted} {sent}: {observed:#}");
     }
     assert!(sum(loads, "/handshakes/resumed") > 0, "the load resumed");
-    let Others { handshakes, failed } = others;
+    let Others { handshakes, failed, .. } = others;
     assert_eq!(of("/proxy/handshakes/full"), sum(loads, "/handshakes/full") + handshakes, "{observed:#}");
     assert_eq!(of("/proxy/handshakes/failed"), failed, "{observed:#}");
     assert_eq!(of("/proxy/connections/accepted"), sum(loads, "/connections") + handshakes + failed);
@@ -206,16 +210,18 @@ fn observe_haproxy(mode: &str) -> (Value, Vec<Value>) {
 }
 
 /// Failed: the connection that looks whether it listens, and the one that speaks no TLS.
-const OF_HAPROXY: Others = Others { handshakes: 2, failed: 2 };
+const OF_HAPROXY: Others = Others { handshakes: 2, failed: 2, header_bytes_off: 0 };
+/// In HTTP mode it counts headers in a form of its own.
+const OF_HAPROXY_HTTP: Others = Others { header_bytes_off: 8, ..OF_HAPROXY };
 /// The stream module logs no connection that breaks within the first flight.
-const OF_NGINX_STREAM: Others = Others { handshakes: 2, failed: 0 };
+const OF_NGINX_STREAM: Others = Others { handshakes: 2, failed: 0, header_bytes_off: 0 };
 /// The access log has no connection without a request, and the error log the one that looks whether it listens.
-const OF_NGINX: Others = Others { handshakes: 0, failed: 1 };
+const OF_NGINX: Others = Others { handshakes: 0, failed: 1, header_bytes_off: 0 };
 
 #[test]
 fn counts_of_haproxys_http_log_equal_the_generators() {
     let (observed, loads) = observe_haproxy("http");
-    assert_equal(&observed, &loads, OF_HAPROXY);
+    assert_equal(&observed, &loads, OF_HAPROXY_HTTP);
     let requests = observed.pointer("/proxy/http/requests/total").and_then(Value::as_u64);
     assert_eq!(requests, Some(sum(&loads, "/requests/ok")));
     assert_eq!(observed.pointer("/proxy/http/statuses/200").and_then(Value::as_u64), requests);

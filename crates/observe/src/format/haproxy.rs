@@ -25,6 +25,10 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
         reason: "in HTTP mode HAProxy logs a handshake with the first request of its connection",
     },
     AbsentFigure { figure: "response bodies", reason: "HAProxy logs bytes with the headers" },
+    AbsentFigure {
+        figure: "exact bytes",
+        reason: "in HTTP mode HAProxy counts headers in a form of its own: some bytes off with each request",
+    },
     AbsentFigure { figure: "exchange", reason: "no log has it" },
 ];
 
