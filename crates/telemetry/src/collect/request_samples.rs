@@ -130,7 +130,7 @@ mod tests {
         for n in 0..10_000_u64 {
             let duration = Duration::from_micros(n * 7_919 % 10_000);
             let failure = (n % 100 == 0).then_some(RequestFailure::ClientGone);
-            let request = FinishedRequest { failure, duration, ..finished() };
+            let request = FinishedRequest { failure, duration: Some(duration), ..finished() };
             without_room += u64::from(!samples.offer(&request));
         }
         assert_eq!((samples.errors.len() as u64, without_room), (ERRORS_MAX as u64, 100 - ERRORS_MAX as u64));

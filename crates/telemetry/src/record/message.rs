@@ -158,6 +158,8 @@ fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
             run.workers,
             if run.workers == 1 { "" } else { "s" }
         );
+    } else if !run.log.is_empty() {
+        let _ = write!(text, ", observing {}", run.upstream);
     } else if !run.upstream.is_empty() {
         let _ = write!(text, ", load on {}", run.upstream);
     }

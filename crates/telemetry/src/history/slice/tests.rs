@@ -23,7 +23,7 @@ fn requests(second: u64) -> HttpDelta {
     let mut http = HttpDelta::default();
     for _ in 0..second {
         let (route, duration) = (Some(1 - second as usize % 2), Duration::from_millis(second));
-        http.finish(&FinishedRequest { route, duration, ..finished() });
+        http.finish(&FinishedRequest { route, duration: Some(duration), ..finished() });
     }
     http.gauges.upstream_open = 1;
     http

@@ -1,7 +1,5 @@
 //! Arguments of `tlsdash observe`.
 
-#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

@@ -85,7 +85,7 @@ fn live(
 ) -> anyhow::Result<()> {
     let duration = args.duration.as_ref().map(|duration| duration.0);
     let session = SessionConfig::resolve(&args.run, duration, appearance)?;
-    let observed = ProcessObserver::new(&args.pid).context("cannot observe --pid")?;
+    let processes = ProcessObserver::new(&args.pid).context("cannot observe --pid")?;
     let channels = Channels::new(&session)?;
     let journal = session.journal.open()?;
     let (observer, address) = start()?;
@@ -98,14 +98,14 @@ fn live(
     }
     let title = format!("{kind} < {place}");
     let absent = format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent);
-    let notices = vec![NoticeRecord::new(Level::Info, "log", &absent)];
+    let notices = vec![NoticeRecord::new(Level::Notice, "log", &absent)];
     let workload = Workload {
         proxy: None,
         observer: Some(observer),
         routes: None,
         load: None,
         load_cpus: None,
-        observed,
+        observed: processes,
         ends_with_load: false,
     };
     Session { config: session, channels, title, header, notices, workload, journal }.run()

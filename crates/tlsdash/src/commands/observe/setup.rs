@@ -49,6 +49,6 @@ fn installed(kind: LogKind) -> anyhow::Result<Version> {
     let text = [asked.stdout, asked.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     // `nginx version: nginx/1.22.1`, `HAProxy version 2.6.12-1+deb12u4 2026/10/17`.
-    let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '.').filter(|word| word.contains('.'));
-    numbers.filter_map(|word| word.parse().ok()).next().ok_or_else(absent)
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit() && c != '.').filter(|word| word.contains('.'));
+    numbers.find_map(|word| word.parse().ok()).ok_or_else(absent)
 }
