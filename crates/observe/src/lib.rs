@@ -27,4 +27,4 @@ pub use lines::LineReader;
 pub use log_counter::{LogCounter, RESOLUTION};
 pub use log_observer::{LineSource, LogObserver, LogStats};
 pub use log_socket::{LogSocket, SocketAddress, SocketError, SocketOptions};
-pub use replay::{Replay, ReplayError};
+pub use replay::{LogReplay, ReplayError};

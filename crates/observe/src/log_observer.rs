@@ -42,7 +42,7 @@ pub struct LogStats {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ObserverState {
     must_end: AtomicBool,
     lines: AtomicU64,
     bad: AtomicU64,
@@ -55,7 +55,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct LogObserver {
     collector: Collector<ProxyDelta>,
-    shared: Arc<Shared>,
+    shared: Arc<ObserverState>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -68,7 +68,7 @@ impl LogObserver {
         let mut collector = Collector::default();
         // The thread looks many times a second whether it has been asked.
         let reporter = collector.add_worker(|| {});
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ObserverState::default());
         let reader = Reader {
             source,
             format,
@@ -98,7 +98,7 @@ impl LogObserver {
 
     /// What has been read so far.
     pub fn stats(&self) -> LogStats {
-        let Shared { lines, bad, lost, .. } = &*self.shared;
+        let ObserverState { lines, bad, lost, .. } = &*self.shared;
         let [lines, bad, lost] = [lines, bad, lost].map(|counter| counter.load(Ordering::Relaxed));
         LogStats { lines, bad, lost }
     }
@@ -115,7 +115,7 @@ struct Reader<S> {
     format: &'static dyn LogFormat,
     counter: LogCounter,
     health: LineHealth,
-    shared: Arc<Shared>,
+    shared: Arc<ObserverState>,
 }
 
 impl<S: LineSource> Reader<S> {

@@ -33,7 +33,7 @@ pub enum ReplayError {
 
 /// Counts a whole log and publishes its intervals.
 #[derive(Debug)]
-pub struct Replay<S> {
+pub struct LogReplay<S> {
     publisher: Publisher<S>,
     format: &'static dyn LogFormat,
     interval_us: u64,
@@ -45,7 +45,7 @@ pub struct Replay<S> {
     refused: Option<String>,
 }
 
-impl<S: Sink> Replay<S> {
+impl<S: Sink> LogReplay<S> {
     /// Counts into this publisher, which must be new. `header` opens the run, at the time of the log's first line.
     pub fn new(
         publisher: Publisher<S>,

@@ -34,7 +34,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
 
 /// A line in the formats that `observe setup haproxy` prints.
 #[derive(Debug, Deserialize)]
-struct Line<'a> {
+struct HaproxyLine<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -100,7 +100,7 @@ impl LogFormat for Haproxy {
         if !line.starts_with('{') {
             return haproxy_text::parse(line).map(Some);
         }
-        let line = fields::json::<Line<'a>>(line)?;
+        let line = fields::json::<HaproxyLine<'a>>(line)?;
         match &*line.kind {
             "http" => line.http(),
             "tcp" => line.tcp(),
@@ -111,7 +111,7 @@ impl LogFormat for Haproxy {
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> HaproxyLine<'a> {
     fn base(&self) -> Result<LogEvent<'a>, BadLine> {
         let number = fields::number(&self.sequence, "line")?;
         Ok(LogEvent {

@@ -58,7 +58,7 @@ impl LogKind {
     pub fn format(self) -> &'static dyn LogFormat {
         match self {
             Self::Haproxy => &haproxy::Haproxy,
-            Self::Nginx => &nginx::Nginx,
+            Self::Nginx => &nginx::NginxFormat,
             Self::NginxStream => &nginx_stream::NginxStream,
         }
     }

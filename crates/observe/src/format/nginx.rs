@@ -13,7 +13,7 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Reads our JSON, nginx's `combined` format, and lines of its error log.
 #[derive(Debug)]
-pub(super) struct Nginx;
+pub(super) struct NginxFormat;
 
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
@@ -33,7 +33,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
 
 /// A line in the format that `observe setup nginx` prints.
 #[derive(Debug, Deserialize)]
-struct Line<'a> {
+struct NginxLine<'a> {
     #[serde(borrow)]
     time: Cow<'a, str>,
     #[serde(borrow)]
@@ -78,16 +78,16 @@ struct Line<'a> {
     header: Cow<'a, str>,
 }
 
-impl LogFormat for Nginx {
+impl LogFormat for NginxFormat {
     fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
         if line.starts_with('{') {
-            return fields::json::<Line<'a>>(line)?.event().map(Some);
+            return fields::json::<NginxLine<'a>>(line)?.event().map(Some);
         }
         nginx_error::parse(line).unwrap_or_else(|| combined::parse(line).map(Some))
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> NginxLine<'a> {
     fn event(self) -> Result<LogEvent<'a>, BadLine> {
         let is_first = fields::number(&self.number, "number")? == Some(1);
         let sent = fields::status(&self.status)?;

@@ -26,7 +26,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
 
 /// A line in the format that `observe setup nginx-stream` prints.
 #[derive(Debug, Deserialize)]
-struct Line<'a> {
+struct NginxStreamLine<'a> {
     #[serde(borrow)]
     time: Cow<'a, str>,
     #[serde(borrow)]
@@ -57,11 +57,11 @@ struct Line<'a> {
 
 impl LogFormat for NginxStream {
     fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
-        fields::json::<Line<'a>>(line)?.event().map(Some)
+        fields::json::<NginxStreamLine<'a>>(line)?.event().map(Some)
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> NginxStreamLine<'a> {
     fn event(self) -> Result<LogEvent<'a>, BadLine> {
         let status = fields::status(&self.status)?;
         // A handshake that failed has a version, and no cipher.

@@ -30,13 +30,13 @@ fn serve(requests: &Receiver<RemoteRequest>, events: &DashboardSender) {
         let run = request.run;
         let (access, told) = match carry_out(&request) {
             Ok(told) => (Ok(()), told),
-            Err(Refusal::Access(why)) => {
+            Err(RemoteRefusal::Access(why)) => {
                 // A key that was pressed gets an answer, a mere question none.
                 let is_key = matches!(request.action, RemoteAction::Command(_));
                 let told = is_key.then(|| (Level::Warning, format!("nothing was changed: {why}")));
                 (Err(why), told)
             }
-            Err(Refusal::Command(why)) => (Ok(()), Some((Level::Warning, why))),
+            Err(RemoteRefusal::Command(why)) => (Ok(()), Some((Level::Warning, why))),
         };
         let told = told.map(|(level, text)| Event::Update(Update::Notice(level, text)));
         for event in [Some(Event::Access(run, access)), told].into_iter().flatten() {
@@ -48,48 +48,49 @@ fn serve(requests: &Receiver<RemoteRequest>, events: &DashboardSender) {
 }
 
 /// Why a request was not carried out.
-enum Refusal {
+enum RemoteRefusal {
     /// Nobody may reach the run, or this user may not.
     Access(String),
     /// The service refused the command, for this reason.
     Command(String),
 }
 
-impl From<anyhow::Error> for Refusal {
+impl From<anyhow::Error> for RemoteRefusal {
     fn from(error: anyhow::Error) -> Self {
         Self::Access(crate::line(&error))
     }
 }
 
 /// Returns what to tell, if the run's records do not show it.
-fn carry_out(request: &RemoteRequest) -> Result<Option<(Level, String)>, Refusal> {
+fn carry_out(request: &RemoteRequest) -> Result<Option<(Level, String)>, RemoteRefusal> {
     let RemoteRequest { run, socket, action } = request;
     let mut client = ControlClient::connect(socket)?;
     // On the same connection: the socket's file may be another service's at any time.
     check_access(*run, client.ask(&ControlRequest::Access {})?)?;
     let RemoteAction::Command(command) = action else { return Ok(None) };
-    let request = request_of(command)
-        .ok_or_else(|| Refusal::Command("only the dashboard beside the proxy can do this".to_owned()))?;
+    let request = request_of(command).ok_or_else(|| {
+        RemoteRefusal::Command("only the dashboard beside the proxy can do this".to_owned())
+    })?;
     let ControlResponse { ok, text, .. } = client.ask(&request)?;
     if !ok {
-        return Err(Refusal::Command(text));
+        return Err(RemoteRefusal::Command(text));
     }
     Ok(is_worth_telling(&request).then_some((Level::Notice, text)))
 }
 
-fn check_access(run: RunId, response: ControlResponse) -> Result<(), Refusal> {
+fn check_access(run: RunId, response: ControlResponse) -> Result<(), RemoteRefusal> {
     if !response.ok {
-        return Err(Refusal::Access(response.text));
+        return Err(RemoteRefusal::Access(response.text));
     }
     let data = response.data.and_then(|data| AccessData::deserialize(data).ok());
     let data =
-        data.ok_or_else(|| Refusal::Access("the service does not say who may change it".to_owned()))?;
+        data.ok_or_else(|| RemoteRefusal::Access("the service does not say who may change it".to_owned()))?;
     if data.run != run.to_string() {
         let text = "its control socket serves another run by now: this one was killed";
-        return Err(Refusal::Access(text.to_owned()));
+        return Err(RemoteRefusal::Access(text.to_owned()));
     }
     if !data.write {
-        return Err(Refusal::Access(format!(
+        return Err(RemoteRefusal::Access(format!(
             "{} may read and not change anything: --control-group names who may",
             data.client
         )));

@@ -5,7 +5,7 @@ use std::io::{Read, stdin};
 use std::path::Path;
 
 use anyhow::Context;
-use observe::{LogKind, Replay};
+use observe::{LogKind, LogReplay};
 use telemetry::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, RunId};
 
 use super::{ObserveArgs, cannot_read, header};
@@ -36,7 +36,7 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let start = journal::Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(run, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    let replay = Replay::new(publisher, kind.format(), args.run.interval.0, header(kind, &name));
+    let replay = LogReplay::new(publisher, kind.format(), args.run.interval.0, header(kind, &name));
     let (writer, stats) = match replay.run(&mut log) {
         Ok(ended) => ended,
         Err(error) => {
