@@ -2,7 +2,7 @@
 //!
 //! A source ([`LogSocket`], [`FollowedFile`]) gives lines. A [`LogFormat`] makes an [`event`] of each. [`LogCounter`]
 //! counts events into the delta that the publisher takes from every producer. [`LogObserver`] does that on a thread of its
-//! own while a terminator runs; [`replay`] does it for a log that is whole, in the log's own time.
+//! own while a terminator runs; [`LogReplay`] does it for a log that is whole, in the log's own time.
 //!
 //! Only what the log says is counted. What it does not say is absent, and [`LogKind::absent`] has the reasons.
 

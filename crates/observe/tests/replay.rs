@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use journal::Timestamps;
-use observe::{LogKind, Replay, ReplayError};
+use observe::{LogKind, LogReplay, ReplayError};
 use telemetry::{
     Body, ClientCounter, Model, ProxyCounter, ProxyLatency, Publisher, Record, RunId, RunRecord,
 };
@@ -25,7 +25,7 @@ fn replay(log: &str) -> Result<(Vec<Record>, observe::LogStats), ReplayError> {
     let zero = Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(RunId::from_bits(7), Vec::new(), 60, zero);
     let replay =
-        Replay::new(publisher, LogKind::Haproxy.format(), Duration::from_secs(1), RunRecord::default());
+        LogReplay::new(publisher, LogKind::Haproxy.format(), Duration::from_secs(1), RunRecord::default());
     replay.run(&mut log.as_bytes())
 }
 

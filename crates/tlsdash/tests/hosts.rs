@@ -90,7 +90,7 @@ fn totals(folder: &Path, source: &Path, more: &[&str]) -> [u64; 3] {
 
 /// What a hostile host may upload: bytes that are no journal, and runs in the name of another host, from the future.
 fn upload_hostile(folder: &Path) {
-    fs::write(folder.join("remote-garbage.journal"), [0x5a; 100_000]).unwrap();
+    fs::write(folder.join("remote-garbage.journal"), vec![0x5a; 100_000]).unwrap();
     let mut writer = create(&folder.join("remote-hostile.journal"));
     for run in 1..=40 {
         let account = UNIT.at("edge-b", "00000000000000000000000000000bad");
@@ -102,7 +102,9 @@ fn upload_hostile(folder: &Path) {
 fn uploaded_journals_of_two_hosts_become_one_table_and_one_report() {
     let folder = tempfile::tempdir().unwrap();
     let (state, remote) = (folder.path().join("state"), folder.path().join("remote"));
-    [&state, &remote].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    for path in [&state, &remote] {
+        fs::create_dir(path).unwrap();
+    }
     let (_receiver, url) = receiver(&remote);
     let edges = ["edge-a", "edge-b"].map(|name| Edge::start(folder.path(), name));
     let [upload_a, _upload_b] = [0, 1].map(|at| edges[at].upload(&url));

@@ -294,7 +294,7 @@ impl Model {
     ///
     /// # Errors
     /// With the other model, if it lacks records of the run that are known here, or either lacks the run.
-    pub fn restore(&mut self, id: RunId, mut from: Self) -> Result<(), Self> {
+    pub fn restore(&mut self, id: RunId, mut from: Box<Self>) -> Result<(), Box<Self>> {
         let place = |model: &Self| model.runs.iter().position(|run| run.id() == id);
         let (Some(at), Some(other)) = (place(self), place(&from)) else { return Err(from) };
         if from.runs[other].reading().last_seq() < self.runs[at].reading().last_seq() {

@@ -150,8 +150,8 @@ impl JournalContents<'_> {
         names.dedup();
         let more = names.len().saturating_sub(NAMED_MAX);
         names.truncate(NAMED_MAX);
-        let named = names.join(", ");
-        if more == 0 { named } else { format!("{named} and {more} more") }
+        let listed = names.join(", ");
+        if more == 0 { listed } else { format!("{listed} and {more} more") }
     }
 }
 

@@ -86,7 +86,9 @@ fn stamps_of_the_future_do_not_displace_runs_that_are_live() {
         model.apply_batch(batch);
     };
     let honest = simulated(8);
-    honest.iter().for_each(|record| live(&mut model, record));
+    for record in &honest {
+        live(&mut model, record);
+    }
     for run in 1..=2 * RUNS_KNOWN_MAX as u128 {
         let mut record = honest[0].clone();
         record.stamp.run = RunId::from_bits(run);
@@ -118,16 +120,16 @@ fn what_was_read_again_is_whole_unless_it_lacks_the_latest_records() {
     let id = RunId::from_bits(3);
     let mut early = Model::default();
     records(3).into_iter().take(9).for_each(|record| early.apply(record, None));
-    let early = model.restore(id, early).unwrap_err();
+    let early = model.restore(id, Box::new(early)).unwrap_err();
     assert!(early.run(id).is_some() && model.run(id).unwrap().is_brief());
     model.hold(Some(id));
-    model.restore(id, read(3..=3)).unwrap();
+    model.restore(id, Box::new(read(3..=3))).unwrap();
     assert_eq!(seen(model.run(id).unwrap()), seen(read(3..=3).run(id).unwrap()));
     (41..=80).flat_map(records).for_each(|record| model.apply(record, None));
     assert!(!model.run(id).unwrap().is_brief(), "it is held");
     let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
     assert_eq!(whole, RUNS_MAX);
-    assert!(model.restore(RunId::from_bits(999), Model::default()).is_err());
+    assert!(model.restore(RunId::from_bits(999), Box::default()).is_err());
 }
 
 #[test]

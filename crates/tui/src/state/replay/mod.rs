@@ -237,7 +237,7 @@ impl State {
             HistoryReply::Reached { ticket, model, until_us } if is_wanted(ticket) => {
                 let Some(read) = self.reads.in_flight.take() else { return false };
                 if read.until_us == u64::MAX {
-                    self.restore(WholeRun { ticket, run: read.run, model: *model });
+                    self.restore(WholeRun { ticket, run: read.run, model });
                     return true;
                 }
                 self.reads.run = Some(RereadRun::new(ticket, read.run, *model, read.from_us, until_us));

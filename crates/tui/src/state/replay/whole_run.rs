@@ -12,7 +12,7 @@ use crate::state::State;
 pub(super) struct WholeRun {
     pub(super) ticket: u64,
     pub(super) run: RunId,
-    pub(super) model: Model,
+    pub(super) model: Box<Model>,
 }
 
 impl State {
