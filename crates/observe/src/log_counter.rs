@@ -35,8 +35,8 @@ impl LogCounter {
         self.add(ProxyCounter::BytesIn, event.bytes_in);
         self.add(ProxyCounter::BytesOut, event.bytes_out);
         let client = self.client(event.client);
-        client.counters[ClientCounter::BytesIn] += event.bytes_in;
-        client.counters[ClientCounter::BytesOut] += event.bytes_out;
+        raise(&mut client.counters[ClientCounter::BytesIn], event.bytes_in);
+        raise(&mut client.counters[ClientCounter::BytesOut], event.bytes_out);
         if let Some(connection) = &event.connection {
             self.connection(event, connection);
         }
@@ -58,8 +58,7 @@ impl LogCounter {
     }
 
     fn add(&mut self, counter: ProxyCounter, n: u64) {
-        let total = &mut self.delta.counters[counter];
-        *total = total.saturating_add(n);
+        raise(&mut self.delta.counters[counter], n);
     }
 
     /// The client's row; beyond the bound that of `other`, so that clients always add up to the totals.
@@ -162,8 +161,8 @@ impl LogCounter {
         };
         row[if is_resumed { UsageCounter::HandshakesResumed } else { UsageCounter::HandshakesFull }] += 1;
         if event.request.is_none() {
-            row[UsageCounter::BytesIn] += event.bytes_in;
-            row[UsageCounter::BytesOut] += event.bytes_out;
+            raise(&mut row[UsageCounter::BytesIn], event.bytes_in);
+            raise(&mut row[UsageCounter::BytesOut], event.bytes_out);
         }
     }
 
@@ -258,5 +257,34 @@ fn record(event: &LogEvent<'_>, connection: &LoggedConnection<'_>, conn: ConnId)
         bytes_in: event.bytes_in,
         bytes_out: event.bytes_out,
         lifetime_us: connection.lifetime.map_or(0, |took| took.as_micros() as u64),
+    }
+}
+
+/// A line may claim any number of bytes.
+fn raise(total: &mut u64, n: u64) {
+    *total = total.saturating_add(n);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_beyond_every_bound_do_not_wrap_around() {
+        let mut counter = LogCounter::default();
+        let event = LogEvent {
+            time_us: None,
+            client: ClientId::Other,
+            connection: None,
+            request: None,
+            bytes_in: u64::MAX,
+            bytes_out: u64::MAX,
+            sequence: None,
+        };
+        counter.count(&event);
+        counter.count(&event);
+        counter.seal();
+        assert_eq!(counter.delta.counters[ProxyCounter::BytesIn], u64::MAX);
+        assert_eq!(counter.delta.clients[0].counters[ClientCounter::BytesOut], u64::MAX);
     }
 }
