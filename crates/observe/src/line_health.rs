@@ -14,6 +14,9 @@ const LOGS_MAX: usize = 256;
 const NOTICE_EVERY: Duration = Duration::from_secs(10);
 /// A number that is smaller by more than this began anew: the terminator was restarted.
 const DISORDER_MAX: u64 = 10_000;
+/// How late a line may come, counted from the first that overtook it. A terminator's threads number their lines before
+/// they send them.
+const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// What became of the lines.
 #[derive(Debug, Default)]
@@ -29,6 +32,8 @@ pub struct LineHealth {
     logs: HashMap<Box<str>, NumberRange>,
     /// Missing numbers of earlier lives of a log.
     missing_before: u64,
+    /// When each log's lines were last expected to have come.
+    expected_at: Option<Instant>,
     notices: Vec<NoticeRecord>,
     bad_told: Option<(Instant, u64)>,
     lost_told: Option<(Instant, u64)>,
@@ -40,11 +45,39 @@ struct NumberRange {
     first: u64,
     last: u64,
     seen: u64,
+    /// The last number whose line can no longer be on its way.
+    due: u64,
+    /// Lines seen with numbers up to `due`.
+    seen_due: u64,
+    missing: u64,
 }
 
 impl NumberRange {
-    fn missing(&self) -> u64 {
-        (self.last - self.first).saturating_add(1).saturating_sub(self.seen)
+    fn new(first: u64) -> Self {
+        Self { first, last: first, seen: 1, due: first, seen_due: 1, missing: 0 }
+    }
+
+    fn add(&mut self, number: u64) {
+        self.first = self.first.min(number);
+        self.last = self.last.max(number);
+        self.seen += 1;
+        if number <= self.due {
+            self.seen_due += 1;
+        }
+    }
+
+    /// Counts what is missing of the lines that were due, then makes all that were sent so far due.
+    fn expect(&mut self) {
+        self.missing = (self.due - self.first).saturating_add(1).saturating_sub(self.seen_due);
+        self.due = self.last;
+        self.seen_due = self.seen;
+    }
+
+    /// What is missing, once nothing can follow.
+    fn missing_at_end(&mut self) -> u64 {
+        self.expect();
+        self.expect();
+        self.missing
     }
 }
 
@@ -55,16 +88,12 @@ impl LineHealth {
         let has_room = self.logs.len() < LOGS_MAX;
         match self.logs.get_mut(&*line.log) {
             Some(range) if number.saturating_add(DISORDER_MAX) < range.last => {
-                self.missing_before = self.missing_before.saturating_add(range.missing());
-                *range = NumberRange { first: number, last: number, seen: 1 };
+                self.missing_before = self.missing_before.saturating_add(range.missing_at_end());
+                *range = NumberRange::new(number);
             }
-            Some(range) => {
-                range.first = range.first.min(number);
-                range.last = range.last.max(number);
-                range.seen += 1;
-            }
+            Some(range) => range.add(number),
             None if has_room => {
-                self.logs.insert((*line.log).into(), NumberRange { first: number, last: number, seen: 1 });
+                self.logs.insert((*line.log).into(), NumberRange::new(number));
             }
             None => {}
         }
@@ -76,16 +105,18 @@ impl LineHealth {
         self.sample = format!("{}: {why}", clean::bytes(line));
     }
 
-    /// Lines that did not arrive: dropped by the kernel, or missing in the numbers of a log.
+    /// Lines that did not arrive, as of the last check: dropped by the kernel, or missing in the numbers of a log.
     pub fn lost(&self) -> u64 {
         let missing =
-            self.logs.values().map(NumberRange::missing).fold(self.missing_before, u64::saturating_add);
+            self.logs.values().map(|range| range.missing).fold(self.missing_before, u64::saturating_add);
         // A line that the kernel dropped is missing in its log too, if that has numbers.
         self.dropped.max(missing)
     }
 
-    /// Makes notices of what is new, each kind at most every ten seconds. `is_last`: nothing follows.
+    /// Counts what was lost, and makes notices of what is new, each kind at most every ten seconds. `is_last`: nothing
+    /// follows.
     pub(crate) fn check(&mut self, now: Instant, is_last: bool) {
+        self.expect_lines(now, is_last);
         let is_due = |told: Option<(Instant, u64)>, n: u64| match told {
             None => n > 0,
             Some((at, before)) => n > before && (is_last || now.duration_since(at) >= NOTICE_EVERY),
@@ -107,6 +138,18 @@ impl LineHealth {
         }
     }
 
+    fn expect_lines(&mut self, now: Instant, is_last: bool) {
+        let expected_at = *self.expected_at.get_or_insert(now);
+        if is_last {
+            for range in self.logs.values_mut() {
+                range.missing_at_end();
+            }
+        } else if now.duration_since(expected_at) >= LATE_MAX {
+            self.expected_at = Some(now);
+            self.logs.values_mut().for_each(NumberRange::expect);
+        }
+    }
+
     /// Takes the notices made so far.
     pub fn take_notices(&mut self) -> Vec<NoticeRecord> {
         std::mem::take(&mut self.notices)
@@ -119,10 +162,32 @@ mod tests {
 
     fn health(numbers: &[u64]) -> LineHealth {
         let mut health = LineHealth::default();
+        add(&mut health, numbers);
+        health.check(Instant::now(), true);
+        health
+    }
+
+    fn add(health: &mut LineHealth, numbers: &[u64]) {
         for &number in numbers {
             health.number(&LineNumber { log: "in".into(), number });
         }
-        health
+    }
+
+    #[test]
+    fn a_line_is_lost_once_it_can_no_longer_come() {
+        let mut health = LineHealth::default();
+        let start = Instant::now();
+        let mut lost_at = |seconds, numbers: &[u64]| {
+            add(&mut health, numbers);
+            health.check(start + Duration::from_secs(seconds), false);
+            health.lost()
+        };
+        assert_eq!(lost_at(0, &[1, 3]), 0);
+        assert_eq!(lost_at(2, &[5]), 0, "4 is late for the first time, and 2 was not awaited yet");
+        assert_eq!(lost_at(4, &[2, 7]), 1, "2 came late, 4 did not come");
+        assert_eq!(lost_at(6, &[9]), 2);
+        assert_eq!(lost_at(7, &[]), 2, "8 is awaited");
+        assert_eq!(health.take_notices().len(), 1);
     }
 
     #[test]

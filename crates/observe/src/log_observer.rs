@@ -152,8 +152,8 @@ impl<S: LineSource> Reader<S> {
         let Self { health, shared, .. } = self;
         shared.lines.store(health.lines, Ordering::Relaxed);
         shared.bad.store(health.bad, Ordering::Relaxed);
-        shared.lost.store(health.lost(), Ordering::Relaxed);
         health.check(Instant::now(), is_last);
+        shared.lost.store(health.lost(), Ordering::Relaxed);
         let notices = health.take_notices();
         if !notices.is_empty() {
             shared.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
