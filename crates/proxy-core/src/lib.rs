@@ -76,9 +76,9 @@ pub use io::socket::{IoResult, Socket};
 pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
     CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges,
-    ForgetError, HarnessOutcome, PresentedCertificates, RefreshError, Resumption, TicketKeyFile, TicketSend,
-    Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings,
-    calibrate,
+    HarnessOutcome, PresentedCertificates, RefreshError, Resumption, TicketKeyError, TicketKeyFile,
+    TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh,
+    TlsSettings, calibrate,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
 pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamTarget};

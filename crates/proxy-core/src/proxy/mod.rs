@@ -15,7 +15,9 @@ use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
 use crate::config::settings;
 use crate::notices::NoticeLog;
-use crate::tls::{FileChanges, ForgetError, LiveTls, PresentedCertificates, TlsFiles, TlsRefresh};
+use crate::tls::{
+    FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TlsConfig, TlsFiles, TlsRefresh,
+};
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailed, WorkerPool};
 
@@ -169,8 +171,24 @@ impl Proxy {
     ///
     /// # Errors
     /// When the keys come from a file that others may have too; then nothing is forgotten.
-    pub fn forget_sessions(&self) -> Result<(), ForgetError> {
-        let tls = self.lock_tls().forget_sessions()?;
+    pub fn forget_sessions(&self) -> Result<(), TicketKeyError> {
+        self.replace_ticket_keys(LiveTls::forget_sessions)
+    }
+
+    /// Makes a new key for tickets. Those of the former keys are accepted to the end of their lifetime, unless there are
+    /// more than 32 keys.
+    ///
+    /// # Errors
+    /// When the keys come from a file, or there are no tickets; then nothing changes.
+    pub fn rotate_tickets(&self) -> Result<(), TicketKeyError> {
+        self.replace_ticket_keys(LiveTls::rotate_tickets)
+    }
+
+    fn replace_ticket_keys(
+        &self,
+        replace: impl FnOnce(&mut LiveTls) -> Result<TlsConfig, TicketKeyError>,
+    ) -> Result<(), TicketKeyError> {
+        let tls = replace(&mut self.lock_tls())?;
         self.control.set_tls(tls);
         self.pool().wake();
         Ok(())

@@ -10,7 +10,7 @@ use super::client_auth::{ClientCa, binding};
 use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
-use super::settings::TlsSettings;
+use super::settings::{Resumption, TlsSettings};
 use super::tickets::{OwnKeys, TicketKeyFile, Ticketer};
 use super::watch::{FileChanges, TlsFiles};
 
@@ -87,12 +87,15 @@ pub enum RefreshError {
     Config(#[from] TlsConfigError),
 }
 
-/// Why sessions are not forgotten.
+/// Why the keys of tickets are not replaced.
 #[derive(Debug, thiserror::Error)]
-pub enum ForgetError {
+pub enum TicketKeyError {
     /// Others open tickets with the same keys.
-    #[error("the keys of tickets come from a file, and others hold them too")]
+    #[error("the keys of tickets come from a file, and others hold them too: replace the file")]
     SharedKeys,
+    /// Sessions are not kept in tickets.
+    #[error("sessions are not kept in tickets: change resumption to tickets")]
+    NoTickets,
     /// The new configuration cannot be made.
     #[error(transparent)]
     Config(#[from] TlsConfigError),
@@ -204,10 +207,22 @@ impl LiveTls {
         (refreshed, config)
     }
 
-    /// Forgets the keys of all tickets handed out, and all sessions kept: nothing from before resumes.
-    pub(crate) fn forget_sessions(&mut self) -> Result<TlsConfig, ForgetError> {
+    /// Makes a new ticket key; tickets of the former keys are accepted to the end of their lifetime.
+    pub(crate) fn rotate_tickets(&mut self) -> Result<TlsConfig, TicketKeyError> {
         if self.ticket_keys.is_some() {
-            return Err(ForgetError::SharedKeys);
+            return Err(TicketKeyError::SharedKeys);
+        }
+        if self.settings.resumption != Resumption::Tickets {
+            return Err(TicketKeyError::NoTickets);
+        }
+        self.own_keys.add(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        Ok(self.config()?)
+    }
+
+    /// Forgets the keys of all tickets handed out, and all sessions kept: nothing from before resumes.
+    pub(crate) fn forget_sessions(&mut self) -> Result<TlsConfig, TicketKeyError> {
+        if self.ticket_keys.is_some() {
+            return Err(TicketKeyError::SharedKeys);
         }
         self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         self.sessions = self.sessions.emptied();

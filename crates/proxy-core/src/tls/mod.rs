@@ -43,7 +43,7 @@ pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
 pub use error::{TlsFileError, TlsFileWarning};
 pub use harness::{HarnessOutcome, TlsHarness};
 pub(crate) use live::LiveTls;
-pub use live::{ForgetError, PresentedCertificates, RefreshError, Tls, TlsRefresh};
+pub use live::{PresentedCertificates, RefreshError, TicketKeyError, Tls, TlsRefresh};
 pub(crate) use negotiated::NegotiatedTls;
 pub(crate) use provider::CryptoTime;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings};

@@ -171,10 +171,16 @@ impl OwnKeys {
         }
         let is_due = now.saturating_duration_since(self.keys[0].1) >= rotation;
         if is_due {
-            self.keys.push_front((Arc::new(TicketKey::random()?), now));
-            self.keys.truncate(OWN_KEYS_MAX as usize);
+            self.add(now)?;
         }
         Ok(is_due || self.keys.len() < before)
+    }
+
+    /// Makes a new key, which seals from now on. The oldest goes if there are too many.
+    pub(super) fn add(&mut self, now: Instant) -> Result<(), Unspecified> {
+        self.keys.push_front((Arc::new(TicketKey::random()?), now));
+        self.keys.truncate(OWN_KEYS_MAX as usize);
+        Ok(())
     }
 }
 

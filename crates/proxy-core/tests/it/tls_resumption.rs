@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proxy_core::{Certificate, Resumption, TicketKeyFile, TicketSend, TlsFileWarning};
+use proxy_core::{Certificate, Resumption, TicketKeyError, TicketKeyFile, TicketSend, TlsFileWarning};
 use rustls::{ClientConfig, HandshakeKind};
 use telemetry::ProxyCounter;
 
@@ -53,6 +53,30 @@ fn sessions_that_were_forgotten_are_not_resumed_and_new_ones_are() {
             eventually("nothing resumes", || kind(&proxy, &config) == Some(HandshakeKind::Full));
             assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed), "{resumption:?}");
         }
+    }
+}
+
+#[test]
+fn tickets_of_a_rotated_key_are_accepted_and_replaced() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(&served.upstream, |_| {});
+    for version in [&TLS12, &TLS13] {
+        let config = proxy.client(version);
+        assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
+        for _ in 0..3 {
+            proxy.proxy.rotate_tickets().unwrap();
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed));
+        }
+    }
+}
+
+#[test]
+fn there_is_no_key_to_rotate_without_tickets() {
+    let served = Served::unix(serve_echo);
+    for resumption in [Resumption::Cache, Resumption::Off] {
+        let proxy =
+            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+        assert!(matches!(proxy.proxy.rotate_tickets(), Err(TicketKeyError::NoTickets)));
     }
 }
 

@@ -87,6 +87,18 @@ fn own_keys_seal_for_a_rotation_and_open_for_a_lifetime_more() {
 }
 
 #[test]
+fn an_added_key_seals_and_begins_its_own_rotation() {
+    let begin = Instant::now();
+    let mut keys = OwnKeys::new(begin).unwrap();
+    let first = keys.keys()[0].name;
+    keys.add(begin + HOUR * 5).unwrap();
+    let names: Vec<_> = keys.keys().iter().map(|key| key.name).collect();
+    assert!(names.len() == 2 && names[0] != first && names[1] == first);
+    assert!(!keys.rotate(begin + HOUR * 6, HOUR * 6, HOUR * 12).unwrap());
+    assert!(keys.rotate(begin + HOUR * 11, HOUR * 6, HOUR * 12).unwrap());
+}
+
+#[test]
 fn a_file_of_keys_is_shared_by_content_and_its_first_key_seals() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -3,7 +3,7 @@
 use experiment::Step;
 use journal::Timestamps;
 use loadgen::Load;
-use proxy_core::{ForgetError, Proxy};
+use proxy_core::{Proxy, TicketKeyError};
 use telemetry::{Counters, CpuGroup, Level, SettingError, Value};
 
 use super::RunController;
@@ -61,7 +61,7 @@ impl RunController {
     }
 
     /// Forgets sessions and ticket keys, in the load too: no client offers a session that the proxy has forgotten.
-    pub(super) fn forget_sessions(&self) -> Result<(), ForgetError> {
+    pub(super) fn forget_sessions(&self) -> Result<(), TicketKeyError> {
         self.workload.load.iter().for_each(Load::forget_sessions);
         self.workload.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)
     }
@@ -73,5 +73,5 @@ enum SwitchError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error(transparent)]
-    Forget(#[from] ForgetError),
+    Forget(#[from] TicketKeyError),
 }
