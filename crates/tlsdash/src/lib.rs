@@ -21,8 +21,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
 use crate::commands::{
-    bench, bench_upstream, check, compact, compare, ctl, demo, explain, load, observe, proxy, report, runs,
-    watch,
+    bench, bench_upstream, check, compact, compare, config, ctl, demo, explain, load, observe, proxy, report,
+    runs, watch,
 };
 use crate::service::signals;
 
@@ -39,7 +39,7 @@ pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
     let result = match InternalCommand::read(&args) {
         Some(internal) => internal.map(run_internal),
-        None => Cli::read(args).map(|(cli, flags)| run(cli, &flags)),
+        None => Cli::read(args).map(|(cli, flags)| run(cli, flags)),
     };
     match result {
         Err(error) => refuse(&error),
@@ -125,17 +125,18 @@ fn run_internal(command: InternalCommand) -> anyhow::Result<()> {
     }
 }
 
-fn run(cli: Cli, flags: &Flags) -> anyhow::Result<()> {
+fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
     signals::survive_file_limits();
     match cli.mode {
         None => proxy::run(cli.proxy, flags),
-        Some(Mode::Demo(args)) => demo::run(&args, flags),
+        Some(Mode::Demo(args)) => demo::run(&args, &flags),
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Bench(args)) => bench::run(&args),
-        Some(Mode::Observe(args)) => observe::run(&args, flags),
-        Some(Mode::Watch(args)) => watch::run(&args, flags),
+        Some(Mode::Observe(args)) => observe::run(&args, &flags),
+        Some(Mode::Watch(args)) => watch::run(&args, &flags),
         Some(Mode::Runs(args)) => runs::run(&args),
         Some(Mode::Ctl(args)) => ctl::run(&args),
+        Some(Mode::Config(args)) => config::run(&args),
         Some(Mode::Check(args)) => check::run(&args),
         Some(Mode::Compact(args)) => compact::run(&args),
         Some(Mode::Compare(args)) => compare::run(&args),

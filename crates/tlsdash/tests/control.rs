@@ -91,6 +91,7 @@ fn a_service_is_tuned_marked_and_drained() {
     done(&ctl(folder, &socket, &["load", "stop"]));
     done(&ctl(folder, &socket, &["reload"]));
     done(&ctl(folder, &socket, &["forget-sessions"]));
+    assert!(done(&ctl(folder, &socket, &["rotate-tickets"])).contains("new key"));
     let started = done(&ctl(folder, &socket, &["ab", "load.rate=50..60,pairs=6,aa=0,block=5s"]));
     assert!(started.contains("6 pairs"), "{started}");
     until("the experiment runs", || {
@@ -108,7 +109,7 @@ fn a_service_is_tuned_marked_and_drained() {
     let marks = journalctl(&journal(folder), &["TLSDASH_KIND=mark"]);
     let texts: Vec<&str> = marks.iter().map(|mark| mark["TLSDASH_MARK_TEXT"].as_str().unwrap()).collect();
     assert!(texts[0] == "kernel update" && texts[1].starts_with("draining: asked for by "), "{texts:?}");
-    for what in ["reload", "forget sessions"] {
+    for what in ["reload", "forget sessions", "rotate tickets"] {
         let notices = journalctl(&journal(folder), &["TLSDASH_NOTICE_TOPIC=control"]);
         let is_there = |notice: &Value| {
             notice["MESSAGE"].as_str().unwrap().starts_with(&format!("{what}: asked for by "))
@@ -305,6 +306,7 @@ fn every_command_answers_in_json() {
         (&["load", "start"], false),
         (&["reload"], false),
         (&["forget-sessions"], false),
+        (&["rotate-tickets"], false),
         (&["calibrate"], false),
         (&["ab", "load.resume=50..60,pairs=6,aa=0,block=5s"], false),
     ] {

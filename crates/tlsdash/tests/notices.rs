@@ -79,7 +79,7 @@ fn what_is_said_on_standard_error_is_recorded_with_its_priority() {
         ("upstream", "4", "cannot be reached: "),
         ("upstream", "5", "can be reached again"),
         ("bound", "4", "2 connections are open"),
-        ("certificate", "5", "reload: "),
+        ("reload", "5", "reload: "),
         ("certificate", "4", "stays in use"),
     ];
     until("all is recorded", || {

@@ -1,5 +1,6 @@
 //! The options of the proxy, and the configuration file.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::num::NonZeroUsize;
@@ -17,6 +18,7 @@ use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::declared::Declared;
 use super::http::{ALPN, HttpOptions, OnOff};
 use super::mode::ProxyMode;
+use super::source::ConfigurationSource;
 use super::tls::TlsFileOptions;
 use super::value::{Parsed, Time, one_or_many, workers};
 use super::{Flags, RunOptions, usage};
@@ -41,6 +43,7 @@ pub(crate) struct ProxyOptions {
     /// Address to listen on, such as :8443 (dual stack), 127.0.0.1:8443 or [::1]:8443; may be repeated
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
+    #[serde(deserialize_with = "one_or_many")]
     pub(crate) listen: Vec<Parsed<ListenAddr>>,
     /// Upstream that gets the plaintext: unix:/path or host:port; may be repeated: the one with the fewest connections
     /// gets the next
@@ -119,6 +122,10 @@ pub(crate) struct ProxyOptions {
     #[command(flatten, next_help_heading = "HTTP mode")]
     #[serde(flatten)]
     pub(crate) http_limits: Declared<HttpLimits>,
+    /// The words that the configuration file has.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) words: BTreeSet<String>,
 }
 
 /// What the command line of the proxy has besides.
@@ -135,16 +142,9 @@ pub(crate) struct ProxyArgs {
 }
 
 impl ProxyArgs {
-    /// Flags over the file over the defaults.
-    pub(crate) fn options(self, flags: &Flags) -> anyhow::Result<ProxyOptions> {
-        let Some(path) = &self.config else { return Ok(self.options) };
-        let mut file = ProxyOptions::read(path)?;
-        // A certificate and its key come from one place.
-        if !self.options.tls_files.is_without_certificate() {
-            file.tls_files.cert.clear();
-            file.tls_files.key.clear();
-        }
-        flags.over(file)
+    /// Where the options come from.
+    pub(crate) fn source(self, flags: Flags) -> ConfigurationSource {
+        ConfigurationSource { file: self.config, flags, flag_options: self.options }
     }
 }
 
@@ -169,15 +169,8 @@ impl ProxyOptions {
 
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display();
-        let cannot = |error: std::io::Error| usage(format!("cannot read configuration {name}: {error}"));
-        let file = File::open(path).map_err(cannot)?;
-        let mut text = String::new();
-        file.take(CONFIGURATION_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
-        if text.len() as u64 > CONFIGURATION_BYTES_MAX {
-            return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
-        }
-        Self::parse(&text).map_err(|error| usage(format!("configuration {name} {error}")))
+        let text = read_file(path)?;
+        Self::parse(&text).map_err(|error| usage(format!("configuration {} {error}", path.display())))
     }
 
     /// Reads the text of one.
@@ -214,6 +207,7 @@ impl ProxyOptions {
         for (route, line) in options.http.route.iter_mut().zip(route_lines(text)) {
             route.line = Some(line);
         }
+        options.words = table.keys().cloned().collect();
         Ok(options)
     }
 
@@ -227,6 +221,19 @@ impl ProxyOptions {
         }
         Ok(self)
     }
+}
+
+/// Reads the text of a configuration file.
+pub(crate) fn read_file(path: &Path) -> anyhow::Result<String> {
+    let name = path.display();
+    let cannot = |error: std::io::Error| usage(format!("cannot read configuration {name}: {error}"));
+    let file = File::open(path).map_err(cannot)?;
+    let mut text = String::new();
+    file.take(CONFIGURATION_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > CONFIGURATION_BYTES_MAX {
+        return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
+    }
+    Ok(text)
 }
 
 /// The lines at which the routes of a file begin, from 1.
@@ -272,7 +279,7 @@ mod tests {
         let args =
             ["tlsdash", "--config", file.to_str().unwrap(), "--upstream", "unix:/b", "--tls-min", "1.2"];
         let (cli, flags) = Cli::read(args.into_iter().chain(["--cert", "b.pem"])).unwrap();
-        let options = cli.proxy.options(&flags).unwrap().with_defaults().unwrap();
+        let options = cli.proxy.source(flags).read().unwrap().with_defaults().unwrap();
         assert_eq!(options.upstream.iter().map(Parsed::text).collect::<Vec<_>>(), ["unix:/b"]);
         assert_eq!(options.workers.map(NonZeroUsize::get), Some(3));
         assert_eq!((options.run.interval.text(), options.run.journal.text()), ("2s", "auto"));
@@ -297,6 +304,7 @@ mod tests {
             ("tickets = \"2\"", "tickets: expected a number"),
             ("groups = \"x448\"", "x448 is not known"),
             ("listen = [\"8443\"]", "line 1: listen: 8443"),
+            ("listen = \"8443\"", "line 1: listen: 8443"),
             ("upstream = \"x\"", "line 1: upstream: x"),
             ("half-closed-timeout = \"1s\"", "unknown field"),
             ("ticket-send = \"\\nswer\"", "is not known"),

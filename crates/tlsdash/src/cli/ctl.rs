@@ -43,12 +43,14 @@ pub(crate) enum CtlRequest {
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
     },
-    /// Read certificates and keys again, as SIGHUP does
+    /// Read the configuration file, certificates and keys again, as SIGHUP does
     Reload,
     /// Serve open connections to their end, then end, as SIGTERM does
     Drain,
     /// Forget sessions and ticket keys: the next handshake of every client is full
     ForgetSessions,
+    /// Make a new ticket key; tickets of the former keys are still accepted
+    RotateTickets,
     /// Start or stop the built-in load of a service that was started with one
     Load {
         /// What it shall do

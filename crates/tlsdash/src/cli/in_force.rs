@@ -44,7 +44,7 @@ impl ProxyOptions {
     }
 
     /// Takes over the value of a setting. Returns false if no option is that setting.
-    fn take(&mut self, setting: &Setting) -> anyhow::Result<bool> {
+    pub(crate) fn take(&mut self, setting: &Setting) -> anyhow::Result<bool> {
         if let Some(word) = setting.name.strip_prefix(LOAD) {
             return self.take_load(word, &setting.value);
         }

@@ -8,6 +8,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
 pub(crate) mod appearance;
+pub(crate) mod config;
 mod configuration;
 pub(crate) mod ctl;
 pub(crate) mod declared;
@@ -19,6 +20,7 @@ mod internal;
 pub(crate) mod mode;
 mod printed;
 mod recorded;
+pub(crate) mod source;
 pub(crate) mod tls;
 pub(crate) mod value;
 
@@ -43,6 +45,7 @@ use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
+use config::ConfigArgs;
 use ctl::CtlArgs;
 use declared::Declared;
 use mode::ProxyMode;
@@ -50,7 +53,7 @@ use tls::TlsFileOptions;
 use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
-pub(crate) use configuration::{ProxyArgs, ProxyOptions};
+pub(crate) use configuration::{ProxyArgs, ProxyOptions, read_file};
 pub(crate) use internal::{BenchUpstreamArgs, InternalCommand};
 pub(crate) use recorded::{
     CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ListRunsArgs, ReportArgs, RunsArgs,
@@ -108,7 +111,7 @@ impl Cli {
 }
 
 /// The flags given to the program or to its subcommand, without those at their defaults.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flags(ArgMatches);
 
 impl Flags {
@@ -125,6 +128,12 @@ impl Flags {
             let _ = matches.try_clear_id(id.as_str());
         }
         Self(matches)
+    }
+
+    /// Whether the flag of this word was given.
+    pub(crate) fn is_given(&self, word: &str) -> bool {
+        let ids = [word.to_owned(), word.replace('-', "_")];
+        ids.iter().any(|id| self.0.ids().any(|given| given == id.as_str()))
     }
 
     /// Applies the flags over the options of a configuration file.
@@ -156,6 +165,8 @@ pub(crate) enum Mode {
     Runs(ListRunsArgs),
     /// Control a running service: settings, marks, reload, drain, experiments
     Ctl(CtlArgs),
+    /// Check a configuration file, or compare it with what runs
+    Config(ConfigArgs),
     /// Check conditions on a recorded run; exit code 99 if one does not hold
     Check(CheckArgs),
     /// Explain a run: what is about to break, why handshakes were full, and what would help

@@ -1,29 +1,34 @@
 //! `tlsdash ctl`: one request to a running service.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
-use telemetry::{Setting, quantity};
+use telemetry::quantity;
 
 use crate::cli::Format;
 use crate::cli::ctl::{CtlArgs, CtlRequest, LoadSwitch};
 use crate::control::client::{ask, find_socket};
-use crate::control::protocol::{ControlRequest, ControlResponse};
+use crate::control::protocol::{ControlRequest, ControlResponse, SettingData};
 use crate::summary;
 
 /// Sends the request and prints the answer.
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<()> {
-    let socket = args.control.clone().map_or_else(find_socket, Ok)?;
-    let request = request(&args.request);
-    let response = ask(&socket, &request)?;
-    if args.format == Format::Json {
+    send(args.control.as_deref(), &request(&args.request), args.format)
+}
+
+/// Sends a request to the socket, else the usual one, and prints the answer.
+pub(super) fn send(socket: Option<&Path>, request: &ControlRequest, format: Format) -> anyhow::Result<()> {
+    let socket = socket.map(Path::to_owned).map_or_else(find_socket, Ok)?;
+    let response = ask(&socket, request)?;
+    if format == Format::Json {
         summary::print_text(&(serde_json::to_string_pretty(&response)? + "\n"))?;
         anyhow::ensure!(response.ok, "refused: {}", response.text);
         return Ok(());
     }
     anyhow::ensure!(response.ok, "{}", response.text);
-    summary::print_text(&text(&request, &response))
+    summary::print_text(&text(request, &response))
 }
 
 fn request(args: &CtlRequest) -> ControlRequest {
@@ -39,6 +44,7 @@ fn request(args: &CtlRequest) -> ControlRequest {
         CtlRequest::Reload => ControlRequest::Reload {},
         CtlRequest::Drain => ControlRequest::Drain {},
         CtlRequest::ForgetSessions => ControlRequest::ForgetSessions {},
+        CtlRequest::RotateTickets => ControlRequest::RotateTickets {},
         CtlRequest::Load { switch } => ControlRequest::Load { running: *switch == LoadSwitch::Start },
         CtlRequest::Ab { words } if words == "end" => ControlRequest::EndExperiment {},
         CtlRequest::Ab { words } => ControlRequest::Experiment { words: words.clone() },
@@ -61,11 +67,12 @@ fn text(request: &ControlRequest, response: &ControlResponse) -> String {
 }
 
 fn settings(data: &Json, text: &mut String) {
-    let settings = Vec::<Setting>::deserialize(data).unwrap_or_default();
-    let width = settings.iter().map(|setting| setting.name.len()).max().unwrap_or(0);
-    for setting in settings {
+    let settings = Vec::<SettingData>::deserialize(data).unwrap_or_default();
+    let width = settings.iter().map(|described| described.setting.name.len()).max().unwrap_or(0);
+    for SettingData { setting, origin } in settings {
         let value = setting.shown(&setting.value);
-        let _ = writeln!(text, "{:width$}  {value}  ({})", setting.name, setting.applies);
+        let origin = origin.map_or_else(String::new, |origin| format!(", {origin}"));
+        let _ = writeln!(text, "{:width$}  {value}  ({}{origin})", setting.name, setting.applies);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::cli::mode::ProxyMode;
 use crate::cli::{DemoArgs, Flags, ProxyOptions, usage};
 use crate::commands::proxy;
 use crate::service::privileges;
+use crate::session::controller::RunConfiguration;
 use crate::session::{Channels, SessionConfig};
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         config.upstreams.clear();
     }
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    session.options = Some(Box::new(ProxyOptions {
+    let options = ProxyOptions {
         mode: args.mode,
         listen: vec![args.listen.to_string().parse()?],
         tls_files: args.tls_files.clone(),
@@ -77,7 +78,8 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         run: args.run.clone(),
         appearance: args.appearance.clone(),
         ..ProxyOptions::default()
-    }));
+    };
+    session.configuration = Some(Box::new(RunConfiguration { options, source: None }));
     let bound = proxy::BoundSession::bind(config, http, Vec::new())?;
     bound.start(Some(plan), requests(args.mode), session, channels)
 }

@@ -5,6 +5,7 @@ pub(crate) mod bench_upstream;
 pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compare;
+pub(crate) mod config;
 pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod explain;

@@ -17,15 +17,16 @@ use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
 use crate::service::privileges;
 use crate::session::console;
-use crate::session::controller::{CERTIFICATE, Workload};
+use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::environment;
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig, host_name};
 
 /// Runs the proxy until it must end.
-pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
+pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let prints = args.print_config;
-    let options = args.options(flags)?;
+    let source = args.source(flags);
+    let options = source.read()?;
     let inherited = if prints { Vec::new() } else { service::inherited()? };
     if !inherited.is_empty() && !options.listen.is_empty() {
         return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
@@ -41,10 +42,7 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     let mut session = SessionConfig::resolve(&options.run, duration, appearance)?;
     let user = options.user.as_deref().map(privileges::ServiceUser::resolve).transpose()?;
     privileges::forbid_dumps()?;
-    let config = proxy_config(&options)?;
-    if let Some(plan) = &options.load {
-        check_protocol(plan, &config.tls)?;
-    }
+    let config = check(&options)?;
     let mut bound = BoundSession::bind(config, http, inherited)?;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
@@ -58,8 +56,20 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     let channels = Channels::new(&session)?;
     let plan = options.load.as_deref().cloned();
     let listen = if is_inherited { Vec::new() } else { options.listen.clone() };
-    session.options = Some(Box::new(ProxyOptions { listen, ..options }));
+    let options = ProxyOptions { listen, ..options };
+    session.configuration = Some(Box::new(RunConfiguration { options, source: Some(source) }));
     bound.start(plan, Vec::new(), session, channels)
+}
+
+/// Makes the configuration of the proxy, with everything that can be refused before it binds.
+pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
+    options.http_config()?;
+    Appearance::resolve(&options.appearance, &options.tables)?;
+    let config = proxy_config(options)?;
+    if let Some(plan) = &options.load {
+        check_protocol(plan, &config.tls)?;
+    }
+    Ok(config)
 }
 
 /// The load speaks HTTP/2 only if the proxy agrees to it.

@@ -68,21 +68,49 @@ pub(crate) struct ControlCommand {
     pub(crate) action: ControlAction,
     /// Who asks, such as `alice (uid 1000, pid 4711)`.
     pub(crate) by: String,
-    /// Takes what came of it: a sentence, or why it was refused.
-    pub(crate) reply: SyncSender<Result<String, String>>,
+    /// Takes what came of it, or why it was refused.
+    pub(crate) reply: SyncSender<Result<ControlAnswer, String>>,
+}
+
+/// What the controller answers.
+#[derive(Clone, Debug)]
+pub(crate) struct ControlAnswer {
+    /// A sentence.
+    pub(crate) text: String,
+    /// What was asked for, as the protocol has it.
+    pub(crate) data: Option<serde_json::Value>,
+}
+
+impl From<String> for ControlAnswer {
+    fn from(text: String) -> Self {
+        Self { text, data: None }
+    }
+}
+
+/// A request to the controller.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ControlAction {
+    /// Change something.
+    Change(ServiceChange),
+    /// Read the configuration file, certificates and keys again.
+    Reload,
+    /// Tell every setting.
+    Settings,
+    /// Tell what a reload with this text as the configuration file would change.
+    CompareConfiguration(String),
 }
 
 /// A change of the running service.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ControlAction {
+pub(crate) enum ServiceChange {
     /// Give a setting another value, as a person types it, and put it back after a time.
     Set { name: String, value: String, revert_after: Option<Duration> },
     /// Leave a note in the time line.
     Mark(String),
-    /// Read certificates and keys again.
-    Reload,
     /// Forget sessions and ticket keys: the next handshake of every client is full.
     ForgetSessions,
+    /// Make a new ticket key; former ones still open tickets.
+    RotateTickets,
     /// Begin an experiment, in the words of `--ab`.
     Experiment(String),
     /// End the experiment that is under way.

@@ -1,8 +1,12 @@
 //! Requests and responses: a JSON object in a line each.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use telemetry::Setting;
+
+use crate::cli::source::SettingOrigin;
 
 /// The version of the protocol; later versions only add to it.
 pub(crate) const VERSION: u32 = 1;
@@ -43,12 +47,19 @@ pub(crate) enum ControlRequest {
         #[serde(default)]
         text: String,
     },
-    /// Read certificates and keys again.
+    /// Read the configuration file, certificates and keys again.
     Reload {},
+    /// What a reload with another configuration file would change.
+    CompareConfiguration {
+        /// The text of the file.
+        text: String,
+    },
     /// Serve open connections to their end, and end.
     Drain {},
     /// Forget sessions and ticket keys.
     ForgetSessions {},
+    /// Make a new ticket key.
+    RotateTickets {},
     /// Start or stop the built-in load.
     Load {
         /// Whether it shall run.
@@ -90,6 +101,40 @@ pub(crate) struct AccessData {
     pub(crate) client: String,
 }
 
+/// An element of the data of the answer to [`ControlRequest::Settings`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SettingData {
+    #[serde(flatten)]
+    pub(crate) setting: Setting,
+    /// What gave it its value; absent where no option is this setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<SettingOrigin>,
+}
+
+/// The data of the answers to [`ControlRequest::Reload`], if there is a file, and [`ControlRequest::CompareConfiguration`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReloadData {
+    /// The settings that change while the proxy runs.
+    pub(crate) changes: Vec<ReloadedSetting>,
+    /// The words that only a restart changes.
+    pub(crate) restart: Vec<String>,
+}
+
+/// A setting with two values, as a person reads them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReloadedSetting {
+    pub(crate) name: String,
+    pub(crate) before: String,
+    pub(crate) after: String,
+}
+
+impl fmt::Display for ReloadedSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, before, after } = self;
+        write!(f, "{name} from {before} to {after}")
+    }
+}
+
 fn clients_default() -> usize {
     20
 }
@@ -106,12 +151,17 @@ impl ControlRequest {
     /// True if it changes something.
     pub(crate) fn is_write(&self) -> bool {
         match self {
-            Self::Access {} | Self::Status {} | Self::Settings {} | Self::Clients { .. } => false,
+            Self::Access {}
+            | Self::Status {}
+            | Self::Settings {}
+            | Self::CompareConfiguration { .. }
+            | Self::Clients { .. } => false,
             Self::Set { .. }
             | Self::Mark { .. }
             | Self::Reload {}
             | Self::Drain {}
             | Self::ForgetSessions {}
+            | Self::RotateTickets {}
             | Self::Load { .. }
             | Self::Experiment { .. }
             | Self::EndExperiment {}

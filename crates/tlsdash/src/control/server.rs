@@ -19,7 +19,7 @@ use tui::{DashboardSender, Event};
 use super::access::{Access, AccessRules, ControlPeer};
 use super::conversation::{IDLE, converse, line, send};
 use super::protocol::{AccessData, ControlRequest, ControlResponse, revert_after};
-use super::{ControlAction, ControlCommand};
+use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::service::clients::{ClientPlaces, read_model};
 use crate::session::spawn;
 
@@ -158,33 +158,34 @@ fn serve(stream: &UnixStream, target: &ControlTarget, rules: &AccessRules) -> an
 
 impl ControlTarget {
     fn answer(&self, request: &ControlRequest, by: &str, access: Access) -> ControlResponse {
-        let action = match request {
+        let change = match request {
             ControlRequest::Access {} => return self.access(by, access),
             ControlRequest::Status {} => return self.status(),
-            ControlRequest::Settings {} => return self.settings(),
+            ControlRequest::Settings {} => return self.ask(ControlAction::Settings, by),
+            ControlRequest::Reload {} => return self.ask(ControlAction::Reload, by),
+            ControlRequest::CompareConfiguration { text } => {
+                return self.ask(ControlAction::CompareConfiguration(text.clone()), by);
+            }
             ControlRequest::Clients { limit } => return self.clients(*limit),
             ControlRequest::Drain {} => return self.drain(by),
             ControlRequest::Set { name, value, for_s } => match revert_after(*for_s) {
                 Ok(revert_after) => {
-                    ControlAction::Set { name: name.clone(), value: value.clone(), revert_after }
+                    ServiceChange::Set { name: name.clone(), value: value.clone(), revert_after }
                 }
                 Err(reason) => return ControlResponse::refused(reason),
             },
             ControlRequest::Load { running } => {
                 let value = if *running { "on" } else { "off" };
-                ControlAction::Set { name: "load.running".into(), value: value.into(), revert_after: None }
+                ServiceChange::Set { name: "load.running".into(), value: value.into(), revert_after: None }
             }
-            ControlRequest::Mark { text } => ControlAction::Mark(text.clone()),
-            ControlRequest::Reload {} => ControlAction::Reload,
-            ControlRequest::ForgetSessions {} => ControlAction::ForgetSessions,
-            ControlRequest::Experiment { words } => ControlAction::Experiment(words.clone()),
-            ControlRequest::EndExperiment {} => ControlAction::EndExperiment,
-            ControlRequest::Calibrate {} => ControlAction::Calibrate,
+            ControlRequest::Mark { text } => ServiceChange::Mark(text.clone()),
+            ControlRequest::ForgetSessions {} => ServiceChange::ForgetSessions,
+            ControlRequest::RotateTickets {} => ServiceChange::RotateTickets,
+            ControlRequest::Experiment { words } => ServiceChange::Experiment(words.clone()),
+            ControlRequest::EndExperiment {} => ServiceChange::EndExperiment,
+            ControlRequest::Calibrate {} => ServiceChange::Calibrate,
         };
-        match self.act(action, by.to_owned()) {
-            Ok(text) => ControlResponse::done(text),
-            Err(reason) => ControlResponse::refused(reason),
-        }
+        self.ask(ControlAction::Change(change), by)
     }
 
     /// What the client may do.
@@ -196,8 +197,16 @@ impl ControlTarget {
         ControlResponse::data(text, data)
     }
 
+    /// Has the controller do it, and answers with what comes of it.
+    fn ask(&self, action: ControlAction, by: &str) -> ControlResponse {
+        match self.act(action, by.to_owned()) {
+            Ok(ControlAnswer { text, data }) => ControlResponse { data, ..ControlResponse::done(text) },
+            Err(reason) => ControlResponse::refused(reason),
+        }
+    }
+
     /// Has the controller do it, and waits for what comes of it.
-    fn act(&self, action: ControlAction, by: String) -> Result<String, String> {
+    fn act(&self, action: ControlAction, by: String) -> Result<ControlAnswer, String> {
         let (reply, replied) = sync_channel(1);
         self.commands.try_send(ControlCommand { action, by, reply }).map_err(|error| match error {
             TrySendError::Full(_) => "too many requests wait; try again".to_owned(),
@@ -212,7 +221,8 @@ impl ControlTarget {
     fn drain(&self, by: &str) -> ControlResponse {
         let text = format!("draining: asked for by {by}");
         // Recorded before the controller ends.
-        if let Err(reason) = self.act(ControlAction::Mark(text.clone()), by.to_owned()) {
+        if let Err(reason) = self.act(ControlAction::Change(ServiceChange::Mark(text.clone())), by.to_owned())
+        {
             return ControlResponse::refused(reason);
         }
         match self.events.send(Event::Terminate) {
@@ -242,14 +252,6 @@ impl ControlTarget {
             });
             let addresses = began.map_or_else(String::new, |began| format!(", {} > {}", began.listen, began.upstream));
             Some(ControlResponse::data(format!("run {} for {:.0} s{addresses}", run.id().short(), summary.duration_s), data))
-        })
-    }
-
-    fn settings(&self) -> ControlResponse {
-        self.read(|model, run| {
-            let settings = model.run(run)?.settings();
-            let data = serde_json::to_value(settings).ok()?;
-            Some(ControlResponse::data(format!("{} settings", settings.len()), data))
         })
     }
 

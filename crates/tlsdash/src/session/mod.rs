@@ -34,14 +34,14 @@ use tui::{DashboardSender, Event, Inbox};
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
-use crate::cli::{Format, ProxyOptions, RunOptions, usage, value};
+use crate::cli::{Format, RunOptions, usage, value};
 use crate::control::server::{ControlListener, ControlTarget, SocketFile};
 use crate::control::{ControlCommand, ControlOptions};
 use crate::journals::choice::{JournalChoice, OpenJournal};
 use crate::service::metrics::{MetricsListener, MetricsSource};
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::console::Console;
-use crate::session::controller::{JournalOutcome, RunController, RunSetup, Workload};
+use crate::session::controller::{JournalOutcome, RunConfiguration, RunController, RunSetup, Workload};
 use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
 use crate::session::recording::{ActiveRecording, RecordingFile};
@@ -78,8 +78,8 @@ pub(crate) struct SessionConfig {
     pub(crate) metrics_clients: usize,
     /// The alerts of `--alert`.
     pub(crate) alerts: Vec<Alert>,
-    /// The options of the proxy, as a configuration file has them; `None` without a proxy.
-    pub(crate) options: Option<Box<ProxyOptions>>,
+    /// The options of the proxy; `None` without one.
+    pub(crate) configuration: Option<Box<RunConfiguration>>,
 }
 
 impl SessionConfig {
@@ -151,7 +151,7 @@ impl SessionConfig {
             metrics: run.metrics,
             metrics_clients: run.metrics_clients,
             alerts: value::values(&run.alert),
-            options: None,
+            configuration: None,
         })
     }
 }
@@ -315,8 +315,8 @@ impl Session {
             Frontend::Headless => ExperimentRequest { plan, ends_the_run: true },
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
-        let (interval, options) = (config.interval, config.options);
-        let setup = RunSetup { header, notices, interval, experiment, alerts, options, control };
+        let (interval, configuration) = (config.interval, config.configuration);
+        let setup = RunSetup { header, notices, interval, experiment, alerts, configuration, control };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();

@@ -13,6 +13,17 @@ use crate::service;
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
 
+/// What became of files that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakenFiles {
+    /// Nothing is different.
+    Same,
+    /// Something is, and is used.
+    Changed,
+    /// One cannot be used.
+    Refused,
+}
+
 impl RunController {
     /// Polls the check of the files, and applies and reports changes. Starts a reload if SIGHUP asked for one.
     pub(super) fn check_certificates(&mut self) {
@@ -23,9 +34,16 @@ impl RunController {
         }
         match files.poll(Instant::now()) {
             None => {}
-            Some(FileWatchEvent::Ended { looked, was_asked }) => self.apply_file_changes(looked, was_asked),
+            Some(FileWatchEvent::Ended { looked, was_asked }) => {
+                let files = self.apply_file_changes(looked.changes);
+                if was_asked {
+                    self.finish_reload(looked.options, files);
+                }
+            }
             // Generated ticket keys need no file, and are still rotated.
-            Some(FileWatchEvent::StillStuck) => self.apply_file_changes(FileChanges::default(), false),
+            Some(FileWatchEvent::StillStuck) => {
+                self.apply_file_changes(FileChanges::default());
+            }
             Some(FileWatchEvent::Stuck(waited)) => {
                 let text = format!(
                     "looking at the files of certificates and keys has not ended for {} s; what was read from them \
@@ -38,16 +56,14 @@ impl RunController {
     }
 
     /// Applies what a check found, and rotates generated ticket keys that are due.
-    fn apply_file_changes(&mut self, files: FileChanges, was_asked: bool) {
-        let Some(proxy) = &self.workload.proxy else { return };
+    fn apply_file_changes(&mut self, files: FileChanges) -> TakenFiles {
+        let Some(proxy) = &self.workload.proxy else { return TakenFiles::Same };
         let TlsRefresh { changes, warnings, refusals, .. } = proxy.take(files);
-        if was_asked {
-            service::ready();
-        }
-        if was_asked && changes.is_empty() && refusals.is_empty() {
-            let text = "reload: certificates and keys were read again and are the same";
-            self.report(NoticeRecord::new(Level::Notice, CERTIFICATE, text));
-        }
+        let taken = match (refusals.is_empty(), changes.is_empty()) {
+            (false, _) => TakenFiles::Refused,
+            (true, true) => TakenFiles::Same,
+            (true, false) => TakenFiles::Changed,
+        };
         let refusals = refusals.iter().map(ToString::to_string);
         let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
         for text in refusals.chain(warnings) {
@@ -59,5 +75,6 @@ impl RunController {
             self.console.echo(Level::Notice, &text);
             self.publisher.setting(change, Timestamps::now());
         }
+        taken
     }
 }

@@ -10,9 +10,10 @@ impl RunController {
     /// Writes a new configuration file into the working directory, so that paths in it stay valid. Returns a sentence
     /// that names it.
     pub(super) fn write_configuration(&self) -> anyhow::Result<String> {
-        let options = self.setup.options.as_deref();
-        let options =
-            options.context("no configuration was written: only a proxy reads a configuration file")?;
+        let configuration = self.setup.configuration.as_deref();
+        let configuration =
+            configuration.context("no configuration was written: only a proxy reads a configuration file")?;
+        let options = &configuration.options;
         let settings = self.run_record().settings;
         let changed = settings.into_iter().filter(|setting| {
             self.at_start.get(&setting.name).is_some_and(|at_start| *at_start != setting.value)

@@ -5,7 +5,7 @@ use std::time::Instant;
 use telemetry::{Alerts, Level, NoticeRecord, Setting, Value};
 
 use super::RunController;
-use crate::control::{ControlAction, ControlCommand};
+use crate::control::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::session::setting_infos;
 
 /// A setting that is put back.
@@ -22,7 +22,15 @@ impl RunController {
     /// Carries out the commands that wait, and puts back what is due.
     pub(super) fn serve_control(&mut self) {
         while let Ok(ControlCommand { action, by, reply }) = self.setup.control.try_recv() {
-            let result = self.act(action, &by);
+            let result = match action {
+                ControlAction::Reload => {
+                    self.begin_reload(by, reply);
+                    continue;
+                }
+                ControlAction::Settings => Ok(self.describe_settings()),
+                ControlAction::CompareConfiguration(text) => self.compare_configuration(&text),
+                ControlAction::Change(change) => self.change(change, &by).map(ControlAnswer::from),
+            };
             // The client may have given up.
             let _ = reply.try_send(result);
         }
@@ -43,7 +51,7 @@ impl RunController {
     }
 
     /// Whether an experiment under way compares values of this setting.
-    fn is_compared(&self, name: &str) -> bool {
+    pub(super) fn is_compared(&self, name: &str) -> bool {
         self.experiments.is_under_way() && self.experiments.setting() == name
     }
 
@@ -52,32 +60,31 @@ impl RunController {
         self.reverts.retain(|revert| revert.name != name);
     }
 
-    fn act(&mut self, action: ControlAction, by: &str) -> Result<String, String> {
-        match action {
-            ControlAction::Set { name, value, revert_after } => {
+    fn change(&mut self, change: ServiceChange, by: &str) -> Result<String, String> {
+        match change {
+            ServiceChange::Set { name, value, revert_after } => {
                 let at = revert_after.map(|after| Instant::now() + after);
                 self.set_by(&name, &value, at, by)
             }
-            ControlAction::Mark(text) => {
+            ServiceChange::Mark(text) => {
                 let text = telemetry::clean::text(&text);
                 self.publisher.mark(&text, journal::Timestamps::now());
                 self.note(by, format!("mark {text}").trim_end());
                 Ok(format!("marked {text}").trim_end().to_owned())
             }
-            ControlAction::Reload => {
-                if self.workload.proxy.is_none() {
-                    return Err("only a proxy has certificates to read again".to_owned());
-                }
-                self.note(by, "reload");
-                self.reload.ask();
-                Ok("certificates and keys are read again".to_owned())
-            }
-            ControlAction::ForgetSessions => {
+            ServiceChange::ForgetSessions => {
                 self.forget_sessions().map_err(|error| error.to_string())?;
                 self.note(by, "forget sessions");
                 Ok("sessions and ticket keys are forgotten".to_owned())
             }
-            ControlAction::Experiment(words) => {
+            ServiceChange::RotateTickets => {
+                let proxy = self.workload.proxy.as_ref();
+                let proxy = proxy.ok_or("only a proxy has ticket keys")?;
+                proxy.rotate_tickets().map_err(|error| error.to_string())?;
+                self.note(by, "rotate tickets");
+                Ok("new tickets have a new key; those of the former keys are still accepted".to_owned())
+            }
+            ServiceChange::Experiment(words) => {
                 let settings = self.workload.settings();
                 let text = crate::session::experiments::check_plan(&words, &settings, self.setup.interval)?;
                 if self.experiments.is_under_way() {
@@ -88,7 +95,7 @@ impl RunController {
                     .want(words.parse().map_err(|error: experiment::ExperimentPlanError| error.to_string())?);
                 Ok(text)
             }
-            ControlAction::EndExperiment => {
+            ServiceChange::EndExperiment => {
                 if !self.experiments.is_under_way() {
                     return Err("no experiment is under way".to_owned());
                 }
@@ -96,7 +103,7 @@ impl RunController {
                 self.end_experiment();
                 Ok("the experiment has ended".to_owned())
             }
-            ControlAction::Calibrate => {
+            ServiceChange::Calibrate => {
                 let begun = self.begin_calibration()?;
                 self.note(by, "calibrate");
                 Ok(begun)

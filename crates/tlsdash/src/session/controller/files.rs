@@ -7,20 +7,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy_core::FileChanges;
-
 /// Time between two checks.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A check that takes longer is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks the files once a second.
+/// Checks the files once a second. A check gives a `T`.
 #[derive(Debug)]
-pub(super) struct FileWatch {
+pub(super) struct FileWatch<T> {
     /// Requests a check; true for a reload.
     ask: Sender<bool>,
     /// The results of checks.
-    looked: Receiver<FileChanges>,
+    looked: Receiver<T>,
     /// When the next check is due.
     next: Instant,
     /// The check in progress.
@@ -39,23 +37,22 @@ struct FileCheck {
 }
 
 /// An event of the watch.
-#[expect(clippy::large_enum_variant, reason = "there is one a second")]
 #[derive(Debug)]
-pub(super) enum FileWatchEvent {
+pub(super) enum FileWatchEvent<T> {
     /// A check has ended. `was_asked`: it was a requested reload.
-    Ended { looked: FileChanges, was_asked: bool },
+    Ended { looked: T, was_asked: bool },
     /// A check has not ended for this long; reported once.
     Stuck(Duration),
     /// The check still hangs. Returned once a second, for work that needs no file.
     StillStuck,
 }
 
-impl FileWatch {
+impl<T: Send + 'static> FileWatch<T> {
     /// Starts the thread. It ends when this is dropped, unless it hangs on a file.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(super) fn start(look: impl Fn(bool) -> FileChanges + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(look: impl Fn(bool) -> T + Send + 'static) -> std::io::Result<Self> {
         let (ask, asked) = channel();
         let (tell, looked) = channel();
         thread::Builder::new().name("files".to_owned()).spawn(move || {
@@ -74,7 +71,7 @@ impl FileWatch {
     }
 
     /// Starts a check if one is due, and returns the result of the last. Never waits.
-    pub(super) fn poll(&mut self, now: Instant) -> Option<FileWatchEvent> {
+    pub(super) fn poll(&mut self, now: Instant) -> Option<FileWatchEvent<T>> {
         if let Ok(looked) = self.looked.try_recv() {
             let was_asked = self.under_way.take().is_some_and(|look| look.at_once);
             return Some(FileWatchEvent::Ended { looked, was_asked });
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     /// Polls at `now` until something comes of it.
-    fn wait(watch: &mut FileWatch, now: Instant) -> FileWatchEvent {
+    fn wait(watch: &mut FileWatch<()>, now: Instant) -> FileWatchEvent<()> {
         loop {
             if let Some(watching) = watch.poll(now) {
                 return watching;
@@ -121,7 +118,6 @@ mod tests {
         let (tell, told) = channel();
         let mut watch = FileWatch::start(move |at_once| {
             tell.send(at_once).unwrap();
-            FileChanges::default()
         })
         .unwrap();
         let begun = Instant::now();
@@ -138,7 +134,6 @@ mod tests {
         let (go_on, wait_here) = channel::<()>();
         let mut watch = FileWatch::start(move |_| {
             wait_here.recv().unwrap();
-            FileChanges::default()
         })
         .unwrap();
         let begun = Instant::now();

@@ -12,6 +12,7 @@ mod control;
 mod experiment;
 mod files;
 mod interval;
+mod reload;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use telemetry::{
     RunRecord, Setting, SettingError, SettingRecord, Value,
 };
 
-use crate::cli::{ProxyOptions, usage};
+use crate::cli::usage;
 use crate::control::ControlCommand;
 use crate::service::signals::Reload;
 use crate::service::{self, Watchdog};
@@ -40,8 +41,10 @@ use calibration::Calibration;
 use control::PendingRevert;
 use files::FileWatch;
 use interval::PATIENCE;
+use reload::{FilesRead, ReloadWaiter};
 
 pub(crate) use certificates::CERTIFICATE;
+pub(crate) use reload::RunConfiguration;
 pub(crate) use workload::Workload;
 
 /// The longest wait for a command in one turn of the loop. Every turn checks stage, watchdog, journal and certificates.
@@ -63,7 +66,7 @@ pub(crate) struct RunSetup {
     pub(crate) experiment: Option<ExperimentRequest>,
     pub(crate) alerts: Alerts,
     /// The options of the proxy; `None` without one.
-    pub(crate) options: Option<Box<ProxyOptions>>,
+    pub(crate) configuration: Option<Box<RunConfiguration>>,
     /// Commands of the control socket; none come without one.
     pub(crate) control: Receiver<ControlCommand>,
 }
@@ -79,8 +82,10 @@ pub(crate) struct RunController {
     reload: Reload,
     /// Settings that are put back.
     reverts: Vec<PendingRevert>,
+    /// Clients of the control socket that wait for the end of a reload.
+    reload_waiting: Vec<ReloadWaiter>,
     /// The watch over certificates and keys; `None` without a proxy, and before the run.
-    files: Option<FileWatch>,
+    files: Option<FileWatch<FilesRead>>,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
@@ -134,6 +139,7 @@ impl RunController {
             suppressed_total,
             reload,
             reverts: Vec::new(),
+            reload_waiting: Vec::new(),
             files: None,
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
@@ -161,8 +167,10 @@ impl RunController {
         if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
-        if let Some(files) = self.workload.proxy.as_ref().map(Proxy::files) {
-            let watch = FileWatch::start(move |at_once| files.look(at_once));
+        if let Some(proxy) = &self.workload.proxy {
+            let source =
+                self.setup.configuration.as_ref().and_then(|configuration| configuration.source.clone());
+            let watch = reload::watch_files(proxy, source);
             self.files = Some(watch.context("cannot watch the files of certificates")?);
         }
         self.publisher.start(self.run_record(), Timestamps::now());

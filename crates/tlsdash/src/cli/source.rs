@@ -1,0 +1,182 @@
+//! Where the options of a proxy come from, so that they can be read again while it runs.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+use proxy_core::{DeclaredOptions as _, Limits, TlsSettings};
+use proxy_http::HttpLimits;
+use serde::{Deserialize, Serialize};
+use telemetry::Value;
+
+use super::configuration::ProxyOptions;
+use super::{Flags, usage};
+
+/// Flags over a configuration file over the defaults.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigurationSource {
+    pub(super) file: Option<PathBuf>,
+    pub(super) flags: Flags,
+    /// What the flags alone say.
+    pub(super) flag_options: ProxyOptions,
+}
+
+/// What gave an option its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SettingOrigin {
+    /// Nothing did.
+    Default,
+    /// A word of the configuration file.
+    File,
+    /// A flag.
+    Flag,
+    /// A change of the running service.
+    Live,
+}
+
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Default => "default",
+            Self::File => "from the file",
+            Self::Flag => "by a flag",
+            Self::Live => "changed live",
+        })
+    }
+}
+
+impl ConfigurationSource {
+    /// Reads the file, and puts the flags over it.
+    ///
+    /// # Errors
+    /// With file, line and reason.
+    pub(crate) fn read(&self) -> anyhow::Result<ProxyOptions> {
+        match &self.file {
+            Some(path) => self.over(ProxyOptions::read(path)?),
+            None => Ok(self.flag_options.clone()),
+        }
+    }
+
+    /// Puts the flags over the text of a file.
+    ///
+    /// # Errors
+    /// With line and reason.
+    pub(crate) fn over_text(&self, text: &str) -> anyhow::Result<ProxyOptions> {
+        self.over(ProxyOptions::parse(text).map_err(|error| usage(format!("configuration {error}")))?)
+    }
+
+    fn over(&self, mut file: ProxyOptions) -> anyhow::Result<ProxyOptions> {
+        // A certificate and its key come from one place.
+        if !self.flag_options.tls_files.is_without_certificate() {
+            file.tls_files.cert.clear();
+            file.tls_files.key.clear();
+        }
+        self.flags.over(file)
+    }
+
+    /// Whether there is a file to read again.
+    pub(crate) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// What gave an option of these its value.
+    pub(crate) fn origin(&self, word: &str, options: &ProxyOptions) -> SettingOrigin {
+        if self.flags.is_given(word) {
+            SettingOrigin::Flag
+        } else if options.words.contains(word) {
+            SettingOrigin::File
+        } else {
+            SettingOrigin::Default
+        }
+    }
+}
+
+impl ProxyOptions {
+    /// Looks whether the options fit together, as far as that needs no file.
+    ///
+    /// # Errors
+    /// With the option, and why it cannot be.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.tls.values().check().map_err(usage)?;
+        self.http_config().map(drop)
+    }
+
+    /// The words whose values differ in `new`, in alphabetical order.
+    pub(crate) fn changed_words(&self, new: &Self) -> anyhow::Result<Vec<String>> {
+        let [before, after]: [toml::Table; 2] = [self.to_toml()?.parse()?, new.to_toml()?.parse()?];
+        let words: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        Ok(words.into_iter().filter(|word| before.get(*word) != after.get(*word)).cloned().collect())
+    }
+
+    /// The value of an option as the live setting of its name has it; `None` if there is none. A bound that is not given
+    /// is 0.
+    pub(crate) fn live_value(&self, word: &str) -> Option<Value> {
+        if word == "workers" {
+            return self.workers.map(|workers| Value::Number(workers.get() as f64));
+        }
+        let of_http = || {
+            let limits = self.http_config().ok().flatten().map(|http| http.limits);
+            let option = HttpLimits::option(word).filter(|option| option.has_flag)?;
+            Some(option.value(limits.as_ref().unwrap_or_else(|| self.http_limits.values())))
+        };
+        let of_proxy = || {
+            let option = Limits::option(word).filter(|option| option.has_flag)?;
+            Some(option.value(self.limits.values()))
+        };
+        let of_tls = || {
+            let option = TlsSettings::option(word).filter(|option| option.has_flag)?;
+            Some(option.value(self.tls.values()))
+        };
+        let value = of_proxy().or_else(of_tls).or_else(of_http)?;
+        Some(value.unwrap_or(Value::Number(0.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SettingOrigin::{Default, File, Flag};
+    use super::*;
+    use crate::cli::Cli;
+
+    fn options(text: &str) -> ProxyOptions {
+        ProxyOptions::parse(text).unwrap().with_defaults().unwrap()
+    }
+
+    #[test]
+    fn words_that_mean_something_else_are_changed_and_no_others() {
+        let before =
+            options("mode = \"http\"\nupstream = \"unix:/a\"\nidle-timeout = \"1m\"\nhandshakes-max = 5");
+        let after = options(
+            "mode = \"http\"\nupstream = [\"unix:/a\"]\nidle-timeout = \"2m\"\ntickets = 4\n[[route]]\npath = \"/a\"\n\
+             upstreams = \"unix:/b\"",
+        );
+        let words = before.changed_words(&after).unwrap();
+        assert_eq!(words, ["handshakes-max", "idle-timeout", "route", "tickets"]);
+        assert!(before.changed_words(&before).unwrap().is_empty());
+        let number = |word| after.live_value(word);
+        assert_eq!(number("idle-timeout"), Some(Value::Number(120.0)));
+        assert_eq!(number("handshakes-max"), Some(Value::Number(0.0)));
+        assert_eq!(number("tls-min"), Some(Value::Text("1.2".to_owned())));
+        assert_eq!(number("upstream"), None);
+    }
+
+    #[test]
+    fn a_value_comes_from_a_flag_or_the_file_or_is_the_default() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tlsdash.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let args = ["tlsdash", "--config", file.to_str().unwrap(), "--tls-min", "1.3"];
+            let (cli, flags) = Cli::read(args).unwrap();
+            let source = cli.proxy.source(flags);
+            let options = source.read().unwrap();
+            let words = ["tls-min", "idle-timeout", "tickets", "workers"];
+            (words.map(|word| source.origin(word, &options)), options.live_value("tls-min"))
+        };
+        let (origins, tls_min) = read("tls-min = \"1.2\"\nidle-timeout = \"10m\"");
+        assert_eq!(tls_min, Some(Value::Text("1.3".to_owned())));
+        assert_eq!(origins, [Flag, File, Default, Default]);
+        assert_eq!(read("workers = 2").0, [Flag, Default, Default, File]);
+    }
+}

@@ -1,0 +1,312 @@
+//! The controller's part in a reload: the configuration file, certificates and keys are read again, and what has changed
+//! is applied.
+//!
+//! Files are read by the thread `files`, since a disk may hang. Certificates and keys that were replaced are used, each by
+//! itself, as they are without a reload. Of the configuration everything is applied that can change while the proxy runs,
+//! or, if a part is refused, nothing.
+
+use std::sync::mpsc::SyncSender;
+
+use proxy_core::{FileChanges, Proxy};
+use serde_json::json;
+use telemetry::{Alerts, Applies, Level, NoticeRecord, Setting, SettingInfo, Value};
+
+use super::RunController;
+use super::certificates::TakenFiles;
+use super::files::FileWatch;
+use crate::cli::ProxyOptions;
+use crate::cli::source::{ConfigurationSource, SettingOrigin};
+use crate::control::ControlAnswer;
+use crate::control::protocol::{ReloadData, ReloadedSetting, SettingData};
+use crate::service;
+use crate::session::setting_infos;
+
+/// The topic of notices about reloads.
+const RELOAD: &str = "reload";
+/// Ends what is said of a reload.
+const READ_AGAIN: &str = "certificates and keys were read again";
+/// In front of the names that options have as settings.
+const PROXY: &str = "proxy.";
+/// The word of the alerts.
+const ALERT: &str = "alert";
+
+/// The options of the proxy of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunConfiguration {
+    /// Those in force, without what was changed live.
+    pub(crate) options: ProxyOptions,
+    /// Where they are read again; `None` in the demo.
+    pub(crate) source: Option<ConfigurationSource>,
+}
+
+/// What the thread `files` has read.
+#[derive(Debug, Default)]
+pub(super) struct FilesRead {
+    pub(super) changes: FileChanges,
+    /// The options, if a reload asked for them and there is a file.
+    pub(super) options: Option<anyhow::Result<ProxyOptions>>,
+}
+
+/// Somebody who waits for the end of a reload.
+#[derive(Debug)]
+pub(super) struct ReloadWaiter {
+    pub(super) by: String,
+    pub(super) reply: SyncSender<Result<ControlAnswer, String>>,
+}
+
+/// What a new configuration changes.
+#[derive(Debug, Default)]
+struct ReloadPlan {
+    /// The names of settings, with their new values.
+    changes: Vec<(String, Value)>,
+    /// The words that only a restart changes.
+    restart: Vec<String>,
+}
+
+impl ReloadPlan {
+    fn has_change(&self, setting: &str) -> bool {
+        self.changes.iter().any(|(name, _)| name == setting)
+    }
+
+    fn needs_restart(&self, word: &str) -> bool {
+        self.restart.iter().any(|other| other == word)
+    }
+}
+
+impl RunConfiguration {
+    /// The options of `source`, as they would be in force after a restart.
+    fn complete(&self, options: ProxyOptions) -> anyhow::Result<ProxyOptions> {
+        let mut options = options.with_defaults()?;
+        if self.options.listen.is_empty() {
+            // The sockets come from the service manager.
+            options.listen.clear();
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    /// What gave a setting its value, if it was not changed live.
+    fn origin(&self, name: &str) -> Option<SettingOrigin> {
+        let word = name.strip_prefix(PROXY)?;
+        let word = if word.starts_with("certificate") { "cert" } else { word };
+        Some(self.source.as_ref()?.origin(word, &self.options))
+    }
+}
+
+/// Starts the watch over certificates and keys.
+pub(super) fn watch_files(
+    proxy: &Proxy,
+    source: Option<ConfigurationSource>,
+) -> std::io::Result<FileWatch<FilesRead>> {
+    let files = proxy.files();
+    FileWatch::start(move |at_once| FilesRead {
+        options: source.as_ref().filter(|source| at_once && source.has_file()).map(ConfigurationSource::read),
+        changes: files.look(at_once),
+    })
+}
+
+impl RunController {
+    /// Begins a reload for a client of the control socket, who is answered at its end.
+    pub(super) fn begin_reload(&mut self, by: String, reply: SyncSender<Result<ControlAnswer, String>>) {
+        if self.files.is_none() {
+            let _ = reply.try_send(Err("only a proxy has files to read again".to_owned()));
+            return;
+        }
+        self.report(NoticeRecord::new(Level::Notice, "control", &format!("reload: asked for by {by}")));
+        self.reload_waiting.push(ReloadWaiter { by, reply });
+        self.reload.ask();
+    }
+
+    /// Applies what a reload has read, and tells who waits for it.
+    pub(super) fn finish_reload(&mut self, options: Option<anyhow::Result<ProxyOptions>>, files: TakenFiles) {
+        let waiting = std::mem::take(&mut self.reload_waiting);
+        let by = waiting.first().map_or("SIGHUP", |waiter| &waiter.by);
+        let outcome = match (files, options) {
+            (TakenFiles::Refused, None) => Err("a certificate or key cannot be used".to_owned()),
+            (TakenFiles::Refused, Some(_)) => {
+                Err("a certificate or key cannot be used; the configuration stays as it was".to_owned())
+            }
+            (TakenFiles::Same | TakenFiles::Changed, None) => Ok(ControlAnswer::from(READ_AGAIN.to_owned())),
+            (TakenFiles::Same | TakenFiles::Changed, Some(options)) => options
+                .map_err(|error| format!("{error:#}"))
+                .and_then(|options| self.apply_options(options, by))
+                .map(|ControlAnswer { text, data }| ControlAnswer {
+                    text: format!("{text}; {READ_AGAIN}"),
+                    data,
+                })
+                .map_err(|reason| format!("{reason}; the configuration stays as it was")),
+        };
+        let (level, text) = match &outcome {
+            Ok(answer) => (Level::Notice, &answer.text),
+            Err(reason) => (Level::Warning, reason),
+        };
+        let same = if outcome.is_ok() && files == TakenFiles::Same { " and are the same" } else { "" };
+        self.report(NoticeRecord::new(level, RELOAD, &format!("reload: {text}{same}")));
+        service::ready();
+        for ReloadWaiter { reply, .. } in waiting {
+            // The client may have given up.
+            let _ = reply.try_send(outcome.clone());
+        }
+    }
+
+    /// What a reload with this text as the configuration file would change.
+    pub(super) fn compare_configuration(&self, text: &str) -> Result<ControlAnswer, String> {
+        let configuration = self.setup.configuration.as_deref();
+        let source = configuration.and_then(|configuration| configuration.source.as_ref());
+        let source = source.ok_or("only a proxy with options of its own reads a configuration file")?;
+        let options = source.over_text(text).map_err(|error| format!("{error:#}"))?;
+        let (_, plan) = self.plan_reload(options)?;
+        Ok(self.describe(&plan, "a reload changes"))
+    }
+
+    /// Applies all of it, or nothing.
+    fn apply_options(&mut self, options: ProxyOptions, by: &str) -> Result<ControlAnswer, String> {
+        let (options, plan) = self.plan_reload(options)?;
+        let answer = self.describe(&plan, "changed");
+        self.apply_changes(&plan.changes, &format!("a reload by {by}"))?;
+        let settings = self.run_record().settings;
+        for (name, value) in &plan.changes {
+            self.cancel_revert(name);
+            self.at_start.insert(name.clone(), value.clone());
+        }
+        if let Some(configuration) = &mut self.setup.configuration {
+            let in_force = &mut configuration.options;
+            for setting in settings.iter().filter(|setting| plan.has_change(&setting.name)) {
+                // A value that the proxy has is one that an option can have.
+                let _ = in_force.take(setting);
+            }
+            if !plan.needs_restart(ALERT) {
+                in_force.run.alert = options.run.alert;
+            }
+            // What only a restart changes still has its former origin.
+            let is_pending = |word: &String| plan.restart.contains(word);
+            in_force.words.retain(is_pending);
+            in_force.words.extend(options.words.into_iter().filter(|word| !is_pending(word)));
+        }
+        Ok(answer)
+    }
+
+    /// Checks new options as a whole, and finds what they change.
+    fn plan_reload(&self, options: ProxyOptions) -> Result<(ProxyOptions, ReloadPlan), String> {
+        let configuration = self.setup.configuration.as_deref().ok_or("there is no proxy")?;
+        let options = configuration.complete(options).map_err(|error| format!("{error:#}"))?;
+        let words = configuration.options.changed_words(&options).map_err(|error| format!("{error:#}"))?;
+        let settings = self.run_record().settings;
+        let mut plan = ReloadPlan::default();
+        for word in words {
+            let changes = match word.as_str() {
+                ALERT => alert_changes(&options, &settings),
+                word => live_change(word, &options, &settings)?.map(|change| vec![change]),
+            };
+            match changes {
+                Some(changes) => plan.changes.extend(changes),
+                None => plan.restart.push(word),
+            }
+        }
+        plan.changes.retain(|(name, value)| {
+            settings.iter().any(|setting| setting.name == *name && setting.value != *value)
+        });
+        match plan.changes.iter().find(|(name, _)| self.is_compared(name)) {
+            Some((name, _)) => Err(format!("{name} is locked: an experiment compares it; end that first")),
+            None => Ok((options, plan)),
+        }
+    }
+
+    /// Gives settings new values. If one is refused, all have their former values again.
+    fn apply_changes(&mut self, changes: &[(String, Value)], by: &str) -> Result<(), String> {
+        let before = self.run_record().settings;
+        let mut waiting: Vec<_> = changes.iter().collect();
+        let mut refusal = None;
+        while !waiting.is_empty() {
+            let count = waiting.len();
+            // One that is refused may fit once others have changed, such as the oldest and the newest version of TLS.
+            waiting.retain(|(name, value)| match self.change_for(name, value, by) {
+                Ok(_) => false,
+                Err(reason) => {
+                    refusal = Some(reason);
+                    true
+                }
+            });
+            if waiting.len() == count {
+                break;
+            }
+        }
+        let (false, Some(reason)) = (waiting.is_empty(), refusal) else { return Ok(()) };
+        for (name, _) in changes.iter().rev() {
+            if let Some(setting) = before.iter().find(|setting| setting.name == *name) {
+                // It had this value, so it may have it again.
+                let _ = self.change_for(name, &setting.value, by);
+            }
+        }
+        Err(reason)
+    }
+
+    /// Every setting, with what gave it its value.
+    pub(super) fn describe_settings(&self) -> ControlAnswer {
+        let settings = self.run_record().settings;
+        let configuration = self.setup.configuration.as_deref();
+        let describe = |setting: &Setting| {
+            let is_live = self.at_start.get(&setting.name).is_some_and(|before| *before != setting.value);
+            let origin = configuration.and_then(|configuration| configuration.origin(&setting.name));
+            let origin = if is_live { Some(SettingOrigin::Live) } else { origin };
+            SettingData { setting: setting.clone(), origin }
+        };
+        let data: Vec<_> = settings.iter().map(describe).collect();
+        ControlAnswer { text: format!("{} settings", data.len()), data: Some(json!(data)) }
+    }
+
+    fn describe(&self, plan: &ReloadPlan, verb: &str) -> ControlAnswer {
+        let settings = self.run_record().settings;
+        let change = |(name, value): &(String, Value)| {
+            let setting = settings.iter().find(|setting| setting.name == *name)?;
+            let (before, after) = (setting.shown(&setting.value), setting.shown(value));
+            Some(ReloadedSetting { name: name.clone(), before, after })
+        };
+        let changes: Vec<ReloadedSetting> = plan.changes.iter().filter_map(change).collect();
+        let done = match &changes[..] {
+            [] => format!("nothing {verb}"),
+            changes => {
+                format!("{verb} {}", changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            }
+        };
+        let restart = match &plan.restart[..] {
+            [] => String::new(),
+            words => format!("; only a restart changes {}", words.join(", ")),
+        };
+        ControlAnswer {
+            text: done + &restart,
+            data: Some(json!(ReloadData { changes, restart: plan.restart.clone() })),
+        }
+    }
+}
+
+/// The setting that a word is, with its value in `options`; `None` if it cannot change while the proxy runs.
+fn live_change(
+    word: &str,
+    options: &ProxyOptions,
+    settings: &[Setting],
+) -> Result<Option<(String, Value)>, String> {
+    let name = format!("{PROXY}{word}");
+    let is_live = |setting: &&Setting| setting.name == name && setting.applies != Applies::Restart;
+    let Some(setting) = settings.iter().find(is_live) else { return Ok(None) };
+    let Some(value) = options.live_value(word) else { return Ok(None) };
+    let value = match (value, setting.range) {
+        // No bound of its own: what descriptors allow.
+        (Value::Number(0.0), Some((low, high))) if low > 0.0 => Value::Number(high),
+        (value, _) => value,
+    };
+    setting.check(SettingInfo::find(setting_infos::all(), &name), &value)?;
+    Ok(Some((name, value)))
+}
+
+/// The settings of alerts; `None` if there is no room for so many.
+fn alert_changes(options: &ProxyOptions, settings: &[Setting]) -> Option<Vec<(String, Value)>> {
+    let names: Vec<_> =
+        settings.iter().map(|setting| &setting.name).filter(|name| Alerts::is_setting(name)).collect();
+    let alerts = &options.run.alert;
+    let off = || "off".to_owned();
+    let value = |number: usize| alerts.get(number).map_or_else(off, |alert| alert.text().to_owned());
+    let changes =
+        names.iter().enumerate().map(|(number, name)| ((*name).clone(), Value::Text(value(number))));
+    (alerts.len() <= names.len()).then(|| changes.collect())
+}
