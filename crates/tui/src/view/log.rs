@@ -16,7 +16,7 @@ use super::layout;
 use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{PaneId, State, ViewStatus};
+use crate::state::{Intent, PaneAction, PaneId, Preset, State, ViewStatus};
 use crate::view_model::Warning;
 
 /// The cells of a line's level.
@@ -51,7 +51,7 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     if layout::is_roomy(state) && area.height > 1 {
         let title = format!("log, {}", state.options.zone.name(state.last_realtime_us()));
-        lines.push(heading(state.theme, &[&title, "log"], "", area.width));
+        lines.push(heading(state.theme, &[&title, "log"], &hidden_panes(state), area.width));
     }
     lines.extend(banner(state, area.width));
     lines.extend(super::past::lines(state, area.width));
@@ -59,6 +59,16 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let room = usize::from(area.height).saturating_sub(lines.len());
     lines.extend(state.log(room).into_iter().map(|line| log_line(state, line, area.width)));
     put(frame, area, &lines);
+}
+
+/// Says that panes are hidden, perhaps since an earlier run, and which key shows them; empty if none are.
+fn hidden_panes(state: &State) -> String {
+    let keys = state.options.keymap.names(Intent::Pane(PaneAction::Preset(Preset::Overview)));
+    match (state.panes.hidden.len(), keys.into_iter().next()) {
+        (0, _) | (_, None) => String::new(),
+        (1, Some(key)) => format!("{key}: show the hidden pane"),
+        (hidden, Some(key)) => format!("{key}: show the {hidden} hidden panes"),
+    }
 }
 
 /// Returns the active warnings of the run, the most severe first.
