@@ -8,7 +8,7 @@ use bench::compare::{BenchAssertionOutcome, BenchComparison, BenchCondition, Tar
 use bench::results::{CellResult, Doubt, Spoils};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question, Scenario};
 use common::{cell, scenario, six_rounds};
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 
 const TARGETS: [&str; 3] = ["base", "lean", "same"];
 const CPU: &str = "target.cpu.per_request";
@@ -21,7 +21,7 @@ fn target<'a>(comparison: &'a BenchComparison, name: &str) -> &'a TargetComparis
     comparison.cases[0].target(name).unwrap()
 }
 
-fn outcome(comparison: &BenchComparison, name: &str) -> Outcome {
+fn outcome(comparison: &BenchComparison, name: &str) -> ExperimentOutcome {
     target(comparison, name).verdict.as_ref().unwrap().outcome
 }
 
@@ -37,8 +37,8 @@ fn doubt(cell: &mut CellResult, spoils: Spoils, reason: &str) {
 fn ten_percent_less_is_better_and_a_coin_toss_is_no_difference() {
     let comparison = BenchComparison::of(&one_case(), &six_rounds("small"));
     assert_eq!(comparison.primary_comparisons, 2);
-    assert_eq!(outcome(&comparison, "lean"), Outcome::Better);
-    assert_eq!(outcome(&comparison, "same"), Outcome::NoDifference);
+    assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Better);
+    assert_eq!(outcome(&comparison, "same"), ExperimentOutcome::NoDifference);
     assert!(target(&comparison, "base").verdict.is_none());
     // The rounds' ratios are 0.9 · (1.01, 0.99, 1.0), each twice: their geometric mean is 0.9 · ∛0.9999.
     let lean = target(&comparison, "lean").figure(CPU).unwrap();
@@ -61,7 +61,7 @@ fn a_doubt_about_rates_leaves_the_cost() {
         doubt(cell, Spoils::RateAndLatency, "the generator was at its limit");
     }
     let comparison = BenchComparison::of(&one_case(), &cells);
-    assert_eq!(outcome(&comparison, "lean"), Outcome::Better);
+    assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Better);
     let lean = target(&comparison, "lean");
     let p99 = lean.figure("response.p99").unwrap();
     assert!(p99.is_doubtful && p99.ratio.is_none());
@@ -77,7 +77,7 @@ fn a_doubt_about_usage_leaves_rates_and_latencies() {
         doubt(cell, Spoils::Usage, "too little CPU time");
     }
     let comparison = BenchComparison::of(&one_case(), &cells);
-    assert_eq!(outcome(&comparison, "lean"), Outcome::Inconclusive);
+    assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Inconclusive);
     let lean = target(&comparison, "lean");
     assert_eq!(lean.figure(CPU).unwrap().withheld.as_deref(), Some("lean: too little CPU time"));
     for name in ["response.p99", "rate.achieved"] {
@@ -92,7 +92,7 @@ fn an_unsound_round_of_either_drops_out_and_five_are_too_few() {
         let spoilt = cells.iter_mut().find(|cell| cell.round == 3 && cell.target == of).unwrap();
         doubt(spoilt, Spoils::All, "12 requests failed");
         let comparison = BenchComparison::of(&one_case(), &cells);
-        assert_eq!(outcome(&comparison, "lean"), Outcome::Inconclusive, "{of}");
+        assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Inconclusive, "{of}");
         assert_eq!(reason(&comparison, "lean"), "5 of the 6 rounds that a verdict takes");
         let lean = target(&comparison, "lean");
         assert_eq!((lean.rounds_used, lean.rounds_run), (5, 6));
@@ -147,7 +147,7 @@ fn more_requests_within_the_bound_are_better() {
         cell.figures.insert("rate.achieved".to_owned(), 200.0 + f64::from(cell.round));
     }
     let comparison = BenchComparison::of(&capacity, &cells);
-    assert_eq!(outcome(&comparison, "lean"), Outcome::Better);
+    assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Better);
     assert_eq!(comparison.cases[0].figure, "rate.achieved");
     // Less CPU time a request is the same as more requests per CPU-second.
     let per_cpu_second = target(&comparison, "lean").figure("target.requests.per_cpu_second").unwrap();
@@ -168,12 +168,12 @@ fn a_difference_may_be_too_weak_for_as_many_comparisons() {
         cases.iter().flat_map(|case| of(case)).collect()
     };
     let alone = scenario(&TARGETS[..2], &[("a", Question::Cost)]);
-    assert_eq!(outcome(&BenchComparison::of(&alone, &cells(&["a"])), "lean"), Outcome::Worse);
+    assert_eq!(outcome(&BenchComparison::of(&alone, &cells(&["a"])), "lean"), ExperimentOutcome::Worse);
     let four = ["a", "b", "c", "d"].map(|name| (name, Question::Cost));
     let four = scenario(&TARGETS[..2], &four);
     let comparison = BenchComparison::of(&four, &cells(&["a"]));
     let verdict = target(&comparison, "lean").verdict.clone().unwrap();
-    assert_eq!(verdict.outcome, Outcome::NoDifference);
+    assert_eq!(verdict.outcome, ExperimentOutcome::NoDifference);
     assert!(verdict.p_adjusted > 0.05 && verdict.p_adjusted < 0.2, "{verdict:?}");
     assert!(verdict.reason.ends_with(" % could be shown in 6 rounds"), "{verdict:?}");
 }

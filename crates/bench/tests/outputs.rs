@@ -9,7 +9,7 @@ use bench::output::{self, CaseAnswer};
 use bench::results::{CellResult, Doubt, Spoils};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use common::{scenario, six_rounds};
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 
 fn comparison() -> (BenchComparison, Vec<CellResult>) {
     let mut scenario = scenario(
@@ -81,10 +81,11 @@ fn the_headline_names_a_winner_only_if_a_difference_was_shown() {
     let case = &mut comparison.cases[1];
     assert_eq!(headline(case), "lean: 10.0\u{a0}% less CPU time");
     // The baseline is the best only if every other target is shown to be worse.
-    for (same, expected) in
-        [(Outcome::Worse, "base: least CPU time"), (Outcome::NoDifference, "No difference shown")]
-    {
-        for (target, outcome) in case.targets[1..].iter_mut().zip([Outcome::Worse, same]) {
+    for (same, expected) in [
+        (ExperimentOutcome::Worse, "base: least CPU time"),
+        (ExperimentOutcome::NoDifference, "No difference shown"),
+    ] {
+        for (target, outcome) in case.targets[1..].iter_mut().zip([ExperimentOutcome::Worse, same]) {
             target.verdict.as_mut().unwrap().outcome = outcome;
         }
         assert_eq!(headline(case), expected);

@@ -9,7 +9,7 @@ use bench::compare::{BenchComparison, CaseComparison};
 use bench::results::{CellResult, ResourceUsage};
 use bench::scenario::{Question, Scenario};
 use common::scenario;
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 
 /// Logarithms of ratios of CPU time per request, of 80 rounds of tlsdash against itself: cells of 1 and 2 s, 800 full
 /// handshakes or 4,000 kept requests a second, on two cores with six other people's compilers (load average 8 to 18).
@@ -86,7 +86,9 @@ fn found(
 fn by_verdict(comparison: &BenchComparison, _: &[CellResult]) -> bool {
     let is_shown = |case: &CaseComparison| {
         let verdicts = case.targets.iter().filter_map(|target| target.verdict.as_ref());
-        verdicts.into_iter().any(|verdict| matches!(verdict.outcome, Outcome::Better | Outcome::Worse))
+        verdicts
+            .into_iter()
+            .any(|verdict| matches!(verdict.outcome, ExperimentOutcome::Better | ExperimentOutcome::Worse))
     };
     comparison.cases.iter().any(is_shown)
 }

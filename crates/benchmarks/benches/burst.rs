@@ -13,32 +13,28 @@ use std::hash::BuildHasher;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use benchmarks::peers::{self, Burst, Certificates, Conditions, InstalledPeer, PeerKind};
+use benchmarks::burst::{self, Burst, BurstConditions};
 use benchmarks::{Result, argument, move_to_last_core};
 use experiment::{Ratio, median};
 
-/// The measured terminators; the program comes first.
-const PEERS: [PeerKind; 3] = [PeerKind::Tlsdash, PeerKind::Haproxy, PeerKind::NginxStream];
+/// A measured terminator: its name, and the template of `tlsdash bench` that starts it.
+type Peer = (&'static str, &'static str);
+
+/// The program comes first.
+const PEERS: [Peer; 3] = [("tlsdash", "tlsdash-tcp"), ("HAProxy", "haproxy-tcp"), ("nginx", "nginx-stream")];
 /// The goal beside [`AIM_PEER`]: p99 at most as long, with the interval's upper end below this.
 const AIM_HIGH: f64 = 1.2;
-const AIM_PEER: PeerKind = PeerKind::Haproxy;
+const AIM_PEER: &str = "HAProxy";
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(14), |text| text.parse())?;
     let seconds: f64 = argument("seconds").map_or(Ok(2.0), |text| text.parse())?;
     let rate: u32 = argument("rate").map_or(Ok(1_000), |text| text.parse())?;
-    peers::allow_all_descriptors()?;
-    peers::terminate_children_on_signal()?;
-    let core = Some(move_to_last_core()?);
-    let conditions = Conditions { workers: 1, core, length: Duration::from_secs_f64(seconds) };
-    let folder = tempfile::tempdir()?;
-    let certificates = peers::certificates(folder.path())?;
-    let mut found = InstalledPeer::find(folder.path())?;
-    found.retain(|peer| PEERS.contains(&peer.kind));
-    for InstalledPeer { kind, version, .. } in &found {
-        println!("{kind} {version}");
-    }
-    let completed = peers::handshakes_completed(&found[0], &certificates, conditions)?;
+    let program = argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
+    burst::allow_all_descriptors()?;
+    let core = move_to_last_core()?;
+    let conditions = BurstConditions { program, core, length: Duration::from_secs_f64(seconds) };
+    let completed = conditions.handshakes_completed(PEERS[0].1)?;
     println!("{rounds} rounds of {seconds} s; tlsdash completes {completed:.0} handshakes/s\n");
     println!(
         "| offered/s | terminator | completed/s | p50 ms | p99 ms | tlsdash's p99 to its, 95 % interval | tlsdash's completed to its | aim |"
@@ -46,8 +42,8 @@ fn main() -> Result<ExitCode> {
     println!("|---|---|---|---|---|---|---|---|");
     let mut reached = true;
     for offered in [rate, (2.0 * completed) as u32] {
-        let samples = run(&found, &certificates, conditions, rounds, offered);
-        reached &= report(&found, &samples, offered);
+        let samples = run(&conditions, rounds, offered);
+        reached &= report(&samples, offered);
     }
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -55,29 +51,23 @@ fn main() -> Result<ExitCode> {
 /// For each round, the result of each terminator, or `None` if it failed.
 type BurstRounds = Vec<Vec<Option<Burst>>>;
 
-fn run(
-    found: &[InstalledPeer],
-    certificates: &Certificates,
-    conditions: Conditions,
-    rounds: usize,
-    offered: u32,
-) -> BurstRounds {
+fn run(conditions: &BurstConditions, rounds: usize, offered: u32) -> BurstRounds {
     let mut samples = BurstRounds::new();
     for round in 1..=rounds {
-        let mut taken = vec![None; found.len()];
-        for index in shuffled(found.len()) {
-            let kind = found[index].kind;
-            match peers::take_burst(&found[index], certificates, conditions, offered) {
+        let mut taken = vec![None; PEERS.len()];
+        for index in shuffled(PEERS.len()) {
+            let (name, template) = PEERS[index];
+            match conditions.take(template, offered) {
                 Ok(burst) => {
                     let Burst { completed, p50_s, p99_s, lag_p99_s } = burst;
                     let [p50, p99, lag] = [p50_s, p99_s, lag_p99_s].map(|s| s * 1e3);
                     eprintln!(
-                        "{offered}/s, {round}, {kind}: {completed:.0}/s, p50 {p50:.3} ms, p99 {p99:.3} ms, \
+                        "{offered}/s, {round}, {name}: {completed:.0}/s, p50 {p50:.3} ms, p99 {p99:.3} ms, \
                          p99 of the generator's lag {lag:.3} ms"
                     );
                     taken[index] = Some(burst);
                 }
-                Err(error) => eprintln!("{offered}/s, {round}, {kind}: {error}"),
+                Err(error) => eprintln!("{offered}/s, {round}, {name}: {error}"),
             }
         }
         samples.push(taken);
@@ -94,14 +84,14 @@ fn shuffled(n: usize) -> Vec<usize> {
 }
 
 /// Prints a line per terminator; returns false if the goal was missed.
-fn report(found: &[InstalledPeer], samples: &BurstRounds, offered: u32) -> bool {
+fn report(samples: &BurstRounds, offered: u32) -> bool {
     let mut reached = true;
-    for (index, peer) in found.iter().enumerate() {
+    for (index, (name, _)) in PEERS.into_iter().enumerate() {
         let all =
             |of: fn(&Burst) -> f64| median(samples.iter().filter_map(|round| round[index].as_ref().map(of)));
         let (completed, p50, p99) =
             (all(|burst| burst.completed), all(|burst| burst.p50_s) * 1e3, all(|burst| burst.p99_s) * 1e3);
-        print!("| {offered} | {} | {completed:.0} | {p50:.2} | {p99:.2} |", peer.kind);
+        print!("| {offered} | {name} | {completed:.0} | {p50:.2} | {p99:.2} |");
         if index == 0 {
             println!(" | | |");
             continue;
@@ -113,7 +103,7 @@ fn report(found: &[InstalledPeer], samples: &BurstRounds, offered: u32) -> bool 
         };
         let (latency, work) = (ratio(|burst| burst.p99_s), ratio(|burst| burst.completed));
         let mut aim = String::new();
-        if peer.kind == AIM_PEER {
+        if name == AIM_PEER {
             let is_reached = latency.mean <= 1.0 && latency.high < AIM_HIGH;
             aim = format!("≤ 1, interval < {AIM_HIGH}{}", if is_reached { "" } else { " **missed**" });
             reached &= is_reached;

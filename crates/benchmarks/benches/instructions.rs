@@ -1,5 +1,5 @@
-//! Counts the instructions of each important path with callgrind: a handshake, a request, writing and reading
-//! an interval's records, and a frame of the dashboard.
+//! Counts the instructions of each important path with callgrind: a handshake, a request, a line of another
+//! terminator's log, writing and reading an interval's records, and a frame of the dashboard.
 //!
 //! `just bench-instructions` compares each count with the committed budget; with a revision, it also compares
 //! the proxy's paths with that revision. Budgets exclude the cryptographic library, which selects its code by
@@ -15,7 +15,7 @@ use benchmarks::interval::IntervalTraffic;
 use benchmarks::interval::counted::{self, IntervalCost};
 use benchmarks::load::{ServeMode, Shape};
 use benchmarks::terminator::PerRequest;
-use benchmarks::{Result, argument};
+use benchmarks::{Result, argument, log_lines};
 use loadgen::{Share, Template};
 
 /// Above this ratio to the other revision, a path has regressed. Two runs differ by less than a tenth of it.
@@ -109,12 +109,16 @@ fn main() -> Result<ExitCode> {
     }
     let path: PathBuf = argument("budgets").ok_or("--budgets FILE is missing")?.into();
     let frame: f64 = argument("frame").ok_or("--frame INSTRUCTIONS is missing")?.parse()?;
+    let lines: PathBuf = argument("lines").ok_or("--lines PATH is missing: the example count_lines")?.into();
     let writes = argument("write").is_some();
     let budgets = if writes { Budgets::default() } else { Budgets::read(&path)? };
     let mut check = Check { budgets, counted: Budgets::default(), failed: false };
     println!("{:<52}{:>12}{:>12}", "instructions", "counted", "budget");
     for (name, shape, requests) in cases() {
         check.note(name, PerRequest::count(&program, &shape, requests)?.without_cryptography);
+    }
+    for case in log_lines::CASES {
+        check.note(case.0, log_lines::instructions(&lines, case)?);
     }
     let interval = IntervalCost::count(&TRAFFIC, true)?;
     check.note("record made and written", (interval.gather + interval.publish) / interval.records);

@@ -14,8 +14,8 @@ use std::time::Duration;
 use journal::{Start, Tail, Timestamps};
 use loadgen::Share;
 use telemetry::{
-    Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionRecord, Counters, Delta,
-    FinishedRequest, HostSampler, Model, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
+    Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionOutcome, ConnectionRecord,
+    Counters, Delta, FinishedRequest, HostSampler, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
     RECORDS_PER_SECOND_OWN, Record, RecordWriter, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
 };
 
@@ -332,7 +332,7 @@ fn sample() -> ConnectionRecord {
     ConnectionRecord {
         conn: ConnId(1),
         client: ClientId::from(IpAddr::from(Ipv4Addr::from_bits(FIRST_CLIENT))),
-        outcome: Outcome::Ended,
+        outcome: ConnectionOutcome::Ended,
         detail: String::new(),
         tls_version: "TLSv1.3".to_owned(),
         cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),

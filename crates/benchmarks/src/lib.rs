@@ -8,7 +8,9 @@
 //! | [`callgrind`] | instruction counts by thread and by function, from callgrind's output |
 //! | [`budget`] | the committed instruction budgets |
 //! | [`interval`] | the work of watching in one interval, without a clock |
-//! | [`peers`] | other terminators, configured alike: work per CPU-second, and in a burst of handshakes |
+//! | [`test_bed`] | a terminator of the templates of `tlsdash bench`, with an upstream |
+//! | [`burst`] | established connections of a terminator in a burst of handshakes |
+//! | [`log_lines`] | lines of other terminators' logs, and what `observe` needs for each |
 //! | [`spread`] | made-up latencies |
 //!
 //! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
@@ -22,13 +24,15 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use telemetry::RecordWriter;
 
 pub mod budget;
+pub mod burst;
 pub mod callgrind;
 pub mod generator;
 pub mod interval;
 pub mod load;
-pub mod peers;
+pub mod log_lines;
 pub mod spread;
 pub mod terminator;
+pub mod test_bed;
 pub mod traffic;
 
 /// A benchmark ends with its first error, and prints it.

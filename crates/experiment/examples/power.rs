@@ -6,9 +6,9 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
+use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, SimulatedSystem};
 use experiment::{ComparableFigure, CompareOutcome, EstimateOptions, alpha_of, compare, estimate, judge};
-use telemetry::experiment::{Outcome, Stage};
+use telemetry::experiment::{ExperimentOutcome, Stage};
 
 const EXPERIMENTS: u64 = 500;
 const ALPHA: f64 = 0.05;
@@ -59,8 +59,8 @@ fn runs() {
 fn differ(noise: Noise, blocks: u32, factor: f64) -> usize {
     let metrics: Vec<ComparableFigure> = FIGURES.iter().filter_map(|name| name.parse().ok()).collect();
     let differs = |seed: &u64| {
-        let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
-        let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
+        let a = SimulatedSystem::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
+        let b = SimulatedSystem::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
         let found = |(at, metric)| {
             compare(metric, at, &a, &b, alpha_of(metrics.len())).finding == CompareOutcome::Differs
         };
@@ -72,12 +72,12 @@ fn differ(noise: Noise, blocks: u32, factor: f64) -> usize {
 fn found(noise: Noise, pairs: u32, effect: f64) -> usize {
     let metric = "exchange.p50".parse().unwrap_or_else(|error| panic!("{error}"));
     let is_found = |seed: &u64| {
-        let made = System::new(noise, *seed).pairs(pairs, effect);
+        let made = SimulatedSystem::new(noise, *seed).pairs(pairs, effect);
         let made: Vec<_> = made.iter().map(|(a, b)| (a, b)).collect();
         let options = EstimateOptions { alpha: ALPHA, draws: 2_000, pairs_planned: pairs, seed: *seed };
         let estimate = estimate(&metric, &made, &options);
         let outcome = judge(&metric, Stage::Comparison, estimate, ALPHA, None).outcome;
-        matches!(outcome, Outcome::Better | Outcome::Worse)
+        matches!(outcome, ExperimentOutcome::Better | ExperimentOutcome::Worse)
     };
     (1..=EXPERIMENTS).filter(is_found).count()
 }

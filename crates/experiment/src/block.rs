@@ -1,4 +1,4 @@
-//! One block: what was counted and timed while one value was in force.
+//! One block: the counters and latencies while one value was in force.
 
 use telemetry::figures::Totals;
 use telemetry::model::Interval;
@@ -30,9 +30,9 @@ impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C
 /// The counters and latencies of one side over an interval.
 #[derive(Clone, Copy)]
 pub struct SideInterval<'a, C: telemetry::Metric, L> {
-    /// What was counted.
+    /// The counters.
     pub counters: &'a Counters<C>,
-    /// What was timed.
+    /// The latencies.
     pub latencies: &'a dyn LatencySource<L>,
 }
 
@@ -53,9 +53,9 @@ pub struct Observation<'a> {
     pub is_whole: bool,
     /// The proxy's side; `None` in a run without one.
     pub proxy: Option<SideInterval<'a, ProxyCounter, ProxyLatency>>,
-    /// What the proxy counted of TLS; `None` in a run without such records.
+    /// TLS counters of the proxy; `None` in a run without such records.
     pub tls: Option<SideInterval<'a, TlsCounter, TlsLatency>>,
-    /// What the proxy counted of HTTP; `None` in a run that is not in HTTP mode.
+    /// HTTP counters of the proxy; `None` in TCP mode.
     pub http: Option<SideInterval<'a, HttpCounter, HttpLatency>>,
     /// The load's side; `None` in a run without one.
     pub load: Option<SideInterval<'a, LoadCounter, LoadLatency>>,
@@ -84,7 +84,7 @@ pub enum BlockValue {
     },
 }
 
-/// A block that is being measured.
+/// The block in progress.
 #[derive(Debug)]
 pub(crate) struct Block {
     totals: Totals,

@@ -10,7 +10,7 @@ use telemetry::figures::{
 use telemetry::model::Run;
 
 use crate::block::BlockValue;
-use crate::statistics::Pooled;
+use crate::statistics::PooledValues;
 
 /// The unit of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl ComparableFigure {
     /// The figure over blocks, in its unit; `None` without samples.
     pub fn over<'a>(&self, blocks: impl Iterator<Item = &'a BlockValue> + Clone) -> Option<f64> {
         let weights = vec![1; blocks.clone().count()];
-        Pooled::new(self, blocks).figure(&weights)
+        PooledValues::new(self, blocks).figure(&weights)
     }
 
     /// True if a run has enough samples of it.

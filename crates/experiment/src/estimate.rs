@@ -2,7 +2,7 @@
 
 use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind, Scale};
-use crate::statistics::{Pooled, StudentsDifference, interval, resolution, sign_flip_p};
+use crate::statistics::{DifferenceOfMeans, PooledValues, interval, resolution, sign_flip_p};
 
 /// How an estimate is made.
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +62,12 @@ pub fn estimate(
     options: &EstimateOptions,
 ) -> Option<EffectEstimate> {
     let scale = metric.scale();
-    let alone = |value: &BlockValue| Pooled::new(metric, std::iter::once(value)).figure(&[1]);
+    let alone = |value: &BlockValue| PooledValues::new(metric, std::iter::once(value)).figure(&[1]);
     let difference = |(a, b): &(&BlockValue, &BlockValue)| difference(scale, alone(a)?, alone(b)?);
     let (used, differences): (Vec<(&BlockValue, &BlockValue)>, Vec<f64>) =
         pairs.iter().filter_map(|pair| Some((*pair, difference(pair)?))).unzip();
-    let pooled_a = Pooled::new(metric, used.iter().map(|(a, _)| *a));
-    let pooled_b = Pooled::new(metric, used.iter().map(|(_, b)| *b));
+    let pooled_a = PooledValues::new(metric, used.iter().map(|(a, _)| *a));
+    let pooled_b = PooledValues::new(metric, used.iter().map(|(_, b)| *b));
     let effect_of =
         |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
     let all = vec![1; used.len()];
@@ -98,8 +98,8 @@ pub fn estimate_unpaired(
     alpha: f64,
 ) -> Option<EffectEstimate> {
     let scale = metric.scale();
-    let [a, b] = [a, b].map(|blocks| (Pooled::new(metric, blocks.iter()), blocks.len()));
-    let difference = StudentsDifference::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
+    let [a, b] = [a, b].map(|blocks| (PooledValues::new(metric, blocks.iter()), blocks.len()));
+    let difference = DifferenceOfMeans::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
     let ([(a, blocks_a), (b, blocks_b)], margin) = ([a, b], difference.margin(alpha)?);
     let (of_a, of_b) = (a.figure(&vec![1; blocks_a])?, b.figure(&vec![1; blocks_b])?);
     let effect = self::difference(scale, of_a, of_b)?;
@@ -118,7 +118,7 @@ pub fn estimate_unpaired(
 }
 
 /// The figure of each quarter of the blocks, on a scale on which differences add up.
-fn quarters(scale: Scale, (pooled, blocks): &(Pooled, usize)) -> Option<Vec<f64>> {
+fn quarters(scale: Scale, (pooled, blocks): &(PooledValues, usize)) -> Option<Vec<f64>> {
     let of_quarter = |quarter: usize| {
         let is_of_it = |block: usize| u32::from(block * BATCHES / blocks == quarter);
         let weights: Vec<u32> = (0..*blocks).map(is_of_it).collect();
@@ -147,7 +147,7 @@ fn percent(scale: Scale, difference: f64) -> f64 {
     }
 }
 
-fn is_thin(metric: &ComparableFigure, pooled: &Pooled) -> bool {
+fn is_thin(metric: &ComparableFigure, pooled: &PooledValues) -> bool {
     match metric.kind {
         FigureKind::Quantile(_, q) => pooled.samples().is_some_and(|n| telemetry::quantile_is_thin(n, q)),
         FigureKind::Mean(_) | FigureKind::Quotient(_) => false,

@@ -1,4 +1,4 @@
-//! The state machine: what to switch when, and which interval belongs to which block.
+//! The state machine: switches values, and assigns intervals to blocks.
 
 use telemetry::Value;
 use telemetry::experiment::{Arm, Stage};
@@ -150,7 +150,7 @@ impl ExperimentRun {
         self.is_over
     }
 
-    /// What it compares.
+    /// The compared figures.
     pub fn change(&self) -> &SettingChange {
         &self.change
     }
@@ -237,9 +237,9 @@ impl ExperimentRun {
         let judgements = self.judge();
         // The primary figure decides whether the comparison follows.
         let goes_on = self.stage == Stage::Calibration
-            && judgements
-                .first()
-                .is_some_and(|judgement| judgement.outcome == telemetry::experiment::Outcome::NoDifference);
+            && judgements.first().is_some_and(|judgement| {
+                judgement.outcome == telemetry::experiment::ExperimentOutcome::NoDifference
+            });
         let verdict = Step::Verdict { stage: self.stage, judgements };
         if !goes_on {
             return vec![verdict, self.end()];

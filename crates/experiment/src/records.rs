@@ -1,6 +1,6 @@
 //! The records of an experiment's steps.
 
-use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
+use telemetry::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use telemetry::{EstimateRecord, ExperimentRecord};
 
 use crate::comparable_figure::ComparableFigure;
@@ -106,7 +106,7 @@ impl ExperimentRun {
             metric: String::new(),
             is_primary: false,
             estimate: None,
-            outcome: Outcome::Pending,
+            outcome: ExperimentOutcome::Pending,
             reason: String::new(),
         }
     }

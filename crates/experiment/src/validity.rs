@@ -10,7 +10,7 @@ use crate::comparable_figure::ComparableFigure;
 /// The largest share of incomplete pairs.
 const LEFT_OUT_MAX: f64 = 0.25;
 
-/// What was noted about the validity of a stage.
+/// Observations that decide whether a stage is valid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValidityChecks {
     /// Totals over the blocks of each arm.

@@ -1,6 +1,6 @@
 //! The verdict on a figure.
 
-use telemetry::experiment::{Outcome, Stage};
+use telemetry::experiment::{ExperimentOutcome, Stage};
 use telemetry::figures::Better;
 
 use crate::comparable_figure::ComparableFigure;
@@ -11,7 +11,7 @@ use crate::statistics::pairs_min;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: ExperimentOutcome,
     /// Why; empty where the estimate says so.
     pub reason: String,
     /// The difference; `None` with too few samples.
@@ -27,8 +27,8 @@ pub fn judge(
     obstacle: Option<&str>,
 ) -> Judgement {
     let (outcome, reason) = match (obstacle, &estimate) {
-        (Some(reason), _) => (Outcome::Inconclusive, reason.to_owned()),
-        (None, None) => (Outcome::Inconclusive, format!("too few pairs with samples of {metric}")),
+        (Some(reason), _) => (ExperimentOutcome::Inconclusive, reason.to_owned()),
+        (None, None) => (ExperimentOutcome::Inconclusive, format!("too few pairs with samples of {metric}")),
         (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
     };
     Judgement { outcome, reason, estimate }
@@ -44,25 +44,25 @@ fn of_estimate(
     stage: Stage,
     estimate: &EffectEstimate,
     min: u32,
-) -> (Outcome, String) {
+) -> (ExperimentOutcome, String) {
     if estimate.pairs < min {
         return (
-            Outcome::Inconclusive,
+            ExperimentOutcome::Inconclusive,
             format!("too few pairs: {} of the {min} that it takes", estimate.pairs),
         );
     }
     if estimate.is_thin {
-        return (Outcome::Inconclusive, too_thin(metric));
+        return (ExperimentOutcome::Inconclusive, too_thin(metric));
     }
     match (stage, estimate.shows_difference()) {
         (Stage::Calibration, true) => (
-            Outcome::Inconclusive,
+            ExperimentOutcome::Inconclusive,
             format!("the a/a run found a difference of {:+.2} % where there is none", estimate.effect),
         ),
-        (_, false) => (Outcome::NoDifference, String::new()),
+        (_, false) => (ExperimentOutcome::NoDifference, String::new()),
         (Stage::Comparison, true) => {
             let is_better = (estimate.effect < 0.0) == (metric.better() == Better::Lower);
-            (if is_better { Outcome::Better } else { Outcome::Worse }, String::new())
+            (if is_better { ExperimentOutcome::Better } else { ExperimentOutcome::Worse }, String::new())
         }
     }
 }

@@ -6,9 +6,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Noise, ORDINARY, System};
+use common::{Noise, ORDINARY, SimulatedSystem};
 use experiment::{ExperimentPlan, ExperimentRun, Observation, SideInterval, Step};
-use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
+use telemetry::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use telemetry::{
     Applies, Counters, CpuGroup, Delta, LoadCounter, LoadDelta, ProxyCounter, ProxyDelta, ProxyLatency,
     Setting, Value,
@@ -41,13 +41,13 @@ fn play(
     experiment: &mut ExperimentRun,
     noise: Noise,
     effect: f64,
-    mut with: impl FnMut(u64, &mut Seen, &mut ExperimentRun),
+    mut with: impl FnMut(u64, &mut MachineInterval, &mut ExperimentRun),
 ) -> Course {
-    let mut system = System::new(noise, experiment.seed() ^ 0x5eed);
+    let mut system = SimulatedSystem::new(noise, experiment.seed() ^ 0x5eed);
     let mut now_us = START_US;
     let mut course: Course = experiment.begin(now_us).into_iter().map(|step| (now_us, step)).collect();
     let mut factor = 1.0;
-    let mut seen = Seen::default();
+    let mut seen = MachineInterval::default();
     while !experiment.is_over() {
         for (_, step) in course.iter().filter(|(at_us, _)| *at_us == now_us) {
             if let Step::Switch { value, .. } = step {
@@ -78,14 +78,14 @@ fn play(
 }
 
 #[derive(Default)]
-struct Seen {
+struct MachineInterval {
     proxy: ProxyDelta,
     load: LoadDelta,
     cpu: Counters<CpuGroup>,
     is_whole: bool,
 }
 
-impl Seen {
+impl MachineInterval {
     fn clear(&mut self) {
         self.proxy.clear();
         self.load.clear();
@@ -93,9 +93,9 @@ impl Seen {
     }
 }
 
-fn nothing(_: u64, _: &mut Seen, _: &mut ExperimentRun) {}
+fn nothing(_: u64, _: &mut MachineInterval, _: &mut ExperimentRun) {}
 
-fn verdicts(course: &Course) -> Vec<(Stage, Outcome, String)> {
+fn verdicts(course: &Course) -> Vec<(Stage, ExperimentOutcome, String)> {
     let verdict = |(_, step): &(u64, Step)| match step {
         Step::Verdict { stage, judgements } => {
             Some((*stage, judgements[0].outcome, judgements[0].reason.clone()))
@@ -106,7 +106,7 @@ fn verdicts(course: &Course) -> Vec<(Stage, Outcome, String)> {
 }
 
 #[test]
-fn every_pair_has_a_block_of_either_value_in_an_order_that_a_coin_gives() {
+fn every_pair_has_a_block_of_each_value_in_random_order() {
     let mut experiment = begun("workers=1..2,metric=exchange.p50,pairs=40,aa=6", 3);
     let course = play(&mut experiment, QUIET, 0.9, nothing);
     let switches: Vec<_> = course
@@ -144,7 +144,13 @@ fn a_difference_is_found_after_an_a_a_run_that_finds_none() {
     let mut experiment = begun("workers=1..2,metric=exchange.p50", 5);
     let course = play(&mut experiment, ORDINARY, 0.93, nothing);
     let told: Vec<_> = verdicts(&course).into_iter().map(|(stage, outcome, _)| (stage, outcome)).collect();
-    assert_eq!(told, [(Stage::Calibration, Outcome::NoDifference), (Stage::Comparison, Outcome::Better)]);
+    assert_eq!(
+        told,
+        [
+            (Stage::Calibration, ExperimentOutcome::NoDifference),
+            (Stage::Comparison, ExperimentOutcome::Better)
+        ]
+    );
     let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
     let estimate = judgements[0].estimate.unwrap();
     assert!((estimate.low..estimate.high).contains(&-7.0) && estimate.pairs == 12, "{estimate:?}");
@@ -159,7 +165,7 @@ fn the_same_seed_gives_the_same_experiment() {
 }
 
 #[test]
-fn what_comes_right_after_a_switch_does_not_count() {
+fn intervals_right_after_a_switch_are_discarded() {
     // In the two seconds after each switch everything takes ten times as long under the second value.
     let mut experiment = begun("workers=1..2,metric=exchange.p95,aa=0", 1);
     let course = play(&mut experiment, QUIET, 1.0, |since_us, seen, _| {
@@ -185,43 +191,47 @@ fn an_a_a_run_that_finds_a_difference_ends_the_experiment() {
         }
     });
     let told = verdicts(&course);
-    assert_eq!((told.len(), told[0].0, told[0].1), (1, Stage::Calibration, Outcome::Inconclusive));
+    assert_eq!((told.len(), told[0].0, told[0].1), (1, Stage::Calibration, ExperimentOutcome::Inconclusive));
     assert!(told[0].2.contains("where there is none"), "{told:?}");
     assert!(arms.iter().all(|stage| *stage == Stage::Calibration));
 }
 
 #[track_caller]
-fn assert_inconclusive(words: &str, because: &str, with: impl FnMut(u64, &mut Seen, &mut ExperimentRun)) {
+fn assert_inconclusive(
+    words: &str,
+    because: &str,
+    with: impl FnMut(u64, &mut MachineInterval, &mut ExperimentRun),
+) {
     let course = play(&mut begun(words, 1), QUIET, 0.5, with);
     let (_, outcome, reason) = verdicts(&course).pop().unwrap();
-    assert_eq!(outcome, Outcome::Inconclusive, "{reason}");
+    assert_eq!(outcome, ExperimentOutcome::Inconclusive, "{reason}");
     assert!(reason.contains(because), "{reason}");
 }
 
 const WORDS: &str = "workers=1..2,metric=exchange.p50,pairs=8,aa=0";
 
 /// As of a load at its limit: busy, or late.
-fn busy(_: u64, seen: &mut Seen, _: &mut ExperimentRun) {
+fn busy(_: u64, seen: &mut MachineInterval, _: &mut ExperimentRun) {
     seen.cpu[CpuGroup::Load] = 960_000;
     seen.load.counters[LoadCounter::Ok] = 100;
 }
 
-fn late(_: u64, seen: &mut Seen, _: &mut ExperimentRun) {
+fn late(_: u64, seen: &mut MachineInterval, _: &mut ExperimentRun) {
     seen.load.counters[LoadCounter::Scheduled] = 100;
     seen.load.counters[LoadCounter::Late] = 2;
 }
 
 #[test]
-fn a_generator_at_its_limit_makes_what_it_measures_inconclusive() {
+fn a_saturated_generator_makes_its_figures_inconclusive() {
     let words = "workers=1..2,metric=requests.rate,pairs=8,aa=0";
     assert_inconclusive(words, "generator-bound: its threads were busy 96 %", busy);
     assert_inconclusive(words, "generator-bound: it took on 2.0 %", late);
 }
 
 #[test]
-fn what_the_proxy_measures_does_not_depend_on_who_sends_it() {
+fn figures_of_the_proxy_ignore_a_saturated_generator() {
     let course = play(&mut begun(WORDS, 1), QUIET, 0.5, late);
-    assert_eq!(verdicts(&course)[0].1, Outcome::Better);
+    assert_eq!(verdicts(&course)[0].1, ExperimentOutcome::Better);
 }
 
 #[test]
@@ -234,7 +244,10 @@ fn losses_make_it_inconclusive_only_when_they_are_many() {
         seen.is_whole = since_us != 25 * SECOND_US;
     });
     let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
-    assert_eq!((judgements[0].outcome, judgements[0].estimate.unwrap().pairs), (Outcome::Better, 7));
+    assert_eq!(
+        (judgements[0].outcome, judgements[0].estimate.unwrap().pairs),
+        (ExperimentOutcome::Better, 7)
+    );
 }
 
 #[test]
@@ -244,7 +257,7 @@ fn too_few_samples_make_it_inconclusive() {
 }
 
 #[test]
-fn what_a_person_changes_meanwhile_makes_it_inconclusive() {
+fn a_setting_changed_by_hand_makes_it_inconclusive() {
     assert_inconclusive(WORDS, "disturbed: load.rate changed", |since_us, _, experiment| {
         if since_us == 33 * SECOND_US {
             experiment.disturb("load.rate changed");
@@ -253,7 +266,7 @@ fn what_a_person_changes_meanwhile_makes_it_inconclusive() {
 }
 
 #[test]
-fn an_experiment_that_is_ended_early_says_nothing_however_clear_it_looked() {
+fn an_experiment_that_is_stopped_early_has_no_verdict() {
     let mut experiment = begun("workers=1..2,metric=exchange.p50,pairs=20,aa=0", 1);
     let mut told = Vec::new();
     play(&mut experiment, QUIET, 0.5, |since_us, _, experiment| {
@@ -262,13 +275,13 @@ fn an_experiment_that_is_ended_early_says_nothing_however_clear_it_looked() {
         }
     });
     let [Step::Verdict { judgements, .. }, Step::End { value, .. }] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((judgements[0].outcome, value), (Outcome::Inconclusive, &Value::Number(3.0)));
+    assert_eq!((judgements[0].outcome, value), (ExperimentOutcome::Inconclusive, &Value::Number(3.0)));
     assert_eq!(judgements[0].reason, "ended early, after 15 of 20 pairs");
     assert!(experiment.stop().is_empty());
 }
 
 #[test]
-fn the_records_tell_the_plan_each_switch_each_pair_and_the_verdict() {
+fn the_records_hold_plan_switches_pairs_and_verdict() {
     let words = "workers=1..2,metric=exchange.p50+exchange.mean,pairs=7,aa=7";
     let mut experiment = begun(words, 9);
     let opening = experiment.records(4, &Step::Begin);
@@ -284,7 +297,7 @@ fn the_records_tell_the_plan_each_switch_each_pair_and_the_verdict() {
     let last = records.last().unwrap();
     assert_eq!(
         (last.step, last.outcome, &*last.metric),
-        (ExperimentStep::Verdict, Outcome::Better, "exchange.mean")
+        (ExperimentStep::Verdict, ExperimentOutcome::Better, "exchange.mean")
     );
     let estimate = last.estimate.unwrap();
     assert!((estimate.confidence_percent - 97.5).abs() < 1e-9 && estimate.pairs_used == 7, "{estimate:?}");

@@ -8,7 +8,8 @@ use std::path::Path;
 use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;
 use proxy_core::proxy_protocol::{
-    ClientCertificate, Endpoints, HEADER_BYTES_MAX, Negotiated, ParsedHeader, ProxyProtocol, encode, parse,
+    ClientCertificate, Endpoints, HEADER_BYTES_MAX, NegotiatedInfo, ParsedHeader, ProxyProtocol, encode,
+    parse,
 };
 
 fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
@@ -21,7 +22,7 @@ fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
             }
             for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
                 let Some(endpoints) = endpoints else { continue };
-                let written = encode(version, endpoints, &Negotiated::default());
+                let written = encode(version, endpoints, &NegotiatedInfo::default());
                 assert_eq!(parse(&written), Ok(ParsedHeader::Header(Some(endpoints), written.len())));
             }
         }
@@ -30,7 +31,7 @@ fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
 });
 
 fn write_seeds(folder: &Path) -> std::io::Result<()> {
-    let negotiated = Negotiated {
+    let negotiated = NegotiatedInfo {
         version: "TLSv1.3",
         cipher: "TLS_AES_128_GCM_SHA256",
         alpn: b"h2",

@@ -69,7 +69,7 @@ fn write(mut writer: FileWriter, entries: u64, a_second: u64) -> Result<(), Writ
 
 /// The entries that the tail read.
 #[derive(Default)]
-struct Read {
+struct ReadCounts {
     entries: u64,
     sum: u64,
     out_of_order: u64,
@@ -78,7 +78,7 @@ struct Read {
     lags_us: Vec<u64>,
 }
 
-impl Read {
+impl ReadCounts {
     fn take(&mut self, entry: &Entry) {
         let number = entry.text("NUMBER").and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
         self.out_of_order += u64::from(number != self.entries);
@@ -88,9 +88,9 @@ impl Read {
     }
 }
 
-fn follow(path: &Path, is_written: &AtomicBool) -> Result<Read, Box<dyn Error>> {
+fn follow(path: &Path, is_written: &AtomicBool) -> Result<ReadCounts, Box<dyn Error>> {
     let mut tail = Tail::open(path, Start::Oldest)?;
-    let mut read = Read::default();
+    let mut read = ReadCounts::default();
     loop {
         let is_last = is_written.load(Ordering::Acquire);
         loop {
@@ -108,7 +108,7 @@ fn follow(path: &Path, is_written: &AtomicBool) -> Result<Read, Box<dyn Error>> 
     }
 }
 
-fn print(read: &Read, entries: u64, wrote: Duration, took: Duration) {
+fn print(read: &ReadCounts, entries: u64, wrote: Duration, took: Duration) {
     let sum = entries * entries.saturating_sub(1) / 2;
     let is_exact = (read.entries, read.sum, read.out_of_order, read.skipped_bytes) == (entries, sum, 0, 0);
     println!(

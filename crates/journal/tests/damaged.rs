@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use common::journald::{Format, written};
+use common::journald::{JournaldFormat, written};
 use common::recompress::{LZ4, XZ, ZSTD, lz4, number_at, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
@@ -60,12 +60,12 @@ fn damage(file: &mut Vec<u8>, objects: &[usize], random: &mut Random) {
 fn damaged_and_hostile_files_need_bounded_time_and_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let plain = written(Format { compressed: false, ..Format::USUAL }, ENTRIES);
+    let plain = written(JournaldFormat { compressed: false, ..JournaldFormat::USUAL }, ENTRIES);
     let (mut by_lz4, mut by_xz) = (plain.clone(), plain.clone());
     recompress(&mut by_lz4, LZ4, lz4);
     recompress(&mut by_xz, XZ, xz);
-    let by_zstd = written(Format::USUAL, ENTRIES);
-    let older = written(Format { compact: false, keyed_hash: false, compressed: true }, ENTRIES);
+    let by_zstd = written(JournaldFormat::USUAL, ENTRIES);
+    let older = written(JournaldFormat { compact: false, keyed_hash: false, compressed: true }, ENTRIES);
     let files = [by_zstd, by_lz4, by_xz, older, plain].map(|mut file| {
         // Space behind the last object for damage there.
         file.resize(file.len() + 200, 0);
@@ -101,7 +101,7 @@ fn damaged_and_hostile_files_need_bounded_time_and_memory() {
 fn highly_compressed_values_need_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut file = written(Format { compressed: false, ..Format::USUAL }, 1000);
+    let mut file = written(JournaldFormat { compressed: false, ..JournaldFormat::USUAL }, 1000);
     let (mut number, mut oversize) = (0, 0);
     let recompressed = recompress(&mut file, ZSTD, |_| {
         number += 1;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
-use common::journald::{Format, written};
+use common::journald::{JournaldFormat, written};
 use common::recompress::{LZ4, XZ, ZSTD, lz4, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
@@ -17,10 +17,10 @@ use systemd_journal_reader::JournalReader;
 const ENTRIES: u64 = 90;
 
 /// The time of an entry, and the values as text; of a repeated field the last one.
-type Read = (u64, BTreeMap<String, String>);
+type TextEntry = (u64, BTreeMap<String, String>);
 
 /// Reads a file with the tail: as text, and byte for byte.
-fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
+fn by_tail(path: &Path) -> (Vec<TextEntry>, Vec<Fields>) {
     let (mut texts, mut exact) = (Vec::new(), Vec::new());
     let progress = drain(&mut Tail::open(path, Start::File).unwrap(), |entry| {
         let text = |(name, _): (&str, _)| (name.to_owned(), entry.text(name).unwrap().to_owned());
@@ -36,7 +36,7 @@ fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
 }
 
 /// Reads a file with `systemd-journal-reader` alone.
-fn by_library(path: &Path) -> Vec<Read> {
+fn by_library(path: &Path) -> Vec<TextEntry> {
     let mut reader = JournalReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let next = || reader.next_entry();
     let owned = |fields: &std::collections::HashMap<_, _>| -> BTreeMap<String, String> {
@@ -53,7 +53,7 @@ fn journald_files_of_every_format_read_like_library_and_journalctl() {
     let path = dir.path().join("a.journal");
     for (compact, keyed_hash) in [(true, true), (true, false), (false, true), (false, false)] {
         for compressed in [true, false] {
-            let format = Format { compact, keyed_hash, compressed };
+            let format = JournaldFormat { compact, keyed_hash, compressed };
             let file = written(format, ENTRIES);
             fs::write(&path, &file).unwrap();
             let (texts, exact) = by_tail(&path);
@@ -68,7 +68,7 @@ fn journald_files_of_every_format_read_like_library_and_journalctl() {
 }
 
 /// The library reads neither lz4 nor xz: those files must read like the plain one.
-fn assert_same_with_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, Vec<Fields>)) {
+fn assert_same_with_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<TextEntry>, Vec<Fields>)) {
     let zstd = |value: &[u8]| zstd::bulk::compress(value, 3).unwrap();
     for (compression, compress) in [(ZSTD, zstd as fn(&[u8]) -> Vec<u8>), (LZ4, lz4), (XZ, xz)] {
         let mut file = plain.to_vec();

@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::journald::{Format, Journald};
+use common::journald::{Journald, JournaldFormat};
 use common::recompress::number_at;
 use common::*;
 use journal::{EntryBuf, FileWriter, Start, Tail, Timestamps};
@@ -150,7 +150,7 @@ fn a_file_with_damaged_tables_is_read_completely() {
 #[test]
 fn matching_entries_are_found_in_every_format_of_journald() {
     for (compact, keyed_hash) in [(true, true), (false, false)] {
-        let journald = Journald::start(Format { compact, keyed_hash, compressed: true });
+        let journald = Journald::start(JournaldFormat { compact, keyed_hash, compressed: true });
         let mut tail = open(&journald.live());
         let long = vec![b'x'; 5000];
         let mut found = Vec::new();
@@ -219,7 +219,7 @@ fn one_value_of_a_field_is_distinguished_from_similar_ones() {
 
 #[test]
 fn a_value_is_found_where_journald_compresses_those_beside_it() {
-    let journald = Journald::start(Format { compact: true, keyed_hash: true, compressed: true });
+    let journald = Journald::start(JournaldFormat { compact: true, keyed_hash: true, compressed: true });
     let long = "x".repeat(5000);
     for number in 0..60_u64 {
         let value = match number % 3 {

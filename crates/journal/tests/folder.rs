@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::journald::{Format, Journald};
+use common::journald::{Journald, JournaldFormat};
 use common::*;
 use journal::{EntryBuf, FileState, FileWriter, ReadError, Start, Tail, Timestamps};
 
@@ -236,7 +236,7 @@ fn no_entry_is_lost_or_repeated_while_several_writers_rotate() {
 
 #[test]
 fn a_journald_is_followed_through_rotations_and_a_kill() {
-    let mut journald = Journald::start(Format::USUAL);
+    let mut journald = Journald::start(JournaldFormat::USUAL);
     let mut tail = Tail::open(&journald.folder(), Start::Oldest).unwrap();
     let mut found = Vec::new();
     let mut number = 0;
@@ -274,7 +274,7 @@ fn no_entry_of_a_journald_at_full_speed_is_lost_over_rotations() {
 
 fn follow_at_full_speed(path: impl Fn(&Journald) -> std::path::PathBuf) {
     const ENTRIES: u64 = 20_000;
-    let journald = Journald::start_with(Format::USUAL, "RuntimeMaxFileSize=1M");
+    let journald = Journald::start_with(JournaldFormat::USUAL, "RuntimeMaxFileSize=1M");
     let mut tail = Tail::open(&path(&journald), Start::End).unwrap();
     let (mut next, mut rotations) = (0, 0);
     std::thread::scope(|scope| {

@@ -87,14 +87,14 @@ fn an_open_file_of_a_removed_folder_is_read_to_its_end() {
 }
 
 /// The system's journald in private mounts, which keeps entries in `/run` until it is asked to flush them.
-struct System {
-    process: Running,
+struct SystemJournald {
+    process: ChildProcess,
     root: tempfile::TempDir,
     /// Its `/run/log`, in memory: journald removes files there only from a memory file system.
     volatile: tempfile::TempDir,
 }
 
-impl System {
+impl SystemJournald {
     fn start() -> Self {
         let root = tempfile::tempdir().unwrap();
         let volatile =
@@ -119,7 +119,7 @@ impl System {
             .stderr(fs::File::create(&stderr).unwrap())
             .spawn();
         let process = process.expect("unshare cannot be run: install the Debian package util-linux");
-        let mut system = Self { process: Running(process), root, volatile };
+        let mut system = Self { process: ChildProcess(process), root, volatile };
         wait_until("a private journald", || {
             assert!(
                 system.process.0.try_wait().unwrap().is_none(),
@@ -166,7 +166,7 @@ impl System {
 
 #[test]
 fn entries_that_journald_copies_to_var_are_returned_once() {
-    let system = System::start();
+    let system = SystemJournald::start();
     let folders = system.folders();
     let mut tail = Tail::open_folders(&folders, Start::Oldest).unwrap();
     let mut found = Vec::new();

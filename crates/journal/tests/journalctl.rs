@@ -111,7 +111,7 @@ fn a_following_journalctl_prints_entries_as_they_are_flushed() {
     let mut follower = journalctl_command(&path, &["-f", "-n", "all", "-o", "cat", "--output-fields=NUMBER"])
         .stdout(Stdio::piped())
         .spawn()
-        .map(Running)
+        .map(ChildProcess)
         .expect("journalctl cannot be run: install the Debian package systemd");
     let output = BufReader::new(follower.0.stdout.take().unwrap());
     let (sender, lines) = std::sync::mpsc::channel();

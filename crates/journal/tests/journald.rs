@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::journald::{Format, Journald, folder, is_same, send_varied, written};
+use common::journald::{Journald, JournaldFormat, folder, is_same, send_varied, written};
 use common::recompress::{LZ4, XZ, lz4, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
@@ -33,7 +33,7 @@ fn journald_entries_of_every_format_read_like_journalctl() {
         (false, false, true),
         (true, true, false),
     ] {
-        let format = Format { compact, keyed_hash, compressed };
+        let format = JournaldFormat { compact, keyed_hash, compressed };
         let journald = Journald::start(format);
         let path = journald.live();
         let mut tail = Tail::open(&path, Start::File).unwrap();
@@ -61,7 +61,7 @@ fn journald_entries_of_every_format_read_like_journalctl() {
 
 #[test]
 fn an_unclosed_file_that_journald_renamed_is_readable() {
-    let mut journald = Journald::start(Format::USUAL);
+    let mut journald = Journald::start(JournaldFormat::USUAL);
     let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
     send_varied(&journald, 0..50);
     let mut read = 0;
@@ -80,7 +80,7 @@ fn lz4_and_xz_values_of_journald_read_like_journalctl() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     for compact in [true, false] {
-        let plain = written(Format { compact, compressed: false, ..Format::USUAL }, 60);
+        let plain = written(JournaldFormat { compact, compressed: false, ..JournaldFormat::USUAL }, 60);
         for (compression, compress) in [(LZ4, lz4 as fn(&[u8]) -> Vec<u8>), (XZ, xz)] {
             let mut file = plain.clone();
             let recompressed = recompress(&mut file, compression, compress);

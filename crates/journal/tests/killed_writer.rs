@@ -51,7 +51,7 @@ fn a_writer_killed_at_any_moment_keeps_all_flushed_entries() {
         let mut random = Random(seed);
         let mut command = child_command(TEST, &path);
         let child = command.env("JOURNAL_TEST_SEED", seed.to_string()).stderr(Stdio::piped()).spawn();
-        let mut writer = Running(child.unwrap());
+        let mut writer = ChildProcess(child.unwrap());
         let mut reports = BufReader::new(writer.0.stderr.take().unwrap()).lines();
         let mut flushed = 0;
         for _ in 0..=random.below(250) {

@@ -14,12 +14,12 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-struct Receiver {
+struct DatagramReceiver {
     socket: UnixDatagram,
     _dir: tempfile::TempDir,
 }
 
-impl Receiver {
+impl DatagramReceiver {
     fn new() -> (Self, Sender) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
@@ -102,7 +102,7 @@ proptest! {
             entry.push(name, value);
         }
         prop_assume!(entry.fault().is_none());
-        let (receiver, mut sender) = Receiver::new();
+        let (receiver, mut sender) = DatagramReceiver::new();
         sender.send(&entry).unwrap();
         prop_assert_eq!(parse(&receiver.take().0), fields_of(&entry));
         prop_assert!(receiver.is_empty());
@@ -111,7 +111,7 @@ proptest! {
 
 #[test]
 fn only_large_entries_are_sent_as_sealed_files() {
-    let (receiver, mut sender) = Receiver::new();
+    let (receiver, mut sender) = DatagramReceiver::new();
     for (value_len, is_file) in [(60_000, false), (70_000, true), (ENTRY_BYTES_MAX - 2, true), (1, false)] {
         let mut entry = EntryBuf::new();
         entry.push("A", &vec![b'\n'; value_len]);
@@ -128,7 +128,7 @@ fn only_large_entries_are_sent_as_sealed_files() {
 
 #[test]
 fn an_entry_with_the_most_fields_is_sent() {
-    let (receiver, mut sender) = Receiver::new();
+    let (receiver, mut sender) = DatagramReceiver::new();
     let mut entry = EntryBuf::new();
     (0..ENTRY_FIELDS_MAX).for_each(|number| entry.push("A", &number.to_le_bytes()));
     sender.send(&entry).unwrap();
@@ -137,7 +137,7 @@ fn an_entry_with_the_most_fields_is_sent() {
 
 #[test]
 fn entries_that_journald_would_not_accept_are_refused() {
-    let (receiver, mut sender) = Receiver::new();
+    let (receiver, mut sender) = DatagramReceiver::new();
     let mut trusted = EntryBuf::new();
     trusted.push("MESSAGE", b"hello");
     trusted.push_trusted("_PID", b"1");

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::journald::{Format, Journald};
+use common::journald::{Journald, JournaldFormat};
 use common::*;
 use journal::{Entry, EntryBuf, SendError, Sender, Start, Tail};
 
@@ -23,7 +23,7 @@ const ROTATION: u64 = 500;
 const END: u64 = SENDERS;
 
 /// The sender and number of an entry.
-type Key = (u64, u64);
+type SentKey = (u64, u64);
 
 /// Sends an entry, and waits for room as often as needed.
 fn send(sender: &mut Sender, entry: &EntryBuf) {
@@ -70,14 +70,14 @@ fn probe_until(journald: &Journald, is_over: &AtomicBool) -> u32 {
 }
 
 /// A tail, and the entries that it read from each sender.
-struct Reader {
+struct RacingReader {
     name: &'static str,
     tail: Tail,
-    keys: Vec<Key>,
+    keys: Vec<SentKey>,
     next: HashMap<u64, u64>,
 }
 
-impl Reader {
+impl RacingReader {
     fn of(name: &'static str, tail: Tail) -> Self {
         Self { name, tail, keys: Vec::new(), next: HashMap::new() }
     }
@@ -100,19 +100,19 @@ impl Reader {
     }
 }
 
-fn key(entry: &Entry) -> Option<Key> {
+fn key(entry: &Entry) -> Option<SentKey> {
     let number = |name| entry.text(name).map(|text| text.parse::<u64>().unwrap());
     Some((number("SENDER")?, number("NUMBER")?))
 }
 
 /// Returns what journalctl finds at the end, sorted.
-fn stored(journald: &Journald) -> Vec<Key> {
+fn stored(journald: &Journald) -> Vec<SentKey> {
     let number = |fields: &Fields, name: &str| {
         let (_, value) = fields.iter().find(|(other, _)| other == name).unwrap();
         std::str::from_utf8(value).unwrap().parse().unwrap()
     };
     let entries = journald.entries_with("SENDER");
-    let mut keys: Vec<Key> =
+    let mut keys: Vec<SentKey> =
         entries.iter().map(|fields| (number(fields, "SENDER"), number(fields, "NUMBER"))).collect();
     keys.sort_unstable();
     keys
@@ -120,14 +120,14 @@ fn stored(journald: &Journald) -> Vec<Key> {
 
 /// Runs senders and rotations against a journald. Returns what three tails read (of its folder, of its file,
 /// and only rare entries), and what journalctl finds at the end.
-fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
-    let journald = Journald::start_with(Format::USUAL, settings);
+fn race(settings: &str, entries: u64) -> ([Vec<SentKey>; 3], Vec<SentKey>) {
+    let journald = Journald::start_with(JournaldFormat::USUAL, settings);
     let is_over = AtomicBool::new(false);
     let open = |path| Tail::open(path, Start::Oldest).unwrap();
     let mut readers = [
-        Reader::of("folder", open(&journald.folder())),
-        Reader::of("file", open(&journald.live())),
-        Reader::of("rare", open(&journald.folder()).only_with(&["RARE"])),
+        RacingReader::of("folder", open(&journald.folder())),
+        RacingReader::of("file", open(&journald.live())),
+        RacingReader::of("rare", open(&journald.folder()).only_with(&["RARE"])),
     ];
     std::thread::scope(|scope| {
         let (journald, is_over) = (&journald, &is_over);
@@ -144,8 +144,8 @@ fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
         // A panic is caught, so that the other threads end.
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             wait_until("the last entry", || {
-                readers.iter_mut().for_each(Reader::read);
-                readers.iter().all(Reader::is_done)
+                readers.iter_mut().for_each(RacingReader::read);
+                readers.iter().all(RacingReader::is_done)
             });
         }));
         is_over.store(true, Ordering::Release);
@@ -166,8 +166,8 @@ fn no_entry_of_several_senders_is_lost_during_rotations() {
     const ENTRIES: u64 = 6_000;
     let (read, stored) = race("RuntimeMaxUse=4G\nRuntimeMaxFiles=100000", ENTRIES);
     let numbered = |name| (0..ENTRIES).map(move |number| (name, number));
-    let all: Vec<Key> = (0..SENDERS).flat_map(numbered).chain([(END, 0)]).collect();
-    let rare: Vec<Key> = all.iter().copied().filter(|(_, number)| number % RARE == 0).collect();
+    let all: Vec<SentKey> = (0..SENDERS).flat_map(numbered).chain([(END, 0)]).collect();
+    let rare: Vec<SentKey> = all.iter().copied().filter(|(_, number)| number % RARE == 0).collect();
     assert!(stored == all, "journald lost some");
     for (read, expected) in read.iter().zip([&all, &all, &rare]) {
         let missing: Vec<_> =

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::journald::{Format, Journald};
+use common::journald::{Journald, JournaldFormat};
 use common::not_run::say_not_run;
 use common::*;
 use journal::{SendError, Sender};
@@ -24,14 +24,14 @@ const TEST: &str = "journald_drops_bursts_of_services_only_and_logs_how_many";
 const BURST: u64 = 500;
 
 /// This program as a service, by its control group.
-struct Service {
+struct TestService {
     /// The root of the control groups.
     root: PathBuf,
     group: PathBuf,
     former: String,
 }
 
-impl Service {
+impl TestService {
     /// Becomes a service, if the machine allows it.
     fn become_one(root: &Path, name: &str) -> std::io::Result<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup")?;
@@ -44,7 +44,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for TestService {
     fn drop(&mut self) {
         let former = self.root.join(&self.former).join("cgroup.procs");
         fs::write(former, std::process::id().to_string()).ok();
@@ -71,7 +71,7 @@ fn value<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
 
 /// Starts a journald with a low rate limit, and returns a sender to it.
 fn start() -> (Journald, Sender) {
-    let journald = Journald::start_with(Format::USUAL, "RateLimitIntervalSec=1s\nRateLimitBurst=10");
+    let journald = Journald::start_with(JournaldFormat::USUAL, "RateLimitIntervalSec=1s\nRateLimitBurst=10");
     let sender = Sender::open_at(&journald.socket()).unwrap();
     (journald, sender)
 }
@@ -87,7 +87,7 @@ fn journald_drops_bursts_of_services_only_and_logs_how_many() {
     let (journald, mut sender) = start();
     let name = format!("journal-test-{}.service", std::process::id());
     let root = journald.control_groups().ok_or_else(|| std::io::Error::other("they cannot be mounted"));
-    let _service = match root.and_then(|root| Service::become_one(&root, &name)) {
+    let _service = match root.and_then(|root| TestService::become_one(&root, &name)) {
         Ok(service) => service,
         Err(error) => {
             let why = "journald's rate limit needs root, and control groups of version 2 that can be written";

@@ -13,12 +13,12 @@ use common::*;
 use journal::{Start, Tail};
 
 /// A receiver of one host's exported entries, which writes its own file.
-struct Receiver {
-    process: Running,
+struct RemoteReceiver {
+    process: ChildProcess,
     host: String,
 }
 
-impl Receiver {
+impl RemoteReceiver {
     fn start(folder: &Path, host: &str) -> Self {
         let process = Command::new("/lib/systemd/systemd-journal-remote")
             .arg(format!("--output={}", folder.join(format!("remote-{host}.journal")).display()))
@@ -27,7 +27,7 @@ impl Receiver {
             .stderr(File::create(folder.join(format!("{host}.stderr"))).unwrap())
             .spawn()
             .expect("systemd-journal-remote cannot be run: install the Debian package of this name");
-        Self { process: Running(process), host: host.to_owned() }
+        Self { process: ChildProcess(process), host: host.to_owned() }
     }
 
     fn child(&mut self) -> &mut Child {
@@ -74,7 +74,7 @@ fn many_hosts_in_one_folder_are_followed_as_they_arrive() {
     let folder = dir.path().join("remote");
     std::fs::create_dir(&folder).unwrap();
     let mut receivers: Vec<_> =
-        (0..HOSTS).map(|host| Receiver::start(&folder, &format!("host{host}"))).collect();
+        (0..HOSTS).map(|host| RemoteReceiver::start(&folder, &format!("host{host}"))).collect();
     // Tails of the folder and of its parent.
     let mut tails = [&folder, dir.path()].map(|path| Tail::open(path, Start::Oldest).unwrap());
     let mut next = [[0; HOSTS]; 2];
@@ -89,7 +89,7 @@ fn many_hosts_in_one_folder_are_followed_as_they_arrive() {
             });
         }
     }
-    receivers.into_iter().for_each(Receiver::finish);
+    receivers.into_iter().for_each(RemoteReceiver::finish);
     let mut all = [0; HOSTS];
     follow(&mut Tail::open(&folder, Start::Oldest).unwrap(), &mut all);
     assert_eq!(all, [2000; HOSTS]);
@@ -99,7 +99,7 @@ fn many_hosts_in_one_folder_are_followed_as_they_arrive() {
 fn a_journal_remote_file_is_followed_through_rotations() {
     const ENTRIES: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
-    let mut receiver = Receiver::start(dir.path(), "host0");
+    let mut receiver = RemoteReceiver::start(dir.path(), "host0");
     let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
     let mut next = [0];
     std::thread::scope(|scope| {

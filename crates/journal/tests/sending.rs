@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::journald::{Format, Journald};
+use common::journald::{Journald, JournaldFormat};
 use common::*;
 use journal::{ENTRY_BYTES_MAX, EntryBuf, JournaldInstance, SendError, Sender};
 
@@ -42,7 +42,7 @@ fn value(fields: &Fields, name: &str) -> String {
 
 #[test]
 fn values_of_any_bytes_are_stored_as_sent() {
-    let journald = Journald::start(Format::USUAL);
+    let journald = Journald::start(JournaldFormat::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     let mut sent = Vec::new();
     for (number, bytes) in [
@@ -80,7 +80,7 @@ fn values_of_any_bytes_are_stored_as_sent() {
 
 #[test]
 fn the_largest_entry_is_stored_whole() {
-    let journald = Journald::start(Format::USUAL);
+    let journald = Journald::start(JournaldFormat::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     let mut random = Random(7);
     let value: Vec<u8> = (0..ENTRY_BYTES_MAX - 30).map(|_| random.below(256) as u8).collect();
@@ -98,7 +98,7 @@ fn the_largest_entry_is_stored_whole() {
 
 #[test]
 fn a_suspended_journald_blocks_no_sender_and_loses_no_entry() {
-    let journald = Journald::start(Format::USUAL);
+    let journald = Journald::start(JournaldFormat::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     journald.pause();
     let mut accepted = 0;
@@ -122,7 +122,7 @@ fn a_suspended_journald_blocks_no_sender_and_loses_no_entry() {
 
 #[test]
 fn a_restarted_journald_gets_the_next_entry() {
-    let mut journald = Journald::start(Format::USUAL);
+    let mut journald = Journald::start(JournaldFormat::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     (0..20).for_each(|number| send_patiently(&mut sender, &numbered(number)));
     numbers_stored(&journald, 20);
@@ -134,7 +134,7 @@ fn a_restarted_journald_gets_the_next_entry() {
 
 #[test]
 fn entries_are_refused_without_journald_and_accepted_ones_are_kept() {
-    let mut journald = Journald::start(Format::USUAL);
+    let mut journald = Journald::start(JournaldFormat::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     send_patiently(&mut sender, &numbered(0));
     numbers_stored(&journald, 1);

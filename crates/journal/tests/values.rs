@@ -5,14 +5,14 @@ mod common;
 
 use std::fs;
 
-use common::journald::{Format, Journald, folder, send_varied};
+use common::journald::{Journald, JournaldFormat, folder, send_varied};
 use common::*;
 use journal::{EntryBuf, Start, Tail, Timestamps};
 
 #[test]
 fn binary_and_repeated_values_of_journald_are_exact() {
     for compact in [true, false] {
-        let journald = Journald::start(Format { compact, ..Format::USUAL });
+        let journald = Journald::start(JournaldFormat { compact, ..JournaldFormat::USUAL });
         let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
         let (mut all, mut found) = (Vec::new(), 0);
         send_varied(&journald, 0..60);

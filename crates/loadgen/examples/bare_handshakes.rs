@@ -19,9 +19,9 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 #[derive(Debug)]
-struct Anyone;
+struct AcceptAnyCertificate;
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate))
         .with_no_client_auth();
     config.resumption = Resumption::disabled();
     let config = Arc::new(config);

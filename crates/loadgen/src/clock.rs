@@ -42,7 +42,7 @@ impl Timer {
     }
 
     /// Sets the moment, unless it is set already. A moment in the past wakes at once. It need not be read after
-    /// it has fired: readiness is edge-triggered, and setting it anew clears it.
+    /// it has fired: readiness is edge-triggered, and setting it again clears it.
     pub(crate) fn set(&mut self, at_ns: u64) -> io::Result<()> {
         if self.armed_ns == at_ns {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a load is started with, and why it cannot start.
+//! The configuration of a load, and errors at its start.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub enum LoadStartError {
     #[error("HTTP/2 needs a URL with https or http")]
     Http2Echo,
     /// The server did not negotiate HTTP/2.
-    #[error("{0} does not speak HTTP/2: it did not agree to h2 in TLS; leave HTTP/2 out")]
+    #[error("{0} does not speak HTTP/2: it did not negotiate h2 by ALPN; leave HTTP/2 out")]
     NotHttp2(String),
     /// Early data cannot be sent.
     #[error("cannot send early data (0-RTT): {0}")]
@@ -92,7 +92,7 @@ pub enum LoadStartError {
         reason: String,
     },
     /// The TLS handshake failed.
-    #[error("cannot shake hands with {server}: {reason}{}{advice}", if .advice.is_empty() { "" } else { "; " })]
+    #[error("cannot complete the TLS handshake with {server}: {reason}{}{advice}", if .advice.is_empty() { "" } else { "; " })]
     Handshake {
         /// The server.
         server: String,

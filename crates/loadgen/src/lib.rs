@@ -55,7 +55,7 @@ mod worker;
 pub use config::{LoadConfig, LoadStartError};
 pub use control::SourceTotals;
 pub use control::settings::infos as setting_infos;
-pub use load::{Load, Measured, probe};
+pub use load::{Load, MeasuredTime, probe};
 pub use plan::{
     Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share, ValueError,
 };
@@ -66,5 +66,8 @@ pub use target::{
     parse_targets, read_body,
 };
 pub use telemetry::TlsVersion;
-pub use tls::{Alpn, Identity, Known, TlsOptions, TlsSetupError, Trust};
+pub use tls::{
+    Alpn, Identity, KnownCertificates, PresentedError, TlsOptions, TlsSetupError, Trust,
+    presented_certificates,
+};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

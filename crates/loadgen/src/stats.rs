@@ -20,7 +20,7 @@ use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
 use crate::clock::now_ns;
 use crate::control::LoadSpan;
-use crate::protocol::{Answer, AnswerTimes, Failure, Request};
+use crate::protocol::{CompleteResponse, Failure, Request, ResponseTimes};
 use crate::tls::Handshake;
 
 /// Where a request's connection comes from, which decides what the request costs.
@@ -129,8 +129,8 @@ impl WorkerStats {
         &mut self,
         request: &Request,
         origin: ConnectionOrigin,
-        answer: Answer,
-        arrived: AnswerTimes,
+        answer: CompleteResponse,
+        arrived: ResponseTimes,
         what: impl FnOnce() -> String,
     ) -> bool {
         let bad_status = answer.status.filter(|status| *status >= 400);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use telemetry::{ClientId, Outcome, RequestFailure};
+use telemetry::{ClientId, ConnectionOutcome, RequestFailure};
 
 /// What one line of a log says. What the line does not say is `None` or empty; nothing is estimated.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub struct LoggedHandshake<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedFailure<'a> {
     /// The cause.
-    pub outcome: Outcome,
+    pub outcome: ConnectionOutcome,
     /// What the terminator says of it.
     pub detail: Cow<'a, str>,
 }

@@ -1,6 +1,6 @@
 //! Counts what the logs of another TLS terminator say: a third producer of records beside proxy and load.
 //!
-//! A source ([`LogSocket`], [`FollowedFile`]) gives lines. A [`LogFormat`] makes an [`event`] of each. [`LogCounter`]
+//! A source ([`LogSocket`], [`FollowedFile`], [`JournalLines`]) gives lines. A [`LogFormat`] makes an [`event`] of each. [`LogCounter`]
 //! counts events into the delta that the publisher takes from every producer. [`LogObserver`] does that on a thread of its
 //! own while a terminator runs; [`LogReplay`] does it for a log that is whole, in the log's own time.
 //!
@@ -11,6 +11,7 @@
 pub mod event;
 mod followed_file;
 mod format;
+mod journal_lines;
 mod line_health;
 mod lines;
 mod log_counter;
@@ -22,6 +23,7 @@ pub mod setup;
 
 pub use followed_file::FollowedFile;
 pub use format::{AbsentFigure, BadLine, LogFormat, LogKind, UnknownLogKind, read_line};
+pub use journal_lines::JournalLines;
 pub use line_health::LineHealth;
 pub use lines::LineReader;
 pub use log_counter::{LogCounter, RESOLUTION};

@@ -27,6 +27,8 @@ pub struct LineHealth {
     pub bad: u64,
     /// Lines that the kernel dropped since the socket's buffer was full.
     pub dropped: u64,
+    /// Messages that journald's rate limit dropped.
+    pub suppressed: u64,
     /// The last line that could not be read, with the reason.
     sample: String,
     logs: HashMap<Box<str>, NumberRange>,
@@ -110,7 +112,7 @@ impl LineHealth {
         let missing =
             self.logs.values().map(|range| range.missing).fold(self.missing_before, u64::saturating_add);
         // A line that the kernel dropped is missing in its log too, if that has numbers.
-        self.dropped.max(missing)
+        self.dropped.max(missing).max(self.suppressed)
     }
 
     /// Counts what was lost, and makes notices of what is new, each kind at most every ten seconds. `is_last`: nothing
@@ -130,8 +132,13 @@ impl LineHealth {
         let lost = self.lost();
         if is_due(self.lost_told, lost) {
             self.lost_told = Some((now, lost));
+            let what_helps = if self.suppressed > 0 {
+                "journald's rate limit dropped them: raise LogRateLimitBurst= of the unit"
+            } else {
+                "raise net.unix.max_dgram_qlen, or use --syslog udp:"
+            };
             let text = format!(
-                "{lost} lines of the log were lost beside {} that were read: counts are too low by them; raise net.unix.max_dgram_qlen, or use --syslog udp:",
+                "{lost} lines of the log were lost beside {} that were read: counts are too low by them; {what_helps}",
                 self.lines
             );
             self.notices.push(NoticeRecord::new(Level::Warning, "log-lost", &text));
@@ -194,6 +201,15 @@ mod tests {
     fn holes_in_the_numbers_of_a_log_are_lost_lines() {
         assert_eq!(health(&[5, 6, 8, 9, 7]).lost(), 0, "out of order is not lost");
         assert_eq!(health(&[5, 6, 9]).lost(), 2);
+    }
+
+    #[test]
+    fn what_journald_dropped_is_lost_and_the_notice_names_its_limit() {
+        let mut health = LineHealth { suppressed: 17, ..LineHealth::default() };
+        health.check(Instant::now(), true);
+        assert_eq!(health.lost(), 17);
+        let notices = health.take_notices();
+        assert!(notices[0].text.contains("LogRateLimitBurst"), "{}", notices[0].text);
     }
 
     #[test]

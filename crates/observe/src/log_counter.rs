@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 use telemetry::{
-    CLIENTS_MAX, ClientCounter, ClientDelta, ClientId, ConnId, ConnectionRecord, Counters, Dimension,
-    FinishedRequest, OTHER_VALUE, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Sketch, TlsCounter,
+    CLIENTS_MAX, ClientCounter, ClientDelta, ClientId, ConnId, ConnectionOutcome, ConnectionRecord, Counters,
+    Dimension, FinishedRequest, OTHER_VALUE, ProxyCounter, ProxyDelta, ProxyLatency, Sketch, TlsCounter,
     USAGE_VALUES_MAX, UsageCounter, UsageDelta, clean,
 };
 
@@ -129,7 +129,10 @@ impl LogCounter {
         }
         let counter =
             if is_resumed { ClientCounter::HandshakesResumed } else { ClientCounter::HandshakesFull };
-        self.client(event.client).counters[counter] += 1;
+        let is_old = *handshake.version != *"TLSv1.3";
+        let client = self.client(event.client);
+        client.counters[counter] += 1;
+        client.counters[ClientCounter::Tls12Only] += u64::from(is_old);
         self.usage(event, handshake, group);
     }
 
@@ -168,32 +171,35 @@ impl LogCounter {
 
     fn failure(&mut self, client: ClientId, failure: &LoggedFailure<'_>) {
         let cause = match failure.outcome {
-            Outcome::HandshakeTimeout => ProxyCounter::FailedTimeout,
-            Outcome::HandshakeEof => ProxyCounter::FailedEof,
-            Outcome::HandshakeAlert => ProxyCounter::FailedAlert,
-            Outcome::NotTls => ProxyCounter::FailedNotTls,
-            Outcome::Incompatible => ProxyCounter::FailedIncompatible,
-            Outcome::HandshakeOther => ProxyCounter::FailedOther,
-            Outcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
-            Outcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
-            Outcome::ClientBroken => ProxyCounter::ClientBroken,
-            Outcome::IdleTimeout => ProxyCounter::IdleTimeouts,
-            Outcome::Ended | Outcome::DrainTimeout | Outcome::SendTimeout | Outcome::PendingBound => return,
+            ConnectionOutcome::HandshakeTimeout => ProxyCounter::FailedTimeout,
+            ConnectionOutcome::HandshakeEof => ProxyCounter::FailedEof,
+            ConnectionOutcome::HandshakeAlert => ProxyCounter::FailedAlert,
+            ConnectionOutcome::NotTls => ProxyCounter::FailedNotTls,
+            ConnectionOutcome::Incompatible => ProxyCounter::FailedIncompatible,
+            ConnectionOutcome::HandshakeOther => ProxyCounter::FailedOther,
+            ConnectionOutcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
+            ConnectionOutcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
+            ConnectionOutcome::ClientBroken => ProxyCounter::ClientBroken,
+            ConnectionOutcome::IdleTimeout => ProxyCounter::IdleTimeouts,
+            ConnectionOutcome::Ended
+            | ConnectionOutcome::DrainTimeout
+            | ConnectionOutcome::SendTimeout
+            | ConnectionOutcome::PendingBound => return,
         };
         self.add(cause, 1);
         let is_of_handshake = matches!(
             failure.outcome,
-            Outcome::HandshakeTimeout
-                | Outcome::HandshakeEof
-                | Outcome::HandshakeAlert
-                | Outcome::NotTls
-                | Outcome::Incompatible
-                | Outcome::HandshakeOther
+            ConnectionOutcome::HandshakeTimeout
+                | ConnectionOutcome::HandshakeEof
+                | ConnectionOutcome::HandshakeAlert
+                | ConnectionOutcome::NotTls
+                | ConnectionOutcome::Incompatible
+                | ConnectionOutcome::HandshakeOther
         );
         if is_of_handshake {
             self.add(ProxyCounter::HandshakesFailed, 1);
         }
-        if is_of_handshake || failure.outcome == Outcome::UpstreamConnect {
+        if is_of_handshake || failure.outcome == ConnectionOutcome::UpstreamConnect {
             self.add(ProxyCounter::Failed, 1);
         }
         self.client(client).counters[ClientCounter::Errors] += 1;
@@ -245,7 +251,7 @@ fn record(event: &LogEvent<'_>, connection: &LoggedConnection<'_>, conn: ConnId)
     ConnectionRecord {
         conn,
         client: event.client,
-        outcome: failure.map_or(Outcome::Ended, |failure| failure.outcome),
+        outcome: failure.map_or(ConnectionOutcome::Ended, |failure| failure.outcome),
         detail: failure.map(|failure| clean::text(&failure.detail)).unwrap_or_default(),
         tls_version: clean::text(&handshake.version),
         cipher: clean::text(&names::cipher(&handshake.cipher)),

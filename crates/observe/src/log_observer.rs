@@ -2,11 +2,12 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use telemetry::{Collector, HandOver, Level, NoticeRecord, ProxyDelta, Reporter};
+use telemetry::{Collector, HandoverResult, Level, NoticeRecord, ProxyDelta, Reporter};
 
 use crate::format::{LogFormat, read_line};
 use crate::line_health::LineHealth;
@@ -16,7 +17,7 @@ use crate::log_counter::LogCounter;
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where lines come from.
-pub trait LineSource: Send + 'static {
+pub trait LineSource: 'static {
     /// Passes the lines that there are to `line`, and waits a moment for the first if `may_wait`. Gives 0 if there was
     /// none.
     ///
@@ -64,20 +65,39 @@ impl LogObserver {
     ///
     /// # Errors
     /// When there can be no thread for it.
-    pub fn start(source: impl LineSource, format: &'static dyn LogFormat) -> io::Result<Self> {
+    pub fn start(source: impl LineSource + Send, format: Box<dyn LogFormat>) -> io::Result<Self> {
+        Self::start_with(move || Ok(source), format)
+    }
+
+    /// Begins to read what `open` opens. That happens on the thread that reads, which some sources cannot leave.
+    ///
+    /// # Errors
+    /// Those of `open`, and when there can be no thread for it.
+    pub fn start_with<S: LineSource>(
+        open: impl FnOnce() -> io::Result<S> + Send + 'static,
+        format: Box<dyn LogFormat>,
+    ) -> io::Result<Self> {
         let mut collector = Collector::default();
         // The thread looks many times a second whether it has been asked.
         let reporter = collector.add_worker(|| {});
         let shared = Arc::new(ObserverState::default());
-        let reader = Reader {
-            source,
-            format,
-            counter: LogCounter::default(),
-            health: LineHealth::default(),
-            shared: Arc::clone(&shared),
+        let reader_state = Arc::clone(&shared);
+        let (opened, is_open) = sync_channel(1);
+        let read = move || {
+            let source = match open() {
+                Ok(source) => source,
+                Err(error) => {
+                    // The caller waits for it.
+                    let _ = opened.send(Err(error));
+                    return;
+                }
+            };
+            let _ = opened.send(Ok(()));
+            let (counter, health) = (LogCounter::default(), LineHealth::default());
+            Reader { source, format, counter, health, shared: reader_state }.run(reporter);
         };
-        let thread =
-            std::thread::Builder::new().name("observe".to_owned()).spawn(move || reader.run(reporter))?;
+        let thread = std::thread::Builder::new().name("observe".to_owned()).spawn(read)?;
+        is_open.recv().unwrap_or_else(|_| Err(io::Error::other("the thread observe ended at once")))?;
         Ok(Self { collector, shared, thread: Some(thread) })
     }
 
@@ -112,7 +132,7 @@ impl LogObserver {
 /// The thread's own.
 struct Reader<S> {
     source: S,
-    format: &'static dyn LogFormat,
+    format: Box<dyn LogFormat>,
     counter: LogCounter,
     health: LineHealth,
     shared: Arc<ObserverState>,
@@ -134,7 +154,7 @@ impl<S: LineSource> Reader<S> {
                 break;
             }
             let (delta, seal) = self.counter.parts();
-            if reporter.answer(delta, seal) == HandOver::CollectorGone {
+            if reporter.answer(delta, seal) == HandoverResult::CollectorGone {
                 return;
             }
         }
@@ -145,7 +165,7 @@ impl<S: LineSource> Reader<S> {
 
     fn read(&mut self, may_wait: bool) -> io::Result<usize> {
         let Self { source, format, counter, health, .. } = self;
-        source.read(health, may_wait, &mut |health, line| count_line(*format, counter, health, line))
+        source.read(health, may_wait, &mut |health, line| count_line(&mut **format, counter, health, line))
     }
 
     fn publish(&mut self, is_last: bool) {
@@ -170,7 +190,7 @@ impl<S: LineSource> Reader<S> {
 
 /// Counts a line. A line that cannot be read is counted as such, never fatal.
 pub(crate) fn count_line(
-    format: &dyn LogFormat,
+    format: &mut dyn LogFormat,
     counter: &mut LogCounter,
     health: &mut LineHealth,
     line: &[u8],

@@ -35,7 +35,6 @@ pub enum ReplayError {
 #[derive(Debug)]
 pub struct LogReplay<S> {
     publisher: Publisher<S>,
-    format: &'static dyn LogFormat,
     interval_us: u64,
     header: RunRecord,
     counter: LogCounter,
@@ -47,15 +46,9 @@ pub struct LogReplay<S> {
 
 impl<S: Sink> LogReplay<S> {
     /// Counts into this publisher, which must be new. `header` opens the run, at the time of the log's first line.
-    pub fn new(
-        publisher: Publisher<S>,
-        format: &'static dyn LogFormat,
-        interval: Duration,
-        header: RunRecord,
-    ) -> Self {
+    pub fn new(publisher: Publisher<S>, interval: Duration, header: RunRecord) -> Self {
         Self {
             publisher,
-            format,
             interval_us: (interval.as_micros() as u64).max(1),
             header,
             counter: LogCounter::default(),
@@ -69,14 +62,18 @@ impl<S: Sink> LogReplay<S> {
     ///
     /// # Errors
     /// When the log cannot be read, has nothing to tell, or its records cannot be written.
-    pub fn run(mut self, log: &mut impl Read) -> Result<(S, LogStats), ReplayError> {
+    pub fn run(
+        mut self,
+        format: &mut dyn LogFormat,
+        log: &mut impl Read,
+    ) -> Result<(S, LogStats), ReplayError> {
         let mut lines = LineReader::default();
-        while lines.read(log, |line| self.line(line))? > 0 {
+        while lines.read(log, |line| self.line(format, line))? > 0 {
             if let Some(reason) = self.refused {
                 return Err(ReplayError::Refused(reason));
             }
         }
-        lines.finish(|line| self.line(line));
+        lines.finish(|line| self.line(format, line));
         self.finish()
     }
 
@@ -104,9 +101,8 @@ impl<S: Sink> LogReplay<S> {
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
+    fn line(&mut self, format: &mut dyn LogFormat, line: &[u8]) {
         self.health.lines += 1;
-        let format = self.format;
         let outcome = read_line(format, line, |event| {
             let Some(event) = event else { return };
             if let Some(time_us) = event.time_us {

@@ -24,9 +24,8 @@ fn line(number: u64, end_ms: u64, resumed: u8) -> String {
 fn replay(log: &str) -> Result<(Vec<Record>, observe::LogStats), ReplayError> {
     let zero = Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(RunId::from_bits(7), Vec::new(), 60, zero);
-    let replay =
-        LogReplay::new(publisher, LogKind::Haproxy.format(), Duration::from_secs(1), RunRecord::default());
-    replay.run(&mut log.as_bytes())
+    let replay = LogReplay::new(publisher, Duration::from_secs(1), RunRecord::default());
+    replay.run(&mut *LogKind::Haproxy.format(), &mut log.as_bytes())
 }
 
 #[test]

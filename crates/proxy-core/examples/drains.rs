@@ -30,12 +30,12 @@ fn main() -> Result<()> {
     let program = argument("program").unwrap_or_else(|| "target/release/tlsdash".to_owned());
     let drains: u32 = argument("drains").map_or(Ok(100), |text| text.parse())?;
     let rate: u32 = argument("rate").map_or(Ok(1_000), |text| text.parse())?;
-    let mut total = Seen::default();
+    let mut total = ClientResults::default();
     let began_at = Instant::now();
     for _ in 0..drains {
         total.add(&drain(&program, rate)?);
     }
-    let Seen { established, served, turned_away, lasted } = total;
+    let ClientResults { established, served, turned_away, lasted } = total;
     #[expect(clippy::print_stdout, reason = "a program")]
     {
         println!("{drains} drains in {:.0} s, as {}", began_at.elapsed().as_secs_f64(), who());
@@ -61,7 +61,7 @@ fn who() -> String {
 
 /// What clients saw.
 #[derive(Debug, Default)]
-struct Seen {
+struct ClientResults {
     established: u32,
     served: u32,
     /// Tries that had no answer.
@@ -70,7 +70,7 @@ struct Seen {
     lasted: Duration,
 }
 
-impl Seen {
+impl ClientResults {
     fn add(&mut self, other: &Self) {
         self.established += other.established;
         self.served += other.served;
@@ -80,7 +80,7 @@ impl Seen {
 }
 
 /// Starts the program, has clients connect, and ends it.
-fn drain(program: &str, rate: u32) -> Result<Seen> {
+fn drain(program: &str, rate: u32) -> Result<ClientResults> {
     let mut command = Command::new(program);
     command.args(["--headless", "--workers", "2", "--journal", "off", "--listen", "127.0.0.1:0"]);
     command.args(["--upstream", "unix:/nonexistent/app.sock"]);
@@ -102,7 +102,7 @@ fn drain(program: &str, rate: u32) -> Result<Seen> {
         .collect();
     thread::sleep(BEFORE);
     kill_process(Pid::from_raw(i32::try_from(child.id())?).ok_or("it has no process id")?, Signal::TERM)?;
-    let mut seen = Seen { lasted: began_at.elapsed(), ..Seen::default() };
+    let mut seen = ClientResults { lasted: began_at.elapsed(), ..ClientResults::default() };
     for client in clients {
         seen.add(&client.join().map_err(|_| "a client panicked")??);
     }
@@ -110,8 +110,8 @@ fn drain(program: &str, rate: u32) -> Result<Seen> {
     if status.success() { Ok(seen) } else { Err(format!("{program}: {status}").into()) }
 }
 
-fn connect_until_refused(addr: SocketAddr, mut next: Instant, interval: Duration) -> Result<Seen> {
-    let mut seen = Seen::default();
+fn connect_until_refused(addr: SocketAddr, mut next: Instant, interval: Duration) -> Result<ClientResults> {
+    let mut seen = ClientResults::default();
     loop {
         thread::sleep(next.saturating_duration_since(Instant::now()));
         next += interval;

@@ -67,24 +67,24 @@ fn receive(source: &mut impl Read, bytes: u64) -> io::Result<()> {
 }
 
 /// A stream of either kind, as an upstream sees it.
-trait Duplex: Read + Write {
+trait SoakStream: Read + Write {
     fn end(&self) -> io::Result<()>;
 }
 
-impl Duplex for TcpStream {
+impl SoakStream for TcpStream {
     fn end(&self) -> io::Result<()> {
         self.shutdown(Shutdown::Write)
     }
 }
 
-impl Duplex for UnixStream {
+impl SoakStream for UnixStream {
     fn end(&self) -> io::Result<()> {
         self.shutdown(Shutdown::Write)
     }
 }
 
 /// Sends all of it to whoever asks with `d`; of whoever else takes all of it and says that it is whole.
-fn serve(mut stream: impl Duplex, bytes: u64) -> io::Result<()> {
+fn serve(mut stream: impl SoakStream, bytes: u64) -> io::Result<()> {
     let mut wish = [0];
     stream.read_exact(&mut wish)?;
     if wish == *b"d" {

@@ -32,9 +32,9 @@ type Tls = StreamOwned<ClientConnection, TcpStream>;
 
 /// Takes any certificate: whom these clients speak to does not matter.
 #[derive(Debug)]
-struct Anybody(CryptoProvider);
+struct NoCertificateCheck(CryptoProvider);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoCertificateCheck {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -131,7 +131,7 @@ fn main() -> Result<(), Failure> {
     let listener = UnixListener::bind(path)?;
     thread::spawn(move || serve(&listener));
     let provider = aws_lc_rs::default_provider();
-    let verifier = Arc::new(Anybody(provider.clone()));
+    let verifier = Arc::new(NoCertificateCheck(provider.clone()));
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()?
         .dangerous()

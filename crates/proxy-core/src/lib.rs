@@ -63,11 +63,11 @@ mod upstream;
 mod worker;
 
 pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
-pub use accept::listen::{ListenAddr, ListenError, ParseListenAddrError};
+pub use accept::listen::{ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError};
 pub use accept::proxy_protocol;
 pub use config::options::{
-    Absent, DeclaredOptions, HandlerSettings, KnownWords, LiveOptions, OptionError, OptionKind, OptionSpec,
-    fixed_setting, option_names,
+    AllowedValues, DeclaredOptions, HandlerSettings, LiveOptions, OptionDefault, OptionError, OptionKind,
+    OptionSpec, fixed_setting, option_names,
 };
 pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
@@ -76,10 +76,10 @@ pub use io::socket::{IoResult, Socket};
 pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
     CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges,
-    HarnessOutcome, PresentedCertificates, RefreshError, Resumption, TicketKeyError, TicketKeyFile,
-    TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh,
-    TlsSettings, calibrate,
+    HarnessOutcome, NoCertificate, PresentedCertificates, RefreshError, Resumption, TicketKeyError,
+    TicketKeyFile, TicketKeySnapshot, TicketSend, TicketSnapshotError, Tls, TlsConfigError, TlsFileError,
+    TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, calibrate, describe_chain,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
 pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamTarget};
-pub use worker::pool::WorkerFailed;
+pub use worker::pool::WorkerFailure;

@@ -70,17 +70,17 @@ struct PendingNotices {
     subjects: BTreeMap<Subject, Allowance>,
 }
 
-/// How many notices a subject may still have, and the latest that had to wait.
+/// How many notices a subject may still log, and the latest notice that had to wait.
 #[derive(Debug)]
 struct Allowance {
     left: u32,
     refilled_at: Instant,
     unsaid: Option<NoticeRecord>,
-    /// Notices for which `unsaid` stands too.
+    /// Notices that `unsaid` also represents.
     withheld: u64,
 }
 
-/// A time in which something goes wrong again and again.
+/// A period in which the same problem recurs.
 #[derive(Debug, Default)]
 struct Episode {
     is_on: AtomicBool,
@@ -102,15 +102,15 @@ impl Default for NoticeLog {
 }
 
 impl NoticeLog {
-    /// Notes that something could not be done for want of descriptors, memory or ports: `what` says it in words.
-    pub(crate) fn short_of(&self, what: impl FnOnce() -> String, now: Instant) {
+    /// Notes a shortage of descriptors, memory or ports; `what` describes it.
+    pub(crate) fn note_shortage(&self, what: impl FnOnce() -> String, now: Instant) {
         if self.shortage.see(self.ms(now)) {
             self.say(Subject::Descriptors, Level::Warning, &what(), now);
         }
     }
 
     /// Notes that a connection waits because `max` are open.
-    pub(crate) fn connections_met(&self, max: usize, now: Instant) {
+    pub(crate) fn note_connection_limit(&self, max: usize, now: Instant) {
         if self.connections.see(self.ms(now)) {
             let text =
                 format!("{max} connections are open, as many as may be; further ones wait in the backlog");
@@ -119,17 +119,17 @@ impl NoticeLog {
     }
 
     /// Notes that a connection waits because of the bound of `max` handshakes.
-    pub(crate) fn handshakes_met(&self, max: usize, now: Instant) {
+    pub(crate) fn note_handshake_limit(&self, max: usize, now: Instant) {
         if self.handshakes.see(self.ms(now)) {
             let text = format!(
-                "a worker has its share of the {max} handshakes that may be under way; connections wait in the backlog"
+                "a worker has its share of the {max} handshakes that may be in progress; connections wait in the backlog"
             );
             self.say(Subject::Handshakes, Level::Warning, &text, now);
         }
     }
 
     /// Notes that a connection is cut because more than `max` bytes wait to be sent.
-    pub(crate) fn pending_met(&self, max: usize, now: Instant) {
+    pub(crate) fn note_pending_limit(&self, max: usize, now: Instant) {
         if self.pending.see(self.ms(now)) {
             let text = format!(
                 "{} MiB wait to be sent, as much as may; connections are cut whose bytes have waited longest",
@@ -264,7 +264,7 @@ mod tests {
         let notices = NoticeLog::default();
         let mut now = notices.epoch;
         for i in 0..100 {
-            notices.short_of(|| format!("no descriptor for the {i}th time"), now);
+            notices.note_shortage(|| format!("no descriptor for the {i}th time"), now);
             now += Duration::from_millis(100);
         }
         assert_eq!(texts(&notices, now), ["no descriptor for the 0th time"]);
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_clients_meet_again_and_again_is_told_seldom() {
+    fn a_limit_that_is_reached_repeatedly_is_logged_rarely() {
         let notices = NoticeLog::default();
         let mut now = notices.epoch;
         let mut said = 0;
         // For an hour, with pauses as long as it takes to be worst.
         for _ in 0..(3600 / 11) {
-            notices.connections_met(10, now);
-            notices.handshakes_met(10, now);
+            notices.note_connection_limit(10, now);
+            notices.note_handshake_limit(10, now);
             now += BOUND_QUIET + Duration::from_secs(1);
             said += texts(&notices, now).len();
         }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_of_an_upstream_that_comes_and_goes_is_said_in_the_end() {
+    fn the_last_state_of_a_flapping_upstream_is_logged() {
         let notices = NoticeLog::default();
         let now = notices.epoch;
         for i in 0..101 {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_made_printable() {
+    fn quoted_text_is_made_printable() {
         let notices = NoticeLog::default();
         notices.say(Subject::Upstream(0), Level::Warning, "unix:/\u{1b}[2J\n", notices.epoch);
         assert_eq!(texts(&notices, notices.epoch), ["unix:/\\u{1b}[2J\\u{a}"]);

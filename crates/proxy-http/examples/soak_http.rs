@@ -1,7 +1,7 @@
 //! Mixed load of HTTP/1.1 and HTTP/2 before an upstream that restarts again and again: `just soak-http`, or
 //! `just soak-http 120` for so many seconds.
 //!
-//! A restart closes every connection of the upstream at once, with requests under way; its socket keeps listening, as one
+//! A restart closes every connection of the upstream at once, with requests in flight; its socket keeps listening, as one
 //! of a service manager does. Nothing may fail but requests in flight that may not be sent twice. Clients and proxy must
 //! count the same.
 
@@ -53,7 +53,7 @@ const REQUESTS: [(Method, &str, usize); 3] =
 
 /// How the requests of all clients ended.
 #[derive(Debug, Default)]
-struct Ends {
+struct RequestEndCounts {
     whole: Cell<u64>,
     /// The proxy's 502 in place of a response, to requests that may not be sent twice.
     bad_gateway: Cell<u64>,
@@ -63,7 +63,7 @@ struct Ends {
     cut: Cell<u64>,
 }
 
-impl Ends {
+impl RequestEndCounts {
     fn add_bad_gateway(&self, method: &Method) {
         add(if *method == Method::GET { &self.bad_gateway_get } else { &self.bad_gateway });
     }
@@ -96,7 +96,7 @@ fn proxy(socket: &Path) -> Result<(Proxy, Arc<ClientConfig>), Failure> {
     let mut tls = Tls::new(certificate);
     tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
     let config = ProxyConfig::new(vec!["127.0.0.1:0".parse()?], Upstream::Unix(socket.to_owned()), tls);
-    let proxy = proxy_http::bind(config, HttpConfig::default(), Vec::new())?.start()?;
+    let proxy = proxy_http::bind(config, HttpConfig::default(), proxy_core::ListenerSource::Bind)?.start()?;
     let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     Ok((proxy, Arc::new(client)))
 }
@@ -168,8 +168,8 @@ async fn load(
     addr: std::net::SocketAddr,
     config: Arc<ClientConfig>,
     restarts: watch::Sender<u64>,
-) -> Result<(Rc<Ends>, u64), Failure> {
-    let ends = Rc::new(Ends::default());
+) -> Result<(Rc<RequestEndCounts>, u64), Failure> {
+    let ends = Rc::new(RequestEndCounts::default());
     let until = Instant::now() + duration;
     let mut clients = tokio::task::JoinSet::new();
     for n in 0..CLIENTS1 {
@@ -213,7 +213,7 @@ async fn client1(
     config: Arc<ClientConfig>,
     until: Instant,
     first: usize,
-    ends: &Ends,
+    ends: &RequestEndCounts,
 ) -> Result<(), Failure> {
     let mut requests = REQUESTS.iter().cycle().skip(first);
     while Instant::now() < until {
@@ -269,7 +269,7 @@ async fn client2(
     addr: std::net::SocketAddr,
     config: Arc<ClientConfig>,
     until: Instant,
-    ends: Rc<Ends>,
+    ends: Rc<RequestEndCounts>,
 ) -> Result<(), Failure> {
     let (client, connection) = h2::client::handshake(connect(addr, &config, "h2").await?).await?;
     let connection = tokio::task::spawn_local(connection);
@@ -327,7 +327,7 @@ async fn exchange2(
 }
 
 /// Compares what clients and proxy have counted.
-fn check(mut proxy: Proxy, ends: &Ends, restarts: u64) -> Result<(), Failure> {
+fn check(mut proxy: Proxy, ends: &RequestEndCounts, restarts: u64) -> Result<(), Failure> {
     proxy.drain();
     if !proxy.wait(Duration::from_secs(60)) {
         return Err("the drain does not end".into());

@@ -1,4 +1,4 @@
-//! What the requests of one client's connection share with the handler that owns the connection.
+//! State that the requests of a client's connection share with the handler that owns the connection.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -16,16 +16,16 @@ use crate::upstream::exchange::Exchange;
 use crate::upstream::head::FieldBytes;
 use crate::worker::HttpWorker;
 
-/// One client's connection, as its requests see it.
+/// A client's connection: the state that its requests share.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientConn {
     pub(crate) worker: Rc<HttpWorker>,
     pub(crate) conn: ConnId,
     pub(crate) id: ClientId,
     pub(crate) is_http2: bool,
     /// Whether its `X-Forwarded-*` fields are believed.
     pub(crate) is_trusted: bool,
-    /// Fields for upstreams, as they are written: what TLS knows of it, if that shall be sent, and its address.
+    /// Header fields for upstreams, encoded: the client's address, and its TLS parameters if they are to be sent.
     pub(crate) own_fields: Box<[u8]>,
     /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
     pub(crate) bound_host: Option<Box<str>>,
@@ -38,12 +38,12 @@ pub(crate) struct Client {
     pub(crate) held: HeldBytes,
     /// Times that upstreams took, to be counted as the client's exchanges.
     exchanges: RefCell<Vec<Duration>>,
-    shutdown: RefCell<Shutdown>,
+    shutdown: RefCell<GracefulShutdown>,
 }
 
 #[derive(Debug)]
 struct Activity {
-    /// Requests under way.
+    /// Requests in flight.
     requests: Cell<usize>,
     /// Requests so far.
     begun: Cell<usize>,
@@ -55,14 +55,14 @@ struct Activity {
     is_ending: Cell<bool>,
 }
 
-/// Whether hyper shall end the connection gracefully, and whom to wake for it.
+/// A request to end hyper's connection gracefully, and the waker of the task that does it.
 #[derive(Debug, Default)]
-struct Shutdown {
+struct GracefulShutdown {
     is_asked_for: bool,
     waker: Option<Waker>,
 }
 
-impl Client {
+impl ClientConn {
     pub(crate) fn new(worker: &Rc<HttpWorker>, session: &ClientSession, now: Instant) -> Rc<Self> {
         let client = session.client();
         let ip = match client {
@@ -138,20 +138,24 @@ impl Client {
         framed.push(request);
     }
 
-    /// Counts the requests that were framed. `cut`: why the kernel has not taken everything, if it has not.
-    pub(crate) fn count_framed(&self, cut: Option<RequestFailure>) {
+    /// Counts the requests that were framed, and returns how many failed for another reason than the client's leaving. `cut`:
+    /// why the kernel has not taken everything, if it has not.
+    pub(crate) fn count_framed(&self, cut: Option<RequestFailure>) -> u64 {
         let mut framed = std::mem::take(&mut *self.framed.borrow_mut());
         if framed.is_empty() {
-            return;
+            return 0;
         }
         let now = Instant::now();
         let Activity { requests, idle_since, .. } = &self.activity;
         requests.set(requests.get() - framed.len());
         idle_since.set(now);
+        let mut failed = 0;
         for request in framed.drain(..) {
-            request.count(cut, now);
+            let failure = request.count(cut, now);
+            failed += u64::from(failure.is_some_and(|failure| failure != RequestFailure::ClientGone));
         }
         self.worker.spare_framed.replace(framed);
+        failed
     }
 
     /// Counts a request that hyper has refused itself.
@@ -235,7 +239,7 @@ impl Client {
         }
     }
 
-    /// Whether hyper shall end the connection, asked once; `waker` is woken when it shall.
+    /// Takes the request to end the connection, if there is one; otherwise `waker` is woken when there is.
     pub(crate) fn take_shutdown(&self, waker: &Waker) -> bool {
         let mut shutdown = self.shutdown.borrow_mut();
         if !std::mem::take(&mut shutdown.is_asked_for) {

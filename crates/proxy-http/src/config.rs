@@ -1,11 +1,10 @@
-//! What HTTP mode is told at its start.
+//! The configuration of HTTP mode.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{BoundProxy, LiveOptions, Proxy, ProxyConfig, ProxyStartError, Upstream};
+use proxy_core::{BoundProxy, ListenerSource, LiveOptions, Proxy, ProxyConfig, ProxyStartError, Upstream};
 
 use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
@@ -44,7 +43,7 @@ impl HttpConfig {
     }
 }
 
-/// Why a proxy in HTTP mode did not start.
+/// An error at the start of a proxy in HTTP mode.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpStartError {
     /// Two routes are the same.
@@ -63,7 +62,7 @@ pub(crate) struct Routing {
     pub(crate) destinations: Vec<Destination>,
 }
 
-/// Where the requests of a route go, and what that may take.
+/// The upstreams of a route, and its timeouts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     /// Which upstreams of the proxy serve it, as the bits of a word.
@@ -71,14 +70,14 @@ pub(crate) struct Destination {
     pub(crate) timeouts: RouteTimeouts,
 }
 
-/// Binds a proxy that serves HTTP, on the `listeners` if there are any, and else at the addresses of `config`.
+/// Binds a proxy that serves HTTP.
 ///
 /// # Errors
 /// When two routes are the same, or for the reasons of [`Proxy::bind`].
 pub fn bind(
     mut config: ProxyConfig,
     http: HttpConfig,
-    listeners: Vec<TcpListener>,
+    listeners: ListenerSource,
 ) -> Result<BoundProxy, HttpStartError> {
     let routes = http.all_routes(&config.upstreams);
     let limits = Arc::new(LiveOptions::new(http.limits.clone()));

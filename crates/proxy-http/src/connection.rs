@@ -8,14 +8,14 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use mio::event::Event;
-use proxy_core::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
+use proxy_core::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
-use telemetry::{Counters, HttpCounter, Outcome, ProxyDelta, RequestFailure};
+use telemetry::{ConnectionOutcome, Counters, HttpCounter, ProxyDelta, RequestFailure};
 
-use self::serving::Ending;
-use crate::client::Client;
+use self::serving::HttpConnEnd;
+use crate::client::ClientConn;
 use crate::frame_tap::FrameTap;
-use crate::io::{Wire, WireIo};
+use crate::io::{WireBuffers, WireIo};
 use crate::tasks::Tasks;
 use crate::worker::HttpWorker;
 
@@ -27,11 +27,11 @@ const WRITES_MAX: usize = 16;
 /// Serves one client.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
-    client: Rc<Client>,
-    wire: Rc<RefCell<Wire>>,
+    client: Rc<ClientConn>,
+    wire: Rc<RefCell<WireBuffers>>,
     tasks: Tasks,
     /// How hyper's connection has ended, once it has.
-    ended: Rc<RefCell<Option<Ending>>>,
+    ended: Rc<RefCell<Option<HttpConnEnd>>>,
     /// Of HTTP/2.
     frames: Option<RefCell<FrameTap>>,
 }
@@ -47,8 +47,8 @@ impl Handler for HttpConnection {
     ) -> Self {
         worker.set_now(context.now);
         worker.begin(&context.registry, context.limits.connect_timeout);
-        let client = Client::new(worker, session, context.now);
-        let wire = Rc::new(RefCell::new(Wire::default()));
+        let client = ClientConn::new(worker, session, context.now);
+        let wire = Rc::new(RefCell::new(WireBuffers::default()));
         let tasks = Tasks::new(session.key(), worker.woken.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
         let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
@@ -73,18 +73,21 @@ impl Handler for HttpConnection {
         session: &mut ClientSession,
         context: &mut WorkerContext,
         worker: &mut Rc<HttpWorker>,
-    ) -> Result<Next, ConnEnd> {
+    ) -> Result<NextStep, ConnEnd> {
         worker.set_now(context.now);
         let is_again = self.serve(session, context)?;
         let has_flushed = !session.owes_client() && self.wire.borrow().written.is_empty();
         if has_flushed {
-            self.client.count_framed(None);
+            let failed = self.client.count_framed(None);
+            if failed > 0 {
+                session.count_failed_requests(failed, context);
+            }
             if let Some(ending) = self.ended.borrow_mut().take() {
                 return Err(self.end(&ending, session, context));
             }
         }
         self.arm_deadline(session, context);
-        Ok(if is_again || session.wants_read() { Next::Again } else { Next::Wait })
+        Ok(if is_again || session.wants_read() { NextStep::Again } else { NextStep::Wait })
     }
 
     fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
@@ -101,7 +104,7 @@ impl Handler for HttpConnection {
         self.client.is_idle() && self.client.head_began_at().is_none() && !session.owes_client()
     }
 
-    fn stop(&mut self, outcome: Outcome, _: &mut Rc<HttpWorker>) {
+    fn stop(&mut self, outcome: ConnectionOutcome, _: &mut Rc<HttpWorker>) {
         self.tasks.clear();
         drop(self.client.tunnel.take());
         self.client.count_framed(Some(cut_by(outcome)));
@@ -139,22 +142,22 @@ impl Handler for HttpConnection {
 }
 
 /// Why requests are cut that are under way when their connection ends.
-fn cut_by(outcome: Outcome) -> RequestFailure {
+fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
     match outcome {
-        Outcome::DrainTimeout => RequestFailure::DrainTimeout,
-        Outcome::IdleTimeout => RequestFailure::IdleTimeout,
-        Outcome::SendTimeout => RequestFailure::SendTimeout,
-        Outcome::PendingBound => RequestFailure::PendingBound,
-        Outcome::Ended
-        | Outcome::HandshakeTimeout
-        | Outcome::HandshakeEof
-        | Outcome::HandshakeAlert
-        | Outcome::NotTls
-        | Outcome::Incompatible
-        | Outcome::HandshakeOther
-        | Outcome::UpstreamConnect
-        | Outcome::UpstreamBroken
-        | Outcome::ClientBroken => RequestFailure::ClientGone,
+        ConnectionOutcome::DrainTimeout => RequestFailure::DrainTimeout,
+        ConnectionOutcome::IdleTimeout => RequestFailure::IdleTimeout,
+        ConnectionOutcome::SendTimeout => RequestFailure::SendTimeout,
+        ConnectionOutcome::PendingBound => RequestFailure::PendingBound,
+        ConnectionOutcome::Ended
+        | ConnectionOutcome::HandshakeTimeout
+        | ConnectionOutcome::HandshakeEof
+        | ConnectionOutcome::HandshakeAlert
+        | ConnectionOutcome::NotTls
+        | ConnectionOutcome::Incompatible
+        | ConnectionOutcome::HandshakeOther
+        | ConnectionOutcome::UpstreamConnect
+        | ConnectionOutcome::UpstreamBroken
+        | ConnectionOutcome::ClientBroken => RequestFailure::ClientGone,
     }
 }
 
@@ -228,7 +231,7 @@ impl HttpConnection {
         self.tap(|tap, counters| tap.check(session, context, counters)).unwrap_or(Ok(()))
     }
 
-    /// In a drain, lets every request under way finish, and begins to end the connection.
+    /// In a drain, lets every request in flight finish, and begins to end the connection.
     fn begin_drain(&self, context: &WorkerContext) {
         if !context.is_draining || self.client.is_ending() {
             return;
@@ -240,12 +243,12 @@ impl HttpConnection {
     }
 
     /// How the connection ends, after everything was sent.
-    fn end(&self, ending: &Ending, session: &mut ClientSession, context: &mut WorkerContext) -> ConnEnd {
+    fn end(&self, ending: &HttpConnEnd, session: &mut ClientSession, context: &mut WorkerContext) -> ConnEnd {
         if let Some((failure, status)) = ending.refused {
             self.client.count_refused(failure, status, context.now);
         }
         // Without a close_notify the client can tell that an answer is cut.
-        if ending.outcome != Outcome::UpstreamBroken {
+        if ending.outcome != ConnectionOutcome::UpstreamBroken {
             session.close_notify(context);
         }
         ConnEnd::after_sending(ending.outcome, &ending.detail)

@@ -18,7 +18,7 @@ const CONTROL_OF_STREAM: u32 = 8;
 /// round trip, and one more.
 const CONTROL_OF_DATA_SENT: u32 = 4;
 
-/// Why a connection is ended: it costs work without asking for any.
+/// The kind of flood that ends a connection: frames that cost work and request nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flood {
     /// Rapid reset (CVE-2023-44487) or `MadeYouReset` (CVE-2025-8671).
@@ -42,7 +42,7 @@ impl Flood {
         }
     }
 
-    /// Where it is counted.
+    /// Returns its counter.
     pub(crate) fn counter(self) -> HttpCounter {
         match self {
             Self::Resets => HttpCounter::FloodResets,
@@ -63,7 +63,7 @@ impl Flood {
     }
 }
 
-/// What a connection may still do.
+/// The budgets of a connection against floods.
 #[derive(Debug)]
 pub(crate) struct FloodBudgets {
     resets: TokenBucket,
@@ -96,12 +96,12 @@ impl FloodBudgets {
     }
 
     pub(crate) fn spend_reset(&mut self, now: Instant) -> Option<Flood> {
-        self.resets.spend(RESET_COST, now).err().map(|Empty| Flood::Resets)
+        self.resets.spend(RESET_COST, now).err().map(|BucketEmpty| Flood::Resets)
     }
 
     #[inline]
     pub(crate) fn spend_control(&mut self, now: Instant) -> Option<Flood> {
-        self.control.spend(1, now).err().map(|Empty| Flood::Control)
+        self.control.spend(1, now).err().map(|BucketEmpty| Flood::Control)
     }
 }
 
@@ -113,8 +113,8 @@ struct TokenBucket {
     filled_at: Instant,
 }
 
-/// There are too few tokens.
-struct Empty;
+/// The bucket has too few tokens.
+struct BucketEmpty;
 
 impl TokenBucket {
     fn new(capacity: u32, now: Instant) -> Self {
@@ -127,11 +127,11 @@ impl TokenBucket {
     }
 
     #[inline]
-    fn spend(&mut self, cost: u32, now: Instant) -> Result<(), Empty> {
+    fn spend(&mut self, cost: u32, now: Instant) -> Result<(), BucketEmpty> {
         if self.tokens < cost {
             self.refill(now);
         }
-        self.tokens = self.tokens.checked_sub(cost).ok_or(Empty)?;
+        self.tokens = self.tokens.checked_sub(cost).ok_or(BucketEmpty)?;
         Ok(())
     }
 

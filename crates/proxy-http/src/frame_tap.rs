@@ -6,12 +6,12 @@ use std::time::Instant;
 use hyper::header::{DATE, HeaderMap};
 use hyper::{Request, Response};
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
-use telemetry::{Counters, HttpCounter, Outcome};
+use telemetry::{ConnectionOutcome, Counters, HttpCounter};
 
 use crate::floods::{Flood, FloodBudgets};
 use crate::limits::HttpLimits;
 
-/// What a client sends first (RFC 9113, section 3.4).
+/// The connection preface of a client (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 /// Length of the priority in a HEADERS frame that has one.
@@ -41,7 +41,7 @@ pub(crate) struct FrameTap {
     is_told: bool,
 }
 
-/// What is known of a direction between two chunks.
+/// Reads frame headers of one direction; keeps its state between two chunks.
 #[derive(Debug)]
 struct FrameReader {
     /// What has come of a frame's header, and of the payload that is kept.
@@ -171,7 +171,7 @@ impl FrameTap {
             }
         }
         session.close_notify(context);
-        ConnEnd::after_sending(Outcome::ClientBroken, flood.detail())
+        ConnEnd::after_sending(ConnectionOutcome::ClientBroken, flood.detail())
     }
 
     /// A GOAWAY frame with `ENHANCE_YOUR_CALM`; `None` after another, or in the middle of a frame.
@@ -195,7 +195,7 @@ fn is_provoked(error_code: &[u8]) -> bool {
 }
 
 impl FrameReader {
-    /// Passes over so many bytes first.
+    /// Skips `bytes` bytes first.
     fn after(bytes: usize) -> Self {
         Self { partial: [0; HEAD_BYTES + KEPT_BYTES], partial_len: 0, payload_left: bytes }
     }

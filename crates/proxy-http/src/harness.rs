@@ -1,4 +1,4 @@
-//! What fuzz targets call: the parsers of HTTP mode without sockets.
+//! The parsers of HTTP mode without sockets, for fuzz targets.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use telemetry::{Counters, HttpCounter, Metric as _};
 
 use crate::frame_tap::FrameTap;
-use crate::io::{Wire, WireIo};
+use crate::io::{WireBuffers, WireIo};
 use crate::limits::HttpLimits;
 use crate::request_check;
 use crate::route::{Route, RouteTable};
@@ -28,9 +28,9 @@ use crate::upstream::content::RequestFraming;
 use crate::upstream::framing::Framing;
 use crate::upstream::head::{self, RequestHead};
 
-/// What [`tap_frames`] has seen.
+/// The result of [`tap_frames`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TappedFrames {
+pub struct FrameTapResult {
     /// Each counter with its name.
     pub counts: Vec<(&'static str, u64)>,
     /// Whether the bytes are a flood.
@@ -41,14 +41,14 @@ pub struct TappedFrames {
 pub fn tap_frames<'a>(
     received: impl IntoIterator<Item = &'a [u8]>,
     sent: impl IntoIterator<Item = &'a [u8]>,
-) -> TappedFrames {
+) -> FrameTapResult {
     let now = Instant::now();
     let mut tap = FrameTap::new(&HttpLimits::default(), now);
     let mut counters = Counters::<HttpCounter>::default();
     received.into_iter().for_each(|bytes| tap.note_received(bytes, now, &mut counters));
     sent.into_iter().for_each(|bytes| tap.note_sent(bytes, now, &mut counters));
     let counts = counters.iter().map(|(counter, n)| (&*counter.field().name, n)).collect();
-    TappedFrames { counts, is_flood: tap.is_flood() }
+    FrameTapResult { counts, is_flood: tap.is_flood() }
 }
 
 /// Routes to choose among.
@@ -135,9 +135,9 @@ impl ResponseReader {
     }
 }
 
-/// What a client's bytes have led to.
+/// What the proxy did with a client's bytes.
 #[derive(Clone, Debug, Default)]
-pub struct ServedSession {
+pub struct SessionResult {
     /// The heads that an upstream would be sent.
     pub heads: Vec<Vec<u8>>,
     /// Bytes for the client.
@@ -148,10 +148,10 @@ pub struct ServedSession {
 
 /// Serves a client that sends these pieces, as a worker does: hyper and its tasks are polled, requests are checked and
 /// encoded for an upstream, and answered with 204.
-pub fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, is_http2: bool) -> ServedSession {
-    let wire = Rc::new(RefCell::new(Wire::default()));
+pub fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, is_http2: bool) -> SessionResult {
+    let wire = Rc::new(RefCell::new(WireBuffers::default()));
     let tasks = Tasks::new(0, WokenConnections::default());
-    let served = Rc::new(RefCell::new(ServedSession::default()));
+    let served = Rc::new(RefCell::new(SessionResult::default()));
     let heads = Rc::clone(&served);
     let service = service_fn(move |request| answer(Rc::clone(&heads), request));
     let io = WireIo(Rc::clone(&wire));
@@ -180,7 +180,7 @@ pub fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, is_http2: bool) -> 
     served.take()
 }
 
-fn run(tasks: &Tasks, wire: &RefCell<Wire>, served: &RefCell<ServedSession>) {
+fn run(tasks: &Tasks, wire: &RefCell<WireBuffers>, served: &RefCell<SessionResult>) {
     const ROUNDS_MAX: usize = 10_000;
     for _ in 0..ROUNDS_MAX {
         let is_again = tasks.run(1);
@@ -198,7 +198,7 @@ fn run(tasks: &Tasks, wire: &RefCell<Wire>, served: &RefCell<ServedSession>) {
 }
 
 async fn answer(
-    served: Rc<RefCell<ServedSession>>,
+    served: Rc<RefCell<SessionResult>>,
     request: Request<Incoming>,
 ) -> Result<Response<String>, Infallible> {
     let mut response = Response::new(String::new());

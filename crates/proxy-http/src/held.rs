@@ -15,7 +15,7 @@ const HELD_BYTES_MAX: usize = 256 << 10;
 /// Most that is read then to find a response's head.
 const READ_BYTES_MIN: usize = 4 << 10;
 
-/// What one connection holds, and the responses that wait.
+/// The bytes that one connection holds, and the responses that wait.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBytes {
     bytes: Cell<usize>,
@@ -91,9 +91,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Calls(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Calls {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn responses_wait_in_order_while_much_is_held() {
         let held = HeldBytes::default();
-        let calls: [Arc<Calls>; 2] = Default::default();
+        let calls: [Arc<WakeCounter>; 2] = Default::default();
         let [first, second] = calls.clone().map(Waker::from);
         let of = |at: usize| calls[at].0.load(Ordering::Relaxed);
         assert!(held.may_read(&first));

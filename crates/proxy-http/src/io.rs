@@ -1,4 +1,4 @@
-//! The plaintext between a client's session and hyper, which owns its I/O object: both share a [`Wire`].
+//! The plaintext between a client's session and hyper, which owns its I/O object: both share a [`WireBuffers`].
 
 use std::cell::RefCell;
 use std::io;
@@ -16,28 +16,28 @@ pub(crate) const UNSENT_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the client that wait for hyper, above which the client is not read.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
 
-/// What waits in each direction.
+/// The bytes that wait in each direction.
 #[derive(Debug, Default)]
-pub(crate) struct Wire {
-    /// What the client has sent and hyper has not read.
+pub(crate) struct WireBuffers {
+    /// Bytes from the client that hyper has not read.
     pub(crate) received: BytesMut,
     /// Whether the client sends nothing more.
     pub(crate) has_client_ended: bool,
-    /// What hyper has written and the session has not taken.
+    /// Bytes from hyper that the session has not taken.
     pub(crate) written: Vec<u8>,
-    /// What the session has taken and the kernel has not.
+    /// Bytes that the session has taken and the kernel has not.
     pub(crate) unsent_bytes: usize,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
-impl Wire {
+impl WireBuffers {
     /// Whether hyper may write.
     fn has_room(&self) -> bool {
         self.written.len() + self.unsent_bytes < UNSENT_BYTES_MAX
     }
 
-    /// How many bytes of the client it takes.
+    /// The number of bytes that it accepts from the client.
     pub(crate) fn room(&self) -> usize {
         RECEIVED_BYTES_MAX.saturating_sub(self.received.len())
     }
@@ -62,7 +62,7 @@ impl Wire {
 
 /// hyper's end of the wire.
 #[derive(Debug)]
-pub(crate) struct WireIo(pub(crate) Rc<RefCell<Wire>>);
+pub(crate) struct WireIo(pub(crate) Rc<RefCell<WireBuffers>>);
 
 impl Read for WireIo {
     fn poll_read(

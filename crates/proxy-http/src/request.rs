@@ -20,18 +20,18 @@ use std::time::{Duration, Instant};
 use hyper::{Method, Request, Uri};
 use telemetry::{ClientId, FinishedRequest, RequestFailure};
 
-use crate::client::Client;
+use crate::client::ClientConn;
 use crate::route_timeouts::RouteTimeouts;
 
-/// What is known of a request.
+/// The state of a request.
 #[derive(Debug)]
 pub(crate) struct RequestState {
-    client: Rc<Client>,
+    client: Rc<ClientConn>,
     method: Method,
     uri: Uri,
     began_at: Instant,
     head_at: Instant,
-    /// Whose it is, if a trusted peer has forwarded it.
+    /// The client, if a trusted peer forwarded the request.
     forwarded_for: Cell<Option<ClientId>>,
     route: Cell<Option<usize>>,
     upstream: Cell<Option<usize>>,
@@ -56,7 +56,7 @@ pub(crate) struct RequestHandle(Rc<RequestState>);
 
 impl RequestHandle {
     /// Begins with the head of a request of this client.
-    pub(crate) fn begin<B>(client: &Rc<Client>, request: &Request<B>) -> Self {
+    pub(crate) fn begin<B>(client: &Rc<ClientConn>, request: &Request<B>) -> Self {
         let head_at = client.worker.now();
         Self(Rc::new(RequestState {
             began_at: client.begin_request(head_at),
@@ -126,7 +126,7 @@ impl RequestHandle {
     }
 
     /// The client's connection.
-    pub(crate) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &ClientConn {
         &self.0.client
     }
 
@@ -154,7 +154,7 @@ impl RequestHandle {
     }
 
     /// Whether the client is known to have given it up.
-    pub(crate) fn is_given_up(&self) -> bool {
+    pub(crate) fn is_abandoned(&self) -> bool {
         self.0.failure.get() == Some(RequestFailure::ClientGone)
     }
 
@@ -184,11 +184,13 @@ impl Drop for RequestHandle {
 }
 
 impl RequestState {
-    /// Counts it. `cut`: why the kernel has not taken everything that was framed, if it has not.
-    pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) {
+    /// Counts it, and returns why it failed, if it has. `cut`: why the kernel has not taken everything that was framed, if
+    /// it has not.
+    pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) -> Option<RequestFailure> {
         let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
-        let Client { worker, conn, id, is_http2, .. } = &*self.client;
-        worker.count_over(&FinishedRequest {
+        let failure = self.failure.get().or(cut);
+        let ClientConn { worker, conn, id, is_http2, .. } = &*self.client;
+        worker.count_end(&FinishedRequest {
             route: self.route.get(),
             conn: *conn,
             client: self.forwarded_for.get().unwrap_or(*id),
@@ -197,7 +199,7 @@ impl RequestState {
             path: if worker.shared.records_paths { self.uri.path() } else { "" },
             upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
             status: self.status.get(),
-            failure: self.failure.get().or(cut),
+            failure,
             queue: self.queue.get(),
             upstream_time: self.upstream_time.get(),
             first_byte: self.first_byte.get(),
@@ -207,5 +209,6 @@ impl RequestState {
             is_reused: self.is_reused.get(),
             is_retried: self.is_retried.get(),
         });
+        failure
     }
 }

@@ -10,7 +10,7 @@ use hyper::{Method, Request};
 
 use crate::special_fields::{SpecialField, SpecialFields};
 
-/// Why a request is refused, with the status 400.
+/// The reason of a refusal with status 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AmbiguousRequest {
     /// A control character, or a host alone.
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_one_way_only_passes() {
+    fn unambiguous_paths_pass() {
         for request in [
             post(),
             post().header("content-length", "18446744073709551615"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_refused() {
+    fn ambiguous_paths_are_refused() {
         use AmbiguousRequest::{Coding, Length, Lookalike, Target};
         for (request, expected) in [
             (post().uri("vector"), Target),

@@ -1,4 +1,4 @@
-//! Which upstreams serve a request, by its host and the beginning of its path.
+//! Routes: the upstreams of a request, by its host and the beginning of its path.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::route_timeouts::RouteTimeouts;
 /// `shop.example/static=127.0.0.1:9000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Whose requests.
+    /// The requested host.
     pub host: HostPattern,
     /// The path's beginning, on whole segments: `/api` is that of `/api` and `/api/users`, not of `/apis`. It begins with
     /// `/` and ends with none, except for `/` itself.
     pub prefix: String,
-    /// Where they go; at least one.
+    /// The upstreams; at least one.
     pub upstreams: Vec<Upstream>,
-    /// What its requests may take.
+    /// Timeouts of its requests.
     pub timeouts: RouteTimeouts,
 }
 
@@ -56,7 +56,7 @@ enum RouteProblem {
     Host,
     #[error(transparent)]
     Upstream(#[from] ParseUpstreamError),
-    #[error("the upstream {0} stands there twice")]
+    #[error("the upstream {0} is given twice")]
     UpstreamTwice(Upstream),
 }
 
@@ -72,7 +72,7 @@ pub struct DuplicateRoute {
     prefix: String,
 }
 
-/// Why no route serves a request.
+/// The reason why no route serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SelectError {
     /// No route has its host and path.
@@ -399,7 +399,7 @@ mod tests {
             ("*./=h:1", "the host is malformed"),
             ("/api=h", "the port is missing"),
             ("/api=h:1,", "the port is missing"),
-            ("/api=h:1,h:1", "the upstream h:1 stands there twice"),
+            ("/api=h:1,h:1", "the upstream h:1 is given twice"),
         ] {
             let error = text.parse::<Route>().unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains("expected [HOST]/PATH=UPSTREAM"), "{error}");

@@ -102,7 +102,7 @@ mod tests {
             limits: HttpLimits { upstream_connections_max, ..HttpLimits::default() },
             ..HttpConfig::default()
         };
-        bind(config, http, Vec::new()).unwrap().start().unwrap()
+        bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap()
     }
 
     fn value(proxy: &Proxy, name: &str) -> Option<Value> {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_tell_mode_and_routes_and_leave_out_what_means_nothing() {
+    fn settings_show_mode_and_routes_and_omit_tcp_options() {
         let proxy = proxy(10);
         assert_eq!(value(&proxy, "proxy.mode"), Some(Value::Text("http".to_owned())));
         let routes = "/api=unix:/elsewhere,unix:/nowhere /=unix:/nowhere".to_owned();

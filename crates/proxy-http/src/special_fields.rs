@@ -1,9 +1,9 @@
-//! Which fields a header has that the proxy must look at. Most headers have few of them: one look at all fields costs less
+//! The fields of a header that the proxy handles. Most headers have few of them: one pass over all fields costs less
 //! than a search for each of these.
 
 use hyper::HeaderMap;
 
-/// A field that frames a message, belongs to its connection or selects its route.
+/// A field that frames a message, is connection-specific or selects the route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpecialField {
     Host,

@@ -18,7 +18,7 @@ const SPARE_SLOTS_MAX: usize = 64;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Keys of the connections that were woken. A waker must be `Send`, hence the lock; no other thread ever takes it.
+/// Keys of the connections that were woken. A waker must be `Send`, so there is a lock. No other thread ever takes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WokenConnections(Arc<Mutex<Vec<usize>>>);
 
@@ -33,21 +33,21 @@ impl WokenConnections {
 pub(crate) struct Tasks(Rc<TaskSet>);
 
 struct TaskSet {
-    slots: RefCell<Slots>,
+    slots: RefCell<TaskSlots>,
     /// Tasks that are being polled, or are to be.
     round: RefCell<Vec<usize>>,
     woken: Arc<WokenTasks>,
 }
 
-/// Places of tasks. A place keeps its waker for the next task, which the former one may wake for nothing.
+/// The slots of tasks. A slot keeps its waker for the next task, which a late wake of the former task may poll in vain.
 #[derive(Default)]
-struct Slots {
-    slots: Vec<Slot>,
+struct TaskSlots {
+    slots: Vec<TaskSlot>,
     /// Those without a task.
     free: Vec<usize>,
 }
 
-struct Slot {
+struct TaskSlot {
     /// `None` while it is polled, or if there is none.
     task: Option<Task>,
     state: Arc<TaskWaker>,
@@ -56,7 +56,7 @@ struct Slot {
 
 struct WokenTasks {
     tasks: Mutex<Vec<usize>>,
-    /// Whether the connection's tasks are being polled: whoever is woken meanwhile is polled in the same run.
+    /// Whether the connection's tasks are being polled: a task woken meanwhile is polled in the same run.
     is_running: AtomicBool,
     connection: usize,
     connections: WokenConnections,
@@ -93,7 +93,7 @@ impl WokenTasks {
     }
 }
 
-impl Slots {
+impl TaskSlots {
     /// Puts a task into a place, and wakes it.
     fn insert(&mut self, task: Task, woken: &Arc<WokenTasks>) {
         let at = self.free.pop().unwrap_or_else(|| {
@@ -101,7 +101,7 @@ impl Slots {
             let woken = Arc::clone(woken);
             let state = Arc::new(TaskWaker { task, is_woken: AtomicBool::new(false), woken });
             let waker = Waker::from(Arc::clone(&state));
-            self.slots.push(Slot { task: None, state, waker });
+            self.slots.push(TaskSlot { task: None, state, waker });
             task
         });
         let slot = &mut self.slots[at];
@@ -114,7 +114,7 @@ impl Slots {
         self.free.push(at);
         let taken = self.slots.len() - self.free.len();
         if taken <= 1 && self.slots.len() > SPARE_SLOTS_MAX {
-            let is_free = |slot: &Slot| slot.task.is_none();
+            let is_free = |slot: &TaskSlot| slot.task.is_none();
             while self.slots.len() > 1 && self.slots.last().is_some_and(is_free) {
                 self.slots.pop();
             }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_taken_again_and_given_up_once_few_are_taken() {
+    fn task_slots_are_reused_and_freed_when_few_are_taken() {
         let tasks = Tasks::new(0, WokenConnections::default());
         tasks.spawn(std::future::pending());
         for _ in 0..3 {

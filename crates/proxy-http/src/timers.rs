@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use hyper::rt;
 use slab::Slab;
 
-/// The timers of one worker. hyper wants them to be `Send`, hence the lock; no other thread ever takes it.
+/// The timers of one worker. hyper requires them to be `Send`, so there is a lock. No other thread ever takes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers(Arc<Mutex<TimerQueue>>);
 
 #[derive(Debug)]
 struct TimerQueue {
-    /// Deadlines, and whom to wake; nobody after the deadline.
+    /// Deadlines with their wakers; a waker is taken at its deadline.
     waiting: Slab<(Instant, Option<Waker>)>,
     /// No deadline is earlier. Nearly all timers are dropped before they end, and leave this as it is: looking through
     /// all of them once it has passed costs less than keeping them in order.
@@ -44,7 +44,7 @@ impl Timers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A timer that ends so long after the worker last looked at the clock.
+    /// A timer that ends `duration` after the worker last read the clock.
     pub(crate) fn after(&self, duration: Duration) -> Sleep {
         self.at(self.now() + duration)
     }
@@ -69,7 +69,7 @@ impl Timers {
         self.lock().next
     }
 
-    /// Wakes whoever waits for a moment that has passed.
+    /// Wakes the tasks whose deadline has passed.
     pub(crate) fn expire(&self) {
         let mut queue = self.lock();
         if queue.next.is_some_and(|next| next <= queue.now) {

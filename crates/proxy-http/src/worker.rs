@@ -1,4 +1,4 @@
-//! What the connections of a worker share.
+//! State that the connections of a worker share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,13 +16,13 @@ use crate::limits::HttpLimits;
 use crate::request::RequestState;
 use crate::tasks::WokenConnections;
 use crate::timers::Timers;
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::UpstreamPool;
 
 /// Heads of requests whose memory is kept for later ones, and how large these may be.
 const SPARE_HEADS_MAX: usize = 256;
 const SPARE_HEAD_BYTES_MAX: usize = 1 << 10;
 
-/// What all workers are told at the start.
+/// State that all workers share.
 #[derive(Debug)]
 pub(crate) struct HttpShared {
     pub(crate) routing: Routing,
@@ -31,7 +31,7 @@ pub(crate) struct HttpShared {
     pub(crate) trusted_forwarders: TrustedPeers,
     pub(crate) sends_tls_fields: bool,
     pub(crate) records_paths: bool,
-    /// How many they are now.
+    /// The present number of workers.
     pub(crate) workers: Arc<AtomicUsize>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct HttpShared {
 pub(crate) struct HttpWorker {
     pub(crate) shared: Arc<HttpShared>,
     pub(crate) upstreams: Arc<Upstreams>,
-    pub(crate) pool: RefCell<Pool>,
+    pub(crate) pool: RefCell<UpstreamPool>,
     pub(crate) timers: Timers,
     /// As the timers have it, without their lock.
     now: Cell<Instant>,
@@ -55,7 +55,7 @@ pub(crate) struct HttpWorker {
     /// How long connecting to an upstream took.
     connects: RefCell<Histogram>,
     connects_failed: Cell<u64>,
-    /// Requests under way.
+    /// Requests in flight.
     requests: Cell<i64>,
     handed_over: Cell<HttpGauges>,
     /// Memory for heads of requests.
@@ -70,7 +70,7 @@ impl HttpWorker {
     pub(crate) fn new(shared: Arc<HttpShared>, upstreams: Arc<Upstreams>, number: usize) -> Rc<Self> {
         let timers = Timers::default();
         let worker = Self {
-            pool: RefCell::new(Pool::new(Arc::clone(&upstreams))),
+            pool: RefCell::new(UpstreamPool::new(Arc::clone(&upstreams))),
             limits: RefCell::new(Rc::new((*shared.limits.current()).clone())),
             now: Cell::new(timers.now()),
             shared,
@@ -132,7 +132,7 @@ impl HttpWorker {
     }
 
     /// Counts the end of a request whose beginning was counted.
-    pub(crate) fn count_over(&self, request: &FinishedRequest<'_>) {
+    pub(crate) fn count_end(&self, request: &FinishedRequest<'_>) {
         self.requests.set(self.requests.get() - 1);
         self.count_refused(request);
     }
@@ -142,7 +142,7 @@ impl HttpWorker {
         self.delta.borrow_mut().finish(request);
     }
 
-    /// Counts a connection to an upstream, which took so long to establish.
+    /// Counts a connection to an upstream, and how long it took to establish.
     pub(crate) fn count_connect(&self, took: Duration) {
         self.connects.borrow_mut().record(took);
     }

@@ -1,7 +1,7 @@
 //! A report that names nobody. What it shows is an allow-list: a new part of a summary does not compile until this file
 //! says what becomes of it, and a new setting with a text is left out until it is listed here.
 
-use telemetry::insight::{FindingSummary, Told};
+use telemetry::insight::{FindingSummary, FindingText};
 use telemetry::model::{
     AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
@@ -88,7 +88,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
 
 /// The finding without clients, names and messages. Its sentences and figures name nobody.
 fn nameless(finding: FindingSummary) -> FindingSummary {
-    let told = Told { whom: Vec::new(), whom_more: 0, ..finding.told };
+    let told = FindingText { whom: Vec::new(), whom_more: 0, ..finding.told };
     FindingSummary { run: None, told, ..finding }
 }
 

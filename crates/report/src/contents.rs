@@ -1,7 +1,7 @@
 //! The tables of a report, for the page and for Markdown.
 
 use telemetry::model::{ClientSummary, Level, RecordedRequest};
-use telemetry::{LoadCounter, ProxyCounter, labels};
+use telemetry::{LoadCounter, LogFigure, ProxyCounter, labels};
 
 use crate::assert::AssertionOutcome;
 use crate::events::EventKind;
@@ -72,6 +72,17 @@ impl Report<'_> {
         let all = self.handshakes();
         let rows = all.into_iter().map(|(kind, name, count)| vec![kind.to_owned(), name, grouped(count)]);
         ReportTable::new("Handshakes", [Words("by"), Words("which"), Number("count")], rows)
+    }
+
+    /// What the log of another terminator does not say.
+    pub(crate) fn absent_rows(&self) -> ReportTable {
+        let absent = self.summary.log.iter().flat_map(|log| &log.absent);
+        let rows = absent.map(|text| {
+            let (figure, reason) = text.split_once(": ").unwrap_or((text, ""));
+            vec![figure.to_owned(), reason.to_owned()]
+        });
+        let columns = [Words("figure"), Words("why, and what would give it")];
+        ReportTable::new("What the log does not say", columns, rows)
     }
 
     /// What became of the load's requests.
@@ -164,12 +175,13 @@ impl Report<'_> {
     }
 
     pub(crate) fn client_rows(&self) -> ReportTable {
+        let has_exchanges = self.run.absent(LogFigure::Exchange).is_none();
         let row = |client: &ClientSummary| {
             let resumed = client.handshakes_resumed as f64;
             vec![
                 client.client.clone(),
                 grouped(client.connections),
-                grouped(client.exchanges),
+                if has_exchanges { grouped(client.exchanges) } else { DASH.to_owned() },
                 grouped(client.errors),
                 client.exchange_p99_us.map_or_else(|| DASH.to_owned(), |us| ms(us / 1e3)),
                 grouped(client.handshakes_full),

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use telemetry::figures::Figure;
 use telemetry::model::Rates;
-use telemetry::{CpuGroup, LatencyClass, ProxyCounter};
+use telemetry::{CpuGroup, LatencyClass, LogFigure, ProxyCounter};
 
 use crate::assert::AssertionOutcome;
 use crate::latency::by_weight;
-use crate::numbers::{fixed, grouped, ms, percent, short};
+use crate::numbers::{fixed, grouped, percent, short};
 use crate::report::Report;
 
 /// A figure of the headline.
@@ -41,6 +41,22 @@ pub(crate) struct Apdex {
     pub(crate) satisfied: f64,
     /// Share within four times the threshold.
     pub(crate) tolerating: f64,
+}
+
+/// What failed at the proxy.
+struct ProxyFailures {
+    /// Requests or handshakes.
+    what: &'static str,
+    /// The figures that count them.
+    figures: &'static [&'static str],
+    failed: u64,
+    whole: u64,
+}
+
+impl ProxyFailures {
+    fn sentence(&self) -> String {
+        failure_sentence(self.what, self.failed, self.whole)
+    }
 }
 
 impl Report<'_> {
@@ -79,13 +95,13 @@ impl Report<'_> {
         let sentence = format!(
             "{how_many} of {} samples took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
             grouped(latency.histogram.count()),
-            ms(estimate.ms),
+            latency.shown(estimate.ms).trim_start_matches("≤ "),
             info.start,
             info.end
         );
         let name = format!("{}.{}.{label}", latency.class.side(), latency.class.key());
         let title = format!("{} {label}", latency.class.title());
-        Some(self.tile(&[&name], title, format!("{} ms", ms(estimate.ms)), sentence))
+        Some(self.tile(&[&name], title, format!("{} ms", latency.shown(estimate.ms)), sentence))
     }
 
     /// The rate that was achieved, of the one that was offered.
@@ -104,6 +120,18 @@ impl Report<'_> {
             return Some(self.tile(&names, title, format!("{} /s", short(rate)), sentence));
         }
         let proxy = self.summary.proxy.as_ref()?;
+        if self.run.absent(LogFigure::Exchange).is_some() {
+            let (accepted, seconds) = (proxy.connections.accepted, self.summary.duration_s);
+            let rate = accepted as f64 / seconds.max(f64::MIN_POSITIVE);
+            let sentence = format!("{} connections were over in {} s.", grouped(accepted), fixed(seconds, 1));
+            let names = ["proxy.connections.rate"];
+            return Some(self.tile(
+                &names,
+                "Connections".to_owned(),
+                format!("{} /s", short(rate)),
+                sentence,
+            ));
+        }
         let exchanges = self.run.proxy()?.totals()[ProxyCounter::Exchanges];
         let rate = exchanges as f64 / self.summary.duration_s.max(f64::MIN_POSITIVE);
         let sentence = match proxy.connections.accepted {
@@ -144,28 +172,46 @@ impl Report<'_> {
 
     fn failure_tile(&self) -> Option<Tile> {
         if let Some((failed, whole)) = self.failed_requests() {
-            let sentence = failure_sentence("requests", failed, whole);
+            let mut sentence = failure_sentence("requests", failed, whole);
             let names = ["load.requests.failed", "load.failed.ratio", "load.errors"];
-            return Some(self.tile(&names, "Failed requests".to_owned(), grouped(failed), sentence));
+            let mut value = grouped(failed);
+            // Others than the load may have failed.
+            if let Some(at_proxy) = self.failures_at_proxy().filter(|at_proxy| at_proxy.failed > failed) {
+                value = format!("{value}; at the proxy {}", grouped(at_proxy.failed));
+                sentence = format!(
+                    "Of the load: {} At the proxy: {}",
+                    lower_first(&sentence),
+                    lower_first(&at_proxy.sentence())
+                );
+            }
+            return Some(self.tile(&names, "Failed requests".to_owned(), value, sentence));
         }
+        let at_proxy = self.failures_at_proxy()?;
+        let sentence = match at_proxy.whole {
+            0 if self.http().is_none() => "There were no handshakes.".to_owned(),
+            _ => at_proxy.sentence(),
+        };
+        let title = format!("Failed {}", at_proxy.what);
+        Some(self.tile(at_proxy.figures, title, grouped(at_proxy.failed), sentence))
+    }
+
+    /// What failed at the proxy, the load's part included: requests, or handshakes where it knows no requests.
+    fn failures_at_proxy(&self) -> Option<ProxyFailures> {
         if let Some(http) = self.http() {
-            let failed = http.requests.failed;
-            let sentence = failure_sentence("requests", failed, http.requests.total);
-            let names = ["proxy.http.failed", "proxy.http.failed.ratio"];
-            return Some(self.tile(&names, "Failed requests".to_owned(), grouped(failed), sentence));
+            return Some(ProxyFailures {
+                what: "requests",
+                figures: &["proxy.http.failed", "proxy.http.failed.ratio"],
+                failed: http.requests.failed,
+                whole: http.requests.total,
+            });
         }
         let handshakes = &self.summary.proxy.as_ref()?.handshakes;
-        let whole = handshakes.full + handshakes.resumed + handshakes.failed;
-        let sentence = match whole {
-            0 => "There were no handshakes.".to_owned(),
-            whole => failure_sentence("handshakes", handshakes.failed, whole),
-        };
-        Some(self.tile(
-            &["proxy.handshakes.failed"],
-            "Failed handshakes".to_owned(),
-            grouped(handshakes.failed),
-            sentence,
-        ))
+        Some(ProxyFailures {
+            what: "handshakes",
+            figures: &["proxy.handshakes.failed"],
+            failed: handshakes.failed,
+            whole: handshakes.full + handshakes.resumed + handshakes.failed,
+        })
     }
 
     fn resumption_tile(&self) -> Option<Tile> {
@@ -239,6 +285,12 @@ impl Report<'_> {
         let threshold_ms = within_ns as f64 / 1e6;
         Some(Apdex { score: satisfied + tolerating / 2.0, threshold_ms, satisfied, tolerating })
     }
+}
+
+/// The sentence as it continues another one.
+fn lower_first(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// How many of the requests or handshakes failed, in a sentence.

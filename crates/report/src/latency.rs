@@ -1,9 +1,11 @@
 //! The latencies of a run by class, with percentiles and their intervals.
 
 use telemetry::{
-    Histogram, HttpLatency, LatencyClass, LoadLatency, Percentile, ProxyLatency, percentile_interval_ns,
-    quantile_is_thin,
+    Histogram, HttpLatency, LatencyClass, LoadLatency, Percentile, ProxyLatency, TimeResolution,
+    percentile_interval_ns, quantile_is_thin,
 };
+
+use crate::numbers::{known_ms, short};
 
 /// The percentiles of a report's tables.
 pub(crate) const PERCENTILES: [Percentile; 6] = [
@@ -47,11 +49,27 @@ pub(crate) fn by_weight(all: Vec<ClassLatency<'_>>) -> (Vec<ClassLatency<'_>>, V
 pub(crate) struct ClassLatency<'a> {
     pub(crate) class: LatencyClass,
     pub(crate) histogram: &'a Histogram,
+    /// How finely they are known.
+    pub(crate) resolution: TimeResolution,
 }
 
 impl ClassLatency<'_> {
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.class.side(), self.class.key().replace(['_', '.'], " "))
+    }
+
+    /// A time in milliseconds.
+    pub(crate) fn shown(&self, ms: f64) -> String {
+        known_ms(ms, self.resolution)
+    }
+
+    /// The interval of a percentile, in milliseconds.
+    pub(crate) fn interval(&self, (low, high): (f64, f64)) -> String {
+        if self.resolution == TimeResolution::FINE {
+            return format!("{}–{}", short(low), short(high));
+        }
+        let (low, high) = (self.shown(low), self.shown(high));
+        if low == high { low } else { format!("{low}–{high}") }
     }
 
     /// A percentile.

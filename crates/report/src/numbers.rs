@@ -2,6 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use telemetry::{KnownTime, TimeResolution};
+
 /// Stands for a value that is not known.
 pub(crate) const DASH: &str = "–";
 
@@ -29,6 +31,16 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
 /// Milliseconds to a microsecond, so that the decimals of a column are aligned.
 pub(crate) fn ms(value: f64) -> String {
     fixed(value, 3)
+}
+
+/// A time in milliseconds, no finer than it is known.
+pub(crate) fn known_ms(ms_value: f64, resolution: TimeResolution) -> String {
+    let whole = |ns: u64| grouped(ns / 1_000_000);
+    match resolution.known((ms_value * 1e6) as u64) {
+        KnownTime::Fine(_) => ms(ms_value),
+        KnownTime::Rounded(ns) => whole(ns),
+        KnownTime::AtMost(ns) => format!("≤ {}", whole(ns)),
+    }
 }
 
 /// A number with some four digits.
@@ -80,6 +92,13 @@ mod tests {
             ["0", "0.1234", "1.5", "12.3", "123,456"]
         );
         assert_eq!(fixed(f64::INFINITY, 1), "inf");
+    }
+
+    #[test]
+    fn a_time_of_a_log_has_no_decimals_and_may_be_a_bound() {
+        let log = TimeResolution::from_us(1_000);
+        assert_eq!([1.0004, 0.0, 12.004].map(|value| known_ms(value, log)), ["≤ 1", "≤ 1", "12"]);
+        assert_eq!(known_ms(1.0004, TimeResolution::FINE), "1.000");
     }
 
     #[test]

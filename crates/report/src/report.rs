@@ -218,20 +218,17 @@ impl<'a> Report<'a> {
 
     /// The latencies that have samples.
     pub(crate) fn latencies(&self) -> Vec<ClassLatency<'a>> {
+        let run = self.run;
+        let latency =
+            move |class, histogram| ClassLatency { class, histogram, resolution: run.resolution(class) };
         let proxy = self.run.proxy().into_iter().flat_map(|track| {
-            ProxyLatency::ALL
-                .iter()
-                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+            ProxyLatency::ALL.iter().map(move |&class| latency(class.into(), &track.whole()[class]))
         });
         let load = self.run.load().into_iter().flat_map(|track| {
-            LoadLatency::ALL
-                .iter()
-                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+            LoadLatency::ALL.iter().map(move |&class| latency(class.into(), &track.whole()[class]))
         });
         let tls = self.run.tls().into_iter().flat_map(|track| {
-            TlsLatency::ALL
-                .iter()
-                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+            TlsLatency::ALL.iter().map(move |&class| latency(class.into(), &track.whole()[class]))
         });
         let http = self.run.http().into_iter().flat_map(|track| {
             let requests = [HttpCounter::Requests11, HttpCounter::Requests2].map(|of| track.totals()[of]);
@@ -240,7 +237,7 @@ impl<'a> Report<'a> {
             HttpLatency::ALL
                 .iter()
                 .filter(move |class| has_parts || !class.is_of_one_protocol())
-                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+                .map(move |&class| latency(class.into(), &track.whole()[class]))
         });
         proxy.chain(tls).chain(http).chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::latency::ClassLatency;
 use load_run::model;
-use telemetry::Histogram;
+use telemetry::{Histogram, TimeResolution};
 
 #[path = "../../telemetry/tests/load_run/mod.rs"]
 mod load_run;
@@ -151,7 +151,11 @@ fn csv_has_a_line_of_names_and_one_for_each_run() {
 fn the_interval_of_a_percentile_is_that_of_the_screen() {
     let mut histogram = Histogram::new();
     (1..=100_u64).for_each(|us| histogram.record_ns(us * 1_000));
-    let latency = ClassLatency { class: telemetry::ProxyLatency::Exchange.into(), histogram: &histogram };
+    let latency = ClassLatency {
+        class: telemetry::ProxyLatency::Exchange.into(),
+        histogram: &histogram,
+        resolution: TimeResolution::FINE,
+    };
     // Of 100 samples the 40th and the 61st enclose the median; the normal distribution would say the 41st and the 60th.
     let median = latency.quantile(0.5).unwrap();
     let screen = telemetry::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));

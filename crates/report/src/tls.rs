@@ -1,7 +1,7 @@
 //! The tables of TLS, for the page and for Markdown: why handshakes were full, where their time went, who uses what.
 
 use telemetry::model::{Percentiles, TlsSummary, UsageSummary, WallTime};
-use telemetry::{Dimension, FullReason, Metric as _};
+use telemetry::{Dimension, FullReason, LogFigure, Metric as _};
 
 use crate::http::quantile;
 use crate::numbers::{DASH, fixed, grouped, ms, percent};
@@ -16,6 +16,9 @@ impl Report<'_> {
 
     /// Full handshakes by reason, the most frequent first.
     pub(crate) fn full_reasons(&self) -> Vec<(FullReason, u64)> {
+        if self.run.absent(LogFigure::FullReasons).is_some() {
+            return Vec::new();
+        }
         let counts = self.summary.proxy.as_ref().map(|proxy| &proxy.handshakes.full_by_reason);
         let count = |word: &str| counts.and_then(|counts| counts.get(word)).copied().unwrap_or(0);
         let all = FullReason::ALL.map(|(reason, _, word)| (reason, count(word)));
@@ -68,9 +71,20 @@ impl Report<'_> {
         let Some(tls) = self.tls() else { return Vec::new() };
         let tables = DIMENSIONS.iter().map(|&(dimension, heading, caption)| {
             let rows = tls.usage.get(dimension.word()).into_iter().flatten();
-            ReportTable::new(caption, usage_columns(heading), rows.map(usage_row))
+            ReportTable::new(caption, usage_columns(heading), rows.map(|usage| self.usage_row(usage)))
         });
         tables.filter(|table| !table.rows.is_empty()).collect()
+    }
+
+    fn usage_row(&self, usage: &UsageSummary) -> Vec<String> {
+        let mut row = usage_row(usage);
+        if self.run.counted_log().is_some() {
+            let of_requests = self.http().map(|_| BYTES_COLUMN);
+            for at in NOT_IN_LOGS.into_iter().chain(of_requests) {
+                DASH.clone_into(&mut row[at]);
+            }
+        }
+        row
     }
 }
 
@@ -85,6 +99,11 @@ const DIMENSIONS: [(Dimension, &str, &str); 8] = [
     (Dimension::Name, "server name", "Who uses what, by server name"),
     (Dimension::Fingerprint, "fingerprint", "Who uses what, by fingerprint (JA4)"),
 ];
+
+/// What no log says of a value: the columns of failures, CPU time, its share, and the only choice.
+const NOT_IN_LOGS: [usize; 4] = [4, 5, 6, 8];
+/// The column of bytes, which a log of requests does not say of a connection.
+const BYTES_COLUMN: usize = 7;
 
 fn usage_columns(value: &'static str) -> [Heading; 9] {
     [

@@ -153,6 +153,24 @@ fn apdex_counts_what_failed_and_halves_what_was_tolerated() {
 }
 
 #[test]
+fn failures_of_other_clients_than_the_load_are_in_the_headline() {
+    let run = RunId::from_bits(5);
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
+    proxy.counters[ProxyCounter::HandshakesFull] = 120;
+    proxy.counters[ProxyCounter::HandshakesFailed] = 30;
+    load.counters[LoadCounter::Ok] = 100;
+    publisher.interval(Some(&proxy), Some((&load, LoadState::default())), None, at(1));
+    publisher.stop(RunRecord::default(), None, None, None, at(2));
+    let model = common::read(publisher.into_sink(), 100, |_| false);
+    let markdown = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).markdown();
+    let expected = "| Failed requests | 0; at the proxy 30 | Of the load: none of 100 requests failed. At the proxy: \
+                    30 of 150 handshakes failed (20.0 %). |";
+    assert!(markdown.contains(expected), "{markdown}");
+}
+
+#[test]
 fn marks_of_merged_runs_keep_their_labels_apart() {
     let record = |id: u16| {
         let run = RunId::from_bits(u128::from(id));

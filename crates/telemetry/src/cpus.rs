@@ -19,7 +19,7 @@ pub struct ParseCpusError {
 
 /// The process may not run on one of the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("core {cpu} is not there, or not for this process (see: taskset -p $$)")]
+#[error("core {cpu} does not exist, or this process may not use it (see: taskset -p $$)")]
 pub struct CpusError {
     cpu: usize,
 }
@@ -33,7 +33,7 @@ impl Cpus {
     /// Checks that the process may run on all of them.
     ///
     /// # Errors
-    /// Names the first core that is not there or not for this process.
+    /// Names the first core that does not exist or that this process may not use.
     pub fn check(&self) -> Result<(), CpusError> {
         // Where the kernel does not tell, a worker that cannot be pinned says so itself.
         let Ok(allowed) = sched_getaffinity(None) else { return Ok(()) };

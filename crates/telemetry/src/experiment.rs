@@ -41,7 +41,7 @@ words! {
 
 words! {
     /// The verdict of a stage.
-    Outcome {
+    ExperimentOutcome {
         /// It is not over.
         #[default]
         Pending = "pending",

@@ -1,4 +1,4 @@
-//! The vocabulary of tlsdash: what is counted and timed, the records that carry it, and the [`Model`] that folds
+//! The vocabulary of tlsdash: counters and latencies, the records that carry them, and the [`Model`] that folds
 //! records into what a screen or a report shows.
 
 #![forbid(unsafe_code)]
@@ -22,16 +22,17 @@ mod testing;
 mod tls_version;
 
 pub use alerts::{
-    ALERTS_MAX, ALERTS_SPARE, Alert, AlertChange, AlertError, AlertInterval, AlertNews, Alerts, AlertsError,
+    ALERTS_MAX, ALERTS_SPARE, Alert, AlertChange, AlertError, AlertInterval, AlertUpdate, Alerts, AlertsError,
 };
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
-pub use collect::delta_channel::{Collector, HandOver, Reporter};
+pub use collect::delta_channel::{Collector, HandoverResult, Reporter};
 pub use collect::host::HostSampler;
 pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, RequestFailure, RouteDelta};
 pub use collect::observe::ProcessObserver;
 pub use collect::process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
 pub use collect::tls::{Dimension, FullReason, OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
+pub use collect::unit_processes::unit_processes;
 pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
@@ -41,19 +42,20 @@ pub use histogram::{
 pub use history::downsample::Downsampler;
 pub use history::follow::{FollowError, Follower};
 pub use history::moment::{Moment, MomentRange, ParseMomentError};
-pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
+pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, SeekRequest};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
+pub use history::seen_records::SeenRecords;
 pub use history::slice::{RunSlice, SliceBaseline, TimeRange};
 pub use history::update::{
     BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, RecordingStatus, Update,
 };
 pub use insight::costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
-pub use insight::savings::{Estimate, HandshakeMix, HowTo, Saving, SavingChange, Timed, savings};
+pub use insight::savings::{DurationStats, Estimate, HandshakeMix, HowTo, Saving, SavingChange, savings};
 pub use journal::Timestamps;
 pub use metrics::{
-    ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
-    LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TlsCounter,
-    TlsLatency, UsageCounter, labels, parse_percentile, percentile_interval_ns,
+    ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, KnownTime, LatencyClass,
+    LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency,
+    TimeResolution, TlsCounter, TlsLatency, UsageCounter, labels, parse_percentile, percentile_interval_ns,
 };
 pub use model::Model;
 pub use publish::{
@@ -62,19 +64,20 @@ pub use publish::{
 pub use record::age_counts::AgeCounts;
 pub use record::clean;
 pub use record::codec::{IDENTIFIER, decode, decode_fields, encode};
-pub use record::connection::{ConnectionRecord, Outcome};
+pub use record::connection::{ConnectionOutcome, ConnectionRecord};
 pub use record::event_counts::{EventCount, EventCounts, LoadEvent};
 pub use record::field::{Field, Unit, common as common_fields};
 pub use record::ids::{ClientId, ConnId, ParseIdError, RunId};
-pub use record::origin::{Origin, Suppressed, Writer};
+pub use record::log_figure::{AbsentFigures, LogFigure};
+pub use record::origin::{Origin, SuppressedMessages, Writer};
 pub use record::setting::{Applies, Command, Setting, SettingError, Value};
 pub use record::setting_info::{SettingInfo, SettingKind};
 pub use record::status_counts::StatusCounts;
 pub use record::wire::DecodeError;
 pub use record::{
     AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
-    HttpRecord, HttpVersion, Kind, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
-    ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp, TlsRecord,
-    UsageRecord,
+    HttpRecord, HttpVersion, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
+    ProxyRecord, Record, RecordKind, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp,
+    TlsRecord, UsageRecord,
 };
 pub use tls_version::TlsVersion;

@@ -32,7 +32,7 @@ pub enum OutputError {
     #[error("it is a folder")]
     Folder,
     /// The path is that of a recording.
-    #[error("it is a journal, and a recording is not to be lost; name another file")]
+    #[error("it is a journal, and recordings are never overwritten; name another file")]
     Journal,
     /// The name is one that recordings have.
     #[error("a name that ends in .journal is that of a recording; name another file")]
@@ -81,7 +81,7 @@ impl FileIdentity {
     }
 }
 
-/// What is at a path where output is wanted.
+/// What exists at an output path.
 enum Place {
     /// Nothing, or a regular file that is replaced.
     File(Option<Metadata>),
@@ -196,7 +196,7 @@ fn begins_as_journal(path: &Path) -> io::Result<bool> {
     Ok(beginning == JOURNAL_SIGNATURE)
 }
 
-/// Whose a file is, and the folder in which it lies.
+/// The owners of a file and of its folder.
 struct Owners {
     ours: u32,
     file: u32,
@@ -271,9 +271,9 @@ mod tests {
 
     use super::*;
 
-    struct Folder(TempDir);
+    struct TestFolder(TempDir);
 
-    impl Folder {
+    impl TestFolder {
         fn new() -> Self {
             Self(tempfile::tempdir().unwrap())
         }
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_new_file_is_its_owners_and_a_replaced_one_keeps_its_mode() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let new = folder.at("new.html");
         check(&new).unwrap();
         assert!(folder.names().is_empty(), "looking leaves nothing behind");
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_as_a_whole_and_not_written_into() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let file = folder.with("a.html", "old");
         fs::hard_link(&file, folder.at("kept.html")).unwrap();
         write(&file, "new").unwrap();
@@ -325,8 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_refused_wherever_it_leads_and_so_are_folders() {
-        let folder = Folder::new();
+    fn links_and_folders_are_refused_as_outputs() {
+        let folder = TestFolder::new();
         let target = folder.with("target", "precious");
         for (name, to) in
             [("link", &*target), ("dangling", Path::new("/nowhere/x")), ("null", Path::new("/dev/null"))]
@@ -343,8 +343,8 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_not_replaced_by_whatever_name() {
-        let folder = Folder::new();
+    fn a_recording_is_never_overwritten_under_any_name() {
+        let folder = TestFolder::new();
         let recording = folder.with("a.journal", [&JOURNAL_SIGNATURE[..], b"and more"].concat());
         fs::hard_link(&recording, folder.at("a.html")).unwrap();
         for name in ["a.journal", "a.html"] {
@@ -360,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_stays_as_it_is_and_nothing_is_left_beside_it() {
-        let folder = Folder::new();
+    fn a_failed_write_leaves_the_old_file_and_no_temporary_one() {
+        let folder = TestFolder::new();
         let file = folder.with("a.html", "old");
         // A rename onto a folder fails last of all.
         fs::create_dir(folder.at("folder")).unwrap();
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn pipes_and_devices_are_written_straight() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let pipe = folder.at("pipe");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_file_is_the_same_by_every_path() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let file = folder.with("a", "");
         fs::hard_link(&file, folder.at("b")).unwrap();
         symlink(&file, folder.at("c")).unwrap();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_can_be_typed_back() {
+    fn displayed_values_parse_back() {
         for (number, unit, text) in [
             (10.0, "s", "10s"),
             (60.0, "s", "60s"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_told_with_its_unit() {
+    fn allowed_values_are_described_with_range_and_unit() {
         let time = allowed((0.001, 86_400.0), "s", false);
         assert_eq!(time, "a time from 1ms to 24h, such as 10s");
         assert_eq!(allowed((1.0, 256.0), "", true), "a whole number from 1 to 256");

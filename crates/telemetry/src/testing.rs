@@ -11,7 +11,7 @@ use crate::histogram::Sketch;
 use crate::insight::costs::{Cost, CostTable, HandshakeCosts};
 use crate::metrics::{Counters, Metric};
 use crate::record::age_counts::AgeCounts;
-use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{Applies, Setting, Value};
@@ -30,7 +30,7 @@ pub(crate) fn connection(n: u64) -> ConnectionRecord {
     ConnectionRecord {
         conn: ConnId(n),
         client: client(2),
-        outcome: Outcome::NotTls,
+        outcome: ConnectionOutcome::NotTls,
         detail: "first byte 0x47".into(),
         tls_version: String::new(),
         cipher: String::new(),
@@ -188,7 +188,11 @@ fn experiment(numbers: &[u64], text: &str, flag: bool) -> ExperimentRecord {
             p_value: 0.031_25,
             ..EstimateRecord::default()
         }),
-        outcome: if flag { experiment::Outcome::NoDifference } else { experiment::Outcome::Pending },
+        outcome: if flag {
+            experiment::ExperimentOutcome::NoDifference
+        } else {
+            experiment::ExperimentOutcome::Pending
+        },
         reason: text.into(),
         ..ExperimentRecord::default()
     }

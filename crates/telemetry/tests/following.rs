@@ -60,7 +60,7 @@ fn read_only(path: &Path, filter: RunFilter) -> Vec<Update> {
 }
 
 #[test]
-fn what_was_written_before_the_end_is_delivered_before_it() {
+fn records_written_before_the_end_are_delivered_first() {
     let (_folder, path, mut writer) = journal();
     write(&mut writer, (1..=5_000).map(mark));
     let (follower, updates) = follow(&path);
@@ -197,7 +197,7 @@ fn records_of_another_writer_are_not_records_of_the_run() {
 }
 
 #[test]
-fn what_journald_dropped_of_this_process_is_told_to_it_and_to_the_model() {
+fn drops_by_journald_reach_the_process_and_the_model() {
     let (_folder, path, mut writer) = journal_of_many();
     let (own, unit) = (std::process::id(), "tlsdash.service");
     write(&mut writer, [by(&mark(1), unit, &[]), by(&dropped(7, own, "", "driver"), "", &[])]);
@@ -295,7 +295,7 @@ fn journal_of_a_host() -> (tempfile::TempDir, PathBuf, RunFilter) {
 }
 
 #[test]
-fn of_a_journal_of_many_users_trusted_runs_are_read_and_others_told_once() {
+fn only_trusted_runs_are_read_and_others_reported_once() {
     let (_folder, path, filter) = journal_of_a_host();
     let updates = read_only(&path, filter.clone());
     let id = RunId::from_bits;
@@ -325,7 +325,7 @@ fn on_another_machine_users_are_others_and_none_is_ignored() {
 }
 
 #[test]
-fn a_user_or_a_unit_that_is_named_is_read_alone() {
+fn a_named_user_or_unit_is_read_alone() {
     let (_folder, path, _) = journal_of_a_host();
     for (uid, unit, runs) in [
         (Some(1_000), None, &[11, 12, 13, 15][..]),
@@ -346,7 +346,7 @@ fn a_user_or_a_unit_that_is_named_is_read_alone() {
 }
 
 #[test]
-fn however_many_runs_are_ignored_so_many_are_told() {
+fn the_number_of_ignored_runs_is_exact() {
     let (_folder, path, mut writer) = journal_of_many();
     let forged = |run| by(&mark_of(run, 1), "session-7.scope", &[("_UID", "1000")]);
     write(&mut writer, (1..=3_000).map(forged));
@@ -370,4 +370,95 @@ fn records_that_are_short_and_hold_much_travel_in_small_batches() {
     let most = batches.iter().map(|batch| batch.records.len()).max().unwrap();
     assert!(most > 1 && most <= BATCH_BYTES_MAX / one + 1, "{most} records of {one} bytes");
     assert_eq!(batches.iter().map(|batch| batch.records.len()).sum::<usize>(), 100);
+}
+
+/// A file of a folder, whose entries say themselves who wrote them, at these times.
+fn file_in(folder: &Path, name: &str) -> FileWriter {
+    let options = FileOptions { common: EntryBuf::new(), ..FileOptions::default() };
+    FileWriter::create(&folder.join(name), options).unwrap()
+}
+
+#[test]
+fn copies_of_a_journal_that_grow_beside_it_are_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = "tlsdash.service";
+    let at = |seq: u64| Timestamps { realtime_us: seq, monotonic_us: seq };
+    let write = |writer: &mut FileWriter, seqs: std::ops::RangeInclusive<u64>| {
+        for seq in seqs {
+            writer.append(&by(&mark(seq), unit, &[]), at(seq)).unwrap();
+            if seq % 100 == 0 {
+                let notice = by(&dropped(seq, std::process::id(), unit, "driver"), "", &[]);
+                writer.append(&notice, at(seq)).unwrap();
+            }
+        }
+        writer.flush().unwrap();
+    };
+    let [mut original, mut copy, mut again] =
+        ["own.journal", "remote-a.journal", "remote-b.journal"].map(|name| file_in(folder.path(), name));
+    write(&mut original, 1..=500);
+    write(&mut copy, 1..=300);
+    let (follower, updates) = follow(folder.path());
+    let mut received = Vec::new();
+    let mut await_record = |last: u64| {
+        let is_last = |update: &Update| {
+            let Update::Batch(batch) = update else { return false };
+            batch.records.iter().any(|record| record.stamp.seq == last)
+        };
+        while !received.last().is_some_and(is_last) {
+            received.push(updates.recv_timeout(Duration::from_secs(10)).unwrap());
+        }
+    };
+    await_record(500);
+    // The copy overtakes, and a sender that starts again sends all once more, into another file.
+    write(&mut copy, 301..=800);
+    await_record(800);
+    write(&mut original, 501..=900);
+    await_record(900);
+    write(&mut again, 1..=901);
+    await_record(901);
+    follower.finish();
+    received.extend(updates.iter());
+    let batches = batches_of(received);
+    let seqs = batches.iter().flat_map(|batch| batch.records.iter().map(|record| record.stamp.seq));
+    assert!(seqs.eq(1..=901));
+    let model = model_of(batches);
+    let reading = model.current().unwrap().reading();
+    assert_eq!((reading.read(), reading.lost(), reading.repeated()), (901, 0, 0));
+    assert_eq!(reading.suppressed(), (100..=900).step_by(100).sum::<u64>());
+}
+
+#[test]
+fn a_received_file_that_is_cut_and_replaced_while_watched_loses_nothing_that_comes_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let received = folder.path().join("remote-a.journal");
+    let mut writer = file_in(folder.path(), "remote-a.journal");
+    write(&mut writer, (1..=500).map(|seq| by(&mark(seq), "tlsdash.service", &[])));
+    let (follower, updates) = follow(folder.path());
+    let mut batches: Vec<Batch> = Vec::new();
+    let mut await_that = |holds: &dyn Fn(&[Batch]) -> bool| {
+        while !holds(&batches) {
+            let update = updates.recv_timeout(Duration::from_secs(10)).unwrap();
+            batches.extend(batches_of([update]));
+        }
+    };
+    let last = |batches: &[Batch]| batches.last()?.records.last().map(|record| record.stamp.seq);
+    await_that(&|batches| last(batches) == Some(500));
+    // The disk was full, or somebody cut it.
+    drop(writer);
+    let len = std::fs::metadata(&received).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(&received).unwrap().set_len(len / 2).unwrap();
+    await_that(&|batches| batches.iter().any(|batch| batch.skipped_bytes > 0));
+    // The receiver puts the damaged file aside, and the sender begins again.
+    std::fs::rename(&received, folder.path().join("remote-a@0001-0002.journal~")).unwrap();
+    let mut writer = file_in(folder.path(), "remote-a.journal");
+    write(&mut writer, (1..=700).map(|seq| by(&mark(seq), "tlsdash.service", &[])));
+    await_that(&|batches| last(batches) == Some(700));
+    follower.finish();
+    batches.extend(batches_of(updates.iter()));
+    let seqs = batches.iter().flat_map(|batch| batch.records.iter().map(|record| record.stamp.seq));
+    assert!(seqs.eq(1..=700));
+    let model = model_of(batches);
+    let reading = model.current().unwrap().reading();
+    assert_eq!((reading.read(), reading.lost()), (700, 0));
+    assert!(model.skipped_bytes() > 0, "what was cut is said");
 }

@@ -31,7 +31,7 @@ fn run(busy: Duration) -> u64 {
 }
 
 #[test]
-fn what_an_earlier_run_used_is_not_accounted_to_a_later_one() {
+fn usage_of_an_earlier_run_does_not_count_for_a_later_one() {
     let first_us = run(Duration::from_millis(200));
     let second_us = run(Duration::ZERO);
     assert!(first_us > 10_000, "only {first_us} us");

@@ -11,6 +11,7 @@ mod journals;
 mod service;
 mod session;
 mod summary;
+mod upgrade;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -52,7 +53,9 @@ fn exit_code(ended: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line: what was tried, on what, why it failed.
-            say(line(&error));
+            let line = line(&error);
+            upgrade::predecessor::refuse(&line);
+            say(line);
             if error.is::<UsageError>() {
                 ExitCode::from(2)
             } else if error.is::<check::AssertionFailed>() || error.is::<explain::FindingsFailed>() {
@@ -77,10 +80,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    match refused_value(error) {
-        Some(line) => say(line),
-        None => say(format_args!("{} (--help tells more)", refused_words(error))),
-    }
+    let value = refused_value(error);
+    let line = value.unwrap_or_else(|| format!("{} (--help tells more)", refused_words(error)));
+    upgrade::predecessor::refuse(&line);
+    say(line);
     ExitCode::from(2)
 }
 

@@ -16,7 +16,7 @@ fn json(output: &std::process::Output) -> Value {
 }
 
 #[test]
-fn an_alert_that_fires_is_told_recorded_and_reported() {
+fn a_firing_alert_is_logged_recorded_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let args = ["demo", "--headless", "--duration", "6s", "--format", "json", "--load", "rate=300"];
@@ -73,7 +73,7 @@ fn alerts_of_the_configuration_file_need_no_journal() {
 }
 
 #[test]
-fn what_is_no_alert_is_refused_before_the_run_begins() {
+fn a_malformed_alert_is_refused_before_the_run_begins() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let file = at.join("tlsdash.toml");

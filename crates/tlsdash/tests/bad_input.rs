@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Running, connects, journal, outside, proxy, run, stderr, tlsdash, upstream};
+use common::{TlsdashProcess, connects, journal, outside, proxy, run, stderr, tlsdash, upstream};
 
 /// Runs with `args` and expects exit code `code` and one line with all of `parts`.
 fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
@@ -201,7 +201,7 @@ fn values_that_cannot_be_are_refused_before_anything_begins() {
 }
 
 #[test]
-fn a_configuration_that_is_wrong_is_named_with_its_line() {
+fn a_configuration_error_names_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tlsdash.toml");
     fs::write(&file, "upstream = \"unix:/x\"\nworker = 2\n").unwrap();
@@ -320,7 +320,7 @@ fn a_journal_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_load_finds_out_before_it_starts_that_nobody_answers() {
+fn a_load_checks_that_its_target_listens_before_it_starts() {
     let folder = tempfile::tempdir().unwrap();
     // A port that was just given back, so that nobody listens there.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -355,7 +355,7 @@ fn a_load_finds_out_before_it_starts_that_nobody_answers() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_is_a_warning_and_a_clean_close() {
+fn a_missing_upstream_is_a_warning_and_a_clean_close() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("later.sock");
     let mut running = proxy(folder.path(), &socket, &[]);
@@ -392,7 +392,7 @@ fn without_a_terminal_the_program_runs_headless_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = tlsdash(folder.path());
     command.args(["demo", "--duration", "1s"]);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     running.line_with("running as with --headless");
     let (code, printed) = running.wait();
     assert_eq!(code, 0);

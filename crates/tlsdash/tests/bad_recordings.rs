@@ -100,7 +100,7 @@ fn assert_refused(folder: &Path, file: &Path, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_no_recording_is_one_line_and_exit_code_1() {
+fn a_file_that_is_no_recording_is_one_line_and_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("empty.journal"), "").unwrap();
@@ -221,7 +221,7 @@ fn a_recording_that_was_cut_is_read_up_to_there() {
 }
 
 #[test]
-fn what_was_overwritten_is_skipped_and_said() {
+fn overwritten_bytes_are_skipped_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let whole = recorded(folder.path());
     for (share, bytes) in [(0.1, 0xff), (0.3, 0x00), (0.5, 0xff), (0.7, 0x41), (0.95, 0x00)] {
@@ -237,7 +237,7 @@ fn what_was_overwritten_is_skipped_and_said() {
 }
 
 #[test]
-fn flipped_bytes_end_nothing_but_what_they_are_in() {
+fn flipped_bytes_lose_only_their_own_entries() {
     let folder = tempfile::tempdir().unwrap();
     let whole = recorded(folder.path());
     // The header and the tables too; the places are the same in each run.

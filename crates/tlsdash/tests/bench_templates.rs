@@ -24,21 +24,21 @@ const REQUESTS: usize = 1_100;
 const SIZES: [usize; 2] = [13, 100_000];
 
 /// What all targets share.
-struct Surroundings {
+struct TemplateFixture {
     folder: tempfile::TempDir,
     unix: DemoUpstream,
     tcp: DemoUpstream,
 }
 
 /// A running template. Its processes end with it.
-struct Running {
+struct RunningTemplate {
     child: Child,
     listen: Endpoint,
     log: PathBuf,
     ca: PathBuf,
 }
 
-impl Surroundings {
+impl TemplateFixture {
     fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("bench").tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -107,7 +107,7 @@ impl Surroundings {
     }
 
     /// Starts a server; `None` if its program is missing.
-    fn start(&self, server: &CommandServer, name: &str, listen: Endpoint) -> Option<Running> {
+    fn start(&self, server: &CommandServer, name: &str, listen: Endpoint) -> Option<RunningTemplate> {
         let launch = self.launch(server, name, &listen);
         for (path, text) in &launch.files {
             std::fs::write(path, text).unwrap();
@@ -122,13 +122,13 @@ impl Surroundings {
         let mut command = Command::new(&launch.argv[0]);
         command.args(&launch.argv[1..]).envs(&launch.environment).process_group(0).stdin(Stdio::null());
         let child = command.stdout(output.try_clone().unwrap()).stderr(output).spawn().ok()?;
-        let mut running = Running { child, listen, log, ca: self.folder.path().join("cert.pem") };
+        let mut running = RunningTemplate { child, listen, log, ca: self.folder.path().join("cert.pem") };
         until(&format!("{name} listens"), || running.is_listening());
         Some(running)
     }
 }
 
-impl Running {
+impl RunningTemplate {
     fn is_listening(&mut self) -> bool {
         if let Some(status) = self.child.try_wait().unwrap() {
             panic!("it ended with {status}: {}", std::fs::read_to_string(&self.log).unwrap());
@@ -167,7 +167,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningTemplate {
     fn drop(&mut self) {
         let group = Pid::from_child(&self.child);
         // It may already have ended, and its workers may outlive it.
@@ -196,7 +196,7 @@ fn output(mut command: Command) -> Vec<u8> {
     output.stdout
 }
 
-fn check_answers(running: &Running, name: &str, scheme: &str, echoes: bool) {
+fn check_answers(running: &RunningTemplate, name: &str, scheme: &str, echoes: bool) {
     for size in SIZES {
         let answer = output(running.curl(scheme, &format!("/bytes/{size}")));
         assert!(answer == body(size), "{name}: {} bytes of {size}", answer.len());
@@ -223,7 +223,7 @@ fn check_answers(running: &Running, name: &str, scheme: &str, echoes: bool) {
     );
 }
 
-fn check_tls(running: &Running, name: &str) {
+fn check_tls(running: &RunningTemplate, name: &str) {
     let offer = ["-groups", "x25519:secp256r1"];
     let tls13 = running.s_client(&[&offer[..], &["-tls1_3"]].concat());
     for part in ["New, TLSv1.3, Cipher is TLS_AES_128_GCM_SHA256", "Server Temp Key: X25519", "HTTP/1.1 200"]
@@ -259,7 +259,7 @@ fn check_tls(running: &Running, name: &str) {
 /// Every template, and the server that `docs/bench.md` shows as an example.
 fn servers() -> Vec<(String, CommandServer)> {
     let pasted = |template: &ServerTemplate| format!("{}\n[[case]]\nname = \"any\"", template.text);
-    let example = include_str!("../../../docs/examples/bench-lighttpd.toml").to_owned();
+    let example = include_str!("../../../docs/scenarios/lighttpd.toml").to_owned();
     let mut servers = Vec::new();
     for text in ServerTemplate::all().iter().map(pasted).chain([example]) {
         let mut scenario = Scenario::parse("pasted", &text, &|_| Ok(())).unwrap();
@@ -272,8 +272,13 @@ fn servers() -> Vec<(String, CommandServer)> {
 
 #[test]
 fn each_template_answers_as_the_upstream_with_the_same_tls() {
-    let surroundings = Surroundings::new();
+    let surroundings = TemplateFixture::new();
     for (name, server) in servers() {
+        if let Some(variable) = server.missing_variable() {
+            let name = format!("{name}: {variable} names no file");
+            say_not_run("each_template_answers_as_the_upstream_with_the_same_tls", &name);
+            continue;
+        }
         let Some(running) = surroundings.start(&server, &name, free_port()) else {
             say_not_run(
                 "each_template_answers_as_the_upstream_with_the_same_tls",

@@ -118,7 +118,7 @@ fn too_few_samples_are_a_breach_and_unknown_figures_a_mistake() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_in_one_line() {
+fn a_file_that_is_no_recording_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("text.journal"), "not a journal").unwrap();

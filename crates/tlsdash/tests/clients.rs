@@ -107,7 +107,7 @@ fn curl_is_served_from_each_address_and_told_apart() {
 }
 
 #[test]
-fn what_a_client_sends_reaches_no_journal_uncleaned() {
+fn texts_of_clients_are_cleaned_before_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), BODY);
     let mut running = proxy(folder.path(), &socket, &[]);

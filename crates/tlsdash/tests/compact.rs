@@ -42,7 +42,7 @@ fn a_compacted_recording_is_smaller_and_has_the_same_figures() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_nothing_that_is_damaged_is_thrown_away() {
+fn compact_overwrites_nothing_and_keeps_damaged_files() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let place = format!("file:{}", at("a.journal"));

@@ -74,7 +74,7 @@ fn runs_of_the_same_load_are_compared_and_runs_of_another_are_not() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_one_line() {
+fn incomparable_runs_are_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let a = recorded(folder, "a.journal", &["--load", "rate=50,connections=2"]);

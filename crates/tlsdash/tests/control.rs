@@ -11,11 +11,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use common::{PATIENCE, Running, journal, journalctl, outside, proxy, run, stderr, until, upstream};
+use common::{PATIENCE, TlsdashProcess, journal, journalctl, outside, proxy, run, stderr, until, upstream};
 use serde_json::Value;
 
 /// A service with a load and a control socket, ready for requests.
-fn service(folder: &Path, args: &[&str]) -> (Running, PathBuf) {
+fn service(folder: &Path, args: &[&str]) -> (TlsdashProcess, PathBuf) {
     let (app, socket) = (upstream(folder, b"hello"), folder.join("control.sock"));
     let place = socket.to_str().unwrap().to_owned();
     let mut running =

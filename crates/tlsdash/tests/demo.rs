@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Running, journal, journalctl, last_of_each_client, number, run, stderr, tlsdash, until};
+use common::{TlsdashProcess, journal, journalctl, last_of_each_client, number, run, stderr, tlsdash, until};
 use journal::{Start, Tail};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -130,7 +130,7 @@ fn seconds_in_which_the_program_was_stopped_are_a_gap() {
     let mut command = tlsdash(folder.path());
     let at = format!("file:{}", file.display());
     command.args(["demo", "--headless", "--format", "json", "--interval", "500ms", "--journal", &at]);
-    let running = Running::start(command);
+    let running = TlsdashProcess::start(command);
     let intervals = || journalctl(&file, &["TLSDASH_KIND=proxy"]).len();
     until("it serves", || intervals() >= 3);
     running.signal(Signal::STOP);

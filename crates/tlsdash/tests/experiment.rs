@@ -79,7 +79,7 @@ fn an_experiment_that_a_signal_cuts_short_is_inconclusive() {
         ["demo", "--headless", "--duration", "241s", "--journal", &at, "--ab", words, "--format", "json"];
     let mut command = common::tlsdash(folder.path());
     command.args(args);
-    let running = common::Running::start(command);
+    let running = common::TlsdashProcess::start(command);
     common::until("the experiment begins", || {
         journal(folder.path()).exists()
             && !journalctl(&journal(folder.path()), &["TLSDASH_KIND=experiment"]).is_empty()
@@ -93,7 +93,7 @@ fn an_experiment_that_a_signal_cuts_short_is_inconclusive() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_in_one_line() {
+fn incomparable_values_are_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (words, expected) in [
         ("workers", "expected SETTING=A..B"),

@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Running, journal, run, stderr, tlsdash, until};
+use common::{TlsdashProcess, journal, run, stderr, tlsdash, until};
 
 /// A run of three seconds, recorded.
 fn recorded(folder: &Path, load: &str) -> String {
@@ -42,7 +42,7 @@ fn a_running_service_is_explained_while_it_writes() {
     let at = journal(folder.path()).display().to_string();
     let mut command = tlsdash(folder.path());
     command.args(["demo", "--headless", "--load", "rate=100", "--journal", &format!("file:{at}")]);
-    let service = Running::start(command);
+    let service = TlsdashProcess::start(command);
     let full = || {
         let output = run(folder.path(), &["explain", &at, "--format", "json"]);
         let explained = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok()?;
@@ -94,7 +94,7 @@ fn findings_as_severe_as_asked_for_end_with_99() {
 }
 
 #[test]
-fn a_severity_that_is_none_is_refused() {
+fn an_unknown_severity_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["explain", "/nowhere", "--fail-on", "loud"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use common::journald::Journald;
+use common::journald::TestJournald;
 use common::not_run::say_not_run;
-use common::{Running, number, outside, until, upstream};
+use common::{TlsdashProcess, number, outside, until, upstream};
 use journal::{EntryBuf, Sender};
 use rustix::process::Uid;
 use serde_json::Value;
@@ -23,12 +23,12 @@ use telemetry::{
 
 /// Runs of so many clients, each with one record.
 #[derive(Clone, Copy, Debug)]
-struct Flood {
+struct SyntheticRuns {
     runs: u32,
     clients: u32,
 }
 
-impl Flood {
+impl SyntheticRuns {
     /// The two floods: one after the other.
     fn both() -> [Self; 2] {
         match std::env::var_os("TLSDASH_FLOOD") {
@@ -38,7 +38,7 @@ impl Flood {
     }
 
     /// Sends it as another user, if this is root: of a thread alone, since every one has its own user.
-    fn send(self, journald: &Journald) {
+    fn send(self, journald: &TestJournald) {
         let socket = journald.root.path().join("run-systemd/journal/socket");
         let mut sender = Sender::open_at(&socket).unwrap();
         let began = Instant::now();
@@ -98,9 +98,9 @@ fn send(sender: &mut Sender, record: &Record) {
     }
 }
 
-fn journald() -> Journald {
+fn journald() -> TestJournald {
     // A user is in a session of his own, and journald drops what exceeds its limit of that; so it need not here.
-    Journald::system("RateLimitBurst=0\nRuntimeMaxUse=2G")
+    TestJournald::system("RateLimitBurst=0\nRuntimeMaxUse=2G")
 }
 
 fn mib(bytes: u64) -> u64 {
@@ -113,7 +113,7 @@ fn floods_of_others_cost_a_serving_process_no_memory() {
     let app = upstream(journald.root.path(), b"hello");
     let mut command = journald.tlsdash(&["--headless", "--listen", "127.0.0.1:0", "--format", "json"]);
     command.args(["--journal", "system", "--upstream"]).arg(format!("unix:{}", app.display()));
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let address = running.address();
     request(address);
     until("a record of the request", || {
@@ -122,7 +122,7 @@ fn floods_of_others_cost_a_serving_process_no_memory() {
     });
     let before = peak_bytes(running.pid()).unwrap();
     let peak = peak_until_the_end(running.pid());
-    for flood in Flood::both() {
+    for flood in SyntheticRuns::both() {
         flood.send(&journald);
         println!(
             "serving: {} MiB at the most, {} before",
@@ -190,7 +190,7 @@ fn whoever_reads_takes_bounded_memory_and_sees_no_run_of_another_user() {
     let demo: Value = serde_json::from_slice(&journald.tlsdash(&demo).output().unwrap().stdout).unwrap();
     let watch = ["watch", "system", "--headless", "--format", "json"];
     let (_, _, alone) = measured(journald.tlsdash(&watch));
-    for flood in Flood::both() {
+    for flood in SyntheticRuns::both() {
         flood.send(&journald);
     }
     let (printed, said, memory) = measured(journald.tlsdash(&watch));

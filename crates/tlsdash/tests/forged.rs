@@ -8,32 +8,32 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 
-use common::host::{Account, FORGER, Host, ROOT, Told, UNIT, create};
+use common::host::{FORGER, HostRun, ROOT, RunWriter, TestHost, UNIT, create};
 use common::not_run::say_not_run;
 use common::{outside, send, stderr, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
-const HONEST: Told = Told { run: 0xa, late_s: 0, accepted: 5 };
-const FORGED: Told = Told { run: 0xf, late_s: 600, accepted: 666_666 };
+const HONEST: HostRun = HostRun { run: 0xa, late_s: 0, accepted: 5 };
+const FORGED: HostRun = HostRun { run: 0xf, late_s: 600, accepted: 666_666 };
 const WATCH: &[&str] = &["--headless", "--format", "json"];
 
 /// A run of root, and a later one of somebody else.
-fn with_a_forged_run() -> Host {
-    let host = Host::new();
+fn with_a_forged_run() -> TestHost {
+    let host = TestHost::new();
     HONEST.write(&mut host.file("system.journal"), ROOT);
     FORGED.write(&mut host.file("user-1000.journal"), FORGER);
     host
 }
 
-fn summary(host: &Host, args: &[&str]) -> Value {
+fn summary(host: &TestHost, args: &[&str]) -> Value {
     let output = host.run(&[&["watch"], args, WATCH].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// The one run that is shown.
-fn shown(host: &Host, args: &[&str]) -> String {
+fn shown(host: &TestHost, args: &[&str]) -> String {
     summary(host, args)["run"].as_str().unwrap().to_owned()
 }
 
@@ -83,9 +83,9 @@ fn runs_written_by_another_user_are_ignored() {
 #[test]
 fn who_asks_for_a_user_a_unit_or_all_gets_their_runs() {
     let host = with_a_forged_run();
-    let (unit, other) = (Told { run: 1, late_s: 10, ..HONEST }, Told { run: 2, late_s: 20, ..HONEST });
+    let (unit, other) = (HostRun { run: 1, late_s: 10, ..HONEST }, HostRun { run: 2, late_s: 20, ..HONEST });
     unit.write(&mut host.file("user-998.journal"), UNIT);
-    other.write(&mut host.file("user-64321.journal"), Account::of(64_321, "edge.service"));
+    other.write(&mut host.file("user-64321.journal"), RunWriter::of(64_321, "edge.service"));
     for (args, told) in [
         (&[][..], unit),
         (&["--any-user"], FORGED),
@@ -115,11 +115,11 @@ fn who_asks_for_a_user_a_unit_or_all_gets_their_runs() {
 }
 
 #[test]
-fn where_only_others_wrote_the_error_says_who_and_what_to_type() {
-    let host = Host::new();
+fn the_error_names_the_writers_and_the_option_to_read_them() {
+    let host = TestHost::new();
     FORGED.write(&mut host.file("user-1000.journal"), FORGER);
-    Told { run: 3, ..FORGED }
-        .write(&mut host.file("user-1001.journal"), Account::of(1_001, "session-2.scope"));
+    HostRun { run: 3, ..FORGED }
+        .write(&mut host.file("user-1001.journal"), RunWriter::of(1_001, "session-2.scope"));
     for args in [
         &["watch", "system", "--headless"][..],
         &["report", "system", "--md", "-"],
@@ -165,18 +165,18 @@ fn recordings_are_read_whoever_wrote_them() {
 
 #[test]
 fn runs_of_other_hosts_are_told_apart_by_host_and_unit() {
-    let host = Host::new();
+    let host = TestHost::new();
     let folder = host.root.path().join("var-log-journal/remote");
     fs::create_dir(&folder).unwrap();
     let (edge_1, edge_2) = ("11111111111111111111111111111111", "22222222222222222222222222222222");
     let mut writer = create(&folder.join("remote-10.0.0.1.journal"));
     // Two services, of which one is begun twice, and a later run of a user there.
     HONEST.write(&mut writer, UNIT.at("edge-1", edge_1));
-    Told { run: 0xc, late_s: 50, accepted: 11 }
-        .write(&mut writer, Account::of(997, "edge.service").at("edge-1", edge_1));
+    HostRun { run: 0xc, late_s: 50, accepted: 11 }
+        .write(&mut writer, RunWriter::of(997, "edge.service").at("edge-1", edge_1));
     // And a host on which only a user has runs.
-    Told { run: 0xd, late_s: 60, accepted: 13 }.write(&mut writer, FORGER.at("edge-2", edge_2));
-    Told { run: 0xb, late_s: 100, accepted: 7 }.write(&mut writer, UNIT.at("edge-1", edge_1));
+    HostRun { run: 0xd, late_s: 60, accepted: 13 }.write(&mut writer, FORGER.at("edge-2", edge_2));
+    HostRun { run: 0xb, late_s: 100, accepted: 7 }.write(&mut writer, UNIT.at("edge-1", edge_1));
     FORGED.write(&mut writer, FORGER.at("edge-1", edge_1));
     writer.close().unwrap();
     let remote = "/var/log/journal/remote";
@@ -186,20 +186,20 @@ fn runs_of_other_hosts_are_told_apart_by_host_and_unit() {
     assert_eq!(report["summary"]["proxy"]["connections"]["accepted"], 7 + 11 + 13, "{report}");
     let text = printed(&host.run(&["report", remote, "--md", "-"]));
     for part in [
-        format!("edge-1 tlsdash.service: run {} of tlsdash.service", Told { run: 0xb, ..HONEST }.id()),
+        format!("edge-1 tlsdash.service: run {} of tlsdash.service", HostRun { run: 0xb, ..HONEST }.id()),
         "edge-1 edge.service: run".to_owned(),
         "edge-2: run".to_owned(),
     ] {
         assert!(text.contains(&part), "{part} in {text}");
     }
     assert!(!text.contains(&FORGED.id()), "{text}");
-    assert_eq!(shown(&host, &[remote]), Told { run: 0xb, ..HONEST }.id());
+    assert_eq!(shown(&host, &[remote]), HostRun { run: 0xb, ..HONEST }.id());
     assert_eq!(shown(&host, &[remote, "--any-user", "--run", &FORGED.id()]), FORGED.id());
 }
 
 #[test]
 fn where_auto_has_written_is_not_for_others_to_say() {
-    let host = Host::new();
+    let host = TestHost::new();
     FORGED.write(&mut host.file("user-1000.journal"), FORGER);
     let state = host.root.path().join("state");
     fs::create_dir(&state).unwrap();
@@ -212,8 +212,8 @@ fn where_auto_has_written_is_not_for_others_to_say() {
 }
 
 #[test]
-fn who_watches_stays_with_the_account_that_is_shown() {
-    let host = Host::new();
+fn watch_stays_with_the_shown_account() {
+    let host = TestHost::new();
     let mut system = host.file("system.journal");
     HONEST.begin(&mut system, UNIT);
     let mut command = host.tlsdash(&["watch", "system", "--plain"]);
@@ -233,12 +233,12 @@ fn who_watches_stays_with_the_account_that_is_shown() {
     let mut user = host.file("user-1000.journal");
     FORGED.begin(&mut user, FORGER);
     says("1 run of uid 1000 ignored: --uid 1000 or --any-user shows it");
-    Told { run: 0xe, late_s: 700, accepted: 1 }.begin(&mut user, FORGER);
-    Told { run: 0xb, late_s: 800, accepted: 1 }.begin(&mut system, ROOT);
+    HostRun { run: 0xe, late_s: 700, accepted: 1 }.begin(&mut user, FORGER);
+    HostRun { run: 0xb, late_s: 800, accepted: 1 }.begin(&mut system, ROOT);
     let said_then = says("run 0000000b of uid 0 began");
     assert!(!said_then.iter().any(|line| line.contains("a new run is shown")), "{said_then:?}");
     assert_eq!(said_then.iter().filter(|line| line.contains("uid 1000")).count(), 1, "{said_then:?}");
-    Told { run: 0xc, late_s: 900, accepted: 1 }.begin(&mut system, UNIT);
+    HostRun { run: 0xc, late_s: 900, accepted: 1 }.begin(&mut system, UNIT);
     let said_last = says("a new run is shown: 0000000c");
     assert!(!said_last.iter().any(|line| line.contains("shown: 0000000b")), "{said_last:?}");
     send(Signal::TERM, child.id());
@@ -252,11 +252,11 @@ fn a_user_sees_own_runs_and_those_of_root_and_the_unit() {
         return say_not_run(test, "only root can become another user");
     }
     let host = with_a_forged_run();
-    let own = Told { run: 1, late_s: 10, ..HONEST };
+    let own = HostRun { run: 1, late_s: 10, ..HONEST };
     let mut writer = host.file("user-4242.journal");
-    own.write(&mut writer, Account::of(4_242, "user@4242.service"));
+    own.write(&mut writer, RunWriter::of(4_242, "user@4242.service"));
     writer.close().unwrap();
-    Told { run: 2, late_s: 5, ..HONEST }.write(&mut host.file("user-998.journal"), UNIT);
+    HostRun { run: 2, late_s: 5, ..HONEST }.write(&mut host.file("user-998.journal"), UNIT);
     // The program lies where only its owner may look, and what journald would let a group read here all may.
     let program = host.root.path().join("tlsdash");
     let copied = outside("cp", "coreutils").arg(env!("CARGO_BIN_EXE_tlsdash")).arg(&program).status();

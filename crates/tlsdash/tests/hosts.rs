@@ -6,20 +6,21 @@ mod common;
 #[path = "common/terminal.rs"]
 mod terminal;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::host::{Told, UNIT, create};
-use common::{Running, connects, outside, run, stderr, until};
+use common::host::{HostRun, UNIT, create};
+use common::{TlsdashProcess, connects, outside, run, stderr, until};
 use serde_json::Value;
-use terminal::Terminal;
+use terminal::TestTerminal;
 
 /// A process that is killed with the test.
-struct Service(Child);
+struct SystemdProgram(Child);
 
-impl Service {
+impl SystemdProgram {
     /// Starts a program of the package `systemd-journal-remote`.
     fn start(name: &str, args: &[&str]) -> Self {
         let mut command = Command::new(format!("/lib/systemd/{name}"));
@@ -31,7 +32,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for SystemdProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -39,12 +40,12 @@ impl Drop for Service {
 }
 
 /// The demo on a host of this name, which writes its own journal.
-struct Edge {
-    demo: Running,
+struct DemoHost {
+    demo: TlsdashProcess,
     journal: PathBuf,
 }
 
-impl Edge {
+impl DemoHost {
     fn start(folder: &Path, name: &str) -> Self {
         let journal = folder.join(name).join("own.journal");
         fs::create_dir(folder.join(name)).unwrap();
@@ -56,23 +57,23 @@ impl Edge {
         command.arg(env!("CARGO_BIN_EXE_tlsdash")).args(["demo", "--headless", "--interval", "500ms"]);
         command.args(["--load", "rate=50,connections=2", "--journal"]);
         command.arg(format!("file:{}", journal.display()));
-        let mut demo = Running::start(command);
+        let mut demo = TlsdashProcess::start(command);
         demo.line_with("listening on ");
         until("its journal", || journal.exists());
         Self { demo, journal }
     }
 
-    fn upload(&self, url: &str) -> Service {
+    fn upload(&self, url: &str) -> SystemdProgram {
         let file = format!("--file={}", self.journal.display());
-        Service::start("systemd-journal-upload", &[&format!("--url={url}"), &file, "--follow=yes"])
+        SystemdProgram::start("systemd-journal-upload", &[&format!("--url={url}"), &file, "--follow=yes"])
     }
 }
 
 /// A receiver of uploads into a folder, and its address.
-fn receiver(folder: &Path) -> (Service, String) {
+fn receiver(folder: &Path) -> (SystemdProgram, String) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let args = [&*format!("--listen-http={address}"), &format!("--output={}", folder.display())];
-    let service = Service::start("systemd-journal-remote", &args);
+    let service = SystemdProgram::start("systemd-journal-remote", &args);
     until("the receiver listens", || connects(address));
     (service, format!("http://{address}"))
 }
@@ -88,13 +89,32 @@ fn totals(folder: &Path, source: &Path, more: &[&str]) -> [u64; 3] {
         .map(|n| n.as_u64().unwrap_or_else(|| panic!("{proxy:#}")))
 }
 
+/// Checks that a condition on the connections holds, and its opposite does not.
+fn check(folder: &Path, source: &Path, more: &[&str], accepted: u64) {
+    for (operator, code) in [("==", 0), ("<", 99)] {
+        let condition = format!("connections.accepted {operator} {accepted}");
+        let args = [&["check", source.to_str().unwrap(), "--assert", &condition], more].concat();
+        let output = run(folder, &args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+    }
+}
+
+/// The full handshakes that `explain` counts, by reason.
+fn full_by_reason(folder: &Path, source: &Path, more: &[&str]) -> BTreeMap<String, u64> {
+    let output = run(folder, &[&["explain", source.to_str().unwrap(), "--format", "json"], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reasons = explained["full_by_reason"].as_object().unwrap();
+    reasons.iter().map(|(reason, n)| (reason.clone(), n.as_u64().unwrap())).collect()
+}
+
 /// What a hostile host may upload: bytes that are no journal, and runs in the name of another host, from the future.
 fn upload_hostile(folder: &Path) {
     fs::write(folder.join("remote-garbage.journal"), vec![0x5a; 100_000]).unwrap();
     let mut writer = create(&folder.join("remote-hostile.journal"));
     for run in 1..=40 {
         let account = UNIT.at("edge-b", "00000000000000000000000000000bad");
-        Told { run, late_s: 1_000_000_000 + run as u64, accepted: 1_000_000 }.begin(&mut writer, account);
+        HostRun { run, late_s: 1_000_000_000 + run as u64, accepted: 1_000_000 }.begin(&mut writer, account);
     }
 }
 
@@ -106,7 +126,7 @@ fn uploaded_journals_of_two_hosts_become_one_table_and_one_report() {
         fs::create_dir(path).unwrap();
     }
     let (_receiver, url) = receiver(&remote);
-    let edges = ["edge-a", "edge-b"].map(|name| Edge::start(folder.path(), name));
+    let edges = ["edge-a", "edge-b"].map(|name| DemoHost::start(folder.path(), name));
     let [upload_a, _upload_b] = [0, 1].map(|at| edges[at].upload(&url));
     until("both hosts arrive", || {
         let output = run(&state, &["runs", &remote.display().to_string()]);
@@ -114,7 +134,7 @@ fn uploaded_journals_of_two_hosts_become_one_table_and_one_report() {
         listed.contains("edge-a") && listed.contains("edge-b")
     });
 
-    let mut watch = Terminal::start(&state, &["watch", &remote.display().to_string()]);
+    let mut watch = TestTerminal::start(&state, &["watch", &remote.display().to_string()]);
     watch.shows("sum of 2");
     watch.press("7");
     watch.shows("hosts 2/2 live");
@@ -147,23 +167,52 @@ fn uploaded_journals_of_two_hosts_become_one_table_and_one_report() {
         assert_eq!(edge.demo.end().0, 0);
         edge.journal
     });
-    let each = journals.map(|journal| totals(&state, &journal, &[]));
+    compare_hosts_with_their_own_journals(folder.path(), &state, &journals);
+}
+
+/// Sends the journals again, and compares what commands say of each host and of both with what the journals hold.
+fn compare_hosts_with_their_own_journals(folder: &Path, state: &Path, journals: &[PathBuf; 2]) {
+    let each = journals.each_ref().map(|journal| totals(state, journal, &[]));
     let sum = [0, 1, 2].map(|at| each[0][at] + each[1][at]);
     // The first receiver's files are cut, and hold what is hostile. Another one receives everything again.
-    let again = folder.path().join("again");
+    let again = folder.join("again");
     fs::create_dir(&again).unwrap();
     let (_receiver, url) = receiver(&again);
-    let file = |edge: &str| format!("--file={}", folder.path().join(edge).join("own.journal").display());
+    let file = |edge: &str| format!("--file={}", folder.join(edge).join("own.journal").display());
     let _uploads = ["edge-a", "edge-b"].map(|edge| {
-        Service::start("systemd-journal-upload", &[&format!("--url={url}"), &file(edge), "--follow=yes"])
+        SystemdProgram::start(
+            "systemd-journal-upload",
+            &[&format!("--url={url}"), &file(edge), "--follow=yes"],
+        )
     });
     until("all records arrive", || {
-        let output = run(&state, &["runs", &again.display().to_string()]);
+        let output = run(state, &["runs", &again.display().to_string()]);
         let listed = String::from_utf8_lossy(&output.stdout).into_owned();
         ["edge-a", "edge-b"].iter().all(|edge| listed.contains(edge)) && !listed.contains("+ its last record")
     });
-    assert_eq!(totals(&state, &again, &[]), sum);
+    assert_eq!(totals(state, &again, &[]), sum);
     for (edge, own) in ["edge-a", "edge-b"].into_iter().zip(each) {
-        assert_eq!(totals(&state, &again, &["--host", edge]), own, "{edge}");
+        assert_eq!(totals(state, &again, &["--host", edge]), own, "{edge}");
+        check(state, &again, &["--host", edge], own[0]);
+    }
+    check(state, &again, &[], sum[0]);
+    let explained = ["edge-a", "edge-b"].map(|edge| {
+        let counted = full_by_reason(state, &again, &["--host", edge]);
+        assert_eq!(counted, full_by_reason(state, &folder.join(edge).join("own.journal"), &[]), "{edge}");
+        counted
+    });
+    let mut sum = explained[0].clone();
+    for (reason, n) in &explained[1] {
+        *sum.entry(reason.clone()).or_default() += n;
+    }
+    assert!(sum.values().sum::<u64>() > 0);
+    assert_eq!(full_by_reason(state, &again, &[]), sum);
+    for (command, more) in
+        [("check", &["--assert", "lost == 0"][..]), ("explain", &[]), ("report", &["--md", "-"])]
+    {
+        let absent = run(state, &[&[command, again.to_str().unwrap(), "--host", "edge-c"], more].concat());
+        assert_eq!(absent.status.code(), Some(1));
+        let said = stderr(&absent);
+        assert!(said.contains("holds no run of it, but of edge-a, edge-b"), "{command}: {said}");
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{
-    Running, journal, journalctl, last_of_each_client, number, outside, proxy, run, stderr, tlsdash,
+    TlsdashProcess, journal, journalctl, last_of_each_client, number, outside, proxy, run, stderr, tlsdash,
 };
 use loadgen::{DemoUpstream, UpstreamAddr};
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls};
@@ -23,12 +23,12 @@ use proxy_http::{HttpConfig, HttpLimits};
 use serde_json::Value;
 
 /// A demo upstream on a unix socket.
-struct App {
+struct UpstreamApp {
     upstream: Option<DemoUpstream>,
     path: PathBuf,
 }
 
-impl App {
+impl UpstreamApp {
     fn start(folder: &Path) -> Self {
         let path = folder.join("app.sock");
         Self { upstream: Some(Self::upstream(&path)), path }
@@ -46,7 +46,7 @@ impl App {
 }
 
 /// A proxy in HTTP mode, with a route and a default route to the demo upstream.
-fn serving(folder: &Path, app: &Path, args: &[&str]) -> (Running, SocketAddr) {
+fn serving(folder: &Path, app: &Path, args: &[&str]) -> (TlsdashProcess, SocketAddr) {
     let route = format!("/api=unix:{}", app.display());
     let args = [&["--mode", "http", "--route", &route], args].concat();
     let mut running = proxy(folder, app, &args);
@@ -91,7 +91,7 @@ fn failures_but(load: &Value, kinds: &[&str]) -> Vec<String> {
 fn curl_gets_every_method_over_both_protocols() {
     const WHAT: &str = "%{http_version} %{http_code} %{size_download}\n";
     let folder = tempfile::tempdir().unwrap();
-    let app = App::start(folder.path());
+    let app = UpstreamApp::start(folder.path());
     let (running, address) = serving(folder.path(), &app.path, &[]);
     let url = |path: &str| format!("https://{address}{path}");
     let body = folder.path().join("body");
@@ -129,7 +129,7 @@ fn curl_gets_every_method_over_both_protocols() {
 #[test]
 fn openssl_reads_the_bytes_of_an_http1_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let app = App::start(folder.path());
+    let app = UpstreamApp::start(folder.path());
     let (_running, address) = serving(folder.path(), &app.path, &[]);
     let ask = |request: &str| {
         let script = format!(
@@ -151,7 +151,7 @@ fn openssl_reads_the_bytes_of_an_http1_answer() {
 #[test]
 fn a_request_that_no_route_serves_is_not_found() {
     let folder = tempfile::tempdir().unwrap();
-    let app = App::start(folder.path());
+    let app = UpstreamApp::start(folder.path());
     let route = format!("localhost/api=unix:{}", app.path.display());
     let mut command = tlsdash(folder.path());
     command.args([
@@ -165,7 +165,7 @@ fn a_request_that_no_route_serves_is_not_found() {
         "--route",
         &route,
     ]);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let port = running.address().port();
     let status = |host: &str, path: &str| {
         let host = format!("Host: {host}");
@@ -228,7 +228,7 @@ fn load_proxy_and_clients_agree_to_the_last_request() {
 fn a_stop_under_load_loses_no_request() {
     for args in [&["--http2", "-m", "8"][..], &[]] {
         let folder = tempfile::tempdir().unwrap();
-        let app = App::start(folder.path());
+        let app = UpstreamApp::start(folder.path());
         let (running, address) = serving(folder.path(), &app.path, &[]);
         let args = [&["-c", "8", "-d", "4s"], args].concat();
         let load = load(folder.path(), address, "/api/bytes/20000", &args).spawn().unwrap();
@@ -250,7 +250,7 @@ fn a_stop_under_load_loses_no_request() {
 #[test]
 fn an_upstream_that_restarts_fails_only_what_is_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let mut app = App::start(folder.path());
+    let mut app = UpstreamApp::start(folder.path());
     let (running, address) = serving(folder.path(), &app.path, &[]);
     let args = ["--http2", "-m", "8", "-c", "8", "-r", "500", "-d", "5s"];
     let load = load(folder.path(), address, "/api/bytes/1000", &args).spawn().unwrap();
@@ -294,13 +294,13 @@ fn in_process(upstream: &Path, limits: HttpLimits) -> Proxy {
     let config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], upstream, tls);
     let config = ProxyConfig { workers: NonZeroUsize::MIN, ..config };
     let http = HttpConfig { limits, ..HttpConfig::default() };
-    proxy_http::bind(config, http, Vec::new()).unwrap().start().unwrap()
+    proxy_http::bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap()
 }
 
 #[test]
 fn a_limit_that_changes_live_holds_for_the_next_request() {
     let folder = tempfile::tempdir().unwrap();
-    let app = App::start(folder.path());
+    let app = UpstreamApp::start(folder.path());
     let proxy = in_process(&app.path, HttpLimits::default());
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 2 << 20]).unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::not_run::say_not_run;
-use common::{Running, proxy, stderr, until};
+use common::{TlsdashProcess, proxy, stderr, until};
 use loadgen::{DemoUpstream, UpstreamAddr};
 
 const GO: &str = r#"package main
@@ -144,7 +144,7 @@ fn printed(command: &mut Command) -> String {
 }
 
 /// HTTP mode in front of the demo's upstream.
-fn serving(folder: &Path) -> (DemoUpstream, Running, SocketAddr) {
+fn serving(folder: &Path) -> (DemoUpstream, TlsdashProcess, SocketAddr) {
     let path = folder.join("app.sock");
     let upstream = DemoUpstream::start(UpstreamAddr::Unix(path.clone())).unwrap();
     let mut running = proxy(folder, &path, &["--mode", "http"]);
@@ -213,7 +213,7 @@ fn a_websocket_talks_through_the_proxy() {
     let path = folder.path().join("ws.sock");
     let mut node = Command::new("node");
     node.args(["-e", WEBSOCKET_UPSTREAM]).arg(&path);
-    let _upstream = Running::start(node);
+    let _upstream = TlsdashProcess::start(node);
     until("the upstream listens", || std::os::unix::net::UnixStream::connect(&path).is_ok());
     let mut running = proxy(folder.path(), &path, &["--mode", "http"]);
     let mut client = Command::new("node");

@@ -8,9 +8,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
-use common::journald::Journald;
+use common::journald::TestJournald;
 use common::not_run::say_not_run;
-use common::{Running, number, outside, stderr, tlsdash, until, upstream};
+use common::{TlsdashProcess, number, outside, stderr, tlsdash, until, upstream};
 use journal::{EntryBuf, FileOptions, FileWriter, Sender};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -25,7 +25,7 @@ const DEMO: &[&str] = &["demo", "--headless", "--duration", "3s", "--format", "j
 #[test]
 fn every_record_comes_back_from_journald_and_a_namespace() {
     for (journald, place) in
-        [(Journald::system(""), "system"), (Journald::start("test", ""), "namespace:test")]
+        [(TestJournald::system(""), "system"), (TestJournald::start("test", ""), "namespace:test")]
     {
         let summary = json(&journald.tlsdash(DEMO).args(["--journal", place]).output().unwrap());
         let journal = &summary["journal"];
@@ -53,7 +53,7 @@ fn every_record_comes_back_from_journald_and_a_namespace() {
 
 #[test]
 fn auto_takes_a_file_and_says_why_if_journald_cannot_be_read_back() {
-    let journald = Journald::system("");
+    let journald = TestJournald::system("");
     let summary = json(&journald.tlsdash(DEMO).output().unwrap());
     assert_eq!(summary["journal"]["source"], "system", "{summary}");
     // Where `auto` has written is where `watch` looks.
@@ -62,7 +62,7 @@ fn auto_takes_a_file_and_says_why_if_journald_cannot_be_read_back() {
 
     // One stores nothing, the other no figures.
     for settings in ["Storage=none", "MaxLevelStore=info"] {
-        let forgetful = Journald::system(settings);
+        let forgetful = TestJournald::system(settings);
         let output = forgetful.tlsdash(DEMO).output().unwrap();
         let source = json(&output)["journal"]["source"].clone();
         assert!(source.as_str().unwrap().starts_with("file:"), "{settings}: {source}");
@@ -72,7 +72,7 @@ fn auto_takes_a_file_and_says_why_if_journald_cannot_be_read_back() {
 
 #[test]
 fn a_journald_that_stores_nothing_is_refused_when_it_is_asked_for_by_name() {
-    let journald = Journald::system("Storage=none");
+    let journald = TestJournald::system("Storage=none");
     let output = journald.tlsdash(DEMO).args(["--journal", "system"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("--journal system"), "{}", stderr(&output));
@@ -85,7 +85,7 @@ fn a_user_who_may_not_read_the_journal_hears_which_group_may() {
         let test = "a_user_who_may_not_read_the_journal_hears_which_group_may";
         return say_not_run(test, "only root can become a user who may not read the journal");
     }
-    let journald = Journald::system("");
+    let journald = TestJournald::system("");
     // As systemd-tmpfiles has it on a host.
     let group = ["-R", "systemd-journal"];
     let owned =
@@ -146,12 +146,12 @@ fn where_no_journald_is_one_line_says_so_once() {
 }
 
 /// A proxy that writes to this journald.
-fn proxy(journald: &Journald, place: &str) -> Running {
+fn proxy(journald: &TestJournald, place: &str) -> TlsdashProcess {
     let app = upstream(journald.root.path(), b"hello");
     let mut command =
         journald.tlsdash(&["--headless", "--listen", "127.0.0.1:0", "--format", "json", "--journal", place]);
     command.args(["--interval", "200ms", "--upstream"]).arg(format!("unix:{}", app.display()));
-    Running::start(command)
+    TlsdashProcess::start(command)
 }
 
 fn request(address: std::net::SocketAddr) {
@@ -162,10 +162,10 @@ fn request(address: std::net::SocketAddr) {
 
 #[test]
 fn totals_are_exact_though_journald_stood_still_and_was_killed_in_between() {
-    let mut journald = Journald::start("test", "");
+    let mut journald = TestJournald::start("test", "");
     let mut running = proxy(&journald, "namespace:test");
     let address = running.address();
-    let counted = |journald: &Journald| {
+    let counted = |journald: &TestJournald| {
         journald
             .entries(&["TLSDASH_KIND=proxy"])
             .last()
@@ -193,8 +193,8 @@ fn totals_are_exact_though_journald_stood_still_and_was_killed_in_between() {
 }
 
 #[test]
-fn what_another_process_writes_under_a_runs_id_changes_nothing_of_it() {
-    let journald = Journald::start("test", "");
+fn records_forged_under_a_runs_id_do_not_change_it() {
+    let journald = TestJournald::start("test", "");
     let mut running = proxy(&journald, "namespace:test");
     let address = running.address();
     request(address);
@@ -232,7 +232,7 @@ fn what_another_process_writes_under_a_runs_id_changes_nothing_of_it() {
 
 #[test]
 fn a_run_whose_end_does_not_come_back_says_so() {
-    let journald = Journald::start("test", "");
+    let journald = TestJournald::start("test", "");
     let mut running = proxy(&journald, "namespace:test");
     request(running.address());
     let is_recorded = || {

@@ -11,16 +11,17 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use common::{
-    Running, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
+    TlsdashProcess, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
 };
 use rustix::process::Signal;
-use terminal::Terminal;
+use terminal::TestTerminal;
 
 #[test]
 fn a_recording_is_begun_and_ended_by_a_key_and_is_a_run_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("file:{}", journal(folder.path()).display());
-    let mut terminal = Terminal::start(folder.path(), &["demo", "--interval", "200ms", "--journal", &place]);
+    let mut terminal =
+        TestTerminal::start(folder.path(), &["demo", "--interval", "200ms", "--journal", &place]);
     terminal.shows("LIVE");
     terminal.press("R");
     terminal.shows("[REC 00:01]");
@@ -45,7 +46,7 @@ fn a_recording_is_begun_and_ended_by_a_key_and_is_a_run_of_its_own() {
 #[test]
 fn the_demo_shows_live_figures_and_leaves_the_terminal_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let mut terminal = Terminal::start(folder.path(), &["demo"]);
+    let mut terminal = TestTerminal::start(folder.path(), &["demo"]);
     for text in ["LIVE", "full", "resumed", "127.0.0.", "CO-corrected"] {
         terminal.shows(text);
     }
@@ -62,7 +63,7 @@ fn the_demo_shows_live_figures_and_leaves_the_terminal_as_it_was() {
 fn keys_change_the_load_and_the_change_is_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let at = format!("file:{}", journal(folder.path()).display());
-    let mut terminal = Terminal::start(folder.path(), &["demo", "--journal", &at]);
+    let mut terminal = TestTerminal::start(folder.path(), &["demo", "--journal", &at]);
     terminal.shows("1,000/s");
     terminal.press("]");
     terminal.shows("load.rate changed from 1000 to 1100");
@@ -82,7 +83,7 @@ fn keys_change_the_load_and_the_change_is_a_record() {
 #[test]
 fn sigterm_ends_the_dashboard_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let mut terminal = Terminal::start(folder.path(), &["demo"]);
+    let mut terminal = TestTerminal::start(folder.path(), &["demo"]);
     terminal.shows("LIVE");
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.ended(), 0);
@@ -94,7 +95,7 @@ fn sigterm_ends_the_dashboard_in_order() {
 fn a_terminal_that_goes_away_ends_the_program_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let at = format!("file:{}", journal(folder.path()).display());
-    let mut terminal = Terminal::start(folder.path(), &["demo", "--journal", &at]);
+    let mut terminal = TestTerminal::start(folder.path(), &["demo", "--journal", &at]);
     terminal.shows("LIVE");
     terminal.vanish();
     assert_eq!(terminal.ended(), 0);
@@ -107,7 +108,7 @@ fn with_keep_running_a_lost_terminal_ends_only_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
     let file = journal(folder.path());
     let at = format!("file:{}", file.display());
-    let mut terminal = Terminal::start(folder.path(), &["demo", "--keep-running", "--journal", &at]);
+    let mut terminal = TestTerminal::start(folder.path(), &["demo", "--keep-running", "--journal", &at]);
     terminal.shows("LIVE");
     terminal.vanish();
     let records = |matches: &[&str]| common::journalctl(&file, matches);
@@ -135,7 +136,8 @@ fn with_keep_running_a_lost_terminal_ends_only_the_dashboard() {
 fn ctrl_z_does_not_stop_the_proxy_under_its_clients() {
     let folder = tempfile::tempdir().unwrap();
     let upstream = format!("unix:{}", upstream(folder.path(), b"x").display());
-    let mut terminal = Terminal::start(folder.path(), &["--listen", "127.0.0.1:0", "--upstream", &upstream]);
+    let mut terminal =
+        TestTerminal::start(folder.path(), &["--listen", "127.0.0.1:0", "--upstream", &upstream]);
     terminal.shows("LIVE");
     terminal.press("\x1a");
     terminal.shows("Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`");
@@ -175,7 +177,7 @@ fn a_closed_reader_of_sentences_ends_the_run_in_order() {
 }
 
 #[test]
-fn a_summary_that_nobody_reads_is_no_failure() {
+fn a_closed_standard_output_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     for format in ["text", "json"] {
         let mut demo = tlsdash(folder.path());
@@ -199,7 +201,7 @@ fn another_terminal_watches_a_running_proxy() {
     running.address();
     let file = journal(folder.path());
     until("the journal holds clients", || !common::journalctl(&file, &["TLSDASH_KIND=client"]).is_empty());
-    let mut terminal = Terminal::start(folder.path(), &["watch", file.to_str().unwrap()]);
+    let mut terminal = TestTerminal::start(folder.path(), &["watch", file.to_str().unwrap()]);
     terminal.shows("LIVE");
     terminal.shows("127.0.0.2");
     terminal.press("l");
@@ -306,7 +308,7 @@ fn the_auto_journal_is_where_watch_looks() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = tlsdash(folder.path());
     command.args(["demo", "--headless", "--duration", "2s"]);
-    let (code, _) = Running::start(command).wait();
+    let (code, _) = TlsdashProcess::start(command).wait();
     assert_eq!(code, 0);
     assert!(folder.path().join("tlsdash.journal").exists());
     let output = run(folder.path(), &["watch", "--headless"]);
@@ -326,7 +328,7 @@ fn a_full_disk_is_said_and_serving_goes_on() {
         .arg("--journal")
         .arg(format!("file:{}", journal(&disk).display()))
         .args(["--load", "rate=300,sources=20,connections=20,keepalive=off"]);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let url = format!("https://{}/", running.address());
     assert!(running.line_with("the journal takes no records").contains("No space left"));
     for _ in 0..5 {

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Running, journalctl, run, stderr, tlsdash};
+use common::{TlsdashProcess, journalctl, run, stderr, tlsdash};
 use loadgen::{DemoUpstream, UpstreamAddr};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -137,7 +137,7 @@ fn a_frozen_server_does_not_achieve_the_rate_that_it_had_before() {
 }
 
 #[test]
-fn what_was_not_sent_for_throttled_connections_is_said() {
+fn requests_not_sent_to_throttled_connections_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     // It takes the connection that tries it out, and no other.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -191,7 +191,7 @@ fn files_of_hdrhistogram_hold_every_sample() {
 }
 
 #[test]
-fn a_targets_file_says_what_is_asked() {
+fn a_targets_file_defines_the_requests() {
     let folder = tempfile::tempdir().unwrap();
     let targets = folder.path().join("targets");
     fs::write(&targets, "3 GET /bytes/13\nAccept: text/html\n= 13\n\nGET /bytes/14\n= 12\n").unwrap();
@@ -223,7 +223,7 @@ fn ctrl_c_gives_the_summary_so_far() {
         "--headless",
     ]);
     command.args(["--style", "vegeta", "--interval", "100ms", "--unix-socket"]).arg(socket);
-    let running = Running::start(command);
+    let running = TlsdashProcess::start(command);
     let journal = folder.path().join("tlsdash.journal");
     common::until("something was measured", || {
         journal.exists() && journalctl(&journal, &["TLSDASH_KIND=load"]).len() >= 3
@@ -267,11 +267,11 @@ fn a_generator_keeps_to_its_cores_and_records_them() {
     assert_eq!(common::number(&runs[0], "TLSDASH_CORES"), 1, "all threads keep to it");
     let refused = load(folder.path(), "-n 10 --cpus 1023");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("--cpus 1023: core 1023 is not there"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--cpus 1023: core 1023 does not exist"), "{}", stderr(&refused));
 }
 
 #[test]
-fn what_a_request_went_over_stands_side_by_side() {
+fn new_and_kept_connections_are_shown_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let ab = stdout(&load(folder.path(), "-n 100 -c 1 -k 4 --style ab"));
     let row =

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+#[path = "common/prometheus.rs"]
+mod prometheus;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,14 +14,15 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::{PATIENCE, Running, outside, proxy, run, stderr, until, upstream};
+use common::{PATIENCE, TlsdashProcess, outside, proxy, run, stderr, until, upstream};
+use prometheus::Prometheus;
 use rustix::process::Signal;
 use serde_json::Value;
 
 /// Requests of the load: each with a connection of its own, so that half of the handshakes are resumed.
 const REQUESTS: u64 = 200;
 
-fn metrics_address(running: &mut Running) -> SocketAddr {
+fn metrics_address(running: &mut TlsdashProcess) -> SocketAddr {
     let line = running.line_with("metrics on http://");
     line.split("http://").nth(1).unwrap().trim_end_matches("/metrics").parse().unwrap()
 }
@@ -48,7 +51,7 @@ fn samples(address: SocketAddr) -> BTreeMap<String, f64> {
 }
 
 /// Serves a load of [`REQUESTS`], and waits until the figures have it.
-fn loaded(folder: &Path, args: &[&str]) -> (Running, SocketAddr) {
+fn loaded(folder: &Path, args: &[&str]) -> (TlsdashProcess, SocketAddr) {
     let socket = upstream(folder, b"hello");
     let mut running = proxy(folder, &socket, &[&["--metrics", "127.0.0.1:0"], args].concat());
     let (at, metrics) = (running.address(), metrics_address(&mut running));
@@ -132,53 +135,25 @@ fn figures_equal_those_of_the_summary() {
 }
 
 /// A process of the test, ended with it.
-struct Ended(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// The value of a query to Prometheus; `None` while there is none.
-fn query(port: u16, expression: &str) -> Option<f64> {
-    let url = format!("http://127.0.0.1:{port}/api/v1/query");
-    let output = outside("curl", "curl")
-        .args(["-s", "-G", &url, "--data-urlencode", &format!("query={expression}")])
-        .output()
-        .unwrap();
-    let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
-    answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()
-}
-
 #[test]
 fn prometheus_finds_the_same_quantiles_within_a_bucket() {
     let folder = tempfile::tempdir().unwrap();
     let (running, metrics) = loaded(folder.path(), &[]);
-    let config = folder.path().join("prometheus.yml");
-    let targets = format!(
-        "scrape_configs: [{{job_name: t, scrape_interval: 1s, static_configs: [{{targets: ['{metrics}']}}]}}]\n"
-    );
-    fs::write(&config, targets).unwrap();
-    let port = free_port();
-    let mut prometheus = outside("prometheus", "prometheus");
-    prometheus
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let _prometheus = Ended(prometheus.spawn().unwrap());
+    let prometheus = Prometheus::start(folder.path(), &[metrics], &[]);
     let full = "tlsdash_handshakes_total{kind=\"full\",version=\"TLS 1.3\"}";
-    until("Prometheus has scraped it", || query(port, full).is_some());
-    let scraped = query(port, full).unwrap();
-    let quantile =
-        query(port, "histogram_quantile(0.5, tlsdash_handshake_seconds_bucket{kind=\"full\"})").unwrap();
+    until("Prometheus has scraped it", || prometheus.value(full).is_some());
+    let scraped = prometheus.value(full).unwrap();
+    let quantile = "histogram_quantile(0.5, tlsdash_handshake_seconds_bucket{kind=\"full\"})";
+    let quantile = prometheus.value(quantile).unwrap();
     let (_, printed) = running.end();
     let summary: Value = serde_json::from_str(&printed).unwrap();
     assert!((scraped - summary["proxy"]["handshakes"]["full"].as_f64().unwrap()).abs() < 1e-9);
@@ -241,7 +216,7 @@ fn a_draining_service_is_alive_and_not_ready() {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut client = Ended(client.spawn().unwrap());
+    let mut client = KilledOnDrop(client.spawn().unwrap());
     client.0.stdin.as_mut().unwrap().write_all(b"GET / HT").unwrap();
     until("the connection is open", || {
         samples(metrics).get("tlsdash_connections_open").is_some_and(|open| *open >= 1.0)
@@ -254,7 +229,7 @@ fn a_draining_service_is_alive_and_not_ready() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_before_anything_starts() {
+fn an_unusable_metrics_address_is_refused_before_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -307,7 +282,7 @@ fn alert_rules_and_dashboard_name_metrics_that_there_are() {
 
 /// A metric as a row of the document.
 #[derive(Default)]
-struct Row {
+struct MetricRow {
     name: String,
     help: String,
     kind: String,
@@ -315,14 +290,14 @@ struct Row {
 }
 
 /// The metrics of an exposition, in its order.
-fn rows(text: &str) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+fn rows(text: &str) -> Vec<MetricRow> {
+    let mut rows: Vec<MetricRow> = Vec::new();
     for line in text.lines() {
         if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
-            rows.push(Row {
+            rows.push(MetricRow {
                 name: name.to_owned(),
                 help: help.trim_end_matches('.').to_owned(),
-                ..Row::default()
+                ..MetricRow::default()
             });
             continue;
         }
@@ -337,9 +312,9 @@ fn rows(text: &str) -> Vec<Row> {
     rows
 }
 
-fn table(rows: &[Row], title: &str, prefixes: &[&str]) -> String {
+fn table(rows: &[MetricRow], title: &str, prefixes: &[&str]) -> String {
     let of_table = rows.iter().filter(|row| prefixes.iter().any(|prefix| row.name.starts_with(prefix)));
-    let lines = of_table.map(|Row { name, help, kind, labels }| {
+    let lines = of_table.map(|MetricRow { name, help, kind, labels }| {
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", "))
     });
@@ -400,7 +375,7 @@ fn the_document_lists_every_metric() {
     let place = format!("file:{}", common::journal(folder.path()).display());
     command.args(["demo", "--headless", "--mode", "http", "--metrics", "127.0.0.1:0", "--journal", &place]);
     command.args(["--metrics-clients", "1"]);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let metrics = metrics_address(&mut running);
     let last = "tlsdash_route_request_seconds_bucket";
     until("routes have served requests", || get(metrics, "/metrics").1.contains(last));

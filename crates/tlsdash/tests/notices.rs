@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use common::{Running, journal, journalctl, outside, proxy, stderr, until};
+use common::{TlsdashProcess, journal, journalctl, outside, proxy, stderr, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn has(notices: &[Value], topic: &str, priority: &str, part: &str) -> bool {
 }
 
 /// Shakes hands and leaves.
-fn visit(running: &mut Running) {
+fn visit(running: &mut TlsdashProcess) {
     let address = running.address();
     let output =
         outside("openssl", "openssl").args(["s_client", "-connect", &address.to_string()]).output().unwrap();
@@ -49,7 +49,7 @@ fn visit(running: &mut Running) {
 }
 
 #[test]
-fn what_is_said_on_standard_error_is_recorded_with_its_priority() {
+fn messages_on_standard_error_are_recorded_with_their_priority() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let [cert, key] = certificate(at);
@@ -129,7 +129,7 @@ fn a_worker_that_fails_is_said_and_ends_the_program_with_an_error() {
         .args(["--headless", "--listen", "127.0.0.1:0", "--workers", "2", "--upstream"])
         .arg(format!("unix:{}", at.join("app.sock").display()))
         .arg(format!("--journal=file:{}", journal(at).display()));
-    let (code, _) = Running::start(command).wait();
+    let (code, _) = TlsdashProcess::start(command).wait();
     assert_eq!(code, 1);
     let notices = notices(at);
     assert!(has(&notices, "worker", "4", "Bad file descriptor"), "{notices:?}");

@@ -13,9 +13,9 @@ use common::{outside, run, stderr, tlsdash};
 use tempfile::TempDir;
 
 /// A folder with a recording of two seconds, `a.journal`, and what else a test needs.
-struct Folder(TempDir);
+struct OutputFolder(TempDir);
 
-impl Folder {
+impl OutputFolder {
     fn with_recording() -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         let place = format!("file:{}", folder.at("a.journal").display());
@@ -85,7 +85,7 @@ const WRITERS: [&str; 12] = [
 
 #[test]
 fn no_recording_is_replaced_by_whatever_name_and_no_link_is_followed() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     let before = fs::read(folder.at("a.journal")).unwrap();
     fs::hard_link(folder.at("a.journal"), folder.at("hard.html")).unwrap();
     fs::write(folder.at("precious"), "kept").unwrap();
@@ -117,7 +117,7 @@ fn no_recording_is_replaced_by_whatever_name_and_no_link_is_followed() {
 
 #[test]
 fn a_file_that_is_read_is_not_written() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     fs::write(folder.at("conditions"), "errors >= 0\n").unwrap();
     fs::hard_link(folder.at("conditions"), folder.at("same")).unwrap();
     for path in ["conditions", "./conditions", "same"] {
@@ -130,7 +130,7 @@ fn a_file_that_is_read_is_not_written() {
 
 #[test]
 fn two_outputs_do_not_go_to_one_place() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     for stdout in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         let words = format!("report a.journal --html - --md {stdout}");
         folder.refuses(&words, "--html and --md both go to standard output");
@@ -146,7 +146,7 @@ fn two_outputs_do_not_go_to_one_place() {
 
 #[test]
 fn a_new_file_is_its_owners_and_a_replaced_one_keeps_its_mode() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     let mode = |name: &str| fs::metadata(folder.at(name)).unwrap().mode() & 0o777;
     folder.succeeds("report a.journal --html new --json shared --csv c --md m --hgrm h --hlog l");
     for name in ["new", "shared", "c", "m", "h", "l"] {
@@ -161,7 +161,7 @@ fn a_new_file_is_its_owners_and_a_replaced_one_keeps_its_mode() {
 
 #[test]
 fn standard_output_is_written_straight_and_holds_one_thing() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     let xml = folder.succeeds("check a.journal --assert errors>=0 --junit -");
     assert!(xml.starts_with("<?xml") && xml.trim_end().ends_with("</testsuite>"), "{xml}");
     for name in ["-", "/dev/stdout"] {
@@ -177,7 +177,7 @@ fn standard_output_is_written_straight_and_holds_one_thing() {
 
 #[test]
 fn a_full_disk_leaves_the_old_file_and_nothing_beside_it() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     fs::create_dir(folder.at("disk")).unwrap();
     let mut command = outside("unshare", "util-linux");
     if !rustix::process::geteuid().is_root() {
@@ -194,7 +194,7 @@ fn a_full_disk_leaves_the_old_file_and_nothing_beside_it() {
 
 #[test]
 fn a_copy_that_was_not_finished_is_not_there() {
-    let folder = Folder::with_recording();
+    let folder = OutputFolder::with_recording();
     fs::create_dir(folder.at("disk")).unwrap();
     let mut command = outside("unshare", "util-linux");
     if !rustix::process::geteuid().is_root() {

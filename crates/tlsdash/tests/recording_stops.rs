@@ -10,10 +10,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Running, inside, journal, on_small_disk, outside, run, stderr, tlsdash, until, upstream};
+use common::{
+    TlsdashProcess, inside, journal, on_small_disk, outside, run, stderr, tlsdash, until, upstream,
+};
 use rustix::process::Signal;
 use serde_json::Value;
-use terminal::{NOTHING, Terminal};
+use terminal::{NOTHING, TestTerminal};
 
 /// Room for the beginning of a recording, and for a second or two.
 const DISK_KIB: u32 = 2_600;
@@ -63,7 +65,7 @@ fn a_disk_that_fills_up_ends_the_recording_and_nothing_else() {
     let file = disk.join("r.journal");
     let mut command = on_small_disk(&disk, DISK_KIB, 0);
     recording(&mut command, folder.path(), &file);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let url = format!("https://{}/", running.address());
     assert!(running.line_with("not recording: ").contains("No space left"));
     assert_eq!(served(&url), b"x", "it serves on");
@@ -87,7 +89,7 @@ fn a_recording_goes_on_when_there_is_room_again() {
     let disk = folder.path().join("disk");
     let mut command = on_small_disk(&disk, DISK_KIB + 8_000, 8_000);
     recording(&mut command, folder.path(), &disk.join("r.journal"));
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     running.line_with("not recording: ");
     fs::remove_file(inside(running.pid(), &disk.join("ballast"))).unwrap();
     running.line_with("recording again into");
@@ -106,7 +108,7 @@ fn the_dashboard_says_at_once_that_it_does_not_record() {
         .arg(format!("file:{}", journal(folder.path()).display()))
         .arg("--record")
         .arg(disk.join("r.journal"));
-    let mut terminal = Terminal::of(NOTHING, folder.path(), &command);
+    let mut terminal = TestTerminal::of(NOTHING, folder.path(), &command);
     terminal.shows("NOT RECORDING");
     terminal.shows("LIVE");
     terminal.press("q");
@@ -124,7 +126,7 @@ fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
     command.args(["demo", "--headless", "--interval", "100ms", "--journal", "off", "--record"]);
     let file = folder.path().join("r.journal");
     command.arg(&file).env("STATE_DIRECTORY", folder.path());
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     assert!(running.line_with("not recording: ").contains("File too large"));
     assert_eq!(running.end().0, 1);
     assert_reads_without_an_end(folder.path(), &file);
@@ -136,7 +138,7 @@ fn a_recording_that_was_killed_has_all_that_was_written_before() {
     let file = folder.path().join("r.journal");
     let mut command = tlsdash(folder.path());
     recording(&mut command, folder.path(), &file);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     running.address();
     let ok = || {
         let args = ["watch", file.to_str().unwrap(), "--headless", "--format", "json"];

@@ -7,19 +7,19 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Running, journal, journalctl, run, stderr, tlsdash, upstream};
+use common::{TlsdashProcess, journal, journalctl, run, stderr, tlsdash, upstream};
 use rustix::process::Signal;
 use serde_json::Value;
 
 /// A service with a configuration file and a control socket in the folder.
-struct Service {
+struct ReloadedService {
     folder: PathBuf,
-    running: Running,
+    running: TlsdashProcess,
     /// What every file has.
     common: String,
 }
 
-impl Service {
+impl ReloadedService {
     fn start(folder: &Path, words: &str, args: &[&str]) -> Self {
         let app = upstream(folder, b"hello");
         let common = format!(
@@ -34,7 +34,7 @@ impl Service {
             .args(["--listen", "127.0.0.1:0", "--journal"])
             .arg(format!("file:{}", journal(folder).display()));
         command.arg("--config").arg(file).args(args);
-        let mut running = Running::start(command);
+        let mut running = TlsdashProcess::start(command);
         running.line_with("control socket ");
         Self { folder: folder.to_owned(), running, common }
     }
@@ -65,7 +65,7 @@ impl Service {
 fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let words = "idle-timeout = \"60s\"\ntls-max = \"1.2\"\nhandshakes-max = 7\nworkers = 1\n";
-    let service = Service::start(folder.path(), words, &["--tickets", "3"]);
+    let service = ReloadedService::start(folder.path(), words, &["--tickets", "3"]);
     assert_eq!(service.setting("proxy.idle-timeout"), (60.0.into(), "file".into()));
     assert_eq!(service.setting("proxy.tickets"), (3.0.into(), "flag".into()));
     assert_eq!(service.setting("proxy.drain-timeout").1, "default");
@@ -98,7 +98,7 @@ fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
 #[test]
 fn a_hang_up_reloads_too_and_says_what_came_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut service = Service::start(folder.path(), "", &[]);
+    let mut service = ReloadedService::start(folder.path(), "", &[]);
     service.write("idle-timeout = \"7s\"\n");
     service.running.signal(Signal::HUP);
     service.running.line_with("reload: changed proxy.idle-timeout from 10m to 7s; ");
@@ -111,9 +111,9 @@ fn a_hang_up_reloads_too_and_says_what_came_of_it() {
 }
 
 #[test]
-fn of_a_file_that_is_refused_nothing_is_applied() {
+fn a_refused_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
+    let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
     for (words, reason) in [
         ("idle-timeout = \"5s\"\nidle-timeout = \"6s\"\n", "line 5"),
         ("idle-timeout = \"5s\"\ntls-min = \"1.3\"\ntls-max = \"1.2\"\n", "tls-min is later than tls-max"),
@@ -134,7 +134,7 @@ fn of_a_file_that_is_refused_nothing_is_applied() {
 #[test]
 fn what_was_changed_live_stays_until_the_file_says_otherwise() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
+    let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
     service.ctl(&["set", "proxy.idle-timeout", "5s"]).unwrap();
     assert_eq!(service.setting("proxy.idle-timeout"), (5.0.into(), "live".into()));
     service.write("idle-timeout = \"60s\"\ntickets = 4\n");
@@ -150,7 +150,7 @@ fn what_was_changed_live_stays_until_the_file_says_otherwise() {
 #[test]
 fn alerts_follow_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), "alert = [\"exchange.p99 > 5s\"]\n", &[]);
+    let service = ReloadedService::start(folder.path(), "alert = [\"exchange.p99 > 5s\"]\n", &[]);
     service.write("alert = [\"exchange.p99 > 6s\", \"exchange.p50 > 1s\"]\n");
     let told = service.ctl(&["reload"]).unwrap();
     assert!(
@@ -168,7 +168,7 @@ fn alerts_follow_the_file() {
 fn a_setting_in_an_experiment_keeps_a_reload_away() {
     let folder = tempfile::tempdir().unwrap();
     let load = ["--load", "rate=50,connections=2"];
-    let service = Service::start(folder.path(), "idle-timeout = \"60s\"\n", &load);
+    let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &load);
     service.ctl(&["ab", "proxy.idle-timeout=20s..30s,pairs=6,aa=0,block=5s"]).unwrap();
     common::until("the experiment runs", || service.ctl(&["set", "proxy.idle-timeout", "70s"]).is_err());
     service.write("idle-timeout = \"40s\"\ntickets = 4\n");
@@ -182,7 +182,7 @@ fn a_setting_in_an_experiment_keeps_a_reload_away() {
 fn a_file_is_checked_and_compared_before_it_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let service = Service::start(at, "idle-timeout = \"60s\"\n", &[]);
+    let service = ReloadedService::start(at, "idle-timeout = \"60s\"\n", &[]);
     let config = |args: &[&str]| {
         let output = run(at, &[&["config"], args].concat());
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::until;
-use terminal::Terminal;
+use terminal::TestTerminal;
 
 /// A run of some seconds, recorded.
 fn recording(folder: &Path) -> PathBuf {
@@ -24,7 +24,7 @@ fn recording(folder: &Path) -> PathBuf {
 }
 
 /// The line of what is played, without its bar.
-fn line(terminal: &Terminal) -> String {
+fn line(terminal: &TestTerminal) -> String {
     let contents = terminal.contents();
     let is_it = |line: &&str| ["▶ ", "⏸ ", "■ "].iter().any(|sign| line.starts_with(sign));
     contents.lines().find(is_it).unwrap_or_default().to_owned()
@@ -34,7 +34,7 @@ fn line(terminal: &Terminal) -> String {
 fn a_recording_is_played_paused_sought_and_played_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = recording(folder.path()).display().to_string();
-    let mut terminal = Terminal::start(folder.path(), &["watch", &path, "--play=1/4", "--from", "3s"]);
+    let mut terminal = TestTerminal::start(folder.path(), &["watch", &path, "--play=1/4", "--from", "3s"]);
     until("it plays", || line(&terminal).starts_with("▶ 1/4×"));
     terminal.press(" ");
     until("it pauses", || line(&terminal).starts_with("⏸ ") && terminal.contents().contains("PAUSED"));
@@ -58,7 +58,8 @@ fn a_recording_is_played_paused_sought_and_played_to_its_end() {
 fn a_stretch_of_a_recording_is_a_run_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let path = recording(folder.path()).display().to_string();
-    let mut terminal = Terminal::start(folder.path(), &["watch", &format!("{path}@2s..5s"), "--from", "0s"]);
+    let mut terminal =
+        TestTerminal::start(folder.path(), &["watch", &format!("{path}@2s..5s"), "--from", "0s"]);
     // Of the whole seconds between its first and its last record there may be two.
     let begins = ["00:00 / 00:02", "00:00 / 00:03"];
     until("it pauses at its beginning", || begins.iter().any(|begin| line(&terminal).contains(begin)));
@@ -69,7 +70,7 @@ fn a_stretch_of_a_recording_is_a_run_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_played_is_refused_in_one_line() {
+fn runs_that_cannot_be_played_are_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (words, why) in [
         (&["--play=3"][..], "expected a speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64"),

@@ -8,12 +8,12 @@ mod terminal;
 
 use common::{journal, until};
 use rustix::process::Signal;
-use terminal::{BLACK, NOTHING, Terminal, WHITE};
+use terminal::{BLACK, NOTHING, TestTerminal, WHITE};
 
 /// A demo whose records go to a file in the folder.
-fn demo(folder: &std::path::Path, more: &[&str]) -> Terminal {
+fn demo(folder: &std::path::Path, more: &[&str]) -> TestTerminal {
     let at = format!("file:{}", journal(folder).display());
-    Terminal::start(folder, &[&["demo", "--journal", &at], more].concat())
+    TestTerminal::start(folder, &[&["demo", "--journal", &at], more].concat())
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn keys_of_the_configuration_take_the_place_of_the_usual_ones() {
 }
 
 /// The first row, from 1, that begins so.
-fn row(terminal: &Terminal, text: &str) -> Option<usize> {
+fn row(terminal: &TestTerminal, text: &str) -> Option<usize> {
     terminal.contents().lines().position(|line| line.starts_with(text)).map(|at| at + 1)
 }
 
 /// Presses and lets go of the left button in it, as terminals tell it (xterm's SGR mode).
-fn click(terminal: &mut Terminal, text: &str) {
+fn click(terminal: &mut TestTerminal, text: &str) {
     let row = row(terminal, text).unwrap();
     terminal.press(&format!("\x1b[<0;4;{row}M\x1b[<0;4;{row}m"));
 }
@@ -71,7 +71,8 @@ fn colours_suit_the_background_that_the_terminal_tells() {
     let folder = tempfile::tempdir().unwrap();
     // Those of a heading: an unknown background counts as dark.
     for (background, colour) in [(NOTHING, 80), (BLACK, 80), (WHITE, 24)] {
-        let mut terminal = Terminal::with_colours(background, folder.path(), &["demo", "--journal", "auto"]);
+        let mut terminal =
+            TestTerminal::with_colours(background, folder.path(), &["demo", "--journal", "auto"]);
         terminal.shows("LIVE");
         let screen = terminal.screen.lock().unwrap().screen().clone();
         let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
@@ -116,7 +117,7 @@ fn a_hang_up_on_a_terminal_that_stays_ends_nothing() {
 }
 
 /// The file that `W` writes, of which there is one in the folder.
-fn written(terminal: &mut Terminal, folder: &std::path::Path) -> std::path::PathBuf {
+fn written(terminal: &mut TestTerminal, folder: &std::path::Path) -> std::path::PathBuf {
     terminal.press("W");
     terminal.shows(".toml has the");
     let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -130,7 +131,7 @@ fn the_configuration_in_force_starts_the_same_proxy() {
     let upstream = format!("unix:{}", upstream.display());
     let at = format!("file:{}", journal(first.path()).display());
     let flags = ["--listen", "127.0.0.1:0", "--upstream", &upstream, "--journal", &at, "--workers", "1"];
-    let mut terminal = Terminal::start(first.path(), &flags);
+    let mut terminal = TestTerminal::start(first.path(), &flags);
     terminal.shows("LIVE");
     terminal.press("t");
     terminal.shows("▶proxy.workers");
@@ -144,7 +145,7 @@ fn the_configuration_in_force_starts_the_same_proxy() {
     let file = file.display().to_string();
     let printed = common::run(second.path(), &["--config", &file, "--print-config"]);
     assert_eq!(String::from_utf8(printed.stdout).unwrap(), text);
-    let mut terminal = Terminal::start(second.path(), &["--config", &file]);
+    let mut terminal = TestTerminal::start(second.path(), &["--config", &file]);
     terminal.shows("LIVE");
     let again = written(&mut terminal, second.path());
     assert_eq!(std::fs::read_to_string(again).unwrap(), text);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::not_run::say_not_run;
-use common::{PATIENCE, Running, outside, run, stderr, tlsdash, until, upstream};
+use common::{PATIENCE, TlsdashProcess, outside, run, stderr, tlsdash, until, upstream};
 use rustix::process::Signal;
 
 fn curl(url: &str) -> String {
@@ -39,7 +39,7 @@ fn sockets_that_are_handed_over_are_served() {
         .args(["--headless", "--workers", "2", "--journal", "off", "--upstream"])
         .arg(format!("unix:{}", app.display()))
         .stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     assert_eq!(running.address(), addr);
     for _ in 0..8 {
         assert_eq!(curl(&format!("https://{addr}/")), "handed over");
@@ -76,7 +76,7 @@ fn the_service_manager_hears_ready_alive_reloading_stopping() {
         .arg(format!("unix:{}", app.display()))
         .env("NOTIFY_SOCKET", &path)
         .env("WATCHDOG_USEC", "300000");
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     assert_eq!(told(&socket, "READY=1"), ["READY=1\n"]);
     let addr = running.address();
     assert!(common::connects(addr));
@@ -93,10 +93,10 @@ fn the_service_manager_hears_ready_alive_reloading_stopping() {
 }
 
 #[test]
-fn root_is_given_up_for_the_user_that_is_named() {
+fn root_privileges_are_dropped_for_the_named_user() {
     if !rustix::process::geteuid().is_root() {
         return say_not_run(
-            "root_is_given_up_for_the_user_that_is_named",
+            "root_privileges_are_dropped_for_the_named_user",
             "only root can become another user",
         );
     }
@@ -110,7 +110,7 @@ fn root_is_given_up_for_the_user_that_is_named() {
     command
         .args(["--headless", "--listen", "127.0.0.77:443", "--user", "nobody", "--upstream"])
         .arg(format!("unix:{}", app.display()));
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let addr = running.address();
     assert_eq!(curl(&format!("https://{addr}/")), "ok");
     for task in std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap() {
@@ -155,6 +155,21 @@ fn the_units_are_sound_and_the_service_is_hardened() {
     assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
 }
 
+#[test]
+fn the_unit_that_observes_is_sound_and_hardened() {
+    let folder = tempfile::tempdir().unwrap();
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let unit = std::fs::read_to_string(packaging.join("tlsdash-observe@.service")).unwrap();
+    let path = folder.path().join("tlsdash-observe@nginx.service");
+    let program = format!("\"{}\"", env!("CARGO_BIN_EXE_tlsdash"));
+    std::fs::write(&path, unit.replace("/usr/bin/tlsdash", &program)).unwrap();
+    let verified = outside("systemd-analyze", "systemd").arg("verify").arg(&path).output().unwrap();
+    assert!(verified.status.success() && verified.stderr.is_empty(), "{}", stderr(&verified));
+    let args = ["security", "--no-pager", "--offline=yes", "--threshold=15"];
+    let judged = outside("systemd-analyze", "systemd").args(args).arg(&path).output().unwrap();
+    assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
+}
+
 /// The program as somebody else than root. Root becomes nobody for it, who is given a copy that everybody may execute.
 fn without_root(folder: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
@@ -176,7 +191,7 @@ fn core_dumps_and_processes_of_the_same_user_see_no_memory() {
     let listen = ["--headless", "--journal", "off", "--listen", "127.0.0.1:0"];
     let mut command = without_root(folder.path());
     command.args(listen).args(["--upstream", "unix:/nobody-listens-here"]);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     running.address();
     let proc = Path::new("/proc").join(running.pid().to_string());
     let limits = std::fs::read_to_string(proc.join("limits")).unwrap();
@@ -224,7 +239,7 @@ fn the_probe_at_the_start_sends_the_header_that_the_upstream_expects() {
     command
         .args(["--headless", "--listen", "127.0.0.1:0", "--journal", "off", "--proxy-protocol", "v1"])
         .args(["--upstream", &app.local_addr().unwrap().to_string()]);
-    let running = Running::start(command);
+    let running = TlsdashProcess::start(command);
     let mut received = String::new();
     app.accept().unwrap().0.read_to_string(&mut received).unwrap();
     assert_eq!(received, "PROXY UNKNOWN\r\n");

@@ -111,7 +111,7 @@ fn the_clock_cuts_too() {
 }
 
 #[test]
-fn what_is_no_stretch_is_one_line_and_exit_code_2() {
+fn a_malformed_time_range_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let a = recorded(folder, "a.journal", "1s");

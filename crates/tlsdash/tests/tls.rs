@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{Running, journal, journalctl, outside, proxy, run, stderr, tlsdash, upstream};
+use common::{TlsdashProcess, journal, journalctl, outside, proxy, run, stderr, tlsdash, upstream};
 use rustix::process::Signal;
 
 const BODY: &[u8] = b"hello";
@@ -61,7 +61,7 @@ fn s_client(address: SocketAddr, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output)
 }
 
-fn serving(folder: &Path, args: &[&str]) -> (Running, SocketAddr) {
+fn serving(folder: &Path, args: &[&str]) -> (TlsdashProcess, SocketAddr) {
     let socket = upstream(folder, BODY);
     let mut running = proxy(folder, &socket, args);
     let address = running.address();
@@ -254,7 +254,7 @@ fn no_key_log_is_kept() {
     let mut command = tlsdash(at);
     command.args(["--headless", "--listen", "127.0.0.1:0", "--journal", "off", "--upstream"]);
     command.arg(format!("unix:{}", socket.display())).env("SSLKEYLOGFILE", &log);
-    let mut running = Running::start(command);
+    let mut running = TlsdashProcess::start(command);
     let output = s_client(running.address(), &[]);
     assert!(output.contains("hello"), "{output}");
     assert_eq!(running.end().0, 0);
@@ -262,7 +262,7 @@ fn no_key_log_is_kept() {
 }
 
 #[test]
-fn curl_speaks_what_is_allowed_and_nothing_else() {
+fn curl_negotiates_only_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let (cert, key) = certificate(at, "one", P256);
@@ -297,7 +297,7 @@ fn clients_show_their_certificates_and_their_names_are_recorded() {
 }
 
 #[test]
-fn words_that_are_not_known_are_refused_with_those_that_are() {
+fn unknown_values_are_refused_with_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let (cert, key) = certificate(at, "one", P256);

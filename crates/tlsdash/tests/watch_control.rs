@@ -11,22 +11,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Running, journal, journalctl, outside, proxy, run, stderr, until, upstream};
+use common::{TlsdashProcess, journal, journalctl, outside, proxy, run, stderr, until, upstream};
 use serde_json::Value;
-use terminal::Terminal;
+use terminal::TestTerminal;
 
 const LOAD: [&str; 2] = ["--load", "rate=100,connections=2"];
 
 /// A service with a load and a control socket.
-fn service(folder: &Path) -> (Running, PathBuf) {
+fn service(folder: &Path) -> (TlsdashProcess, PathBuf) {
     let (app, socket) = (upstream(folder, b"hello"), folder.join("control.sock"));
     let mut running = proxy(folder, &app, &[&LOAD[..], &["--control", socket.to_str().unwrap()]].concat());
     running.line_with("control socket ");
     (running, socket)
 }
 
-fn watch(folder: &Path) -> Terminal {
-    let terminal = Terminal::start(folder, &["watch", journal(folder).to_str().unwrap()]);
+fn watch(folder: &Path) -> TestTerminal {
+    let terminal = TestTerminal::start(folder, &["watch", journal(folder).to_str().unwrap()]);
     terminal.shows("LIVE");
     terminal
 }
@@ -151,7 +151,7 @@ fn keys_say_that_the_socket_has_gone_or_is_another_runs() {
 }
 
 #[test]
-fn a_stranger_only_watches_and_is_told_why() {
+fn another_user_can_only_watch_and_sees_why() {
     if !rustix::process::geteuid().is_root() {
         return common::not_run::say_not_run("watch: keys of another user", "it needs root");
     }
@@ -163,7 +163,7 @@ fn a_stranger_only_watches_and_is_told_why() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(env!("CARGO_BIN_EXE_tlsdash"));
     fs::set_permissions(journal(folder), fs::Permissions::from_mode(0o644)).unwrap();
     command.arg("watch").arg(journal(folder)).arg("--any-user");
-    let mut terminal = Terminal::of(terminal::NOTHING, folder, &command);
+    let mut terminal = TestTerminal::of(terminal::NOTHING, folder, &command);
     terminal.shows("LIVE");
     until("the footer names no key that changes anything", || !terminal.contents().contains("t tune"));
     terminal.press("m");

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use synthetic::Synthetic;
+use synthetic::SyntheticLoad;
 use telemetry::Update;
 use tui::{Colours, Glyphs, Offscreen, Options, Palette};
 
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// A dashboard with all clients.
 struct FrameBench {
     screen: Offscreen,
-    run: Synthetic,
+    run: SyntheticLoad,
 }
 
 impl FrameBench {
@@ -65,8 +65,8 @@ impl FrameBench {
         let mut options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/made-up.journal");
         options.glyphs = Glyphs::Unicode;
         options.palette = Palette::Coloured(Colours::SIXTEEN);
-        let (mut screen, mut run) = (Offscreen::new(options, 160, 48), Synthetic::crowd(CLIENTS));
-        screen.take(Update::Batch(Synthetic::live(vec![run.start()])));
+        let (mut screen, mut run) = (Offscreen::new(options, 160, 48), SyntheticLoad::crowd(CLIENTS));
+        screen.take(Update::Batch(SyntheticLoad::live(vec![run.start()])));
         screen.take(Update::CaughtUp);
         for _ in 0..UNTIL_ALL_ARE_KNOWN {
             screen.take(run.batch());

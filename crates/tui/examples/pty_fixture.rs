@@ -17,7 +17,7 @@ use tui::{DashboardSender, Event, Options, channel};
 #[path = "../tests/support/synthetic.rs"]
 #[expect(unreachable_pub, reason = "shared with the tests of the crate")]
 mod synthetic;
-use synthetic::Synthetic;
+use synthetic::SyntheticLoad;
 
 /// Seconds that are already in the journal at the start.
 const HISTORY_SECONDS: usize = 70;
@@ -77,18 +77,18 @@ fn forward_signals(events: DashboardSender) {
 
 /// Sends a second of the run every second, and does what it is told.
 fn feed(events: &DashboardSender, commanded: &Receiver<Command>, mode: &str) {
-    let mut run = Synthetic::default();
+    let mut run = SyntheticLoad::default();
     let mut history = vec![run.start()];
     history.extend((0..HISTORY_SECONDS).flat_map(|_| run.second()));
     for records in history.chunks(200) {
-        let batch = Synthetic::live(records.to_vec());
+        let batch = SyntheticLoad::live(records.to_vec());
         let _ = events.send(Event::Update(Update::Batch(batch)));
     }
     let _ = events.send(Event::Update(Update::CaughtUp));
     for second in 0_u64.. {
         let news = match commanded.recv_timeout(Duration::from_secs(1)) {
             Ok(Command::Set { name, value }) => match run.set(&name, value) {
-                Some(record) => Update::Batch(Synthetic::live(vec![record])),
+                Some(record) => Update::Batch(SyntheticLoad::live(vec![record])),
                 None => Update::Notice(Level::Warning, format!("{name} cannot be changed here")),
             },
             Ok(Command::WriteConfiguration) => {

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_is_there_before() {
+    fn a_saved_arrangement_reads_back() {
         let folder = std::env::temp_dir().join(format!("tlsdash-arrangement-{}", std::process::id()));
         let path = folder.join("dashboard.json");
         assert_eq!(read(&path), Ok(None));

@@ -12,7 +12,7 @@ use crate::options::Event;
 /// came before it, so this is small.
 const MESSAGES_MAX: usize = 16;
 
-/// What comes through the queue.
+/// A message in the queue.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// The program has news.
@@ -84,7 +84,7 @@ impl Inbox {
         }
     }
 
-    /// Waits for an event at the longest for so long.
+    /// Waits for an event, at most for `patience`.
     pub fn recv_timeout(&self, patience: Duration) -> Option<Event> {
         let deadline = Instant::now() + patience;
         loop {

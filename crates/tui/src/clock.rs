@@ -2,16 +2,16 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// One moment by both clocks.
+/// A reading of the monotonic and the realtime clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
+pub(crate) struct ClockReading {
     /// For lengths of time.
     pub(crate) instant: Instant,
     /// For the log: microseconds since 1970.
     pub(crate) realtime_us: u64,
 }
 
-impl Now {
+impl ClockReading {
     /// Reads the clocks.
     pub(crate) fn read() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

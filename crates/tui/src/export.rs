@@ -1,4 +1,4 @@
-//! What a person takes away from the screen: files, and text for the clipboard.
+//! Exports of the screen: files, and text for the clipboard.
 
 use std::path::{Path, PathBuf};
 
@@ -109,6 +109,8 @@ fn latency_json(row: &LatencyRow) -> Value {
         "max": row.max_ns.map(us),
         "per_second": row.per_second,
         "n": row.n,
+        "resolution": row.resolution.us(),
+        "absent": row.absent,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Figures and texts as the screen shows them. Units are beside them or in the heading.
 
+use telemetry::{KnownTime, TimeResolution};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::theme::Glyphs;
@@ -29,6 +30,16 @@ fn three_digits(value: f64) -> String {
 /// Nanoseconds in milliseconds.
 pub(crate) fn millis(ns: u64) -> String {
     three_digits(ns as f64 / 1e6)
+}
+
+/// Nanoseconds in milliseconds, no finer than the time is known.
+pub(crate) fn latency(ns: u64, resolution: TimeResolution, glyphs: Glyphs) -> String {
+    let whole = |ns: u64| grouped(&(ns / 1_000_000).to_string());
+    match resolution.known(ns) {
+        KnownTime::Fine(ns) => millis(ns),
+        KnownTime::Rounded(ns) => whole(ns),
+        KnownTime::AtMost(ns) => format!("{} {}", glyphs.at_most(), whole(ns)),
+    }
 }
 
 /// Events a second: whole from 100 up.
@@ -212,6 +223,15 @@ mod tests {
         assert_eq!(ms(999_600), "1.00");
         assert_eq!(ms(9_996_000), "10.0");
         assert_eq!(ms(60_000_000_000), "60,000");
+    }
+
+    #[test]
+    fn a_latency_of_a_log_is_no_finer_than_the_log() {
+        let log = |ns: u64| latency(ns, TimeResolution::from_us(1_000), Glyphs::Unicode);
+        assert_eq!(log(1_000_400), "≤ 1");
+        assert_eq!(log(12_004_000), "12");
+        assert_eq!(log(60_000_000_000), "60,000");
+        assert_eq!(latency(1_000_400, TimeResolution::FINE, Glyphs::Unicode), "1.00");
     }
 
     #[test]

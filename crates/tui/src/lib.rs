@@ -39,7 +39,7 @@ mod testing;
 
 pub use channel::{DashboardSender, Inbox, InboxClosed, channel};
 pub use input::keymap::{Keymap, KeymapError};
-pub use options::{AlertNotify, Ended, Event, Exit, ModelReader, Opening, Options, TuiError};
+pub use options::{AlertNotify, DashboardResult, Event, Exit, ModelReader, Options, ReplayStart, TuiError};
 pub use plain::run_plain;
 pub use remote::{RemoteAction, RemoteControl, RemoteRequest};
 pub use run::run;

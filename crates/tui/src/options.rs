@@ -42,7 +42,7 @@ pub struct Options {
     /// Descriptions of the settings.
     pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
-    pub opening: Option<Opening>,
+    pub opening: Option<ReplayStart>,
     /// How a person is notified of a firing alert.
     pub alert_notify: AlertNotify,
     /// The file that keeps columns and panes from one start to the next; `None` to keep nothing.
@@ -101,16 +101,16 @@ impl AlertNotify {
     }
 }
 
-/// Where a dashboard begins in a run that was recorded.
+/// Where the replay of a recorded run starts.
 #[derive(Clone, Debug, Default)]
-pub struct Opening {
+pub struct ReplayStart {
     /// The moment; `None` for the run's beginning.
     pub from: Option<Moment>,
     /// How fast it is played from there; `None` to pause there.
     pub speed: Option<Speed>,
 }
 
-/// What the program tells the dashboard.
+/// A message from the program to the dashboard.
 #[derive(Debug)]
 pub enum Event {
     /// News of the journal.
@@ -146,9 +146,9 @@ impl fmt::Debug for ModelReader {
     }
 }
 
-/// What a dashboard leaves behind.
+/// The result of a dashboard that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct DashboardResult {
     /// Why it ended, or failed.
     pub exit: Result<Exit, TuiError>,
     /// All that was read, also before a failure.

@@ -4,47 +4,49 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
+use telemetry::KnownTime;
 use telemetry::model::{Level, LogLine};
 
 use crate::channel::Inbox;
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::format;
-use crate::options::{Ended, Event, Exit, Options, TuiError};
+use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::run::is_gone;
 use crate::state::{Action, State, ViewStatus, update};
-use crate::view_model::{Loop, ViewModel};
+use crate::theme::Glyphs;
+use crate::view_model::{LoopState, ViewModel};
 
 /// How often the figures are written.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Tells what is read in sentences until the program ends, or nobody reads them any more: the figures every ten seconds, and
 /// news as they come. Writes nothing but text and line breaks, and takes no keys.
-pub fn run_plain(options: Options, inbox: &Inbox, out: &mut dyn Write) -> Ended {
-    let mut plain = Plain::new(options);
+pub fn run_plain(options: Options, inbox: &Inbox, out: &mut dyn Write) -> DashboardResult {
+    let mut plain = PlainMode::new(options);
     let exit = match plain.go_on(inbox, out) {
         // Whoever read it has seen enough, as `head` has, or the terminal was closed.
         Err(error) if is_gone(&error) => Ok(Exit::TerminalLost),
         exit => exit.map_err(TuiError::Draw),
     };
-    Ended { exit, model: plain.state.into_model() }
+    DashboardResult { exit, model: plain.state.into_model() }
 }
 
-struct Plain {
+struct PlainMode {
     state: State,
-    told: Option<Now>,
+    told: Option<ClockReading>,
     /// The last line of the log that was written.
     last_line: Option<LogLine>,
     warning: String,
 }
 
-impl Plain {
+impl PlainMode {
     fn new(options: Options) -> Self {
         Self { state: State::new(options, (80, 24)), told: None, last_line: None, warning: String::new() }
     }
 
     fn go_on(&mut self, inbox: &Inbox, out: &mut dyn Write) -> std::io::Result<Exit> {
         loop {
-            let now = Now::read();
+            let now = ClockReading::read();
             match inbox.recv_timeout(Duration::from_secs(1)) {
                 Some(Event::Terminate) => {
                     self.tell(now, true, out)?;
@@ -60,7 +62,7 @@ impl Plain {
     }
 
     /// Tells what is new, and the figures if it is time for them.
-    fn tell(&mut self, now: Now, is_end: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    fn tell(&mut self, now: ClockReading, is_end: bool, out: &mut dyn Write) -> std::io::Result<()> {
         self.state.prepare(now);
         if self.state.status == ViewStatus::Reading {
             return Ok(());
@@ -84,7 +86,7 @@ impl Plain {
     }
 
     /// Tells the worst warning when it is another one, or over.
-    fn tell_warning(&mut self, now: Now, out: &mut dyn Write) -> std::io::Result<()> {
+    fn tell_warning(&mut self, now: ClockReading, out: &mut dyn Write) -> std::io::Result<()> {
         let time = format::time_of_day(now.realtime_us);
         let worst = self.state.figures().and_then(|figures| figures.warnings.first());
         let worst = worst.map_or("", |warning| &*warning.0);
@@ -119,9 +121,9 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     let per_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), format::per_second);
     if let Some(load) = &figures.load {
         let _ = match load.kind {
-            Loop::Stopped => write!(text, "; load stopped"),
-            Loop::Closed => write!(text, "; load sends {} a second", per_second(load.sent_per_second)),
-            Loop::Open => write!(
+            LoopState::Stopped => write!(text, "; load stopped"),
+            LoopState::Closed => write!(text, "; load sends {} a second", per_second(load.sent_per_second)),
+            LoopState::Open => write!(
                 text,
                 "; load offers {} and sends {} requests a second",
                 format::plain(load.offered_per_second),
@@ -141,8 +143,12 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         handshakes.failed.words()
     );
     for row in figures.latencies.iter().filter(|row| row.rank == 0 && row.n > 0) {
-        let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| format::millis(q.ns));
-        let max = row.max_ns.map_or_else(String::new, format::millis);
+        let ms = |ns| match row.resolution.known(ns) {
+            KnownTime::AtMost(ns) => format!("at most {}", ns / 1_000_000),
+            KnownTime::Fine(_) | KnownTime::Rounded(_) => format::latency(ns, row.resolution, Glyphs::Ascii),
+        };
+        let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| ms(q.ns));
+        let max = row.max_ns.map_or_else(String::new, ms);
         let note = if row.class.info().note.is_empty() {
             String::new()
         } else {
@@ -174,13 +180,13 @@ mod tests {
 
     use super::*;
     use crate::channel::channel;
-    use crate::synthetic::Synthetic;
+    use crate::synthetic::SyntheticLoad;
     use crate::testing::options;
 
     #[test]
     fn plain_output_is_sentences_without_escape_sequences() {
         let (events, inbox) = channel();
-        let mut run = Synthetic::default();
+        let mut run = SyntheticLoad::default();
         let start = run.start();
         let telling = std::thread::spawn(move || {
             let mut said = Vec::new();
@@ -188,7 +194,7 @@ mod tests {
             (ended.exit, ended.model, String::from_utf8(said))
         });
         let send = |news| events.send(Event::Update(news)).unwrap();
-        send(Update::Batch(Synthetic::live(vec![start])));
+        send(Update::Batch(SyntheticLoad::live(vec![start])));
         send(Update::CaughtUp);
         (0..12).for_each(|_| send(run.batch()));
         send(Update::Notice(Level::Warning, "the journal takes no records".to_owned()));

@@ -10,12 +10,12 @@ use telemetry::{Command, Model};
 
 use crate::arrangement;
 use crate::channel::{Inbox, Message};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::input::InputThread;
-use crate::options::{Ended, Event, Exit, Options, TuiError};
+use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::state::{Action, Effect, Intent, State, update};
 use crate::terminal::pace::Pace;
-use crate::terminal::{Suspend, Terminal, has_terminal};
+use crate::terminal::{SuspendTarget, Terminal, has_terminal};
 use crate::view::view;
 
 /// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
@@ -32,16 +32,16 @@ const BUSY_POLL: Duration = Duration::from_millis(10);
 ///
 /// Signals are the program's, save SIGWINCH and SIGCONT; in the raw mode of this dashboard Ctrl-C and Ctrl-Z are
 /// keys. However it ends, the terminal is restored.
-pub fn run(options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> Ended {
+pub fn run(options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> DashboardResult {
     match Dashboard::open(options, inbox, commands) {
         Ok((mut dashboard, _input)) => {
             let exit = match dashboard.go_on(inbox) {
                 Err(TuiError::Draw(error)) if is_gone(&error) => Ok(Exit::TerminalLost),
                 other => other,
             };
-            Ended { exit, model: dashboard.state.into_model() }
+            DashboardResult { exit, model: dashboard.state.into_model() }
         }
-        Err(error) => Ended { exit: Err(error), model: Model::default() },
+        Err(error) => DashboardResult { exit: Err(error), model: Model::default() },
     }
 }
 
@@ -78,8 +78,10 @@ impl Dashboard {
         let mut state = State::new(options, terminal.size());
         match state.options.layout_file.as_deref().map(arrangement::read) {
             None | Some(Ok(None)) => {}
-            Some(Ok(Some(text))) => drop(update(&mut state, Action::Restore(text), Now::read())),
-            Some(Err(why)) => drop(update(&mut state, Action::Done(Level::Warning, why), Now::read())),
+            Some(Ok(Some(text))) => drop(update(&mut state, Action::Restore(text), ClockReading::read())),
+            Some(Err(why)) => {
+                drop(update(&mut state, Action::Done(Level::Warning, why), ClockReading::read()));
+            }
         }
         let next_tick = Instant::now() + TICK;
         Ok((Self { state, terminal, pace, commands, next_tick, suspended: false }, input))
@@ -113,7 +115,7 @@ impl Dashboard {
     }
 
     fn draw(&mut self) -> Result<(), TuiError> {
-        self.state.prepare(Now::read());
+        self.state.prepare(ClockReading::read());
         self.terminal.draw(|frame| view(&self.state, frame))?;
         self.pace.drawn(Instant::now());
         Ok(())
@@ -134,7 +136,9 @@ impl Dashboard {
         match message {
             Message::Program(Event::Update(news)) => self.apply(Action::Update(news)),
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
-            Message::Program(Event::Suspend) if self.state.options.watches => self.suspend(Suspend::Process),
+            Message::Program(Event::Suspend) if self.state.options.watches => {
+                self.suspend(SuspendTarget::Process)
+            }
             Message::Program(Event::Suspend) => self.apply(Action::Want(Intent::Suspend)),
             Message::Program(Event::Read(reader)) => {
                 reader.read(self.state.live_model());
@@ -169,7 +173,7 @@ impl Dashboard {
         self.apply(Action::Resize(columns, rows))
     }
 
-    fn suspend(&mut self, whom: Suspend) -> Result<Option<Exit>, TuiError> {
+    fn suspend(&mut self, whom: SuspendTarget) -> Result<Option<Exit>, TuiError> {
         self.suspended = true;
         Terminal::suspend(whom).map_err(TuiError::Draw)?;
         Ok(None)
@@ -185,7 +189,7 @@ impl Dashboard {
         if let Some((request, remote)) = self.state.access_request().zip(self.state.options.remote.as_ref())
             && offer(&remote.requests, Some(request)).is_err()
         {
-            self.state.doubt_access();
+            self.state.recheck_access();
         }
         if self.state.is_playing() {
             self.next_tick = self.next_tick.min(Instant::now() + PLAY_TICK);
@@ -194,7 +198,7 @@ impl Dashboard {
     }
 
     fn change(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
-        for effect in update(&mut self.state, action, Now::read()) {
+        for effect in update(&mut self.state, action, ClockReading::read()) {
             match effect {
                 Effect::Draw(urgency) => self.pace.want(urgency),
                 Effect::Redraw => {

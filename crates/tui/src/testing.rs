@@ -9,17 +9,17 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use telemetry::{Batch, HistoryReader, Record, SettingInfo, SettingKind, TimeRange, Update, Value};
 
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::options::Options;
 use crate::state::{Action, Effect, Intent, State, update};
-use crate::synthetic::Synthetic;
+use crate::synthetic::SyntheticLoad;
 use crate::theme::{Glyphs, Palette};
 use crate::view::view;
 
 /// A dashboard, its clock and the run it watches.
 pub(crate) struct TestDashboard {
     pub(crate) state: State,
-    pub(crate) run: Synthetic,
+    pub(crate) run: SyntheticLoad,
     began: Instant,
     elapsed: Duration,
 }
@@ -75,7 +75,7 @@ impl TestDashboard {
     /// Nothing has been read yet.
     pub(crate) fn empty(options: Options) -> Self {
         let state = State::new(options, (80, 24));
-        Self { state, run: Synthetic::default(), began: Instant::now(), elapsed: Duration::ZERO }
+        Self { state, run: SyntheticLoad::default(), began: Instant::now(), elapsed: Duration::ZERO }
     }
 
     /// So many seconds of the run have been read.
@@ -93,7 +93,7 @@ impl TestDashboard {
     /// The same of a run in HTTP mode.
     pub(crate) fn live_http(options: Options, seconds: usize) -> Self {
         let mut stage = Self::empty(options);
-        stage.run = Synthetic::http();
+        stage.run = SyntheticLoad::http();
         let start = stage.run.start();
         stage.read(vec![start]);
         stage.act(Action::Update(Update::CaughtUp));
@@ -104,7 +104,7 @@ impl TestDashboard {
     /// The same of a run that tells why handshakes were full, and who uses what.
     pub(crate) fn live_tls(options: Options, seconds: usize) -> Self {
         let mut stage = Self::empty(options);
-        stage.run = Synthetic::tls();
+        stage.run = SyntheticLoad::tls();
         let start = stage.run.start();
         stage.read(vec![start]);
         stage.act(Action::Update(Update::CaughtUp));
@@ -143,7 +143,7 @@ impl TestDashboard {
 
     /// The same, with what the caller has to do.
     pub(crate) fn act_on(&mut self, records: Vec<Record>) -> Vec<Effect> {
-        let batch: Batch = Synthetic::live(records);
+        let batch: Batch = SyntheticLoad::live(records);
         let effects = self.act(Action::Update(Update::Batch(batch)));
         self.state.prepare(self.now());
         effects
@@ -178,10 +178,10 @@ impl TestDashboard {
         intent.map_or_else(Vec::new, |intent| self.want(intent))
     }
 
-    pub(crate) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> ClockReading {
         // 2026-01-02 12:04:00 UTC, where the made-up run begins.
         let realtime_us = 1_767_355_440_000_000 + self.elapsed.as_micros() as u64;
-        Now { instant: self.began + self.elapsed, realtime_us }
+        ClockReading { instant: self.began + self.elapsed, realtime_us }
     }
 
     fn drawn(&mut self, columns: u16, rows: u16) -> Buffer {

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The fixture program in a terminal of its own.
-struct Session {
+struct TerminalSession {
     child: Box<dyn Child + Send + Sync>,
     master: Option<Box<dyn MasterPty + Send>>,
     keyboard: Box<dyn Write + Send>,
@@ -55,7 +55,7 @@ fn command(mode: &str) -> CommandBuilder {
     command
 }
 
-impl Session {
+impl TerminalSession {
     fn start(mode: &str) -> Self {
         let pty = native_pty_system().openpty(size(24, 80)).unwrap();
         let child = pty.slave.spawn_command(command(mode)).unwrap();
@@ -127,7 +127,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for TerminalSession {
     fn drop(&mut self) {
         let _ = self.child.kill();
     }
@@ -151,7 +151,7 @@ fn until_state(pid: Pid, wanted: char) {
 
 #[test]
 fn q_restores_the_terminal() {
-    let mut session = Session::start("");
+    let mut session = TerminalSession::start("");
     session.press("q");
     let left = session.end();
     assert!(left.contains("Quit, "), "{left}");
@@ -159,7 +159,7 @@ fn q_restores_the_terminal() {
 
 #[test]
 fn y_gives_the_terminal_what_it_is_to_copy() {
-    let mut session = Session::start("");
+    let mut session = TerminalSession::start("");
     let holds = |written: &[u8], text: &str| written.windows(text.len()).any(|at| at == text.as_bytes());
     session.press("y");
     // What begins with "tlsdash :844", in base64.
@@ -175,7 +175,7 @@ fn y_gives_the_terminal_what_it_is_to_copy() {
 
 #[test]
 fn ctrl_c_restores_the_terminal() {
-    let mut session = Session::start("");
+    let mut session = TerminalSession::start("");
     session.press("\x03");
     let left = session.end();
     assert!(left.contains("Quit, "), "{left}");
@@ -183,7 +183,7 @@ fn ctrl_c_restores_the_terminal() {
 
 #[test]
 fn an_end_that_the_program_decides_restores_the_terminal() {
-    let session = Session::start("");
+    let session = TerminalSession::start("");
     session.signal(Signal::TERM);
     let left = session.end();
     assert!(left.contains("Terminated, "), "{left}");
@@ -191,7 +191,7 @@ fn an_end_that_the_program_decides_restores_the_terminal() {
 
 #[test]
 fn a_panic_on_another_thread_restores_the_terminal_before_its_message() {
-    let session = Session::start("panic-elsewhere");
+    let session = TerminalSession::start("panic-elsewhere");
     let left = session.end();
     assert!(left.contains("panicked at") && left.contains("made up"), "{left}");
     assert!(left.contains("a thread of the program panicked, cooked"), "{left}");
@@ -199,14 +199,14 @@ fn a_panic_on_another_thread_restores_the_terminal_before_its_message() {
 
 #[test]
 fn a_program_that_ends_at_once_can_restore_the_terminal() {
-    let session = Session::start("end-at-once");
+    let session = TerminalSession::start("end-at-once");
     let left = session.end();
     assert!(left.contains("EndedAtOnce, cooked"), "{left}");
 }
 
 #[test]
-fn neither_ctrl_z_nor_its_signal_stops_what_serves() {
-    let mut session = Session::start("");
+fn ctrl_z_and_sigtstp_do_not_stop_a_serving_process() {
+    let mut session = TerminalSession::start("");
     session.press("\x1a");
     session.until("the key is refused", |screen| {
         screen.contents().contains("warn Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`")
@@ -225,7 +225,7 @@ fn neither_ctrl_z_nor_its_signal_stops_what_serves() {
 
 #[test]
 fn ctrl_z_in_watch_gives_the_terminal_back_and_comes_back() {
-    let mut session = Session::start("watch");
+    let mut session = TerminalSession::start("watch");
     session.press("\x1a");
     session.until("the terminal is given back", |screen| !screen.alternate_screen());
     until_state(session.pid, 'T');
@@ -240,7 +240,7 @@ fn ctrl_z_in_watch_gives_the_terminal_back_and_comes_back() {
 
 #[test]
 fn a_stop_from_outside_gives_the_terminal_of_a_watch_back_and_comes_back() {
-    let mut session = Session::start("watch");
+    let mut session = TerminalSession::start("watch");
     session.signal(Signal::TSTP);
     session.until("the terminal is given back", |screen| !screen.alternate_screen());
     until_state(session.pid, 'T');
@@ -253,7 +253,7 @@ fn a_stop_from_outside_gives_the_terminal_of_a_watch_back_and_comes_back() {
 
 #[test]
 fn a_storm_of_sizes_ends_with_the_last_one_drawn() {
-    let mut session = Session::start("");
+    let mut session = TerminalSession::start("");
     for step in 0..200_u16 {
         let size = size(step * 7 % 60, step * 31 % 200);
         session.master.as_ref().unwrap().resize(size).unwrap();
@@ -272,7 +272,7 @@ fn a_storm_of_sizes_ends_with_the_last_one_drawn() {
 
 #[test]
 fn keys_show_at_once() {
-    let mut session = Session::start("");
+    let mut session = TerminalSession::start("");
     session.press("?");
     session.until("the help is drawn", |screen| screen.contents().contains("show or close this help"));
     session.press("? ");
@@ -285,7 +285,7 @@ fn keys_show_at_once() {
 
 #[test]
 fn a_terminals_answer_that_comes_late_presses_no_key() {
-    let mut session = Session::start("");
+    let mut session = TerminalSession::start("");
     // Taken for keys, it would open the palette at the first colon and type the rest into it.
     session.press("\x1b]11;rgb:ffff/ffff/ffff\x1b\\?");
     session.until("the help is drawn", |screen| screen.contents().contains("show or close this help"));
@@ -330,7 +330,7 @@ fn a_terminal_that_goes_away_ends_the_dashboard_and_costs_no_cpu() {
 
 /// Nobody reads what is drawn from the first screen on, so that the terminal soon takes nothing more.
 #[test]
-fn a_terminal_that_takes_nothing_costs_frames_but_no_records_and_not_the_end() {
+fn a_blocked_terminal_loses_frames_but_no_records() {
     let folder = std::env::temp_dir().join(format!("tlsdash-tui-slow-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let report = folder.join("report");

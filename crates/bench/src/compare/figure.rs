@@ -57,7 +57,7 @@ const fn figure(
 }
 
 /// What the processes used. `docs/bench-method.md` lists them.
-pub static USAGE_FIGURES: [UsageFigure; 15] = [
+pub static USAGE_FIGURES: [UsageFigure; 16] = [
     figure(
         CPU_PER_REQUEST,
         FigureUnit::Micros,
@@ -106,6 +106,12 @@ pub static USAGE_FIGURES: [UsageFigure; 15] = [
         "The largest resident memory of the target's processes; shared pages count for each process.",
         |cell| known(cell.target_usage?.rss_peak),
     ),
+    figure(
+        "target.memory.rss_per_connection",
+        FigureUnit::Bytes,
+        "Resident memory of the target's processes at the end less that at rest, over the connections that are open.",
+        rss_per_connection,
+    ),
     figure("target.threads", FigureUnit::Count, "The most threads of the target's processes.", |cell| {
         known(cell.target_usage?.threads_max)
     }),
@@ -144,6 +150,13 @@ pub static USAGE_FIGURES: [UsageFigure; 15] = [
 fn per_request(cell: &CellResult, amount: u64) -> Option<f64> {
     let answered = load_value(cell, "requests.answered").filter(|answered| *answered > 0.0)?;
     Some(amount as f64 / answered)
+}
+
+/// What open connections take; `None` if they were closed meanwhile.
+fn rss_per_connection(cell: &CellResult) -> Option<f64> {
+    let (usage, connections) = (cell.target_usage?, cell.connections_kept?);
+    let grown = usage.rss_at_end.checked_sub(usage.rss_at_rest)?;
+    (usage.rss_at_end > 0 && connections > 0).then(|| grown as f64 / connections as f64)
 }
 
 fn percent(usage: &ResourceUsage) -> Option<f64> {

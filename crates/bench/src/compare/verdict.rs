@@ -6,7 +6,7 @@
 
 use experiment::{Ratio, holm};
 use serde::Serialize;
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 
 use super::figure::RATE_ACHIEVED;
 use super::{ALPHA, CaseComparison, CellFigureComparison, TargetComparison, serialize};
@@ -17,7 +17,7 @@ use crate::scenario::ROUNDS_MIN;
 pub struct CaseVerdict {
     /// The verdict.
     #[serde(serialize_with = "serialize::text")]
-    pub outcome: Outcome,
+    pub outcome: ExperimentOutcome,
     /// Why nothing can be said, or which difference could be shown; empty for a difference.
     pub reason: String,
     /// The p-value of the t-test, adjusted by Holm; 1 without a ratio.
@@ -57,7 +57,8 @@ fn has_rounds(ratio: &Ratio) -> bool {
 }
 
 fn judge(target: &TargetComparison, figure: &str, p_adjusted: f64, comparisons: usize) -> CaseVerdict {
-    let inconclusive = |reason: String| CaseVerdict { outcome: Outcome::Inconclusive, reason, p_adjusted };
+    let inconclusive =
+        |reason: String| CaseVerdict { outcome: ExperimentOutcome::Inconclusive, reason, p_adjusted };
     let Some(compared) = target.figure(figure) else {
         return inconclusive(no_figure(target, figure));
     };
@@ -72,10 +73,10 @@ fn judge(target: &TargetComparison, figure: &str, p_adjusted: f64, comparisons: 
         let reason = resolution.map_or_else(String::new, |share| {
             format!("{:.1} % could be shown in {} rounds", share * 100.0, ratio.pairs)
         });
-        return CaseVerdict { outcome: Outcome::NoDifference, reason, p_adjusted };
+        return CaseVerdict { outcome: ExperimentOutcome::NoDifference, reason, p_adjusted };
     }
     let is_better = (ratio.mean > 1.0) == (figure == RATE_ACHIEVED);
-    let outcome = if is_better { Outcome::Better } else { Outcome::Worse };
+    let outcome = if is_better { ExperimentOutcome::Better } else { ExperimentOutcome::Worse };
     CaseVerdict { outcome, reason: String::new(), p_adjusted }
 }
 

@@ -1,7 +1,7 @@
 //! The answer to the question of a case: which target is the cheapest, by how much, and how sure that is.
 
 use experiment::Ratio;
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 
 use crate::compare::{CaseComparison, TargetComparison};
 
@@ -21,7 +21,7 @@ impl CaseAnswer {
             case.targets.iter().filter_map(|target| Some((target, ratio(case, target)?))).collect();
         let is_capacity = case.figure == "rate.achieved";
         let gain = |ratio: &Ratio| if is_capacity { ratio.mean } else { 1.0 / ratio.mean };
-        let best_of = |outcome: Option<Outcome>| {
+        let best_of = |outcome: Option<ExperimentOutcome>| {
             let all =
                 compared.iter().filter(|(target, _)| outcome.is_none() || outcome_of(target) == outcome);
             all.max_by(|(_, a), (_, b)| gain(a).total_cmp(&gain(b)))
@@ -33,14 +33,14 @@ impl CaseAnswer {
                 sentence: "No target has sound rounds together with the baseline.".to_owned(),
             };
         };
-        if let Some((better, ratio)) = best_of(Some(Outcome::Better)) {
+        if let Some((better, ratio)) = best_of(Some(ExperimentOutcome::Better)) {
             return Self {
                 headline: format!("{}: {} {unit}", better.name, difference(ratio.mean)),
                 sentence: format!("Beside {baseline}: {}.", certainty(better, ratio)),
             };
         }
         let beside = format!("{}, {}: {}.", best.name, difference(ratio.mean), certainty(best, ratio));
-        if compared.iter().all(|(target, _)| outcome_of(target) == Some(Outcome::Worse)) {
+        if compared.iter().all(|(target, _)| outcome_of(target) == Some(ExperimentOutcome::Worse)) {
             return Self {
                 headline: format!("{baseline}: {} {unit}", if is_capacity { "most" } else { "least" }),
                 sentence: format!("Next is {beside}"),
@@ -50,7 +50,7 @@ impl CaseAnswer {
     }
 }
 
-fn outcome_of(target: &TargetComparison) -> Option<Outcome> {
+fn outcome_of(target: &TargetComparison) -> Option<ExperimentOutcome> {
     target.verdict.as_ref().map(|verdict| verdict.outcome)
 }
 
@@ -73,9 +73,11 @@ fn certainty(target: &TargetComparison, ratio: &Ratio) -> String {
     let Some(verdict) = &target.verdict else { return format!("{interval}; no verdict was asked") };
     let p = p(verdict.p_adjusted);
     match verdict.outcome {
-        Outcome::Better | Outcome::Worse => format!("{interval}; shown, {p}"),
-        Outcome::NoDifference => format!("{interval}; not shown, it may be chance, {p}"),
-        Outcome::Inconclusive | Outcome::Pending => format!("{interval}; inconclusive: {}", verdict.reason),
+        ExperimentOutcome::Better | ExperimentOutcome::Worse => format!("{interval}; shown, {p}"),
+        ExperimentOutcome::NoDifference => format!("{interval}; not shown, it may be chance, {p}"),
+        ExperimentOutcome::Inconclusive | ExperimentOutcome::Pending => {
+            format!("{interval}; inconclusive: {}", verdict.reason)
+        }
     }
 }
 

@@ -40,6 +40,9 @@ pub struct CellResult {
     pub response_curve: Vec<(f64, u64)>,
     /// Why figures of the cell say less than they seem to, in words.
     pub doubts: Vec<Doubt>,
+    /// The connections that were open at the end, each made in the measured part; `None` if that is not known.
+    #[serde(default)]
+    pub connections_kept: Option<u64>,
     /// What else a reader should know, in words; it spoils no figure.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -66,6 +69,9 @@ pub struct ResourceUsage {
     pub rss_at_rest: u64,
     /// Proportional set size before the first request, in bytes; 0 if the kernel hides it.
     pub pss_at_rest: u64,
+    /// Resident memory at the end, in bytes.
+    #[serde(default)]
+    pub rss_at_end: u64,
     /// The most threads.
     pub threads_max: u64,
     /// The most open descriptors; 0 if the kernel hides them.

@@ -79,7 +79,9 @@ impl<'a> CellRunner<'a> {
                 result.negotiated = negotiated;
             }
             Err(LoadFailure::Interrupted) => return None,
-            Err(LoadFailure::Failed(reason)) => result.failure = Some(reason),
+            Err(LoadFailure::Failed(reason)) => {
+                result.failure = Some(format!("{}: {reason}", self.place(cell.target)));
+            }
         }
         Some(result)
     }
@@ -114,12 +116,16 @@ impl<'a> CellRunner<'a> {
         Ok((measured, negotiated))
     }
 
+    /// Where the scenario describes a target, for messages.
+    fn place(&self, target: &BenchTarget) -> String {
+        format!("{} line {}: target {}", self.scenario.name, target.line, target.name)
+    }
+
     /// Starts a target, unless it failed to start too often.
     fn start(&mut self, target: &BenchTarget) -> Result<StartedTarget, LoadFailure> {
         let failures = self.start_failures.entry(target.name.clone()).or_default();
-        let at = format!("{} line {}: target {}", self.scenario.name, target.line, target.name);
         if failures.0 >= START_FAILURES_MAX {
-            let reason = format!("{at} was not started again after {} failures: {}", failures.0, failures.1);
+            let reason = format!("it was not started again after {} failures: {}", failures.0, failures.1);
             return Err(LoadFailure::Failed(reason));
         }
         match StartedTarget::start(&self.generator, &self.scenario.tls, target) {
@@ -130,7 +136,7 @@ impl<'a> CellRunner<'a> {
             Err(LoadFailure::Interrupted) => Err(LoadFailure::Interrupted),
             Err(LoadFailure::Failed(reason)) => {
                 *failures = (failures.0 + 1, reason.clone());
-                Err(LoadFailure::Failed(format!("{at}: {reason}")))
+                Err(LoadFailure::Failed(reason))
             }
         }
     }
@@ -181,6 +187,7 @@ impl<'a> CellRunner<'a> {
             upstream_threads: stage.upstream.threads,
         });
         result.rate = rate;
+        result.connections_kept = connections_kept(cell.case, &recording);
         result.began_us = recording.began_us;
         result.figures = recording.figures;
         result.response_curve = recording.response_curve;
@@ -205,6 +212,17 @@ fn has_upstream(scenario: &Scenario, target: &str) -> bool {
 fn wanted_rate(case: &BenchCase, recording: &LoadRecording) -> Option<f64> {
     let written = case.flag("rate").and_then(|rate| rate.parse().ok());
     written.or_else(|| recording.figures.get("rate.wanted").copied())
+}
+
+/// The connections at the end of a load that closes none: as many as it has, each made in the measured part. If requests
+/// failed or were not sent, some may not have got as far as a handshake.
+fn connections_kept(case: &BenchCase, recording: &LoadRecording) -> Option<u64> {
+    let closes =
+        ["keep-alive", "lifetime"].iter().any(|flag| case.flag(flag).is_some_and(|value| value != "on"));
+    let connections: u64 = case.flag("connections")?.parse().ok()?;
+    let has_errors = recording.figure("errors") > 0.0;
+    let is_complete = recording.figure("connections") as u64 == connections;
+    (!closes && !has_errors && is_complete).then_some(connections)
 }
 
 fn add_last_words(failure: LoadFailure, started: &mut StartedTarget) -> LoadFailure {

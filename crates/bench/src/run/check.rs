@@ -10,7 +10,8 @@ use crate::scenario::{BenchCase, BenchTarget, BenchTlsConfig};
 /// The bodies that a target must give back byte for byte.
 const ECHO_BYTES: usize = 10_000;
 const ECHO_REQUESTS: u32 = 3;
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// The first request takes a JVM seconds on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a target must negotiate in a case; `None` without TLS.
 pub(super) fn expected(

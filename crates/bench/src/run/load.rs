@@ -177,6 +177,7 @@ fn sum(a: ResourceUsage, b: ResourceUsage) -> ResourceUsage {
         pss_peak: a.pss_peak + b.pss_peak,
         rss_at_rest: a.rss_at_rest + b.rss_at_rest,
         pss_at_rest: a.pss_at_rest + b.pss_at_rest,
+        rss_at_end: a.rss_at_end + b.rss_at_end,
         threads_max: a.threads_max + b.threads_max,
         descriptors_max: a.descriptors_max + b.descriptors_max,
         context_switches: a.context_switches + b.context_switches,

@@ -1,13 +1,19 @@
-//! Finds programs that a target needs and that are not installed.
+//! Finds programs and files that a target needs and that are not there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::scenario::{BenchTarget, Server};
+use crate::scenario::{BenchTarget, CommandServer, Server};
 
-/// Programs that are missing, with the Debian package that has each.
+/// A program that is missing, with the Debian package that has it, or a variable that names no file.
 pub(super) fn missing_program(target: &BenchTarget, tlsdash: &Path) -> Option<String> {
     let Server::Commands(servers) = &target.server else { return None };
+    if let Some(variable) = servers.iter().find_map(CommandServer::missing_variable) {
+        return Some(format!(
+            "{}: the variable {variable} names no file; set it to the path of one",
+            target.name
+        ));
+    }
     let missing = servers.iter().find(|server| {
         let program = server.command[0].replace("{tlsdash}", &tlsdash.display().to_string());
         // What is built first is there later.

@@ -43,6 +43,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::geteuid;
+
 pub use plan::{Cell, CommonRate, RunPlan};
 pub use preview::preview;
 pub use recording::LoadRecording;
@@ -141,6 +143,12 @@ pub fn run(
     let placement = scenario.cpus.clone().unwrap_or_default();
     placement.check()?;
     let stage = RunStage::prepare(&programs.tlsdash, &scenario, placement)?;
+    if let Some(folder) = stage::closed_folder(&std::env::temp_dir()).filter(|_| geteuid().is_root()) {
+        observer.note(&format!(
+            "other users may not enter {}, so a target whose workers run as another user cannot work: set TMPDIR",
+            folder.display()
+        ));
+    }
     let clock = ProgressClock::new(plan, &missing, folder.cells());
     let tick = || {
         clock.show(|progress| observer.progress(progress));

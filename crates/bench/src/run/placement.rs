@@ -34,7 +34,7 @@ impl Placement {
     /// Checks that the cores are there and that this process may use them.
     ///
     /// # Errors
-    /// Names what is not a list, or a core that is not there.
+    /// Names what is not a list, or a core that does not exist.
     pub(super) fn check(&self) -> Result<(), RunError> {
         for list in [&self.target, &self.load, &self.upstream].into_iter().flatten() {
             let cpus: Cpus = list.parse().map_err(|error| RunError::Cpus(format!("{error}")))?;

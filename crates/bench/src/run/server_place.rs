@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::load::{LoadFailure, POLL};
-use super::stage::RunStage;
+use super::stage::{FILE_MODE, RunStage, set_mode};
 use crate::scenario::{BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots};
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
-/// How long a target may take until it listens; a JVM takes some seconds.
-const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a target may take until it listens, unless it says otherwise; a JVM takes some seconds.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a command may take that prepares a target, such as a compiler.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
@@ -37,13 +37,15 @@ impl ServerPlace<'_> {
         let build = build.map_err(|error| format!("cannot make a folder: {error}"))?;
         let launch = self.launch(server, &build)?;
         for (path, text) in &launch.files {
-            fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            let written = fs::write(path, text).and_then(|()| set_mode(path, FILE_MODE));
+            written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
         if !launch.prepare.is_empty() {
             self.prepare(&launch, &build)?;
         }
         let mut supervisor = self.supervise(launch.argv.clone(), &launch)?;
-        match wait_until_ready(&mut supervisor, self.listen, START_PATIENCE, self.is_interrupted) {
+        let timeout = self.target.start_timeout.unwrap_or(START_TIMEOUT);
+        match wait_until_ready(&mut supervisor, self.listen, timeout, self.is_interrupted) {
             Ok(()) => Ok(supervisor),
             Err(NotReady::Interrupted) => Err(LoadFailure::Interrupted),
             Err(error) => Err(LoadFailure::Failed(error.to_string())),

@@ -1,10 +1,9 @@
 //! What all targets of a run share: certificates, the upstream, folders.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +16,12 @@ use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long the upstream may take until it listens.
 const UPSTREAM_PATIENCE: Duration = Duration::from_secs(10);
+/// Other users may enter, and find what they know the name of.
+const FOLDER_MODE: u32 = 0o711;
+const PUBLIC_FOLDER_MODE: u32 = 0o755;
+pub(super) const FILE_MODE: u32 = 0o644;
+/// Who connects must be allowed to write.
+const SOCKET_MODE: u32 = 0o666;
 /// The largest static file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 28;
 
@@ -43,7 +48,7 @@ pub(super) struct SharedUpstream {
 }
 
 impl RunStage {
-    /// Makes the files and starts the upstream.
+    /// Makes the files and starts the upstream. Workers that run as another user reach both, whatever the umask.
     ///
     /// # Errors
     /// If files cannot be written, or the upstream does not start.
@@ -56,7 +61,7 @@ impl RunStage {
         let folder = tempfile::Builder::new().prefix("tlsdash-bench-").tempdir();
         let folder = folder.map_err(RunError::files("a temporary folder"))?;
         let path = folder.path();
-        allow_workers(path).map_err(RunError::files("the temporary folder"))?;
+        set_mode(path, FOLDER_MODE).map_err(RunError::files("the temporary folder"))?;
         let mut certificates = Vec::new();
         for kind in scenario.targets.iter().map(|target| target.certificate) {
             if certificates.iter().all(|(known, _)| *known != kind) {
@@ -65,7 +70,9 @@ impl RunStage {
                 certificates.push((kind, made.map_err(RunError::files("the certificate"))?));
             }
         }
-        make_folder(&path.join("www/bytes")).map_err(RunError::files("the temporary folder"))?;
+        for name in ["build", "www", "www/bytes"] {
+            make_folder(&path.join(name)).map_err(RunError::files("the temporary folder"))?;
+        }
         write_static_files(scenario, &path.join("www/bytes")).map_err(RunError::files("the static files"))?;
         let upstream = SharedUpstream::start(tlsdash, path, &placement)?;
         Ok(Self { tlsdash: tlsdash.to_owned(), placement, upstream, certificates, folder })
@@ -98,7 +105,7 @@ impl RunStage {
     /// If it cannot be made.
     pub(super) fn new_folder(&self, name: &str) -> io::Result<TempDir> {
         let made = tempfile::Builder::new().prefix(name).tempdir_in(self.folder.path())?;
-        allow_workers(made.path())?;
+        set_mode(made.path(), FOLDER_MODE)?;
         Ok(made)
     }
 
@@ -130,6 +137,7 @@ impl SharedUpstream {
             wait_until_ready(&mut supervisor, &endpoint, UPSTREAM_PATIENCE, &|| false)
                 .map_err(|error| failed(error.to_string()))?;
         }
+        set_mode(&socket, SOCKET_MODE).map_err(RunError::files("the upstream's socket"))?;
         Ok(Self { supervisor, socket, tcp, threads })
     }
 }
@@ -142,14 +150,24 @@ pub(super) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
+/// Makes a folder that every user may read.
 fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o755).create(path)
+    fs::create_dir_all(path)?;
+    set_mode(path, PUBLIC_FOLDER_MODE)
 }
 
-/// Lets workers into a folder that run as another user; they see only what they know the name of.
-fn allow_workers(path: &Path) -> io::Result<()> {
+/// Sets permissions, whatever the umask.
+pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o711))
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// The first folder on the way to the temporary folder that other users may not enter.
+pub(super) fn closed_folder(temporary: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let is_closed =
+        |path: &&Path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o001 == 0);
+    temporary.ancestors().filter(is_closed).last().map(Path::to_owned)
 }
 
 /// Writes a file for each `/bytes/N` that a case asks for, for servers that answer themselves.
@@ -175,7 +193,9 @@ fn write_static_files(scenario: &Scenario, folder: &Path) -> io::Result<()> {
             .cycle()
             .take(size)
             .collect();
-        fs::write(folder.join(size.to_string()), body)?;
+        let file = folder.join(size.to_string());
+        fs::write(&file, body)?;
+        set_mode(&file, FILE_MODE)?;
     }
     Ok(())
 }

@@ -66,8 +66,8 @@ pub(super) fn read_all(
 }
 
 fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<BenchCase, ScenarioError> {
-    let duration = time(&mut table, "duration")?;
-    let warmup = time(&mut table, "warmup")?;
+    let duration = table.time("duration")?;
+    let warmup = table.time("warmup")?;
     let has_own_end = table.has("requests") || has_stages(&table);
     let duration = duration.or_else(|| (!has_own_end).then_some(DURATION));
     let case = BenchCase {
@@ -104,17 +104,6 @@ fn path(table: &mut Table<'_>) -> Result<String, ScenarioError> {
 }
 
 /// A time with its unit, or in seconds without one, as `tlsdash load` takes it.
-fn time(table: &mut Table<'_>, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
-    let Some(value) = table.get::<toml::Value>(key)? else { return Ok(None) };
-    let seconds = match &value {
-        toml::Value::String(text) => quantity::parse(text, "s"),
-        value => value.as_float().or_else(|| Some(value.as_integer()? as f64)),
-    };
-    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let expected = || table.error_of(key, "expected a time with its unit, such as 500ms, 10s or 5m");
-    time.ok_or_else(expected).map(Some)
-}
-
 fn quick(table: &mut Table<'_>, duration: Option<Duration>) -> Result<Option<Duration>, ScenarioError> {
     match table.get::<toml::Value>("quick")? {
         None | Some(toml::Value::Boolean(false)) => Ok(None),
@@ -125,7 +114,7 @@ fn quick(table: &mut Table<'_>, duration: Option<Duration>) -> Result<Option<Dur
         Some(_) if has_stages(table) => {
             Err(table.error_of("quick", "a rate with stages cannot be shortened; write another case"))
         }
-        Some(_) => time(table, "quick"),
+        Some(_) => table.time("quick"),
     }
 }
 

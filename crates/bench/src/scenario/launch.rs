@@ -118,6 +118,13 @@ impl fmt::Display for Endpoint {
 }
 
 impl CommandServer {
+    /// The first variable of the environment that names no file although the server needs it to.
+    pub fn missing_variable(&self) -> Option<&str> {
+        let is_missing =
+            |name: &&String| std::env::var_os(name).is_none_or(|path| !Path::new(&path).is_file());
+        self.needs.iter().find(is_missing).map(String::as_str)
+    }
+
     /// Fills the placeholders. Does no I/O: the caller writes the files.
     ///
     /// # Errors

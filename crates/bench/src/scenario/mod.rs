@@ -100,6 +100,9 @@ pub struct BenchTarget {
     pub workers: u32,
     /// Its limit on open descriptors (`ulimit -n`); `None` leaves it as it is.
     pub descriptors: Option<u64>,
+    /// How long each of its servers may take until it listens; `None` for the usual time.
+    #[serde(default)]
+    pub start_timeout: Option<Duration>,
     /// How it is started or reached.
     pub server: Server,
 }
@@ -127,6 +130,8 @@ pub struct CommandServer {
     pub prepare: Vec<String>,
     /// Variables of its environment.
     pub environment: BTreeMap<String, String>,
+    /// Variables of this program's environment that must name files; it gets them too.
+    pub needs: Vec<String>,
     /// Files that are written into its folder, with the same placeholders.
     pub files: BTreeMap<String, String>,
     /// The Debian package of the program.

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use telemetry::quantity;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -94,6 +96,18 @@ impl<'t> Table<'t> {
             let at = error.span().map_or(at, |span| span.start);
             self.source.error(at, format!("{key}: {}", error.message()))
         })
+    }
+
+    /// A time: a number of seconds, or a text such as `500ms`.
+    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
+        let Some(value) = self.get::<toml::Value>(key)? else { return Ok(None) };
+        let seconds = match &value {
+            toml::Value::String(text) => quantity::parse(text, "s"),
+            value => value.as_float().or_else(|| Some(value.as_integer()? as f64)),
+        };
+        let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let expected = || self.error_of(key, "expected a time with its unit, such as 500ms, 10s or 5m");
+        time.ok_or_else(expected).map(Some)
     }
 
     /// The value of a key that must be there.

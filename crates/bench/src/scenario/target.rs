@@ -52,18 +52,19 @@ pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<BenchTar
     if descriptors.is_some_and(|descriptors| descriptors < DESCRIPTORS_MIN) {
         return Err(table.error_of("descriptors", format!("allow {DESCRIPTORS_MIN} at least")));
     }
+    let start_timeout = table.time("start-timeout")?;
     let server = server(&mut table)?;
     table.finish(&[])?;
     match &server {
         Server::Commands(servers) => check_chain(&table, servers)?,
         Server::Address(_) => {
-            let own = ["certificate", "workers", "descriptors"];
+            let own = ["certificate", "workers", "descriptors", "start-timeout"];
             if let Some(key) = own.into_iter().find(|key| table.has(key)) {
                 return Err(table.error_of(key, "a server that runs already has its own; remove this"));
             }
         }
     }
-    Ok(BenchTarget { name, line: table.line(), certificate, workers, descriptors, server })
+    Ok(BenchTarget { name, line: table.line(), certificate, workers, descriptors, start_timeout, server })
 }
 
 fn server(table: &mut Table<'_>) -> Result<Server, ScenarioError> {
@@ -106,6 +107,7 @@ pub(crate) fn command(table: &mut Table<'_>) -> Result<CommandServer, ScenarioEr
         command: table.require("command")?,
         prepare: table.get("prepare")?.unwrap_or_default(),
         environment: table.get("environment")?.unwrap_or_default(),
+        needs: table.get("needs")?.unwrap_or_default(),
         files: table.get::<BTreeMap<String, String>>("files")?.unwrap_or_default(),
         package: table.get("package")?,
         tls: table.get("tls")?.unwrap_or(true),

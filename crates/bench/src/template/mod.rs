@@ -41,6 +41,7 @@ const TEMPLATES: &[ServerTemplate] = templates![
     "node-native" with "server.js",
     "node-plain" with "server.js",
     "sozu",
+    "spring-gateway",
 ];
 
 impl ServerTemplate {
@@ -55,7 +56,10 @@ impl ServerTemplate {
     }
 
     /// The server that it describes.
-    pub(crate) fn server(&self) -> Result<CommandServer, ScenarioError> {
+    ///
+    /// # Errors
+    /// None in practice: a test reads each.
+    pub fn server(&self) -> Result<CommandServer, ScenarioError> {
         Ok(CommandServer { template: self.name.to_owned(), ..read_template(self.name, self.text)? })
     }
 }

@@ -16,6 +16,7 @@ pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario
         certificate: KeyKind::Ecdsa,
         workers: 1,
         descriptors: None,
+        start_timeout: None,
         server: Server::Address(RunningServer {
             url: "https://127.0.0.1:8443".to_owned(),
             pid: None,

@@ -55,7 +55,7 @@ fn values_may_hold_commas() {
 }
 
 #[test]
-fn words_that_mean_nothing_are_refused_in_one_line() {
+fn unknown_words_are_refused_in_one_line() {
     for (words, expected) in [
         ("", "expected SETTING=A..B"),
         ("workers", "expected SETTING=A..B"),
@@ -100,7 +100,7 @@ fn values_are_read_as_the_setting_has_them() {
 }
 
 #[test]
-fn texts_for_one_value_are_the_same_value() {
+fn spellings_of_one_value_are_equal() {
     use telemetry::SettingKind;
     let parse = |text: &str| Some(if text == "1" { "off" } else { text }.to_owned());
     let kind = SettingKind::Parsed { parse, allowed: "" };

@@ -9,11 +9,11 @@ mod sign_flip;
 mod students_t;
 
 pub(crate) use bootstrap::interval;
-pub(crate) use pooled::Pooled;
+pub(crate) use pooled::PooledValues;
 pub use ratio::{Ratio, holm, median, sign_flip_p_of_pairs};
 pub(crate) use resolution::resolution;
 pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};
-pub(crate) use students_t::StudentsDifference;
+pub(crate) use students_t::DifferenceOfMeans;
 
 /// The fewest pairs with which the sign-flip test can reach `alpha`: only one of 2ⁿ⁻¹ outcomes is the most extreme.
 pub fn pairs_min(alpha: f64) -> u32 {

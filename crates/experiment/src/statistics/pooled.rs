@@ -3,9 +3,9 @@
 use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// The values of one arm, laid out so that a figure over weighted blocks is cheap: a bootstrap asks for thousands.
+/// The values of one arm, laid out so that a figure over weighted blocks is cheap: a bootstrap computes thousands.
 #[derive(Debug)]
-pub(crate) enum Pooled {
+pub(crate) enum PooledValues {
     Quantile {
         q: f64,
         /// Highest latency of each bucket that any block uses, ascending, in nanoseconds.
@@ -17,7 +17,7 @@ pub(crate) enum Pooled {
     Quotient(Vec<(f64, f64)>),
 }
 
-impl Pooled {
+impl PooledValues {
     pub(crate) fn new<'a>(
         metric: &ComparableFigure,
         values: impl Iterator<Item = &'a BlockValue> + Clone,
@@ -126,7 +126,7 @@ mod tests {
             for (histogram, &weight) in histograms.iter().zip(&weights) {
                 (0..weight).for_each(|_| merged.add(histogram));
             }
-            let figure = Pooled::new(&metric, values.iter()).figure(&weights);
+            let figure = PooledValues::new(&metric, values.iter()).figure(&weights);
             match (figure, merged.quantile_ns(q)) {
                 (Some(us), Some(ns)) => prop_assert!((us * 1e3 / ns as f64 - 1.0).abs() < 2e-3, "{us} {ns}"),
                 (figure, ns) => prop_assert_eq!((figure, ns), (None, None)),
@@ -138,7 +138,7 @@ mod tests {
     fn a_quotient_over_blocks_is_sum_by_sum() {
         let metric: ComparableFigure = "cpu.per_exchange".parse().unwrap();
         let values = [(10.0, 1.0), (10.0, 4.0)].map(|(of, per)| BlockValue::Quotient { of, per });
-        let pooled = Pooled::new(&metric, values.iter());
+        let pooled = PooledValues::new(&metric, values.iter());
         assert_eq!(pooled.figure(&[1, 1]), Some(4.0));
         assert_eq!(pooled.figure(&[0, 2]), Some(2.5));
         assert_eq!(pooled.figure(&[0, 0]), None);

@@ -15,7 +15,7 @@ pub(crate) fn resolution(differences: &[f64], planned: u32, alpha: f64) -> Optio
     (n >= 2.0).then_some(error).and_then(|error| detectable(error, planned, alpha))
 }
 
-/// The same, given the standard error of the mean difference of so many pairs.
+/// The same, from the standard error of the mean difference of `pairs` pairs.
 pub(crate) fn detectable(error: f64, pairs: u32, alpha: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, f64::from(pairs) - 1.0).ok()?;
     Some((t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER)) * error)
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_that_of_a_paired_t_test() {
+    fn the_p_value_is_that_of_a_paired_t_test() {
         // Standard deviation 1; 12 pairs: (2.2010 + 0.8755) / √12.
         let differences = [1.0, -1.0, 1.0, -1.0].map(|sign| sign * 0.75_f64.sqrt());
         let found = resolution(&differences, 12, 0.05).unwrap();

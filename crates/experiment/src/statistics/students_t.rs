@@ -5,13 +5,13 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// The difference of the means of two groups, with its standard error. The degrees of freedom are those of the smaller
 /// group, so the groups may have different variances.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StudentsDifference {
+pub(crate) struct DifferenceOfMeans {
     difference: f64,
     error: f64,
     distribution: StudentsT,
 }
 
-impl StudentsDifference {
+impl DifferenceOfMeans {
     /// `None` with fewer than two values in a group.
     pub(crate) fn new(a: &[f64], b: &[f64]) -> Option<Self> {
         let freedom = a.len().min(b.len()).checked_sub(1)?;
@@ -50,9 +50,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_that_of_the_tables() {
+    fn quantiles_equal_the_published_tables() {
         // Means 2.5 and 6.5, each with a standard error of √(5/3/4): t = 4 / √(5/6) = 4.3818 with 3 degrees of freedom.
-        let found = StudentsDifference::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap();
+        let found = DifferenceOfMeans::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap();
         assert!((found.p().unwrap() - 0.0220).abs() < 1e-4, "{found:?} {:?}", found.p());
         // t of 95 % is 3.1824, of 99 % 5.8409.
         for (alpha, t) in [(0.05, 3.1824), (0.01, 5.8409)] {
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn values_that_do_not_vary_differ_for_certain_or_not_at_all() {
-        let of = |b: f64| StudentsDifference::new(&[1.0; 4], &[b; 4]).unwrap();
+        let of = |b: f64| DifferenceOfMeans::new(&[1.0; 4], &[b; 4]).unwrap();
         assert_eq!((of(1.0).p(), of(1.0).margin(0.05)), (Some(1.0), Some(0.0)));
         assert_eq!((of(2.0).p(), of(2.0).margin(0.05)), (Some(0.0), Some(0.0)));
-        assert!(StudentsDifference::new(&[1.0], &[2.0]).is_none());
+        assert!(DifferenceOfMeans::new(&[1.0], &[2.0]).is_none());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) const BESIDE_A_NEIGHBOUR: Noise = Noise { drift: 0.0, neighbour: 0.15
 
 /// A system under load; a second at a time.
 #[derive(Debug)]
-pub(crate) struct System {
+pub(crate) struct SimulatedSystem {
     noise: Noise,
     rng: fastrand::Rng,
     level: f64,
@@ -41,7 +41,7 @@ pub(crate) struct System {
     neighbour_is_busy: bool,
 }
 
-impl System {
+impl SimulatedSystem {
     pub(crate) fn new(noise: Noise, seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let phase = rng.f64() * std::f64::consts::TAU;

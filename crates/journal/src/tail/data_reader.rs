@@ -57,6 +57,12 @@ impl DataReader {
         }
     }
 
+    /// Frees buffers until there is more to read.
+    pub(super) fn rest(&mut self) {
+        self.decompressor = ValueDecompressor::default();
+        self.scratch = Vec::new();
+    }
+
     /// Starts another entry.
     pub(super) fn begin_entry(&mut self) {
         self.entry_bytes_left = ENTRY_BYTES_MAX;

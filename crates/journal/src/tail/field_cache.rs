@@ -19,9 +19,9 @@ use super::entry_scanner::EntryObject;
 use super::field_reader::FieldReader;
 use super::object_reader::ObjectReader;
 
-/// The cache of a file is emptied when it reaches this size. Single fields are not evicted: they share the text
-/// of the entry that brought them, which is freed with the last of them.
-const CACHE_BYTES_MAX: usize = 32 << 20;
+/// The cache of a file is emptied when it reaches this size, or less if many files are open. Single fields are not
+/// evicted: they share the text of the entry that brought them, which is freed with the last of them.
+pub(super) const CACHE_BYTES_MAX: usize = 32 << 20;
 /// The memory of a cached field in addition to its text.
 const FIELD_BYTES: usize = 160;
 
@@ -44,7 +44,7 @@ pub(super) struct FieldCache {
     /// The fields by their offset in the file; `None` for refused fields. Each entry looks up all its fields,
     /// so the hash is a fast one.
     by_offset: HashMap<u64, Option<EntryField>, RandomState>,
-    /// The memory of `by_offset`: at most about 32 MiB and one step.
+    /// The memory of `by_offset`: at most its bound and one step.
     cache_bytes: usize,
     /// The bytes of new fields and of entries in this step.
     step_bytes: usize,
@@ -67,11 +67,24 @@ struct NewField {
 }
 
 impl FieldCache {
-    /// Starts a step. Empties the cache if it is full, and frees buffers that grew too large.
-    pub(super) fn begin_step(&mut self) {
-        if self.cache_bytes >= CACHE_BYTES_MAX {
+    /// Empties the cache if it has this size or more.
+    pub(super) fn bound(&mut self, bytes_max: usize) {
+        if self.cache_bytes >= bytes_max {
             *self = Self::default();
         }
+    }
+
+    /// Frees what only speeds up reading, until there is more to read.
+    pub(super) fn rest(&mut self) {
+        self.reader = None;
+        self.buffer = Vec::new();
+        self.new_text = String::new();
+        self.new_fields = Vec::new();
+        self.spare_buffers = Vec::new();
+    }
+
+    /// Starts a step, and frees buffers that grew too large.
+    pub(super) fn begin_step(&mut self) {
         if self.reader.as_ref().is_some_and(FieldReader::is_full) {
             self.reader = None;
         }

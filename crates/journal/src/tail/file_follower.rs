@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use super::field_cache::CACHE_BYTES_MAX;
 use super::file_reader::{EMPTY, FileReader, ReadStep, is_at};
 use super::filter::FieldFilter;
 use super::{PollProgress, Start};
@@ -74,7 +75,7 @@ impl FileFollower {
 
     /// Reads on in the current file, or switches to the next; returns whether there may be more.
     pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
-        let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
+        let step = self.current.step(CACHE_BYTES_MAX).map_err(ReadError::io("read", &self.path))?;
         progress.skipped_bytes += self.current.take_skipped_bytes();
         progress.walked_bytes += self.current.take_walked_bytes();
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
@@ -176,7 +177,7 @@ mod tests {
         let mut writer =
             FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
         let mut tail = FileFollower::open(&path, Start::File).unwrap();
-        assert_eq!(tail.current.step().unwrap(), ReadStep::CaughtUp);
+        assert_eq!(tail.current.step(CACHE_BYTES_MAX).unwrap(), ReadStep::CaughtUp);
 
         let mut written = Vec::new();
         let mut entry = EntryBuf::new();

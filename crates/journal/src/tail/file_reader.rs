@@ -82,6 +82,14 @@ impl FileReader {
         self.objects.header()
     }
 
+    /// Frees buffers of a file that is read to its end, if many files are open.
+    pub(super) fn rest(&mut self) {
+        self.objects.drop_window();
+        self.data.rest();
+        self.cache.rest();
+        self.entries.shrink_to_fit();
+    }
+
     /// Returns the bytes skipped since the last call, because they are damaged, were cut off or exceed a
     /// bound.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
@@ -106,8 +114,9 @@ impl FileReader {
         entries
     }
 
-    /// Scans the next part of the file for entries.
-    pub(super) fn step(&mut self) -> io::Result<ReadStep> {
+    /// Scans the next part of the file for entries. The cache of fields is emptied if it has `cache_bytes_max`.
+    pub(super) fn step(&mut self, cache_bytes_max: usize) -> io::Result<ReadStep> {
+        self.cache.bound(cache_bytes_max);
         self.cache.begin_step();
         self.objects.refresh()?;
         if self.scanner.is_at_end(&self.objects) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::copy_detector::CopyDetector;
 use super::entry::Entry;
 use super::entry_scanner::SkippedEntries;
+use super::field_cache::CACHE_BYTES_MAX;
 use super::file_reader::{self, FileReader, ReadStep};
 use super::filter::FieldFilter;
 use super::folder_set::FolderSet;
@@ -13,6 +14,14 @@ use super::listing::{FileId, Listing};
 use super::{PollProgress, Start};
 use crate::layout::FileHeader;
 use crate::{FileState, ReadError};
+
+/// The caches of all open files together, in bytes. Each file may have an equal part of it.
+const CACHES_BYTES_MAX: usize = 64 << 20;
+/// The least part of a file: enough for the fields that all entries of a writer share.
+const CACHE_BYTES_MIN: usize = 16 << 10;
+
+/// With more open files, each frees its buffers when it is read to its end.
+const OPEN_WITH_BUFFERS_MAX: usize = 4;
 
 /// Reads the existing files one after the other, keeps those open that are being written, and then reads
 /// these in turn.
@@ -62,6 +71,11 @@ impl PendingFile {
             self.header = objects.header().clone();
         }
     }
+}
+
+/// Returns the bound of a file's cache of fields if so many files are open.
+fn cache_bytes_max(files: usize) -> usize {
+    (CACHES_BYTES_MAX / files.max(1)).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX)
 }
 
 impl FolderFollower {
@@ -127,14 +141,20 @@ impl FolderFollower {
     /// Reads on in the current file, or switches to another; returns whether there may be more.
     pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
+        let files = self.open.len();
         let Some(open) = self.open.get_mut(self.current) else { return self.end_round(progress) };
-        let step = open.reader.step();
+        let step = open.reader.step(cache_bytes_max(files));
         progress.skipped_bytes += open.reader.take_skipped_bytes();
         progress.walked_bytes += open.reader.take_walked_bytes();
         match step {
             Ok(ReadStep::Advanced) => {}
             Ok(ReadStep::CaughtUp) if open.is_closed => drop(self.open.remove(self.current)),
-            Ok(ReadStep::CaughtUp) => self.current += 1,
+            Ok(ReadStep::CaughtUp) => {
+                if files > OPEN_WITH_BUFFERS_MAX {
+                    open.reader.rest();
+                }
+                self.current += 1;
+            }
             Err(error) => {
                 let error = ReadError::io("read", &open.path)(error);
                 // An unreadable file must not block the others.

@@ -91,8 +91,9 @@ impl PollProgress {
 /// files that come later.
 ///
 /// It never writes and takes no lock. It has one file open at a time, and in a folder also the files that are
-/// being written. Memory does not depend on the size of the files: it caches up to about 32 MiB of fields for
-/// each open file, and needs as much again for an entry and a part of a file. It is not `Send`: use it on the
+/// being written. Memory does not depend on the size of the files: it caches up to about 32 MiB of fields for a
+/// file and 64 MiB for all open files together (but 16 KiB for each), and needs 32 MiB more for an entry and a part
+/// of a file. It is not `Send`: use it on the
 /// thread that opened it.
 ///
 /// # Order

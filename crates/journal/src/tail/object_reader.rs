@@ -162,6 +162,11 @@ impl ObjectReader {
         Ok(())
     }
 
+    /// Frees the part of the file that is in memory.
+    pub(super) fn drop_window(&mut self) {
+        self.window = Vec::new();
+    }
+
     /// Returns the bytes in memory from `offset` on.
     pub(super) fn in_window(&self, offset: u64) -> &[u8] {
         let skipped = offset.checked_sub(self.window_start).and_then(|skipped| usize::try_from(skipped).ok());

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::recompress::number_at;
-use super::{Fields, Running, drain, export, files, wait_until};
+use super::{ChildProcess, Fields, drain, export, files, wait_until};
 use journal::{Start, Tail};
 
 /// Binds the test's folders over those that journald uses, and runs journald. The unified control group
@@ -18,33 +18,33 @@ const START: &str = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; mount --b
 
 /// The format of the files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Format {
+pub(crate) struct JournaldFormat {
     pub(crate) compact: bool,
     pub(crate) keyed_hash: bool,
     pub(crate) compressed: bool,
 }
 
-impl Format {
+impl JournaldFormat {
     /// journald's default format.
     pub(crate) const USUAL: Self = Self { compact: true, keyed_hash: true, compressed: true };
 }
 
 pub(crate) struct Journald {
-    process: Running,
+    process: ChildProcess,
     root: tempfile::TempDir,
-    format: Format,
+    format: JournaldFormat,
     socket: UnixDatagram,
     /// A namespace's journald exits without such a connection.
     stdout: UnixStream,
 }
 
 impl Journald {
-    pub(crate) fn start(format: Format) -> Self {
+    pub(crate) fn start(format: JournaldFormat) -> Self {
         Self::start_with(format, "")
     }
 
     /// Starts journald with additional configuration lines.
-    pub(crate) fn start_with(format: Format, settings: &str) -> Self {
+    pub(crate) fn start_with(format: JournaldFormat, settings: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
             std::fs::create_dir(root.path().join(folder)).unwrap();
@@ -204,7 +204,7 @@ pub(crate) fn mount_namespace_args() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] }
 }
 
-fn run(root: &Path, format: Format) -> (Running, UnixStream) {
+fn run(root: &Path, format: JournaldFormat) -> (ChildProcess, UnixStream) {
     let flag = |on: bool| if on { "1" } else { "0" };
     let stderr = root.join("stderr");
     let process = Command::new("unshare")
@@ -216,7 +216,8 @@ fn run(root: &Path, format: Format) -> (Running, UnixStream) {
         .stdin(Stdio::null())
         .stderr(std::fs::File::create(&stderr).unwrap())
         .spawn();
-    let mut process = Running(process.expect("unshare cannot be run: install the Debian package util-linux"));
+    let mut process =
+        ChildProcess(process.expect("unshare cannot be run: install the Debian package util-linux"));
     // The file gets its name before it is a journal, and the socket before it listens.
     let is_journal = |folder: PathBuf| Tail::open(&folder.join("system.journal"), Start::File).is_ok();
     let mut stdout = None;
@@ -244,7 +245,7 @@ pub(crate) fn is_same(read: &Fields, exported: &Fields) -> bool {
 }
 
 /// Lets a journald write varied entries, and returns its file without the allocated rest.
-pub(crate) fn written(format: Format, entries: u64) -> Vec<u8> {
+pub(crate) fn written(format: JournaldFormat, entries: u64) -> Vec<u8> {
     let journald = Journald::start(format);
     let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
     let mut read = 0;

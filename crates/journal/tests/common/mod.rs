@@ -35,9 +35,9 @@ pub(crate) fn create(path: &Path, options: &FileOptions) -> FileWriter {
 }
 
 /// A process that is killed when the test ends.
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct ChildProcess(pub(crate) Child);
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();

@@ -1,4 +1,4 @@
-//! Live settings, and how the threads learn of a change.
+//! Live settings, and their way to the threads.
 
 pub(crate) mod descriptors;
 pub(crate) mod settings;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 pub(crate) use sources::ClientTotals;
 pub use sources::SourceTotals;
-pub(crate) use span::{LoadSpan, Ran};
+pub(crate) use span::{LoadSpan, RunningTime};
 use telemetry::{Setting, SettingError, Value};
 
 use crate::plan::{KeepAlive, Plan, Rate, Share};
-use crate::protocol::{Prepared, RequestSource};
+use crate::protocol::{EncodedRequest, RequestSource};
 
 /// The settings that can change while the load runs.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct LiveSettings {
     /// Size of the bodies whose size can be changed; `None` as in the templates.
     pub(crate) body_bytes: Option<usize>,
     /// The requests to send, at least one.
-    pub(crate) requests: Arc<[Prepared]>,
+    pub(crate) requests: Arc<[EncodedRequest]>,
     pub(crate) running: bool,
     pub(crate) stopped: bool,
 }
@@ -58,7 +58,7 @@ impl LoadControl {
     /// One waker for each thread.
     pub(crate) fn new(
         original: RequestSource,
-        requests: Arc<[Prepared]>,
+        requests: Arc<[EncodedRequest]>,
         plan: &Plan,
         paused: bool,
         wakers: Vec<Arc<Waker>>,

@@ -2,13 +2,13 @@
 
 /// How long a load has run after its warm-up, pauses left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ran {
+pub(crate) struct RunningTime {
     pub(crate) for_ns: u64,
-    /// Up to when.
+    /// The end of the last period.
     pub(crate) until_ns: u64,
 }
 
-impl Ran {
+impl RunningTime {
     pub(crate) fn go_on(&mut self, until_ns: u64) {
         self.for_ns += until_ns.saturating_sub(self.until_ns);
         self.until_ns = self.until_ns.max(until_ns);
@@ -18,7 +18,7 @@ impl Ran {
 /// How long a load ran, and when it last sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoadSpan {
-    pub(crate) ran: Ran,
+    pub(crate) ran: RunningTime,
     /// When the last request was sent; 0 before that.
     pub(crate) sent_ns: u64,
     /// When the last answer was complete; in a closed loop, when the last request ended in any way. An open loop does

@@ -10,7 +10,7 @@ use telemetry::TlsVersion;
 
 use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;
-use crate::protocol::{Prepared, Protocol, RequestSource, sequence};
+use crate::protocol::{EncodedRequest, Protocol, RequestSource, sequence};
 use crate::target::{RequestBody, Template};
 use crate::tls::{Alpn, ProbeStream, TlsSetup, Trust};
 use crate::worker::socket::Address;
@@ -22,7 +22,7 @@ const ECHO_BYTES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ResolvedLoad {
     pub(crate) original: RequestSource,
-    pub(crate) requests: Arc<[Prepared]>,
+    pub(crate) requests: Arc<[EncodedRequest]>,
     pub(crate) sequence: Box<[u16]>,
     pub(crate) addresses: Vec<Address>,
     pub(crate) tls: Option<TlsSetup>,

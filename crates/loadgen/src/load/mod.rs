@@ -31,7 +31,7 @@ pub struct Load {
     forgetting: SessionReset,
 }
 
-/// What a thread waits on.
+/// The event loop of a thread.
 struct EventLoop {
     poll: Poll,
     timer: Timer,
@@ -127,12 +127,12 @@ impl Load {
     }
 
     /// How long the load has run and measured, as of the last [`Load::collect`].
-    pub fn measured(&self) -> Measured {
+    pub fn measured(&self) -> MeasuredTime {
         let LoadSpan { ran, sent_ns, done_ns } = self.setup.control.span();
         // Moments after the end of the run count too.
         let at = |moment_ns: u64| (ran.for_ns + moment_ns).saturating_sub(ran.until_ns);
         let scheduled_ns = if self.setup.control.is_open_loop() { ran.for_ns } else { 0 };
-        Measured {
+        MeasuredTime {
             scheduled: Duration::from_nanos(scheduled_ns),
             sending: Duration::from_nanos(at(sent_ns)),
             whole: Duration::from_nanos(ran.for_ns.max(at(done_ns))),
@@ -164,7 +164,7 @@ impl Drop for Load {
 
 /// How long a load has run after its warm-up. Pauses are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasuredTime {
     /// Length of the schedule so far; zero in a closed loop. A schedule with a number of requests ends when one more
     /// would be due.
     pub scheduled: Duration,

@@ -1,4 +1,4 @@
-//! How the load goes: the words of `--load PLAN`, such as `rate=500,connections=64,resume=80%`.
+//! The plan of a load, as in `--load rate=500,connections=64,resume=80%`.
 
 mod rate;
 mod words;
@@ -23,7 +23,7 @@ const STREAMS_MAX: u32 = 10_000;
 /// Most threads.
 const THREADS_MAX: u32 = 256;
 
-/// How much load, over how many connections, and for how long.
+/// A plan: the rate, the connections and the duration of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Requests a second on a fixed schedule (open loop); `None` sends the next request of a connection when the
@@ -76,7 +76,7 @@ impl Default for Plan {
     }
 }
 
-/// A share from nothing to everything, to a hundredth of a percent.
+/// A share from 0 to 100 %, with a resolution of 0.01 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share {
     parts: u32,

@@ -12,7 +12,7 @@ const STAGES_MAX: usize = 256;
 /// Longest stage: a week. The area under a ramp is computed in whole numbers, which must have room for it.
 const STAGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Requests a second, to a thousandth.
+/// Requests per second, with a resolution of 0.001/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate {
     milli_per_s: u64,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_refused() {
+    fn a_malformed_profile_is_refused() {
         for text in
             ["", "0", "fast", "100+200", "100..200", "100/0s", "100/10s+", "-1", "0/5s", "1/10s+0", "1/9w"]
         {

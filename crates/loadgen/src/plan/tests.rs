@@ -11,7 +11,7 @@ fn rate(per_second: f64) -> Option<Profile> {
 }
 
 #[test]
-fn all_words_are_understood() {
+fn every_key_of_a_plan_is_parsed() {
     let all = "rate=500,arrivals=poisson,connections=64,http2=on,streams=32,resume=80%,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10s,warmup=1s,requests=1000,threads=2";
     let expected = Plan {
         rate: rate(500.0),
@@ -38,7 +38,7 @@ fn all_words_are_understood() {
 }
 
 #[test]
-fn what_is_not_named_keeps_its_default() {
+fn omitted_keys_keep_their_defaults() {
     assert_eq!(plan(""), Plan::default());
     assert_eq!(plan("").rate, None, "no rate is a closed loop");
 }
@@ -55,7 +55,7 @@ fn values_have_several_spellings() {
 }
 
 #[test]
-fn bad_words_are_named_with_what_they_may_be() {
+fn unknown_keys_are_refused_with_the_known_ones() {
     for (text, name) in [
         ("rate=0", "rate"),
         ("rate=-5", "rate"),
@@ -103,7 +103,7 @@ fn bad_words_are_named_with_what_they_may_be() {
 }
 
 #[test]
-fn words_that_do_not_belong_are_refused() {
+fn contradictory_keys_are_refused() {
     assert_eq!("fast".parse::<Plan>(), Err(PlanError::NotAPair("fast".into())));
     assert_eq!("speed=5".parse::<Plan>(), Err(PlanError::UnknownName("speed".into())));
     assert_eq!("rate=5,rate=6".parse::<Plan>(), Err(PlanError::Twice("rate".into())));

@@ -1,4 +1,4 @@
-//! A plan in words, to be written and read.
+//! Parses and prints plans.
 
 use std::fmt;
 use std::str::FromStr;
@@ -60,7 +60,7 @@ impl fmt::Display for ExactSeconds {
     }
 }
 
-/// Why a text is not a plan; names the word that is wrong and what it may be.
+/// An error in the text of a plan; names the wrong word and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A word is not `NAME=VALUE`.
@@ -70,7 +70,7 @@ pub enum PlanError {
     #[error("{0:?} is not a name of the load plan; the names are {NAMES}")]
     UnknownName(String),
     /// A name is given twice.
-    #[error("{0} stands twice in the load plan")]
+    #[error("{0} is given twice in the load plan")]
     Twice(String),
     /// A value is not of its kind, or absurd.
     #[error("{name}={value} in the load plan: {name} must be {expected}")]

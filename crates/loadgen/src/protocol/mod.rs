@@ -1,19 +1,19 @@
 //! A protocol as the worker sees it: the state of one connection, without its socket.
 
-mod answer;
+mod encoded_request;
+mod encoded_requests;
 pub(crate) mod http1;
 pub(crate) mod http2;
-mod prepared;
 mod request;
-mod requests;
+mod response;
 
 use std::fmt;
 
-pub(crate) use answer::Answer;
-pub use prepared::RequestError;
-pub(crate) use prepared::{BODY_BYTES_MAX, Prepared, RequestSource, sequence};
-pub(crate) use request::{AnswerTimes, Failure, Request};
-pub(crate) use requests::PreparedRequests;
+pub use encoded_request::RequestError;
+pub(crate) use encoded_request::{BODY_BYTES_MAX, EncodedRequest, RequestSource, sequence};
+pub(crate) use encoded_requests::EncodedRequests;
+pub(crate) use request::{Failure, Request, ResponseTimes};
+pub(crate) use response::CompleteResponse;
 use telemetry::LoadEvent;
 
 use crate::tls::Alpn;
@@ -68,7 +68,7 @@ pub(crate) trait ProtocolSession {
     fn answers(&self) -> u32;
 
     /// What the worker has to do with the connection.
-    fn fate(&self) -> Fate;
+    fn fate(&self) -> ConnectionFate;
 
     /// True if a request may begin now.
     fn has_room(&self) -> bool;
@@ -77,19 +77,19 @@ pub(crate) trait ProtocolSession {
     fn retire(&mut self) {}
 
     /// Begins a request; there must be [room](Self::has_room) for it. The connection closes after the last one.
-    fn begin(&mut self, request: Request, prepared: &Prepared, is_last: bool);
+    fn begin(&mut self, request: Request, prepared: &EncodedRequest, is_last: bool);
 
     /// The server has rejected the early data that held the request: it has to be sent again.
     fn early_data_rejected(&mut self) {}
 
     /// Bytes to send.
-    fn output<'a>(&'a mut self, requests: &'a PreparedRequests) -> &'a [u8];
+    fn output<'a>(&'a mut self, requests: &'a EncodedRequests) -> &'a [u8];
 
     /// The first `bytes` of the output were sent.
     fn note_sent(&mut self, bytes: usize);
 
     /// Takes in what the server sent, and adds the requests that are over to `ended`.
-    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests);
+    fn receive(&mut self, plaintext: &[u8], requests: &EncodedRequests, ended: &mut EndedRequests);
 
     /// Ends the requests whose deadline is over.
     fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests);
@@ -100,7 +100,7 @@ pub(crate) trait ProtocolSession {
     /// Takes all requests away, without a result.
     fn give_up(&mut self) -> impl Iterator<Item = Request>;
 
-    /// The templates of the requests under way.
+    /// The templates of the requests in flight.
     fn templates(&self) -> impl Iterator<Item = usize>;
 
     /// Says goodbye to the server, where the protocol has a message for that.
@@ -118,9 +118,9 @@ pub(crate) enum ConnectionEnd {
     Tls,
 }
 
-/// What becomes of a connection.
+/// Whether a connection can be used again, and who closes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum ConnectionFate {
     /// It can carry more requests.
     #[default]
     Open,
@@ -136,10 +136,10 @@ pub(crate) enum Fate {
     Lost,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum RequestOutcome {
-    Answered(Answer, AnswerTimes),
+    Answered(CompleteResponse, ResponseTimes),
     Failed(Failure),
     /// The server has not looked at it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
     Unheard(Failure),
@@ -148,7 +148,7 @@ pub(crate) enum RequestOutcome {
 /// Requests that are over, each with its outcome.
 pub(crate) type EndedRequests = Vec<(Request, RequestOutcome)>;
 
-/// The outcome of a request whose connection has ended after so many answers.
+/// The outcome of a request whose connection ended after `answers` responses.
 pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> RequestOutcome {
     let how = if end == ConnectionEnd::Clean { "closed" } else { "cut" };
     let example = format!("{how} after {answers} answers");

@@ -1,4 +1,4 @@
-//! A request while a slot has it, and how it ends.
+//! A request in a slot, and its outcome.
 
 use std::{fmt, io};
 
@@ -44,9 +44,9 @@ impl Request {
     }
 }
 
-/// When an answer came.
+/// When a response began and ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AnswerTimes {
+pub(crate) struct ResponseTimes {
     /// Its first byte.
     pub(crate) first_ns: u64,
     /// Its last.

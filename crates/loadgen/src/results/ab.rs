@@ -1,11 +1,11 @@
-//! As `ApacheBench` prints it, and below it the phases of a connection apart.
+//! The format of `ApacheBench`, followed by each phase of a connection.
 
 use std::fmt::Write as _;
 
 use telemetry::{EventCount, Histogram, LoadEvent, LoadLatency};
 
 use super::units::{ms, whole_ms};
-use super::{RunView, Times, mean, or_dash};
+use super::{LatencyStats, RunView, mean, or_dash};
 use crate::target::Target;
 
 pub(super) fn text(view: &RunView<'_>) -> String {
@@ -22,7 +22,7 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         times(&mut out, name, &view.latencies[class]);
     }
     out.push_str("\nPercentage of the requests served within a certain time (ms)\n");
-    let total = Times(&view.latencies[LoadLatency::Total]);
+    let total = LatencyStats(&view.latencies[LoadLatency::Total]);
     for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
         let at = total.at(f64::from(percent) / 100.0);
         let _ = writeln!(out, "  {percent}%  {:>5}", or_dash(at, whole_ms));
@@ -59,7 +59,7 @@ fn finer(view: &RunView<'_>, out: &mut String) {
         if histogram.is_empty() || (name.starts_with(' ') && histogram.count() == total.count()) {
             continue;
         }
-        let times = Times(histogram);
+        let times = LatencyStats(histogram);
         let figures = [times.min(), times.mean(), times.sd(), times.at(0.5), times.at(0.99), times.max()];
         let figures: String = figures.map(|figure| format!("{:>10}", or_dash(figure, ms))).concat();
         let _ = writeln!(out, "# {name:<13}{figures}{:>10}", histogram.count());
@@ -141,7 +141,7 @@ fn totals(view: &RunView<'_>, out: &mut String) {
 
 /// A row of times in whole milliseconds.
 fn times(out: &mut String, name: &str, histogram: &Histogram) {
-    let times = Times(histogram);
+    let times = LatencyStats(histogram);
     let _ = writeln!(
         out,
         "{name:<12}{:>5} {:>4} {:>5} {:>6} {:>7}",

@@ -1,11 +1,11 @@
-//! As h2load prints it.
+//! The format of h2load.
 
 use std::fmt::Write as _;
 
 use telemetry::{Histogram, LoadLatency};
 
 use super::units::{binary, h2load, percent};
-use super::{RunView, Times, mean, or_dash};
+use super::{LatencyStats, RunView, mean, or_dash};
 
 /// What h2load counts as errored: there was no answer with a status.
 const ERRORED: &[&str] = &["connect", "tls", "reset", "short", "protocol", "body"];
@@ -83,7 +83,7 @@ pub(super) fn text(view: &RunView<'_>) -> String {
 }
 
 fn row(out: &mut String, name: &str, histogram: &Histogram) {
-    let times = Times(histogram);
+    let times = LatencyStats(histogram);
     let figures = [times.min(), times.max(), times.mean(), times.sd()].map(|time| or_dash(time, h2load));
     columns(out, name, figures, &or_dash(times.within_sd(), percent));
 }

@@ -1,12 +1,12 @@
 //! The columns of `JMeter`'s summary report.
 
 use super::units::ms;
-use super::{RunView, Times, mean, or_dash, ratio};
+use super::{LatencyStats, RunView, mean, or_dash, ratio};
 
 pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
     let request = view.request();
-    let times = Times(request);
+    let times = LatencyStats(request);
     let failed = (view.requests() - load.requests.ok.min(view.requests())) as f64;
     let bytes = mean(load.bytes.out as f64, view.answered() as f64);
     let cells = [

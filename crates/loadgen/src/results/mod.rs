@@ -20,7 +20,7 @@ use telemetry::{Histogram, Histograms, LoadCounter, LoadLatency, Value};
 
 /// The shape of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum ReportStyle {
     /// As `vegeta report` prints it.
     Vegeta,
     /// As `h2load` does.
@@ -33,7 +33,7 @@ pub enum Style {
     Jmeter,
 }
 
-impl Style {
+impl ReportStyle {
     /// All of them, by their names.
     pub const ALL: [(&str, Self); 5] = [
         ("vegeta", Self::Vegeta),
@@ -47,25 +47,25 @@ impl Style {
 /// The text names no style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected vegeta, h2load, ab, wrk or jmeter")]
-pub struct StyleError;
+pub struct ReportStyleError;
 
-impl FromStr for Style {
-    type Err = StyleError;
+impl FromStr for ReportStyle {
+    type Err = ReportStyleError;
 
-    fn from_str(text: &str) -> Result<Self, StyleError> {
-        Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, style)| style).ok_or(StyleError)
+    fn from_str(text: &str) -> Result<Self, ReportStyleError> {
+        Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, style)| style).ok_or(ReportStyleError)
     }
 }
 
 /// A run's load in a shape; `None` if the run had none.
-pub fn report(run: &Run, style: Style) -> Option<String> {
+pub fn report(run: &Run, style: ReportStyle) -> Option<String> {
     let view = RunView::of(run)?;
     let mut text = match style {
-        Style::Vegeta => vegeta::text(&view),
-        Style::H2load => h2load::text(&view),
-        Style::Ab => ab::text(&view),
-        Style::Wrk => wrk::text(&view),
-        Style::Jmeter => jmeter::text(&view),
+        ReportStyle::Vegeta => vegeta::text(&view),
+        ReportStyle::H2load => h2load::text(&view),
+        ReportStyle::Ab => ab::text(&view),
+        ReportStyle::Wrk => wrk::text(&view),
+        ReportStyle::Jmeter => jmeter::text(&view),
     };
     if let Some(observed) = &run.summary().observed {
         let _ = writeln!(
@@ -84,7 +84,7 @@ pub fn report(run: &Run, style: Style) -> Option<String> {
     Some(text)
 }
 
-/// What reports look at.
+/// The data that reports are made of.
 #[derive(Debug)]
 struct RunView<'a> {
     run: &'a Run,
@@ -172,9 +172,9 @@ fn or_dash(figure: Option<f64>, write: impl Fn(f64) -> String) -> String {
 }
 
 /// The times of some requests or connections, in nanoseconds; `None` where there were none.
-struct Times<'a>(&'a Histogram);
+struct LatencyStats<'a>(&'a Histogram);
 
-impl Times<'_> {
+impl LatencyStats<'_> {
     fn min(&self) -> Option<f64> {
         self.0.min_ns().map(|ns| ns as f64)
     }

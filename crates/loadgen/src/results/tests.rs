@@ -6,7 +6,7 @@ use load_run::model;
 #[path = "../../../telemetry/tests/load_run/mod.rs"]
 mod load_run;
 
-fn shown(style: Style) -> String {
+fn shown(style: ReportStyle) -> String {
     let (model, run) = model(|_, _| {});
     let text = report(model.run(run).unwrap(), style).unwrap();
     assert!(text.contains("# insecure: "), "{text}");
@@ -21,7 +21,7 @@ fn line(text: &str, begin: &str) -> String {
 
 #[test]
 fn vegeta_has_its_figures() {
-    let text = shown(Style::Vegeta);
+    let text = shown(ReportStyle::Vegeta);
     assert_eq!(line(&text, "Requests"), "Requests [total, rate, throughput] 1000, 50.00, 49.50");
     assert_eq!(line(&text, "Duration"), "Duration [total, attack, wait] 20s, 20s, 0s");
     assert_eq!(line(&text, "Bytes In"), "Bytes In [total, mean] 12000, 12.00");
@@ -33,7 +33,7 @@ fn vegeta_has_its_figures() {
 
 #[test]
 fn h2load_has_its_figures() {
-    let text = shown(Style::H2load);
+    let text = shown(ReportStyle::H2load);
     assert_eq!(line(&text, "finished"), "finished in 20.00s, 50.00 req/s, 5.47KB/s");
     let requests =
         "requests: 1000 total, 1000 started, 1000 done, 990 succeeded, 10 failed, 0 errored, 0 timeout";
@@ -45,7 +45,7 @@ fn h2load_has_its_figures() {
 
 #[test]
 fn ab_and_wrk_and_jmeter_have_theirs() {
-    let ab = shown(Style::Ab);
+    let ab = shown(ReportStyle::Ab);
     assert_eq!(line(&ab, "Complete"), "Complete requests: 1000");
     assert_eq!(line(&ab, "Keep-Alive"), "Keep-Alive requests: 996");
     assert_eq!(line(&ab, "Non-2xx"), "Non-2xx responses: 10");
@@ -56,19 +56,19 @@ fn ab_and_wrk_and_jmeter_have_theirs() {
         line(&ab, "# Total:").starts_with("# Total: 0.9") && line(&ab, "# Total:").ends_with(" 990"),
         "{ab}"
     );
-    let wrk = shown(Style::Wrk);
+    let wrk = shown(ReportStyle::Wrk);
     assert_eq!(line(&wrk, "2 threads"), "2 threads and 4 connections");
     assert_eq!(line(&wrk, "Requests/sec"), "Requests/sec: 50.00");
-    let jmeter = shown(Style::Jmeter);
+    let jmeter = shown(ReportStyle::Jmeter);
     let values = line(&jmeter, "https://localhost:8443/x");
     assert!(values.contains(" 1000 1.49") && values.contains(" 1.000 50.00000 5.47 "), "{jmeter}");
 }
 
 #[test]
-fn what_puts_the_figures_in_doubt_is_said() {
+fn warnings_name_what_makes_the_figures_doubtful() {
     let notes = |change: fn(&mut LoadDelta, &mut LoadState)| {
         let (model, run) = model(change);
-        report(model.run(run).unwrap(), Style::Wrk).unwrap()
+        report(model.run(run).unwrap(), ReportStyle::Wrk).unwrap()
     };
     let late = notes(|delta, _| delta.counters[C::Late] = 100);
     assert!(late.contains("# generator-bound: it took on 10.0 % of the requests"), "{late}");
@@ -87,7 +87,7 @@ fn what_puts_the_figures_in_doubt_is_said() {
 }
 
 #[test]
-fn what_had_no_answer_is_not_counted_as_one() {
+fn a_failed_request_is_not_counted_as_a_response() {
     let (model, run) = model(|delta, _| {
         let counters = &mut delta.counters;
         counters[C::Scheduled] += 30;
@@ -96,25 +96,25 @@ fn what_had_no_answer_is_not_counted_as_one() {
         (counters[C::FailedTimeout], counters[C::FailedReset], counters[C::FailedConnect]) = (10, 10, 10);
     });
     for (style, begin, expected) in [
-        (Style::H2load, "finished", "finished in 20.00s, 50.00 req/s, 5.47KB/s"),
+        (ReportStyle::H2load, "finished", "finished in 20.00s, 50.00 req/s, 5.47KB/s"),
         (
-            Style::H2load,
+            ReportStyle::H2load,
             "requests",
             "requests: 1030 total, 1020 started, 1000 done, 990 succeeded, 40 failed, 20 errored, 10 timeout",
         ),
-        (Style::Ab, "Complete", "Complete requests: 1000"),
-        (Style::Ab, "Failed", "Failed requests: 30"),
-        (Style::Ab, "Requests per second", "Requests per second: 50.00 [#/sec] (mean)"),
-        (Style::Wrk, "Requests/sec", "Requests/sec: 50.00"),
-        (Style::Wrk, "1000 requests", "1000 requests in 20.00s, 109.38KB read"),
-        (Style::Ab, "(Connect:", "(Connect: 10, Receive: 20, Length: 0, Exceptions: 0)"),
-        (Style::H2load, "req/s", "req/s : - - 12.50 - -"),
-        (Style::Vegeta, "Requests", "Requests [total, rate, throughput] 1030, 51.50, 49.50"),
+        (ReportStyle::Ab, "Complete", "Complete requests: 1000"),
+        (ReportStyle::Ab, "Failed", "Failed requests: 30"),
+        (ReportStyle::Ab, "Requests per second", "Requests per second: 50.00 [#/sec] (mean)"),
+        (ReportStyle::Wrk, "Requests/sec", "Requests/sec: 50.00"),
+        (ReportStyle::Wrk, "1000 requests", "1000 requests in 20.00s, 109.38KB read"),
+        (ReportStyle::Ab, "(Connect:", "(Connect: 10, Receive: 20, Length: 0, Exceptions: 0)"),
+        (ReportStyle::H2load, "req/s", "req/s : - - 12.50 - -"),
+        (ReportStyle::Vegeta, "Requests", "Requests [total, rate, throughput] 1030, 51.50, 49.50"),
     ] {
         let text = report(model.run(run).unwrap(), style).unwrap();
         assert_eq!(line(&text, begin), expected, "{style:?}");
     }
-    let jmeter = report(model.run(run).unwrap(), Style::Jmeter).unwrap();
+    let jmeter = report(model.run(run).unwrap(), ReportStyle::Jmeter).unwrap();
     assert!(line(&jmeter, "https://localhost:8443/x").contains(" 50.00000 "), "{jmeter}");
 }
 
@@ -129,16 +129,16 @@ fn a_load_without_answers_has_no_times() {
     });
     for (style, rows) in [
         (
-            Style::Vegeta,
+            ReportStyle::Vegeta,
             &[
                 ("Latencies", "Latencies [min, mean, 50, 90, 95, 99, max] -, -, -, -, -, -, -"),
                 ("Bytes In", "Bytes In [total, mean] 0, -"),
                 ("Success", "Success [ratio] 0.00%"),
             ][..],
         ),
-        (Style::H2load, &[("time for request", "time for request: - - - - -")]),
+        (ReportStyle::H2load, &[("time for request", "time for request: - - - - -")]),
         (
-            Style::Ab,
+            ReportStyle::Ab,
             &[
                 ("Document Length", "Document Length: - bytes"),
                 ("Time per request", "Time per request: - [ms] (mean)"),
@@ -147,11 +147,11 @@ fn a_load_without_answers_has_no_times() {
             ],
         ),
         (
-            Style::Wrk,
+            ReportStyle::Wrk,
             &[("Latency ", "Latency - - - -"), ("99%", "99% -"), ("Requests/sec", "Requests/sec: 0.00")],
         ),
         (
-            Style::Jmeter,
+            ReportStyle::Jmeter,
             &[(
                 "https://localhost:8443/x",
                 "https://localhost:8443/x 1000 - - - - 100.000 0.00000 0.00 0.00 -",

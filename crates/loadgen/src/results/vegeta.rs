@@ -1,11 +1,11 @@
-//! As `vegeta report` prints it.
+//! The format of `vegeta report`.
 
 use std::fmt::Write as _;
 
 use telemetry::LoadEvent;
 
 use super::units::go;
-use super::{RunView, Times, mean, or_dash, ratio};
+use super::{LatencyStats, RunView, mean, or_dash, ratio};
 
 /// Kinds of errors that are listed.
 const ERRORS_MAX: usize = 20;
@@ -15,7 +15,7 @@ pub(super) fn text(view: &RunView<'_>) -> String {
     let (requests, spans) = (view.requests(), load.spans_s);
     let request = view.request();
     let attack = if spans.due > 0.0 { spans.due } else { spans.sending };
-    let times = Times(request);
+    let times = LatencyStats(request);
     let of_each =
         |bytes: u64| or_dash(mean(bytes as f64, view.answered() as f64), |bytes| format!("{bytes:.2}"));
     let mut out = String::new();

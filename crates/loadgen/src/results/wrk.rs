@@ -1,15 +1,15 @@
-//! As `wrk --latency` prints it.
+//! The format of `wrk --latency`.
 
 use std::fmt::Write as _;
 
 use super::units::{percent, wrk, wrk_aligned, wrk_bytes, wrk_number};
-use super::{RunView, Times, or_dash, ratio};
+use super::{LatencyStats, RunView, or_dash, ratio};
 
 pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
     let request = view.request();
     let (threads, connections) = (load.generator.threads, view.number("load.connections"));
-    let times = Times(request);
+    let times = LatencyStats(request);
     let mut out = String::new();
     let seconds = load.spans_s.measured;
     let _ = writeln!(out, "Running {seconds:.0}s test @ {}", view.setting("load.target"));

@@ -5,6 +5,6 @@ mod random;
 mod segments;
 mod thread_load_state;
 
-pub(crate) use pacer::{Due, Pacer, ThreadPart};
+pub(crate) use pacer::{DueRequest, Pacer, ThreadPart};
 pub(crate) use segments::Segment;
 pub(crate) use thread_load_state::{ControlChange, ThreadLoadState};

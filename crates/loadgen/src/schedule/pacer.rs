@@ -1,4 +1,4 @@
-//! When requests fall due.
+//! The pacer: issues requests when they are due.
 //!
 //! An open loop follows a schedule that is pure arithmetic: request `k` is due when the area under the profile of
 //! rates reaches `k`, which for a constant rate is `start + k·10⁹/rate`, in whole nanoseconds. The threads share it by
@@ -11,7 +11,7 @@
 use super::segments::{Schedule, Segment};
 use crate::plan::{Arrivals, Profile, Rate};
 
-/// Hands out requests as they fall due.
+/// Issues requests when they are due.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     /// Requests that may still fall due.
@@ -27,9 +27,9 @@ enum LoopKind {
     Open(Box<Schedule>),
 }
 
-/// A request that has fallen due.
+/// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct DueRequest {
     /// When it should be sent; `None` in a closed loop.
     pub(crate) intended_ns: Option<u64>,
 }
@@ -101,12 +101,12 @@ impl Pacer {
     }
 
     /// Takes the oldest request that fell due. In a closed loop a request falls due when it is taken.
-    pub(crate) fn take(&mut self) -> Option<Due> {
+    pub(crate) fn take(&mut self) -> Option<DueRequest> {
         match &mut self.kind {
-            LoopKind::Open(schedule) => schedule.take().map(|at_ns| Due { intended_ns: Some(at_ns) }),
+            LoopKind::Open(schedule) => schedule.take().map(|at_ns| DueRequest { intended_ns: Some(at_ns) }),
             LoopKind::Closed if self.running && self.left > 0 => {
                 self.left -= 1;
-                Some(Due { intended_ns: None })
+                Some(DueRequest { intended_ns: None })
             }
             LoopKind::Closed => None,
         }

@@ -3,11 +3,11 @@
 /// `SplitMix64` (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): small, and good enough for
 /// distances.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Random {
+pub(super) struct SplitMix64 {
     state: u64,
 }
 
-impl Random {
+impl SplitMix64 {
     /// Begins a sequence; the same one for the same seed.
     pub(super) fn new(seed: u64) -> Self {
         Self { state: seed }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::ThreadPart;
-use super::random::Random;
+use super::random::SplitMix64;
 use crate::clock::SECOND_NS;
 use crate::plan::{Arrivals, Profile, REQUEST, Rate};
 
@@ -156,7 +156,7 @@ struct Cursor {
     /// The same between a thread's requests, on average.
     stride: u128,
     /// Draws the distances of Poisson arrivals.
-    random: Option<Random>,
+    random: Option<SplitMix64>,
     /// The stage of the profile that it has come to, with the area and the time before that.
     stage: usize,
     stage_area: u128,
@@ -167,7 +167,7 @@ impl Cursor {
     /// At a thread's first request, which is the `offset`-th of all if they come evenly.
     fn new(offset: u32, part: ThreadPart, arrivals: Arrivals) -> Self {
         let stride = u128::from(part.threads) * REQUEST;
-        let random = (arrivals == Arrivals::Poisson).then(|| Random::new(part.thread.into()));
+        let random = (arrivals == Arrivals::Poisson).then(|| SplitMix64::new(part.thread.into()));
         let area = u128::from(offset) * REQUEST;
         let mut first = Self { index: 0, area, stride, random, stage: 0, stage_area: 0, stage_ns: 0 };
         if first.random.is_some() {

@@ -2,9 +2,9 @@
 
 use telemetry::LoadCounter;
 
-use super::{Due, Pacer, Segment, ThreadPart};
+use super::{DueRequest, Pacer, Segment, ThreadPart};
 use crate::clock::nanos;
-use crate::control::{LiveSettings, LoadControl, Ran};
+use crate::control::{LiveSettings, LoadControl, RunningTime};
 use crate::plan::Plan;
 use crate::stats::WorkerStats;
 
@@ -46,7 +46,7 @@ pub(crate) struct ThreadLoadState {
     warmup_left_ns: Option<u64>,
     /// When the warm-up is over.
     warm_ns: u64,
-    ran: Ran,
+    ran: RunningTime,
 }
 
 /// What [`ThreadLoadState::apply_control`] led to.
@@ -72,12 +72,12 @@ impl ThreadLoadState {
             duration_left_ns: plan.length().map(nanos),
             warmup_left_ns: Some(plan.warmup.map_or(0, nanos)),
             warm_ns: 0,
-            ran: Ran::default(),
+            ran: RunningTime::default(),
         }
     }
 
     /// How long it has run so far. A schedule with a number of requests counts up to its end as soon as all are due.
-    pub(crate) fn ran(&self) -> Ran {
+    pub(crate) fn ran(&self) -> RunningTime {
         self.ran
     }
 
@@ -122,12 +122,12 @@ impl ThreadLoadState {
     }
 
     /// True if a request belongs to the warm-up.
-    pub(crate) fn is_warmup(&self, due: Due, now_ns: u64) -> bool {
+    pub(crate) fn is_warmup(&self, due: DueRequest, now_ns: u64) -> bool {
         due.intended_ns.unwrap_or(now_ns) < self.warm_ns
     }
 
     /// The next request to send.
-    pub(crate) fn take(&mut self, stats: &mut WorkerStats) -> Option<Due> {
+    pub(crate) fn take(&mut self, stats: &mut WorkerStats) -> Option<DueRequest> {
         let due = self.pacer.take()?;
         if due.intended_ns.is_none() {
             stats.count(LoadCounter::Scheduled);
@@ -268,7 +268,7 @@ impl ThreadLoadState {
     }
 
     /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`.
-    pub(crate) fn note_late(&self, due: Due, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
+    pub(crate) fn note_late(&self, due: DueRequest, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
         if let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) {
             let late_ns = now_ns.saturating_sub(intended_ns.max(free_ns));
             stats.add(LoadCounter::Late, u64::from(late_ns > LATE_NS));

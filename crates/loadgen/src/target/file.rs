@@ -10,8 +10,8 @@
 //! = echo                           the answer's body must be the request's, byte for byte
 //!
 //! PUT /upload
-//! @10000                           a body of so many bytes
-//! = 2                              the answer's body must have so many bytes
+//! @10000                           a body of this many bytes
+//! = 2                              the answer's body must have this many bytes
 //! ```
 //!
 //! What follows two blanks after a path, a body or an expectation is a comment too.
@@ -23,7 +23,7 @@ use super::{Expect, RequestBody, Target, TargetError, Template};
 /// Most requests of a file.
 const TEMPLATES_MAX: usize = 10_000;
 
-/// What is wrong with a file of requests, and where.
+/// An error in a file of requests, with its line.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TargetsError {
@@ -33,7 +33,7 @@ pub struct TargetsError {
     pub reason: LineError,
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// It does not begin a request.
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_above_is_understood() {
+    fn the_documented_example_is_parsed() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("body.bin"), b"abc").unwrap();
         let example: Vec<&str> = include_str!("file.rs").lines().skip(3).take(11).collect();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_the_line() {
         for (text, line, reason) in [
             ("", 1, "no request"),
             ("# only\n", 1, "no request"),

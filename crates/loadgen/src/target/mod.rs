@@ -1,4 +1,4 @@
-//! What is loaded: a server's URL, and the requests to send.
+//! The target of a load: a server's URL, and the requests to send.
 
 mod file;
 mod template;
@@ -106,7 +106,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Why a text is not a target: what it was, and what was expected.
+/// The text is not a target. Holds the text, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a URL to load: {reason}; expected https://HOST[:PORT][/PATH]")]
 pub struct TargetError {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_url_are_told_apart() {
+    fn a_url_is_split_into_its_parts() {
         let full = target("https://Example.org:8443/bytes/10?x=1#top");
         assert!(full.is_tls());
         assert_eq!((full.host(), full.port(), full.path()), ("example.org", 8443, "/bytes/10?x=1"));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_address_stands_in_brackets() {
+    fn an_ipv6_address_is_in_brackets() {
         let v6 = target("https://[::1]:8443/");
         assert_eq!((v6.host(), v6.port()), ("::1", 8443));
         assert_eq!(v6.authority(), "[::1]:8443");

@@ -13,7 +13,7 @@ pub struct Template {
     pub headers: Vec<(String, String)>,
     /// The body of the request.
     pub body: RequestBody,
-    /// What the body of the answer must be.
+    /// The expected body of the response.
     pub expect: Expect,
     /// How often it is sent, relative to the others; at least 1.
     pub weight: u32,
@@ -28,7 +28,7 @@ pub enum RequestBody {
     Exact(Arc<[u8]>),
 }
 
-/// What the body of an answer must be.
+/// The expected body of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
     /// The length that the answer itself announces.
@@ -53,7 +53,7 @@ impl Template {
         }
     }
 
-    /// A `POST` of so many bytes.
+    /// A `POST` with a body of `body_bytes` bytes.
     pub fn post(path: impl Into<String>, body_bytes: usize) -> Self {
         Self { method: "POST".to_owned(), body: RequestBody::Bytes(body_bytes), ..Self::get(path) }
     }

@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 16 * 1024;
 
 /// One connection's TLS, with buffers of its own.
 #[derive(Debug)]
-pub(crate) struct Early {
+pub(crate) struct EarlyDataTls {
     connection: ClientConnection,
     /// Early data was sent. A server may also accept early data that is empty.
     was_tried: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Early {
     peer_closed: bool,
 }
 
-impl Early {
+impl EarlyDataTls {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         let mut connection = ClientConnection::new(config, name)?;
         // The caller bounds what it sends, and flushes it at once.

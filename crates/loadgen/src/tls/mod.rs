@@ -3,6 +3,7 @@
 
 mod early;
 mod outbox;
+mod presented;
 mod refusal;
 mod sessions;
 mod setup;
@@ -17,15 +18,16 @@ use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, 
 use rustls_pki_types::ServerName;
 use telemetry::LoadEvent;
 
-use early::Early;
+use early::EarlyDataTls;
 pub(crate) use outbox::Outbox;
+pub use presented::{PresentedError, presented_certificates};
 use refusal::TlsRefusal;
 pub(crate) use sessions::SessionReset;
 use sessions::SessionStore;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError};
 pub(crate) use setup::{ProbeStream, TlsSetup};
-pub use trust::{Known, Trust};
-use unbuffered::Unbuffered;
+pub use trust::{KnownCertificates, Trust};
+use unbuffered::UnbufferedTls;
 
 /// TLS of one client: configuration and sessions.
 #[derive(Debug)]
@@ -102,9 +104,9 @@ impl Handshake {
 #[derive(Debug)]
 pub(crate) enum TlsEngine {
     /// The default: without buffers of its own.
-    Unbuffered(Unbuffered),
+    Unbuffered(UnbufferedTls),
     /// Can send early data, and knows whether the server accepted it.
-    Early(Early),
+    Early(EarlyDataTls),
 }
 
 impl ClientTls {
@@ -114,9 +116,9 @@ impl ClientTls {
         self.sessions.allow(wanted);
         let (config, name) = (Arc::clone(&self.config), self.name.clone());
         let engine = if config.enable_early_data {
-            TlsEngine::Early(Early::new(config, name)?)
+            TlsEngine::Early(EarlyDataTls::new(config, name)?)
         } else {
-            TlsEngine::Unbuffered(Unbuffered::new(config, name)?)
+            TlsEngine::Unbuffered(UnbufferedTls::new(config, name)?)
         };
         Ok((engine, self.sessions.was_offered()))
     }

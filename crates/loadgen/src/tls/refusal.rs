@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authoritys_certificate_says_what_to_give_instead() {
+    fn a_ca_certificate_is_refused_with_what_to_give_instead() {
         // As webpki names it, which rustls only passes on.
         let error = std::io::Error::other("CaUsedAsEndEntity");
         let text = shown(CertificateError::Other(OtherError(Arc::new(error))));

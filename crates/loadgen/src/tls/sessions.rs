@@ -18,7 +18,7 @@ const TICKETS_MAX_LEAST: usize = 8;
 /// is locked a few times a connection.
 #[derive(Debug)]
 pub(crate) struct SessionStore {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredSessions>,
     forgetting: SessionReset,
 }
 
@@ -38,7 +38,7 @@ impl SessionReset {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredSessions {
     allowed: bool,
     offered: bool,
     /// How often the sessions were forgotten.
@@ -57,7 +57,7 @@ impl SessionStore {
     /// connection uses one.
     pub(crate) fn new(connections: usize, forgetting: SessionReset) -> Self {
         let tickets_max = connections.saturating_mul(2).max(TICKETS_MAX_LEAST);
-        let kept = Kept { tickets_max, forgotten: forgetting.asked(), ..Kept::default() };
+        let kept = StoredSessions { tickets_max, forgotten: forgetting.asked(), ..StoredSessions::default() };
         Self { kept: Mutex::new(kept), forgetting }
     }
 
@@ -77,7 +77,7 @@ impl SessionStore {
         self.kept().offered
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredSessions> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_for_tickets_goes_with_the_connections_and_not_with_time() {
+    fn the_number_of_kept_tickets_follows_the_connections() {
         assert_eq!(SessionStore::new(1, SessionReset::default()).kept().tickets_max, TICKETS_MAX_LEAST);
         assert_eq!(SessionStore::new(100, SessionReset::default()).kept().tickets_max, 200);
     }

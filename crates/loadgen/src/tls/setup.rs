@@ -1,4 +1,4 @@
-//! TLS configuration: trust, the server's name, and what is offered.
+//! TLS configuration: trust, the server's name, and the offered parameters.
 
 use std::fmt;
 use std::io;
@@ -114,8 +114,8 @@ pub enum TlsSetupError {
 /// TLS towards one server, shared by all clients.
 #[derive(Debug)]
 pub(crate) struct TlsSetup {
-    config: ClientConfig,
-    name: ServerName<'static>,
+    pub(super) config: ClientConfig,
+    pub(super) name: ServerName<'static>,
     forgetting: SessionReset,
 }
 
@@ -177,7 +177,7 @@ impl TlsSetup {
         self.forgetting.clone()
     }
 
-    /// TLS for a client of so many connections at once, with sessions of its own.
+    /// TLS for a client of up to `connections` connections at a time, with its own session store.
     /// With `early_data`, connections that resume send their first request before the handshake is complete.
     pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
         let sessions = Arc::new(SessionStore::new(connections, self.forgetting.clone()));

@@ -8,13 +8,13 @@ use super::*;
 use crate::tls::Trust;
 
 /// Both ends of a connection, with nothing in between.
-struct Pair {
+struct TlsPair {
     client: ClientTls,
     server: Arc<ServerConfig>,
     forgetting: SessionReset,
 }
 
-fn pair(version: &'static rustls::SupportedProtocolVersion) -> Pair {
+fn pair(version: &'static rustls::SupportedProtocolVersion) -> TlsPair {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = rustls_pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -28,12 +28,12 @@ fn pair(version: &'static rustls::SupportedProtocolVersion) -> Pair {
     let trust = Trust::Certificate(made.cert.der().to_vec());
     let setup = TlsSetup::new(&trust, "localhost", &TlsOptions::default()).unwrap();
     let (client, forgetting) = (setup.client(1, false), setup.forgetting());
-    Pair { client, server: Arc::new(server), forgetting }
+    TlsPair { client, server: Arc::new(server), forgetting }
 }
 
 /// What a client has received.
 #[derive(Default)]
-struct Received {
+struct ReceivedData {
     plaintext: Vec<u8>,
     handshake: Option<Handshake>,
 }
@@ -44,7 +44,7 @@ fn exchange(
     server: &mut ServerConnection,
     pieces: &mut impl Iterator<Item = usize>,
     corrupt: impl Fn(usize, &mut [u8]),
-    received: &mut Received,
+    received: &mut ReceivedData,
 ) -> Result<(), TlsError> {
     let mut out = Outbox::default();
     engine.receive(&mut [], &mut out, |_| {})?;
@@ -76,7 +76,7 @@ fn take_in(
     engine: &mut TlsEngine,
     new: &[u8],
     out: &mut Outbox,
-    received: &mut Received,
+    received: &mut ReceivedData,
 ) -> Result<(), TlsError> {
     let mut buffer = vec![0; CARRY_BYTES_MAX + new.len()];
     let kept = engine.restore(&mut buffer);
@@ -87,13 +87,13 @@ fn take_in(
 }
 
 #[test]
-fn what_was_forgotten_is_not_offered() {
+fn forgotten_sessions_are_not_offered() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let pair = pair(version);
         let connect = || {
             let (mut engine, offered) = pair.client.begin(true).unwrap();
             let mut server = ServerConnection::new(Arc::clone(&pair.server)).unwrap();
-            let mut received = Received::default();
+            let mut received = ReceivedData::default();
             let mut whole = std::iter::repeat(usize::MAX);
             exchange(&mut engine, &mut server, &mut whole, |_, _| {}, &mut received).unwrap();
             (offered, received.handshake.unwrap().resumed)
@@ -120,7 +120,7 @@ proptest! {
             prop_assert_eq!(offered, resumed);
             let mut server = ServerConnection::new(Arc::clone(&pair.server)).unwrap();
             server.writer().write_all(&sent).unwrap();
-            let mut received = Received::default();
+            let mut received = ReceivedData::default();
             exchange(&mut engine, &mut server, &mut pieces, |_, _| {}, &mut received).unwrap();
             prop_assert_eq!(received.handshake.map(|handshake| handshake.resumed), Some(resumed));
             prop_assert!(received.plaintext == sent);
@@ -158,7 +158,7 @@ proptest! {
                 bytes[at] ^= bits;
             }
         };
-        let mut received = Received::default();
+        let mut received = ReceivedData::default();
         let mut pieces = sizes.into_iter().cycle();
         let result = exchange(&mut engine, &mut server, &mut pieces, corrupt, &mut received);
         // Whatever has happened, what comes next must not panic either.

@@ -11,7 +11,7 @@ pub enum Trust {
     Certificate(Vec<u8>),
     /// A certificate that this program knows, whatever its names and dates: for a server in the same program, which may
     /// change its certificates.
-    Known(Known),
+    Known(KnownCertificates),
     /// A certificate signed by the system's authorities.
     Roots,
     /// A certificate signed by an authority in this PEM file.
@@ -22,11 +22,11 @@ pub enum Trust {
 
 /// Decides whether a certificate in DER is accepted, once for each full handshake.
 #[derive(Clone)]
-pub struct Known(Arc<IsGood>);
+pub struct KnownCertificates(Arc<IsGood>);
 
 type IsGood = dyn Fn(&[u8]) -> bool + Send + Sync;
 
-impl Known {
+impl KnownCertificates {
     /// Accepts the certificates for which `is_good` returns true.
     pub fn new(is_good: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_good))
@@ -37,7 +37,7 @@ impl Known {
     }
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for KnownCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Known").finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! The lean way: the library works in our buffers, and a connection that waits owns none.
+//! TLS over rustls' unbuffered interface: it works in shared buffers, so an idle connection owns none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const RECORD_OVERHEAD: usize = 512;
 pub(super) const CARRY_BYTES_MAX: usize = 80 * 1024;
 
 /// One connection's TLS.
-pub(crate) struct Unbuffered {
+pub(crate) struct UnbufferedTls {
     connection: UnbufferedClientConnection,
     /// Ciphertext that does not make a whole record, or message, yet.
     carry: Vec<u8>,
@@ -28,13 +28,13 @@ pub(crate) struct Unbuffered {
     failed: bool,
 }
 
-impl fmt::Debug for Unbuffered {
+impl fmt::Debug for UnbufferedTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unbuffered").field("peer_closed", &self.peer_closed).finish_non_exhaustive()
     }
 }
 
-impl Unbuffered {
+impl UnbufferedTls {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         Ok(Self {
             connection: UnbufferedClientConnection::new(config, name)?,

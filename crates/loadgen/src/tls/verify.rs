@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::refusal::TlsRefusal;
-use super::{Known, TlsSetupError, Trust};
+use super::{KnownCertificates, TlsSetupError, Trust};
 
 /// The verifier for a kind of trust.
 pub(super) fn verifier(
@@ -22,7 +22,7 @@ pub(super) fn verifier(
     let roots = match trust {
         Trust::Certificate(der) => {
             let der = der.clone();
-            let known = Known::new(move |given| *given == *der);
+            let known = KnownCertificates::new(move |given| *given == *der);
             return Ok(Arc::new(KnownCertVerifier { known, provider: Arc::clone(provider) }));
         }
         Trust::Known(known) => {
@@ -134,7 +134,7 @@ impl ServerCertVerifier for CaFileVerifier {
 /// Accepts known certificates, and checks that the server has their keys.
 #[derive(Debug)]
 struct KnownCertVerifier {
-    known: Known,
+    known: KnownCertificates,
     provider: Arc<CryptoProvider>,
 }
 

@@ -1,4 +1,4 @@
-//! What the demo upstream answers.
+//! The responses of the demo upstream.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

@@ -24,7 +24,7 @@ const CONNECTIONS_MAX: usize = 100_000;
 /// Wait after a failed accept, usually for lack of descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Where the demo upstream listens.
+/// The address of the demo upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamAddr {
     /// A unix socket.
@@ -42,7 +42,7 @@ impl fmt::Display for UpstreamAddr {
     }
 }
 
-/// Why the demo upstream cannot start.
+/// An error at the start of the demo upstream.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the demo upstream on {addr}: {error}")]
 pub struct UpstreamError {
@@ -74,7 +74,7 @@ impl DemoUpstream {
         Self::start_threads(addr, NonZeroUsize::MIN)
     }
 
-    /// Listens and starts so many threads. Replaces a stale Unix socket.
+    /// Binds the address and starts `threads` threads. Replaces a stale Unix socket.
     pub fn start_threads(addr: UpstreamAddr, threads: NonZeroUsize) -> Result<Self, UpstreamError> {
         Self::try_start(&addr, threads).map_err(|error| UpstreamError { addr, error })
     }
@@ -89,7 +89,7 @@ impl DemoUpstream {
         Ok(upstream)
     }
 
-    /// Where it listens, the port filled in.
+    /// Its address, with the port that the kernel chose.
     pub fn address(&self) -> &UpstreamAddr {
         &self.addr
     }
@@ -163,23 +163,23 @@ impl BoundListener {
         })
     }
 
-    fn register(self, runtime: &tokio::runtime::Runtime) -> io::Result<Listener> {
+    fn register(self, runtime: &tokio::runtime::Runtime) -> io::Result<TokioListener> {
         // Registering with the runtime needs to happen inside of it.
         let _inside = runtime.enter();
         Ok(match self {
-            Self::Unix(listener) => Listener::Unix(tokio::net::UnixListener::from_std(listener)?),
-            Self::Tcp(listener) => Listener::Tcp(tokio::net::TcpListener::from_std(listener)?),
+            Self::Unix(listener) => TokioListener::Unix(tokio::net::UnixListener::from_std(listener)?),
+            Self::Tcp(listener) => TokioListener::Tcp(tokio::net::TcpListener::from_std(listener)?),
         })
     }
 }
 
-/// The same as a thread's runtime accepts from it.
-enum Listener {
+/// The listener as registered with a thread's tokio runtime.
+enum TokioListener {
     Unix(tokio::net::UnixListener),
     Tcp(tokio::net::TcpListener),
 }
 
-impl Listener {
+impl TokioListener {
     /// Accepts one connection and answers it in a task of its own.
     async fn accept(&self, permit: OwnedSemaphorePermit) -> io::Result<()> {
         match self {
@@ -208,7 +208,7 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn serve(listener: Listener) {
+async fn serve(listener: TokioListener) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         if listener.accept(permit).await.is_err() {

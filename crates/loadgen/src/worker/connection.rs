@@ -1,4 +1,4 @@
-//! A connection of a slot: what carries it, and the protocol that it speaks.
+//! A connection of a slot: its transport and its protocol.
 
 use crate::protocol::{ProtocolSession, Request};
 use crate::stats::ConnectionOrigin;
@@ -18,7 +18,7 @@ pub(super) struct LoadConnection<S> {
     pub(super) deadline_ns: u64,
     /// The request that it was made for is of the warm-up.
     pub(super) is_warmup: bool,
-    /// How it was made.
+    /// Its origin.
     pub(super) origin: ConnectionOrigin,
     /// When it could carry its first request.
     pub(super) ready_ns: u64,
@@ -67,11 +67,11 @@ impl<S: ProtocolSession> LoadConnection<S> {
     }
 
     /// True if none of its requests was answered.
-    pub(super) fn was_futile(&self) -> bool {
+    pub(super) fn has_no_responses(&self) -> bool {
         self.session.carried() > 0 && self.session.answers() == 0
     }
 
-    /// What a request went over: the connection that it waited for, or one that was there already.
+    /// The origin of a request's connection: the one that it waited for, or one that was open already.
     pub(super) fn origin_for(&self, request: &Request) -> ConnectionOrigin {
         if request.begun_ns <= self.ready_ns { self.origin } else { ConnectionOrigin::Reused }
     }

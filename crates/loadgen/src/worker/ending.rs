@@ -5,7 +5,7 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::connection::ConnectionPhase;
 use super::{LoadWorker, TICK_NS};
 use crate::clock::now_ns;
-use crate::protocol::{ConnectionEnd, Failure, Fate, ProtocolSession};
+use crate::protocol::{ConnectionEnd, ConnectionFate, Failure, ProtocolSession};
 
 /// How long to wait for the server to close after we have.
 const CLOSING_NS: u64 = 1_000_000_000;
@@ -25,29 +25,30 @@ impl<S: ProtocolSession> LoadWorker<S> {
     }
 
     /// Does with a connection what its session asks for.
-    pub(super) fn follow_fate(&mut self, key: usize) {
+    pub(super) fn apply_fate(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match (connection.phase, connection.session.fate()) {
-            (ConnectionPhase::Open, Fate::Retired) => self.slots[connection.slot].release(key),
-            (ConnectionPhase::Open, Fate::ServerCloses) => {
+            (ConnectionPhase::Open, ConnectionFate::Retired) => self.slots[connection.slot].release(key),
+            (ConnectionPhase::Open, ConnectionFate::ServerCloses) => {
                 connection.enter(ConnectionPhase::AwaitingClose, now_ns().saturating_add(AWAIT_CLOSE_NS));
             }
-            (ConnectionPhase::Open, Fate::WeClose) => {
-                let (index, was_futile) = (connection.slot, connection.was_futile());
+            (ConnectionPhase::Open, ConnectionFate::WeClose) => {
+                let (index, has_no_responses) = (connection.slot, connection.has_no_responses());
                 self.close(key);
-                if was_futile {
+                if has_no_responses {
                     self.back_off(index);
                 }
             }
-            (ConnectionPhase::Open, Fate::Broken) => {
+            (ConnectionPhase::Open, ConnectionFate::Broken) => {
                 connection.session.close();
                 self.flush(key);
                 // Whether this arrives makes no difference.
                 let _ = self.connections[key].transport.close(&mut self.scratch);
                 self.lose(key);
             }
-            (ConnectionPhase::Closing, Fate::Broken) | (ConnectionPhase::Open, Fate::Lost) => self.lose(key),
-            (ConnectionPhase::Open, Fate::Open)
+            (ConnectionPhase::Closing, ConnectionFate::Broken)
+            | (ConnectionPhase::Open, ConnectionFate::Lost) => self.lose(key),
+            (ConnectionPhase::Open, ConnectionFate::Open)
             | (
                 ConnectionPhase::Connecting
                 | ConnectionPhase::Handshaking
@@ -90,9 +91,9 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// server is not hammered.
     fn lose(&mut self, key: usize) {
         let connection = &self.connections[key];
-        let (index, was_futile) = (connection.slot, connection.was_futile());
+        let (index, has_no_responses) = (connection.slot, connection.has_no_responses());
         self.drop_connection(key);
-        if was_futile {
+        if has_no_responses {
             self.back_off(index);
         }
     }
@@ -166,7 +167,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
                     if S::IS_MULTIPLEXED {
                         self.touch(key);
                     }
-                    self.follow_fate(key);
+                    self.apply_fate(key);
                 }
                 ConnectionPhase::Connecting
                 | ConnectionPhase::Handshaking

@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Sends requests and receives responses.
 
 use mio::event::Event;
 use telemetry::{LoadCounter, LoadEvent};
@@ -7,12 +7,12 @@ use super::LoadWorker;
 use super::connection::{ConnectionPhase, LoadConnection};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
-use crate::protocol::{Failure, Fate, ProtocolSession, Request, RequestOutcome};
-use crate::schedule::Due;
+use crate::protocol::{ConnectionFate, Failure, ProtocolSession, Request, RequestOutcome};
+use crate::schedule::DueRequest;
 
 impl<S: ProtocolSession> LoadWorker<S> {
     /// Assigns a request to a free slot.
-    pub(super) fn assign(&mut self, index: usize, due: Due, now_ns: u64) {
+    pub(super) fn assign(&mut self, index: usize, due: DueRequest, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);
         let warmup = self.load.is_warmup(due, now_ns);
         let request = Request::new(template, due.intended_ns, now_ns, self.setup.timeout_ns, warmup);
@@ -39,8 +39,8 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 self.connections[key].session.retire();
             }
             let session = &self.connections[key].session;
-            if session.fate() != Fate::Open {
-                self.follow_fate(key);
+            if session.fate() != ConnectionFate::Open {
+                self.apply_fate(key);
             } else if !session.has_room() {
                 return;
             } else if let Some(request) = self.slots[index].waiting.pop_front() {
@@ -170,7 +170,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             self.write_failed(key);
         }
         let answered_ns = self.account(key);
-        self.follow_fate(key);
+        self.apply_fate(key);
         if let Some(end) = received.end {
             self.on_end(key, end);
         }

@@ -7,7 +7,7 @@
 //!
 //! `opening`, `exchange` and `ending` cover a connection from start to end. The [`ProtocolSession`] sends requests and
 //! parses responses; it is a type parameter, so that its calls are static. The bytes of all requests are prepared
-//! before the load starts ([`PreparedRequests`]); a request refers to them by number.
+//! before the load starts ([`EncodedRequests`]); a request refers to them by number.
 
 pub(crate) mod client;
 mod connection;
@@ -26,11 +26,11 @@ use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 use slab::Slab;
-use telemetry::{HandOver, LoadDelta, Reporter};
+use telemetry::{HandoverResult, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
-use crate::protocol::{EndedRequests, Fate, PreparedRequests, ProtocolSession};
+use crate::protocol::{ConnectionFate, EncodedRequests, EndedRequests, ProtocolSession};
 use crate::schedule::{ControlChange, ThreadLoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
@@ -57,7 +57,7 @@ pub(crate) struct LoadWorker<S> {
     /// Share of new connections that resume a TLS session.
     resume: Share,
     keepalive: KeepAlive,
-    requests: PreparedRequests,
+    requests: EncodedRequests,
     part: ThreadPart,
     clients: Vec<LoadClient>,
     /// The index of the client that opens the next connection.
@@ -101,7 +101,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             timer,
             resume: wanted.resume,
             keepalive: wanted.keepalive,
-            requests: PreparedRequests::new(
+            requests: EncodedRequests::new(
                 wanted.requests,
                 start.part.thread as usize % start.setup.sequence.len(),
             ),
@@ -231,7 +231,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         let connection = slot.connection.and_then(|key| self.connections.get(key));
         let is_full = connection.is_some_and(|LoadConnection { phase, session, .. }| match phase {
             ConnectionPhase::Connecting | ConnectionPhase::Handshaking => false,
-            ConnectionPhase::Open => session.fate() == Fate::Open && !session.has_room(),
+            ConnectionPhase::Open => session.fate() == ConnectionFate::Open && !session.has_room(),
             ConnectionPhase::AwaitingClose | ConnectionPhase::Closing => true,
         });
         slot.under_way < self.streams && slot.backs_off_until_ns.is_none() && !is_full
@@ -317,8 +317,8 @@ impl<S: ProtocolSession> LoadWorker<S> {
         let (setup, load, span) = (&self.setup, &self.load, self.stats.span);
         // Whoever gets the counts reads at once in which time they were counted.
         match self.reporter.answer(&mut self.stats.delta, |_| setup.note_span(load, span)) {
-            HandOver::CollectorGone => self.abandon(now_ns()),
-            HandOver::Done | HandOver::NotRequested => {}
+            HandoverResult::CollectorGone => self.abandon(now_ns()),
+            HandoverResult::Done | HandoverResult::NotRequested => {}
         }
     }
 

@@ -110,7 +110,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         if !S::can_follow(handshake.alpn) {
             connection.phase = ConnectionPhase::Open;
             let _ = connection.transport.flush(&mut self.scratch);
-            let failure = Failure::new(LoadEvent::Protocol, "the server did not agree to h2");
+            let failure = Failure::new(LoadEvent::Protocol, "the server did not negotiate h2");
             return self.fail_connection(key, &failure);
         }
         match std::mem::take(&mut connection.early_bytes) {

@@ -1,4 +1,4 @@
-//! A slot: a place for one connection in use, of which a thread has as many as the plan gives it.
+//! Slots: each holds one connection. A thread has its share of the plan's connections.
 
 use std::collections::VecDeque;
 

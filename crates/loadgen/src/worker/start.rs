@@ -1,4 +1,4 @@
-//! What a thread begins with.
+//! The configuration of a thread.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::socket::Address;
 
-/// What all threads have in common.
+/// The setup that all threads share.
 #[derive(Debug)]
 pub(crate) struct SharedSetup {
     /// The server's addresses, at least one.
@@ -50,7 +50,7 @@ impl SharedSetup {
     }
 }
 
-/// What a thread begins with.
+/// The configuration of a thread.
 #[derive(Debug)]
 pub(crate) struct WorkerConfig {
     pub(crate) setup: Arc<SharedSetup>,

@@ -1,4 +1,4 @@
-//! What carries a connection: the socket, and TLS if any.
+//! The transport of a connection: the socket, and TLS if any.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ const READS_MAX: usize = 16;
 /// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// Buffers that all connections of a thread share: a connection that waits owns none.
+/// Buffers that all connections of a thread share, so that an idle connection needs none.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     read: Box<[u8]>,
@@ -37,7 +37,7 @@ impl Scratch {
     }
 }
 
-/// A connection without the protocol that it speaks.
+/// A connection below its application protocol: socket and TLS.
 #[derive(Debug)]
 pub(crate) struct Transport {
     pub(crate) socket: ClientSocket,
@@ -56,7 +56,7 @@ pub(crate) struct Transport {
     pub(crate) established_ns: u64,
 }
 
-/// How far to read.
+/// Whether a short read ends reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadMode {
     /// A short read has emptied the socket; an event announces more.
@@ -67,7 +67,7 @@ enum ReadMode {
     Broken,
 }
 
-/// What a read led to, besides plaintext.
+/// The result of a read, besides plaintext.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadOutcome {
     /// The handshake, when it has just been completed.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use loadgen::{LoadConfig, Template, Trust};
 use telemetry::{LoadCounter as C, LoadLatency, Value};
 
-use crate::support::{Act, Server, TlsVersion, config, plan, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
 #[test]
 fn counts_and_bytes_equal_the_servers_own() {
     for server in [
-        Server::plain(|exchange| Act::ok(exchange.body_bytes as usize)),
-        Server::tls(TlsVersion::V13, |exchange| Act::ok(exchange.body_bytes as usize)),
+        TestServer::plain(|exchange| ServerAction::ok(exchange.body_bytes as usize)),
+        TestServer::tls(TlsVersion::V13, |exchange| ServerAction::ok(exchange.body_bytes as usize)),
     ] {
         let mut config = config(&server, "connections=8,requests=500,threads=2,keepalive=7,resume=50%");
         config.requests = vec![
@@ -41,7 +41,7 @@ fn counts_and_bytes_equal_the_servers_own() {
 #[test]
 fn keepalive_decides_how_many_requests_a_connection_carries() {
     for (keepalive, connections) in [("off", 60), ("10", 6), ("on", 1)] {
-        let server = Server::plain(|_| Act::ok(3));
+        let server = TestServer::plain(|_| ServerAction::ok(3));
         let (all, _) = run(config(&server, &format!("connections=1,requests=60,keepalive={keepalive}")));
         assert_eq!(all.counters[C::Ok], 60);
         assert_eq!(all.counters[C::Opened], connections, "keepalive={keepalive}");
@@ -51,8 +51,10 @@ fn keepalive_decides_how_many_requests_a_connection_carries() {
 
 #[test]
 fn a_server_that_says_close_gets_a_new_connection_each_time() {
-    let server = Server::plain(|_| {
-        Act::AnswerAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok".to_vec())
+    let server = TestServer::plain(|_| {
+        ServerAction::AnswerAndClose(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok".to_vec(),
+        )
     });
     let (all, _) = run(config(&server, "connections=2,requests=20"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (20, 20));
@@ -77,12 +79,12 @@ fn every_framing_of_a_body_is_understood() {
         ("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", false),
     ];
     for (answer, is_kept) in bodies {
-        for make in [Server::plain as fn(_) -> _, |script| Server::tls(TlsVersion::V13, script)] {
+        for make in [TestServer::plain as fn(_) -> _, |script| TestServer::tls(TlsVersion::V13, script)] {
             let server = make(move |_: &_| {
                 if is_kept {
-                    Act::Answer(answer.as_bytes().to_vec())
+                    ServerAction::Answer(answer.as_bytes().to_vec())
                 } else {
-                    Act::AnswerAndClose(answer.as_bytes().to_vec())
+                    ServerAction::AnswerAndClose(answer.as_bytes().to_vec())
                 }
             });
             let (all, _) = run(config(&server, "connections=1,requests=5"));
@@ -94,9 +96,9 @@ fn every_framing_of_a_body_is_understood() {
 
 #[test]
 fn an_answer_to_head_has_no_body() {
-    let server = Server::plain(|exchange| {
+    let server = TestServer::plain(|exchange| {
         assert_eq!(exchange.method, "HEAD");
-        Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n".to_vec())
+        ServerAction::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n".to_vec())
     });
     let head = Template { method: "HEAD".into(), ..Template::get("/") };
     let (all, _) = run(LoadConfig { requests: vec![head], ..config(&server, "connections=1,requests=3") });
@@ -105,7 +107,7 @@ fn an_answer_to_head_has_no_body() {
 
 #[test]
 fn a_large_answer_is_read_whole() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(30_000_000));
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(30_000_000));
     let (all, _) = run(config(&server, "connections=2,requests=4"));
     assert_eq!(all.counters[C::Ok], 4);
     assert_eq!(all.counters[C::BytesOut], server.seen().bytes_out);
@@ -113,9 +115,9 @@ fn a_large_answer_is_read_whole() {
 
 #[test]
 fn templates_take_turns() {
-    let server = Server::plain(|exchange| {
+    let server = TestServer::plain(|exchange| {
         assert_eq!(exchange.path, ["/a", "/b", "/c"][(exchange.nth % 3) as usize]);
-        Act::ok(0)
+        ServerAction::ok(0)
     });
     let requests = ["/a", "/b", "/c"].map(Template::get).to_vec();
     let (all, _) = run(LoadConfig { requests, ..config(&server, "connections=1,requests=30") });
@@ -124,7 +126,7 @@ fn templates_take_turns() {
 
 #[test]
 fn a_duration_ends_the_loop() {
-    let server = Server::plain(|_| Act::ok(1));
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let begun = std::time::Instant::now();
     let (all, load) = run(config(&server, "connections=4,duration=300ms"));
     assert!(begun.elapsed() >= Duration::from_millis(300));
@@ -138,7 +140,10 @@ fn a_duration_ends_the_loop() {
 
 #[test]
 fn a_closed_loop_is_measured_to_the_end_of_its_last_request() {
-    let server = Server::plain(|exchange| if exchange.nth < 50 { Act::ok(10) } else { Act::Stall });
+    let server =
+        TestServer::plain(
+            |exchange| if exchange.nth < 50 { ServerAction::ok(10) } else { ServerAction::Stall },
+        );
     let (all, load) = run(config(&server, "connections=2,duration=500ms"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Unfinished]), (50, 2), "{:?}", all.counters);
     let measured = load.measured();

@@ -3,7 +3,7 @@
 use loadgen::{Load, LoadConfig, Protocol, Template, Trust};
 use telemetry::{LoadCounter as C, LoadLatency as L};
 
-use crate::support::{Act, Server, TlsVersion, config, plan, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
 const PLAN: &str = "connections=1,keepalive=2,requests=100,resume=80%,early-data=on";
 
@@ -12,8 +12,8 @@ fn counts(all: &telemetry::LoadDelta) -> (u64, u64, u64) {
 }
 
 #[test]
-fn early_data_that_is_taken_is_a_class_of_its_own() {
-    let server = Server::early(16_384, true, |exchange| Act::ok(exchange.body_bytes as usize));
+fn accepted_early_data_has_its_own_latency_class() {
+    let server = TestServer::early(16_384, true, |exchange| ServerAction::ok(exchange.body_bytes as usize));
     let requests = vec![Template::post("/echo", 1_000)];
     let (all, _) = run(LoadConfig { requests, ..config(&server, PLAN) });
     assert_eq!(all.counters[C::Ok], 100, "{:?}", all.counters);
@@ -31,7 +31,7 @@ fn early_data_that_is_taken_is_a_class_of_its_own() {
 
 #[test]
 fn early_data_that_is_rejected_is_sent_again_and_counted() {
-    let server = Server::early(16_384, false, |_| Act::ok(10));
+    let server = TestServer::early(16_384, false, |_| ServerAction::ok(10));
     let (all, _) = run(config(&server, PLAN));
     assert_eq!(all.counters[C::Ok], 100, "{:?}", all.counters);
     let seen = server.seen();
@@ -46,9 +46,12 @@ fn early_data_that_is_rejected_is_sent_again_and_counted() {
 }
 
 #[test]
-fn what_the_tickets_do_not_allow_is_not_offered() {
+fn early_data_beyond_the_tickets_limit_is_not_offered() {
     // Tickets without early data, and tickets that allow less than a request.
-    for server in [Server::tls(TlsVersion::V13, |_| Act::ok(10)), Server::early(10, true, |_| Act::ok(10))] {
+    for server in [
+        TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(10)),
+        TestServer::early(10, true, |_| ServerAction::ok(10)),
+    ] {
         let (all, _) = run(config(&server, PLAN));
         assert_eq!(all.counters[C::Ok], 100, "{:?}", all.counters);
         assert_eq!(counts(&all), (40, 0, 0));
@@ -60,7 +63,7 @@ fn what_the_tickets_do_not_allow_is_not_offered() {
 #[test]
 fn a_large_request_goes_early_too_and_so_may_its_answer_come() {
     // Answers of many records, so that they come in several reads.
-    let server = Server::early(65_536, true, |_| Act::ok(200_000));
+    let server = TestServer::early(65_536, true, |_| ServerAction::ok(200_000));
     let plan = "connections=4,threads=2,keepalive=off,requests=200,resume=100%,early-data=on";
     let requests = vec![Template::post("/echo", 40_000)];
     let (all, _) = run(LoadConfig { requests, ..config(&server, plan) });
@@ -73,9 +76,9 @@ fn a_large_request_goes_early_too_and_so_may_its_answer_come() {
 
 #[test]
 fn a_server_that_fails_during_early_data_fails_the_request_once() {
-    let server = Server::early(16_384, true, |exchange| match exchange.nth {
-        0 | 1 => Act::ok(1),
-        _ => Act::AnswerAndReset(Vec::new()),
+    let server = TestServer::early(16_384, true, |exchange| match exchange.nth {
+        0 | 1 => ServerAction::ok(1),
+        _ => ServerAction::AnswerAndReset(Vec::new()),
     });
     let (all, _) = run(config(&server, "connections=1,keepalive=off,requests=10,resume=100%,early-data=on"));
     assert_eq!(all.counters[C::Ok], 2, "{:?}", all.counters);

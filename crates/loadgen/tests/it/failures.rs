@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadgen::{LoadConfig, Trust};
 use telemetry::{LoadCounter as C, LoadDelta, LoadEvent, LoadLatency as L};
 
-use crate::support::{Act, Server, TlsVersion, config, plan, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
 /// Where a timeout is what is waited for.
 const SHORT: Duration = Duration::from_millis(300);
@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_millis(300);
 const AMPLE: Duration = Duration::from_secs(10);
 
 /// Runs ten requests over two connections.
-fn ten_within(server: &Server, request_timeout: Duration) -> LoadDelta {
+fn ten_within(server: &TestServer, request_timeout: Duration) -> LoadDelta {
     let begun = Instant::now();
     let config = config(server, "connections=2,requests=10");
     let (all, _) = run(LoadConfig { request_timeout, ..config });
@@ -24,18 +24,18 @@ fn ten_within(server: &Server, request_timeout: Duration) -> LoadDelta {
     all
 }
 
-fn both(script: impl Fn() -> Act + Clone + Send + Sync + 'static, check: impl Fn(&LoadDelta)) {
+fn both(script: impl Fn() -> ServerAction + Clone + Send + Sync + 'static, check: impl Fn(&LoadDelta)) {
     both_within(AMPLE, script, check);
 }
 
 fn both_within(
     timeout: Duration,
-    script: impl Fn() -> Act + Clone + Send + Sync + 'static,
+    script: impl Fn() -> ServerAction + Clone + Send + Sync + 'static,
     check: impl Fn(&LoadDelta),
 ) {
     let for_tls = script.clone();
-    check(&ten_within(&Server::plain(move |_| script()), timeout));
-    check(&ten_within(&Server::tls(TlsVersion::V13, move |_| for_tls()), timeout));
+    check(&ten_within(&TestServer::plain(move |_| script()), timeout));
+    check(&ten_within(&TestServer::tls(TlsVersion::V13, move |_| for_tls()), timeout));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn an_answer_that_breaks_off_is_short_and_no_answer_is_a_reset() {
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let half_a_head = b"HTTP/1.1 200 OK\r\nContent-Le";
     for bytes in [&b""[..], half_a_head, short, chunked] {
-        for end in [Act::AnswerAndClose, Act::AnswerAndReset, Act::AnswerAndCut] {
+        for end in [ServerAction::AnswerAndClose, ServerAction::AnswerAndReset, ServerAction::AnswerAndCut] {
             both(
                 move || end(bytes.to_vec()),
                 |all| {
@@ -64,14 +64,18 @@ fn an_answer_that_breaks_off_is_short_and_no_answer_is_a_reset() {
 #[test]
 fn a_body_without_a_length_must_end_with_a_close_notify() {
     let bytes = b"HTTP/1.1 200 OK\r\n\r\nhow long is this?";
-    let all = ten_within(&Server::tls(TlsVersion::V13, |_| Act::AnswerAndCut(bytes.to_vec())), AMPLE);
+    let all =
+        ten_within(&TestServer::tls(TlsVersion::V13, |_| ServerAction::AnswerAndCut(bytes.to_vec())), AMPLE);
     assert_eq!(all.counters[C::FailedShort], 10, "{:?}", all.counters);
-    let all = ten_within(&Server::tls(TlsVersion::V13, |_| Act::AnswerAndClose(bytes.to_vec())), AMPLE);
+    let all = ten_within(
+        &TestServer::tls(TlsVersion::V13, |_| ServerAction::AnswerAndClose(bytes.to_vec())),
+        AMPLE,
+    );
     assert_eq!(all.counters[C::Ok], 10, "{:?}", all.counters);
 }
 
 #[test]
-fn what_is_not_http_is_a_protocol_failure() {
+fn a_response_that_is_not_http_is_a_protocol_failure() {
     for garbage in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "HTTP/1.1 2x0 OK\r\n\r\n",
@@ -82,7 +86,7 @@ fn what_is_not_http_is_a_protocol_failure() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
     ] {
         both(
-            move || Act::Answer(garbage.as_bytes().to_vec()),
+            move || ServerAction::Answer(garbage.as_bytes().to_vec()),
             |all| {
                 assert_eq!(all.counters[C::FailedProtocol], 10, "{garbage:?}: {:?}", all.counters);
             },
@@ -91,7 +95,7 @@ fn what_is_not_http_is_a_protocol_failure() {
 }
 
 #[test]
-fn what_never_ends_is_cut_off() {
+fn an_endless_response_is_cut_off() {
     let ok = b"HTTP/1.1 200 OK\r\n";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let cases: [(&[u8], &[u8], C); 5] = [
@@ -104,7 +108,7 @@ fn what_never_ends_is_cut_off() {
     for (first, again, class) in cases {
         both_within(
             if class == C::FailedTimeout { SHORT } else { AMPLE },
-            move || Act::AnswerForever(first.to_vec(), again.repeat(100)),
+            move || ServerAction::AnswerForever(first.to_vec(), again.repeat(100)),
             |all| {
                 assert_eq!(
                     all.counters[class],
@@ -122,7 +126,11 @@ fn what_never_ends_is_cut_off() {
 fn a_status_of_400_and_above_is_a_failure_and_keeps_the_connection() {
     for (status, class) in [(404, C::Status4xx), (503, C::Status5xx)] {
         both(
-            move || Act::Answer(format!("HTTP/1.1 {status} No\r\nContent-Length: 2\r\n\r\nno").into_bytes()),
+            move || {
+                ServerAction::Answer(
+                    format!("HTTP/1.1 {status} No\r\nContent-Length: 2\r\n\r\nno").into_bytes(),
+                )
+            },
             |all| {
                 assert_eq!((all.counters[C::FailedStatus], all.counters[class]), (10, 10));
                 assert_eq!(all.counters[C::Opened], 2);
@@ -132,7 +140,7 @@ fn a_status_of_400_and_above_is_a_failure_and_keeps_the_connection() {
     }
     let redirect = b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n";
     both(
-        || Act::Answer(redirect.to_vec()),
+        || ServerAction::Answer(redirect.to_vec()),
         |all| {
             assert_eq!((all.counters[C::Ok], all.counters[C::Status3xx]), (10, 10));
         },
@@ -143,7 +151,7 @@ fn a_status_of_400_and_above_is_a_failure_and_keeps_the_connection() {
 fn a_server_that_says_nothing_runs_into_the_timeout() {
     both_within(
         SHORT,
-        || Act::Stall,
+        || ServerAction::Stall,
         |all| {
             assert_eq!(all.counters[C::FailedTimeout], 10, "{:?}", all.counters);
             assert_eq!(all.latencies[L::Service].count(), 10, "what took too long is not left out");
@@ -154,9 +162,9 @@ fn a_server_that_says_nothing_runs_into_the_timeout() {
 
 #[test]
 fn a_request_whose_kept_connection_was_closed_is_sent_once_more() {
-    let server = Server::plain(|exchange| match exchange.on_connection {
-        0 => Act::ok(5),
-        _ => Act::AnswerAndClose(Vec::new()),
+    let server = TestServer::plain(|exchange| match exchange.on_connection {
+        0 => ServerAction::ok(5),
+        _ => ServerAction::AnswerAndClose(Vec::new()),
     });
     let (all, _) = run(config(&server, "connections=1,requests=20"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Retried], all.counters[C::Sent]), (20, 19, 20));
@@ -166,9 +174,9 @@ fn a_request_whose_kept_connection_was_closed_is_sent_once_more() {
 
 #[test]
 fn it_is_not_sent_a_third_time() {
-    let server = Server::plain(|exchange| match exchange.nth {
-        0 => Act::ok(5),
-        _ => Act::AnswerAndClose(Vec::new()),
+    let server = TestServer::plain(|exchange| match exchange.nth {
+        0 => ServerAction::ok(5),
+        _ => ServerAction::AnswerAndClose(Vec::new()),
     });
     let (all, _) = run(config(&server, "connections=1,requests=2"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Retried], all.counters[C::FailedReset]), (1, 1, 1));
@@ -176,7 +184,7 @@ fn it_is_not_sent_a_third_time() {
 }
 
 #[test]
-fn a_dead_server_is_counted_and_not_hammered() {
+fn connects_to_a_dead_server_are_counted_and_delayed() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let target = format!("https://127.0.0.1:{port}/").parse().unwrap();
     let (all, _) = run(LoadConfig::new(target, plan("connections=1,duration=500ms"), Trust::Insecure));

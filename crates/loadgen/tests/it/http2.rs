@@ -11,11 +11,11 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Act, Server, TlsVersion, collect_until, http2_plan, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, collect_until, http2_plan, run};
 
 /// What the server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Do {
+enum ServerBehaviour {
     /// Answers with the request's body.
     Echo,
     /// Answers with [`fields`].
@@ -33,23 +33,23 @@ enum Do {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Http2ServerCounts {
     connections: AtomicU64,
     requests: AtomicU64,
     /// Requests at a time, the most.
     streams_max: AtomicU64,
 }
 
-struct Http2 {
+struct Http2Server {
     url: String,
     certificate: Option<Vec<u8>>,
-    seen: Arc<Seen>,
+    seen: Arc<Http2ServerCounts>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Http2 {
-    fn start(with_tls: bool, script: impl Fn(u64) -> Do + Send + Sync + 'static) -> Self {
+impl Http2Server {
+    fn start(with_tls: bool, script: impl Fn(u64) -> ServerBehaviour + Send + Sync + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let (scheme, address) = (if with_tls { "https" } else { "http" }, listener.local_addr().unwrap());
@@ -68,7 +68,7 @@ impl Http2 {
             TlsAcceptor::from(Arc::new(config))
         });
         let (stop, stopped) = oneshot::channel();
-        let (seen, script) = (Arc::new(Seen::default()), Arc::new(script));
+        let (seen, script) = (Arc::new(Http2ServerCounts::default()), Arc::new(script));
         let shared = Arc::clone(&seen);
         let thread = std::thread::spawn(move || {
             runtime.block_on(async move {
@@ -116,7 +116,7 @@ impl Http2 {
     }
 }
 
-impl Drop for Http2 {
+impl Drop for Http2Server {
     fn drop(&mut self) {
         drop(self.stop.take());
         self.thread.take().unwrap().join().unwrap();
@@ -125,8 +125,8 @@ impl Drop for Http2 {
 
 async fn serve(
     stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-    seen: &Seen,
-    script: &(impl Fn(u64) -> Do + Send + Sync),
+    seen: &Http2ServerCounts,
+    script: &(impl Fn(u64) -> ServerBehaviour + Send + Sync),
 ) {
     let Ok(mut connection) = h2::server::handshake(stream).await else { return };
     let open = Arc::new(AtomicU64::new(0));
@@ -134,7 +134,7 @@ async fn serve(
         let nth = seen.requests.fetch_add(1, Ordering::SeqCst);
         let act = script(nth);
         seen.streams_max.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        if act == Do::GoAway {
+        if act == ServerBehaviour::GoAway {
             connection.graceful_shutdown();
         }
         let open = Arc::clone(&open);
@@ -152,11 +152,11 @@ async fn serve(
                 http::Response::builder().status(status).header("x-filler", "f".repeat(100)).body(()).unwrap()
             };
             match act {
-                Do::Echo | Do::GoAway => {
+                ServerBehaviour::Echo | ServerBehaviour::GoAway => {
                     let mut stream = respond.send_response(answer(200), false).unwrap();
                     let _ = stream.send_data(Bytes::from(body), true);
                 }
-                Do::Fields => {
+                ServerBehaviour::Fields => {
                     let mut answer = answer(200);
                     for (name, value) in fields(nth) {
                         let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
@@ -164,15 +164,15 @@ async fn serve(
                     }
                     drop(respond.send_response(answer, true));
                 }
-                Do::Busy => drop(respond.send_response(answer(503), true)),
-                Do::Refuse => respond.send_reset(h2::Reason::REFUSED_STREAM),
-                Do::Break => {
+                ServerBehaviour::Busy => drop(respond.send_response(answer(503), true)),
+                ServerBehaviour::Refuse => respond.send_reset(h2::Reason::REFUSED_STREAM),
+                ServerBehaviour::Break => {
                     let mut stream = respond.send_response(answer(200), false).unwrap();
                     let _ = stream.send_data(Bytes::from_static(b"begun"), false);
                     tokio::time::sleep(Duration::from_millis(2)).await;
                     stream.send_reset(h2::Reason::INTERNAL_ERROR);
                 }
-                Do::Stall => tokio::time::sleep(Duration::from_secs(60)).await,
+                ServerBehaviour::Stall => tokio::time::sleep(Duration::from_secs(60)).await,
             }
         });
     }
@@ -194,7 +194,7 @@ fn echo(bytes: usize) -> Vec<Template> {
 #[test]
 fn streams_share_connections_and_every_body_comes_back() {
     for with_tls in [false, true] {
-        let server = Http2::start(with_tls, |_| Do::Echo);
+        let server = Http2Server::start(with_tls, |_| ServerBehaviour::Echo);
         let config = server.config(8, "connections=4,requests=800,threads=2");
         probe(&config, Duration::from_secs(2)).unwrap();
         let (all, load) = run(LoadConfig { requests: echo(30_000), ..config });
@@ -218,7 +218,7 @@ fn streams_share_connections_and_every_body_comes_back() {
 
 #[test]
 fn the_savings_of_header_compression_are_counted_on_the_wire() {
-    let server = Http2::start(false, |_| Do::Echo);
+    let server = Http2Server::start(false, |_| ServerBehaviour::Echo);
     let (all, _) = run(server.config(1, "connections=1,requests=100"));
     let (wire, plain) = (all.counters[C::HeadOut], all.counters[C::HeadPlain]);
     assert!(plain > 100 * 110, "{plain}");
@@ -228,7 +228,7 @@ fn the_savings_of_header_compression_are_counted_on_the_wire() {
 
 #[test]
 fn header_fields_are_read_as_another_implementation_writes_them() {
-    let server = Http2::start(false, |_| Do::Fields);
+    let server = Http2Server::start(false, |_| ServerBehaviour::Fields);
     let (all, _) = run(server.config(3, "connections=1,requests=500"));
     assert_eq!(all.counters[C::Ok], 500, "{:?}", all.tally);
     let len = |(name, value): (String, Vec<u8>)| name.len() + value.len();
@@ -238,7 +238,7 @@ fn header_fields_are_read_as_another_implementation_writes_them() {
 
 #[test]
 fn an_open_loop_keeps_its_schedule() {
-    let server = Http2::start(false, |_| Do::Echo);
+    let server = Http2Server::start(false, |_| ServerBehaviour::Echo);
     let (all, load) = run(server.config(4, "rate=500,duration=1s,warmup=200ms,connections=2"));
     let counts = &all.counters;
     assert_eq!((counts[C::Scheduled], counts[C::Warmup], counts[C::Ok]), (500, 100, 400), "{counts:?}");
@@ -247,8 +247,8 @@ fn an_open_loop_keeps_its_schedule() {
 }
 
 #[test]
-fn resumption_and_keepalive_are_what_they_are_asked_to_be() {
-    let server = Http2::start(true, |_| Do::Echo);
+fn resumption_and_keepalive_follow_their_settings() {
+    let server = Http2Server::start(true, |_| ServerBehaviour::Echo);
     let (all, _) = run(server.config(1, "connections=1,requests=100,keepalive=5,resume=50%"));
     let counts = &all.counters;
     assert_eq!((counts[C::Opened], counts[C::ResumptionsWanted]), (20, 10), "{counts:?}");
@@ -259,12 +259,12 @@ fn resumption_and_keepalive_are_what_they_are_asked_to_be() {
 #[test]
 fn each_failure_has_its_event() {
     for (act, class, event) in [
-        (Do::Busy, C::FailedStatus, E::Status(503)),
-        (Do::Break, C::FailedShort, E::Short),
-        (Do::Stall, C::FailedTimeout, E::AnswerTimeout),
-        (Do::Refuse, C::FailedReset, E::Reset),
+        (ServerBehaviour::Busy, C::FailedStatus, E::Status(503)),
+        (ServerBehaviour::Break, C::FailedShort, E::Short),
+        (ServerBehaviour::Stall, C::FailedTimeout, E::AnswerTimeout),
+        (ServerBehaviour::Refuse, C::FailedReset, E::Reset),
     ] {
-        let server = Http2::start(false, move |_| act);
+        let server = Http2Server::start(false, move |_| act);
         let config = server.config(2, "connections=1,requests=6");
         let (all, _) = run(LoadConfig { request_timeout: Duration::from_millis(300), ..config });
         assert_eq!((all.counters[class], all.tally.of(event)), (6, 6), "{act:?}: {:?}", all.tally);
@@ -273,8 +273,10 @@ fn each_failure_has_its_event() {
 }
 
 #[test]
-fn a_connection_that_goes_away_costs_no_request() {
-    let server = Http2::start(false, |nth| if nth % 10 == 9 { Do::GoAway } else { Do::Echo });
+fn no_request_is_lost_when_a_connection_sends_goaway() {
+    let server = Http2Server::start(false, |nth| {
+        if nth % 10 == 9 { ServerBehaviour::GoAway } else { ServerBehaviour::Echo }
+    });
     let (all, _) = run(server.config(4, "connections=2,requests=200"));
     let counts = &all.counters;
     assert_eq!((counts[C::Ok], counts[C::Failed]), (200, 0), "{:?}", all.tally);
@@ -282,8 +284,8 @@ fn a_connection_that_goes_away_costs_no_request() {
 }
 
 #[test]
-fn what_comes_back_is_compared() {
-    let server = Http2::start(false, |_| Do::Echo);
+fn response_bodies_are_compared() {
+    let server = Http2Server::start(false, |_| ServerBehaviour::Echo);
     let wrong = Template {
         body: RequestBody::Exact(b"ping"[..].into()),
         expect: Expect::Bytes(5),
@@ -295,7 +297,11 @@ fn what_comes_back_is_compared() {
 
 #[test]
 fn a_stop_ends_it_also_while_the_server_stalls() {
-    let server = Http2::start(false, |nth| if nth < 20 { Do::Echo } else { Do::Stall });
+    let server =
+        Http2Server::start(
+            false,
+            |nth| if nth < 20 { ServerBehaviour::Echo } else { ServerBehaviour::Stall },
+        );
     let mut load = loadgen::Load::start(server.config(3, "connections=2")).unwrap();
     let mut all = telemetry::LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] == 20);
@@ -307,7 +313,7 @@ fn a_stop_ends_it_also_while_the_server_stalls() {
 
 #[test]
 fn connections_keepalive_and_body_size_change_while_the_load_runs() {
-    let server = Http2::start(false, |_| Do::Echo);
+    let server = Http2Server::start(false, |_| ServerBehaviour::Echo);
     let config = LoadConfig { requests: echo(10), ..server.config(4, "connections=2,threads=2") };
     let mut load = loadgen::Load::start(config).unwrap();
     let mut all = telemetry::LoadDelta::default();
@@ -340,7 +346,7 @@ fn connections_keepalive_and_body_size_change_while_the_load_runs() {
 
 #[test]
 fn a_connection_lives_no_longer_than_it_should() {
-    let server = Http2::start(false, |_| Do::Echo);
+    let server = Http2Server::start(false, |_| ServerBehaviour::Echo);
     let (all, _) = run(server.config(4, "connections=1,rate=200,duration=1s,lifetime=100ms"));
     // How many exactly is up to how busy the machine is; each carries what falls due in its time.
     assert!((2..100).contains(&all.counters[C::Opened]), "{:?}", all.counters);
@@ -348,8 +354,8 @@ fn a_connection_lives_no_longer_than_it_should() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_it_is_found_out() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(1));
+fn a_server_without_http2_is_detected() {
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(1));
     let target = server.url("/").parse().unwrap();
     let config = LoadConfig::new(target, http2_plan(1, "connections=1,requests=2"), Trust::Insecure);
     let error = probe(&config, Duration::from_secs(1)).unwrap_err().to_string();

@@ -20,28 +20,28 @@ fn ok(id: u32) -> Vec<u8> {
 }
 
 /// What the server does with a request.
-enum Then {
+enum ScriptedReply {
     Send(Vec<u8>),
     SendAndClose(Vec<u8>),
     Nothing,
 }
 
 /// A request as the script sees it.
-struct Asked {
+struct ScriptedStream {
     /// On which connection, from 0.
     connection: u64,
     id: u32,
 }
 
-struct Scripted {
+struct ScriptedHttp2Server {
     url: String,
     stop: Arc<AtomicBool>,
-    seen: Arc<Seen>,
+    seen: Arc<ScriptCounts>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ScriptCounts {
     connections: AtomicU64,
     requests: AtomicU64,
     /// Codes of the client's farewells, summed up, and how many there were.
@@ -50,12 +50,15 @@ struct Seen {
     resets: AtomicU64,
 }
 
-impl Scripted {
+impl ScriptedHttp2Server {
     /// A server that begins with its settings.
-    fn start(settings: &[u8], script: impl Fn(&Asked) -> Then + Send + Sync + 'static) -> Self {
+    fn start(
+        settings: &[u8],
+        script: impl Fn(&ScriptedStream) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Seen::default()));
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(ScriptCounts::default()));
         let (stopped, shared, script) = (Arc::clone(&stop), Arc::clone(&seen), Arc::new(script));
         let begin = frame(SETTINGS, 0, 0, settings);
         let thread = std::thread::spawn(move || {
@@ -86,7 +89,7 @@ impl Scripted {
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedHttp2Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         let address = self.url.trim_start_matches("http://").trim_end_matches('/');
@@ -98,8 +101,8 @@ impl Drop for Scripted {
 fn serve(
     mut stream: TcpStream,
     begin: &[u8],
-    seen: &Seen,
-    script: &impl Fn(&Asked) -> Then,
+    seen: &ScriptCounts,
+    script: &impl Fn(&ScriptedStream) -> ScriptedReply,
 ) -> std::io::Result<()> {
     let connection = seen.connections.fetch_add(1, Ordering::SeqCst);
     stream.set_nodelay(true)?;
@@ -114,13 +117,13 @@ fn serve(
         match kind {
             HEADERS => {
                 seen.requests.fetch_add(1, Ordering::SeqCst);
-                match script(&Asked { connection, id: u32::from_be_bytes(id) }) {
-                    Then::Send(bytes) => stream.write_all(&bytes)?,
-                    Then::SendAndClose(bytes) => {
+                match script(&ScriptedStream { connection, id: u32::from_be_bytes(id) }) {
+                    ScriptedReply::Send(bytes) => stream.write_all(&bytes)?,
+                    ScriptedReply::SendAndClose(bytes) => {
                         stream.write_all(&bytes)?;
                         stream.shutdown(Shutdown::Write)?;
                     }
-                    Then::Nothing => {}
+                    ScriptedReply::Nothing => {}
                 }
             }
             RST_STREAM => drop(seen.resets.fetch_add(1, Ordering::SeqCst)),
@@ -133,14 +136,14 @@ fn serve(
     }
 }
 
-fn six(server: &Scripted) -> LoadDelta {
+fn six(server: &ScriptedHttp2Server) -> LoadDelta {
     let (all, _) = run(server.config(2, "connections=1,requests=6"));
     assert_eq!(all.counters[C::Scheduled], 6);
     all
 }
 
 #[test]
-fn what_breaks_the_protocol_is_a_failure_and_told_to_the_server() {
+fn a_protocol_error_is_counted_and_sent_to_the_server() {
     type Case = (&'static str, fn(u32) -> Vec<u8>);
     let cases: [Case; 10] = [
         ("a frame that is too long", |id| frame(DATA, 0, id, &vec![0; 16_385])),
@@ -162,7 +165,7 @@ fn what_breaks_the_protocol_is_a_failure_and_told_to_the_server() {
         ("another protocol", |_| b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
     ];
     for (what, bytes) in cases {
-        let server = Scripted::start(&[], move |asked| Then::Send(bytes(asked.id)));
+        let server = ScriptedHttp2Server::start(&[], move |asked| ScriptedReply::Send(bytes(asked.id)));
         let all = six(&server);
         assert_eq!(all.counters[C::FailedProtocol], 6, "{what}: {:?} {:?}", all.counters, all.tally);
         assert_eq!(all.tally.of(E::Protocol), 6, "{what}");
@@ -175,15 +178,16 @@ fn what_breaks_the_protocol_is_a_failure_and_told_to_the_server() {
 }
 
 #[test]
-fn a_server_that_goes_away_at_once_is_not_hammered() {
-    for then in [Then::Send, Then::SendAndClose] {
-        let server = Scripted::start(&[], move |_| then(frame(GOAWAY, 0, 0, &[0; 8])));
+fn reconnects_to_a_server_that_sends_goaway_are_delayed() {
+    for then in [ScriptedReply::Send, ScriptedReply::SendAndClose] {
+        let server = ScriptedHttp2Server::start(&[], move |_| then(frame(GOAWAY, 0, 0, &[0; 8])));
         let (all, _) = run(server.config(4, "connections=1,duration=500ms"));
         assert!((1..=20).contains(&all.counters[C::Opened]), "{:?}", all.counters);
         assert_eq!(all.counters[C::Ok], 0);
         assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.tally);
     }
-    let server = Scripted::start(&[], |_| Then::SendAndClose(frame(GOAWAY, 0, 0, &[0; 8])));
+    let server =
+        ScriptedHttp2Server::start(&[], |_| ScriptedReply::SendAndClose(frame(GOAWAY, 0, 0, &[0; 8])));
     let (all, load) = run(server.config(4, "rate=1000,connections=4,duration=500ms"));
     let counts = &all.counters;
     assert!(counts[C::Throttled] > 100, "{counts:?}");
@@ -194,10 +198,10 @@ fn a_server_that_goes_away_at_once_is_not_hammered() {
 fn requests_that_goaway_leaves_out_are_sent_once_more() {
     // The first connection answers stream 1 once it has seen three, and has never looked at the others.
     let farewell = frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]);
-    let server = Scripted::start(&[], move |asked| match asked {
-        Asked { connection: 0, id: 1 | 3 } => Then::Nothing,
-        Asked { connection: 0, .. } => Then::Send([farewell.clone(), ok(1)].concat()),
-        Asked { id, .. } => Then::Send(ok(*id)),
+    let server = ScriptedHttp2Server::start(&[], move |asked| match asked {
+        ScriptedStream { connection: 0, id: 1 | 3 } => ScriptedReply::Nothing,
+        ScriptedStream { connection: 0, .. } => ScriptedReply::Send([farewell.clone(), ok(1)].concat()),
+        ScriptedStream { id, .. } => ScriptedReply::Send(ok(*id)),
     });
     let (all, _) = run(server.config(3, "connections=1,requests=10"));
     let counts = &all.counters;
@@ -207,14 +211,14 @@ fn requests_that_goaway_leaves_out_are_sent_once_more() {
 }
 
 #[test]
-fn a_connection_that_is_cut_costs_what_had_begun_to_be_answered() {
-    let server = Scripted::start(&[], move |asked| match asked {
-        Asked { connection: 0, id: 1 } => Then::Nothing,
-        Asked { connection: 0, .. } => {
+fn a_cut_connection_fails_only_requests_with_a_response_begun() {
+    let server = ScriptedHttp2Server::start(&[], move |asked| match asked {
+        ScriptedStream { connection: 0, id: 1 } => ScriptedReply::Nothing,
+        ScriptedStream { connection: 0, .. } => {
             let begun = frame(HEADERS, END_HEADERS, 1, &[0x88]);
-            Then::SendAndClose([begun, frame(DATA, 0, 1, b"half of")].concat())
+            ScriptedReply::SendAndClose([begun, frame(DATA, 0, 1, b"half of")].concat())
         }
-        Asked { id, .. } => Then::Send(ok(*id)),
+        ScriptedStream { id, .. } => ScriptedReply::Send(ok(*id)),
     });
     let (all, _) = run(server.config(2, "connections=1,requests=10"));
     let counts = &all.counters;
@@ -224,16 +228,16 @@ fn a_connection_that_is_cut_costs_what_had_begun_to_be_answered() {
 #[test]
 fn a_server_that_takes_fewer_streams_gets_no_more_at_a_time() {
     // MAX_CONCURRENT_STREAMS is 1, so that each but the first few has to wait for the one before.
-    let server = Scripted::start(&[0, 3, 0, 0, 0, 1], |asked| Then::Send(ok(asked.id)));
+    let server = ScriptedHttp2Server::start(&[0, 3, 0, 0, 0, 1], |asked| ScriptedReply::Send(ok(asked.id)));
     let (all, _) = run(server.config(50, "connections=1,requests=500"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (500, 1), "{:?}", all.tally);
 }
 
 #[test]
 fn a_timeout_cancels_its_stream_and_nothing_else() {
-    let server = Scripted::start(&[], |asked| match asked.id % 4 {
-        1 => Then::Nothing,
-        _ => Then::Send(ok(asked.id)),
+    let server = ScriptedHttp2Server::start(&[], |asked| match asked.id % 4 {
+        1 => ScriptedReply::Nothing,
+        _ => ScriptedReply::Send(ok(asked.id)),
     });
     let config = server.config(2, "connections=1,requests=10");
     let (all, _) = run(LoadConfig { request_timeout: Duration::from_millis(200), ..config });
@@ -247,7 +251,7 @@ fn a_timeout_cancels_its_stream_and_nothing_else() {
 }
 
 #[test]
-fn settings_that_never_come_run_into_the_request_timeout() {
+fn a_missing_settings_frame_ends_in_the_request_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let config = LoadConfig {

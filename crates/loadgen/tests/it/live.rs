@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use loadgen::{Load, LoadConfig, Template};
 use telemetry::{Applies, LoadCounter as C, LoadDelta, LoadLatency as L, SettingError, Value};
 
-use crate::support::{Act, Server, TlsVersion, assert_adds_up, collect_until, config, eventually, finish};
+use crate::support::{
+    ServerAction, TestServer, TlsVersion, assert_adds_up, collect_until, config, eventually, finish,
+};
 
 fn value(load: &Load, name: &str) -> Value {
     load.settings().into_iter().find(|setting| setting.name == name).unwrap().value
@@ -13,7 +15,7 @@ fn value(load: &Load, name: &str) -> Value {
 
 #[test]
 fn the_rate_changes_live() {
-    let server = Server::plain(|_| Act::ok(1));
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let mut load = Load::start(config(&server, "rate=1,connections=4")).unwrap();
     let mut all = LoadDelta::default();
     let before = load.set("load.rate", &Value::Number(2_000.0)).unwrap();
@@ -37,7 +39,7 @@ fn finish_on_top<'a>(load: &mut Load, all: &'a mut LoadDelta) -> &'a LoadDelta {
 
 #[test]
 fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(10));
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(10));
     let begun = Instant::now();
     let mut load = Load::start(config(&server, "rate=1000,connections=8")).unwrap();
     let mut all = LoadDelta::default();
@@ -68,7 +70,7 @@ fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
 
 #[test]
 fn a_load_that_starts_paused_waits_to_be_switched_on() {
-    let server = Server::plain(|_| Act::ok(1));
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let config = config(&server, "connections=2,duration=200ms");
     let mut load = Load::start(LoadConfig { paused: true, ..config }).unwrap();
     let mut all = LoadDelta::default();
@@ -84,7 +86,7 @@ fn a_load_that_starts_paused_waits_to_be_switched_on() {
 
 #[test]
 fn the_resumption_ratio_changes_for_new_connections() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(1));
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(1));
     let mut load = Load::start(config(&server, "connections=1,keepalive=off")).unwrap();
     let mut all = LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::HandshakesFull] >= 20);
@@ -99,9 +101,9 @@ fn the_resumption_ratio_changes_for_new_connections() {
 
 #[test]
 fn connections_come_and_go_while_the_load_runs() {
-    let server = Server::plain(|_| {
+    let server = TestServer::plain(|_| {
         std::thread::sleep(Duration::from_millis(2));
-        Act::ok(1)
+        ServerAction::ok(1)
     });
     let mut load = Load::start(config(&server, "connections=2,threads=2")).unwrap();
     let mut all = LoadDelta::default();
@@ -119,7 +121,7 @@ fn connections_come_and_go_while_the_load_runs() {
 
 #[test]
 fn keepalive_and_body_size_change_while_the_load_runs() {
-    let server = Server::plain(|exchange| Act::ok(exchange.body_bytes as usize));
+    let server = TestServer::plain(|exchange| ServerAction::ok(exchange.body_bytes as usize));
     let requests = vec![Template::post("/echo", 10)];
     let mut load = Load::start(LoadConfig { requests, ..config(&server, "connections=1") }).unwrap();
     let mut all = LoadDelta::default();
@@ -136,8 +138,8 @@ fn keepalive_and_body_size_change_while_the_load_runs() {
 }
 
 #[test]
-fn settings_refuse_what_they_cannot_be() {
-    let server = Server::plain(|_| Act::ok(1));
+fn settings_refuse_invalid_values() {
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let load = Load::start(config(&server, "rate=10,connections=1,sources=3")).unwrap();
     for (name, value) in [
         ("load.rate", Value::Number(0.0)),
@@ -178,9 +180,9 @@ fn settings_refuse_what_they_cannot_be() {
 
 #[test]
 fn a_stop_lets_requests_in_flight_finish() {
-    let server = Server::plain(|_| {
+    let server = TestServer::plain(|_| {
         std::thread::sleep(Duration::from_millis(300));
-        Act::ok(1)
+        ServerAction::ok(1)
     });
     let mut load = Load::start(config(&server, "connections=5")).unwrap();
     eventually("all requests are on their way", || server.requests() == 5);
@@ -192,7 +194,7 @@ fn a_stop_lets_requests_in_flight_finish() {
 
 #[test]
 fn a_stop_does_not_wait_for_a_stalled_server() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::Stall);
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::Stall);
     let mut load = Load::start(config(&server, "connections=3")).unwrap();
     eventually("all requests are on their way", || server.requests() == 3);
     load.stop();
@@ -206,7 +208,7 @@ fn a_stop_does_not_wait_for_a_stalled_server() {
 
 #[test]
 fn dropping_a_load_ends_it_at_once() {
-    let server = Server::plain(|_| Act::Stall);
+    let server = TestServer::plain(|_| ServerAction::Stall);
     let load = Load::start(config(&server, "connections=3,threads=2")).unwrap();
     eventually("all requests are on their way", || server.requests() == 3);
     let begun = Instant::now();
@@ -217,7 +219,7 @@ fn dropping_a_load_ends_it_at_once() {
 
 #[test]
 fn threads_carry_the_names_that_cpu_time_is_grouped_by() {
-    let server = Server::plain(|_| Act::ok(1));
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let _load = Load::start(config(&server, "connections=2,threads=2")).unwrap();
     eventually("both threads are there", || {
         let names: Vec<String> = std::fs::read_dir("/proc/self/task")
@@ -231,9 +233,9 @@ fn threads_carry_the_names_that_cpu_time_is_grouped_by() {
 #[test]
 fn a_stop_under_overload_cuts_no_request() {
     // A server that takes its time: the schedule asks for ten times what it can do.
-    let server = Server::tls(TlsVersion::V13, |_| {
+    let server = TestServer::tls(TlsVersion::V13, |_| {
         std::thread::sleep(Duration::from_millis(20));
-        Act::ok(10)
+        ServerAction::ok(10)
     });
     let mut load = Load::start(config(&server, "rate=1000,connections=2")).unwrap();
     let mut all = LoadDelta::default();
@@ -248,8 +250,8 @@ fn a_stop_under_overload_cuts_no_request() {
 }
 
 #[test]
-fn what_was_measured_covers_the_counts_of_each_collection() {
-    let server = Server::plain(|_| Act::ok(1));
+fn the_measured_time_covers_each_collections_counts() {
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let mut load = Load::start(config(&server, "rate=2000,connections=4")).unwrap();
     let mut all = LoadDelta::default();
     for _ in 0..300 {

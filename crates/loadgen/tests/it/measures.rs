@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use loadgen::{Expect, LoadConfig, RequestBody, Template, Trust};
 use telemetry::{LoadCounter as C, LoadEvent as E, LoadLatency as L};
 
-use crate::support::{Act, Server, TlsVersion, config, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
 
 #[test]
 fn the_phases_of_a_request_are_timed_apart_each_with_its_number() {
-    let server = Server::tls(TlsVersion::V13, |_| {
+    let server = TestServer::tls(TlsVersion::V13, |_| {
         std::thread::sleep(Duration::from_millis(5));
-        Act::ok(10)
+        ServerAction::ok(10)
     });
     let (all, _) = run(config(&server, "connections=1,keepalive=2,requests=20,resume=50%"));
     let latency = |class: L| &all.latencies[class];
@@ -30,8 +30,8 @@ fn the_phases_of_a_request_are_timed_apart_each_with_its_number() {
 
 #[test]
 fn the_first_byte_of_a_slow_body_comes_before_its_end() {
-    let server = Server::plain(|_| {
-        Act::AnswerSlowly(
+    let server = TestServer::plain(|_| {
+        ServerAction::AnswerSlowly(
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na".to_vec(),
             Duration::from_millis(50),
             b"b".to_vec(),
@@ -45,7 +45,7 @@ fn the_first_byte_of_a_slow_body_comes_before_its_end() {
 
 #[test]
 fn the_warm_up_is_counted_apart_and_not_timed() {
-    let server = Server::plain(|_| Act::ok(1));
+    let server = TestServer::plain(|_| ServerAction::ok(1));
     let (all, load) = run(config(&server, "rate=500,duration=1s,warmup=400ms,connections=4"));
     let counts = &all.counters;
     assert_eq!((counts[C::Scheduled], counts[C::Warmup], counts[C::Ok]), (500, 200, 300));
@@ -60,9 +60,9 @@ fn the_warm_up_is_counted_apart_and_not_timed() {
 
 #[test]
 fn a_connection_ends_with_the_first_request_after_its_lifetime() {
-    let server = Server::plain(|_| {
+    let server = TestServer::plain(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        Act::ok(1)
+        ServerAction::ok(1)
     });
     let begun = Instant::now();
     let (all, _) = run(config(&server, "connections=1,requests=60,lifetime=200ms"));
@@ -75,9 +75,9 @@ fn a_connection_ends_with_the_first_request_after_its_lifetime() {
 
 #[test]
 fn weights_decide_how_often_a_request_is_sent() {
-    let server = Server::plain(|exchange| match exchange.path.as_str() {
-        "/often" => Act::ok(1),
-        _ => Act::Answer(b"HTTP/1.1 204 No\r\n\r\n".to_vec()),
+    let server = TestServer::plain(|exchange| match exchange.path.as_str() {
+        "/often" => ServerAction::ok(1),
+        _ => ServerAction::Answer(b"HTTP/1.1 204 No\r\n\r\n".to_vec()),
     });
     let often = Template { weight: 3, ..Template::get("/often") };
     let requests = vec![often, Template::get("/seldom")];
@@ -87,15 +87,15 @@ fn weights_decide_how_often_a_request_is_sent() {
 
 #[test]
 fn bodies_are_compared_byte_for_byte_or_by_length() {
-    let wrong = |exchange: &crate::support::Exchange| match exchange.nth % 2 {
-        0 => Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec()),
-        _ => Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhellp".to_vec()),
+    let wrong = |exchange: &crate::support::ScriptedRequest| match exchange.nth % 2 {
+        0 => ServerAction::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec()),
+        _ => ServerAction::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhellp".to_vec()),
     };
     let hello = Template { body: RequestBody::Exact(b"hello"[..].into()), ..Template::post("/echo", 0) };
     for (expect, good) in
         [(Expect::Echo, 5), (Expect::Bytes(5), 10), (Expect::Bytes(4), 0), (Expect::Announced, 10)]
     {
-        let server = Server::plain(wrong);
+        let server = TestServer::plain(wrong);
         let requests = vec![Template { expect, ..hello.clone() }];
         let (all, _) = run(LoadConfig { requests, ..config(&server, "connections=1,requests=10") });
         assert_eq!((all.counters[C::Ok], all.counters[C::FailedBody]), (good, 10 - good), "{expect:?}");
@@ -106,11 +106,11 @@ fn bodies_are_compared_byte_for_byte_or_by_length() {
 
 #[test]
 fn events_are_told_apart_with_the_first_example_of_each() {
-    let server = Server::tls(TlsVersion::V13, |exchange| match exchange.nth % 4 {
-        0 => Act::ok(1),
-        1 => Act::Answer(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n".to_vec()),
-        2 => Act::Answer(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
-        _ => Act::AnswerAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort".to_vec()),
+    let server = TestServer::tls(TlsVersion::V13, |exchange| match exchange.nth % 4 {
+        0 => ServerAction::ok(1),
+        1 => ServerAction::Answer(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        2 => ServerAction::Answer(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
+        _ => ServerAction::AnswerAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort".to_vec()),
     });
     let requests = vec![Template::get("/some/path")];
     let (all, _) = run(LoadConfig { requests, ..config(&server, "connections=1,requests=40") });
@@ -127,8 +127,8 @@ fn events_are_told_apart_with_the_first_example_of_each() {
 }
 
 #[test]
-fn an_alert_is_told_by_its_name() {
-    let server = Server::tls(TlsVersion::V12, |_| Act::ok(1));
+fn an_alert_is_reported_by_name() {
+    let server = TestServer::tls(TlsVersion::V12, |_| ServerAction::ok(1));
     let mut config = config(&server, "connections=1,requests=2");
     config.trust = Trust::Insecure;
     config.tls.version = Some(TlsVersion::V13);
@@ -138,8 +138,8 @@ fn an_alert_is_told_by_its_name() {
 }
 
 #[test]
-fn what_is_offered_in_tls_is_what_is_negotiated() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(1));
+fn offered_tls_parameters_are_negotiated() {
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(1));
     let mut config = config(&server, "connections=1,requests=1");
     config.tls.ciphers = vec!["tls13_chacha20_poly1305_sha256".into()];
     config.tls.groups = vec!["secp384r1".into()];
@@ -149,9 +149,9 @@ fn what_is_offered_in_tls_is_what_is_negotiated() {
 
 #[test]
 fn a_stall_of_the_server_is_not_taken_for_a_late_generator() {
-    let server = Server::plain(|_| {
+    let server = TestServer::plain(|_| {
         std::thread::sleep(Duration::from_millis(50));
-        Act::ok(1)
+        ServerAction::ok(1)
     });
     let (all, _) = run(config(&server, "rate=100,duration=1s,connections=1"));
     assert!(all.latencies[L::Lag].max_ns() > 500_000_000, "requests wait for the connection");

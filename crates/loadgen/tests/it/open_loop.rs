@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use loadgen::LoadConfig;
 use telemetry::{Histogram, LoadCounter as C, LoadLatency as L};
 
-use crate::support::{Act, Server, TlsVersion, config, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
 
 fn samples_above(histogram: &Histogram, limit: Duration) -> u64 {
     let limit_ns = limit.as_nanos() as u64;
@@ -16,7 +16,7 @@ fn samples_above(histogram: &Histogram, limit: Duration) -> u64 {
 
 /// Runs two seconds of a schedule, and tells whether it was kept: each request answered, half of them sent in time.
 fn keeps_the_schedule(threads: u32) -> bool {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(10));
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(10));
     let (all, _) = run(config(&server, &format!("rate=500,duration=2s,connections=8,threads={threads}")));
     let counts = &all.counters;
     assert_eq!(counts[C::Scheduled], 1_000);
@@ -39,19 +39,21 @@ fn the_schedule_is_kept_to_the_request() {
 
 #[test]
 fn the_number_of_requests_ends_the_schedule() {
-    let server = Server::plain(|_| Act::ok(10));
+    let server = TestServer::plain(|_| ServerAction::ok(10));
     let (all, load) = run(config(&server, "rate=2000,requests=101,connections=4,threads=3"));
     assert_eq!((all.counters[C::Scheduled], all.counters[C::Ok]), (101, 101));
     assert_eq!(load.measured().scheduled, Duration::from_micros(50_500), "where the 102nd would be due");
 }
 
 /// A server that answers so many requests, and nothing after that.
-fn freezes_after(answers: u64) -> Server {
-    Server::plain(move |exchange| if exchange.nth < answers { Act::ok(10) } else { Act::Stall })
+fn freezes_after(answers: u64) -> TestServer {
+    TestServer::plain(
+        move |exchange| if exchange.nth < answers { ServerAction::ok(10) } else { ServerAction::Stall },
+    )
 }
 
 #[test]
-fn what_is_measured_lasts_as_long_as_the_schedule() {
+fn the_measured_time_equals_the_schedule() {
     let server = freezes_after(50);
     let (all, load) = run(config(&server, "rate=200,duration=1s,connections=4"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Unfinished]), (50, 4), "{:?}", all.counters);
@@ -69,9 +71,9 @@ fn what_is_measured_lasts_as_long_as_the_schedule() {
 #[test]
 fn answers_after_the_end_of_the_schedule_lengthen_what_is_measured() {
     // One connection and 20 ms an answer: 50 a second at most.
-    let server = Server::plain(|_| {
+    let server = TestServer::plain(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        Act::ok(1)
+        ServerAction::ok(1)
     });
     let (all, load) = run(config(&server, "rate=200,requests=40,connections=1"));
     assert_eq!(all.counters[C::Ok], 40);
@@ -81,7 +83,7 @@ fn answers_after_the_end_of_the_schedule_lengthen_what_is_measured() {
 
 #[test]
 fn response_is_service_and_lag() {
-    let server = Server::plain(|_| Act::ok(10));
+    let server = TestServer::plain(|_| ServerAction::ok(10));
     let (all, _) = run(config(&server, "rate=1000,requests=500,connections=4"));
     let sum = |class: L| all.latencies[class].sum_ns();
     assert_eq!(sum(L::Response), sum(L::Service) + sum(L::Lag));
@@ -91,12 +93,12 @@ fn response_is_service_and_lag() {
 fn a_stall_shows_in_the_response_and_not_in_the_service() {
     const STALL: Duration = Duration::from_secs(1);
     let stalled_at = OnceLock::new();
-    let server = Server::plain(move |exchange| {
+    let server = TestServer::plain(move |exchange| {
         if exchange.nth >= 500 {
             let ends = *stalled_at.get_or_init(Instant::now) + STALL;
             std::thread::sleep(ends.saturating_duration_since(Instant::now()));
         }
-        Act::ok(10)
+        ServerAction::ok(10)
     });
     let (all, _) = run(config(&server, "rate=1000,duration=3s,connections=8"));
     assert_eq!((all.counters[C::Scheduled], all.counters[C::Ok]), (3_000, 3_000));
@@ -108,8 +110,8 @@ fn a_stall_shows_in_the_response_and_not_in_the_service() {
 }
 
 #[test]
-fn what_a_stalled_server_never_answers_is_accounted_for() {
-    let server = Server::plain(|_| Act::Stall);
+fn requests_to_a_stalled_server_are_counted_as_failures() {
+    let server = TestServer::plain(|_| ServerAction::Stall);
     let (all, _) = run(config(&server, "rate=1000,duration=500ms,connections=4"));
     let counts = &all.counters;
     assert_eq!(counts[C::Scheduled], 500);
@@ -124,11 +126,11 @@ fn what_a_stalled_server_never_answers_is_accounted_for() {
 }
 
 #[test]
-fn a_rate_beyond_the_server_is_not_pretended() {
+fn a_rate_beyond_the_server_is_reported_as_not_reached() {
     // One connection and 20 ms an answer: 50 a second at most.
-    let server = Server::plain(|_| {
+    let server = TestServer::plain(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        Act::ok(1)
+        ServerAction::ok(1)
     });
     let (all, _) = run(config(&server, "rate=200,duration=1s,connections=1"));
     assert_eq!(all.counters[C::Scheduled], 200);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadgen::{DemoUpstream, LoadConfig, Template, Trust, UpstreamAddr, probe};
 use telemetry::LoadCounter as C;
 
-use crate::support::{Act, Server, TlsVersion, config, plan, run};
+use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -73,8 +73,8 @@ fn refusal(config: &LoadConfig) -> String {
 }
 
 #[test]
-fn a_probe_tells_what_is_in_the_way() {
-    let server = Server::tls(TlsVersion::V13, |_| Act::ok(1));
+fn a_probe_names_the_obstacle() {
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(1));
     let good = config(&server, "connections=1");
     probe(&good, PATIENCE).unwrap();
     let untrusted = refusal(&LoadConfig { trust: Trust::Roots, ..good.clone() });

@@ -61,7 +61,7 @@ fn a_template_that_cannot_be_sent_is_named() {
 
 /// Runs itself anew under a hard limit on descriptors.
 #[test]
-fn too_few_descriptors_are_said_before_anything_starts() {
+fn too_few_descriptors_are_reported_before_the_start() {
     const CHILD: &str = "LOADGEN_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_some() {
         let error = refused("https://127.0.0.1:1/", "connections=1000", |_| {});
@@ -79,7 +79,7 @@ fn too_few_descriptors_are_said_before_anything_starts() {
         return;
     }
     let itself = std::env::current_exe().unwrap();
-    let name = "start::too_few_descriptors_are_said_before_anything_starts";
+    let name = "start::too_few_descriptors_are_reported_before_the_start";
     let output = std::process::Command::new("sh")
         .args(["-c", "ulimit -Sn 64 && ulimit -Hn 256 && exec \"$0\" --exact \"$1\""])
         .arg(itself)

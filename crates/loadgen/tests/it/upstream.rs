@@ -54,7 +54,7 @@ fn a_half_closed_client_still_gets_its_answer() {
 }
 
 #[test]
-fn what_it_does_not_have_is_refused() {
+fn an_unknown_path_is_refused() {
     let (_upstream, target) = start();
     for (line, status) in [
         ("GET /nothing", "404"),
@@ -99,7 +99,7 @@ fn a_unix_socket_is_made_replaced_and_removed() {
 }
 
 #[test]
-fn a_place_that_is_taken_is_left_alone() {
+fn an_address_in_use_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "precious").unwrap();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::Deserialize;
-use telemetry::{Outcome, RequestFailure};
+use telemetry::{ConnectionOutcome, LogFigure, RequestFailure};
 
 use super::{AbsentFigure, BadLine, LogFormat, failure, fields, haproxy_text};
 use crate::event::{LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest};
@@ -18,18 +18,25 @@ const OWN_MESSAGES: [&str; 5] = ["Proxy ", "Server ", "Health check ", "backend 
 
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
-    AbsentFigure { figure: "open connections", reason: "HAProxy logs a connection or request when it ends" },
-    AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::Open, reason: "HAProxy logs a connection or request when it ends" },
+    AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
     AbsentFigure {
-        figure: "connections without a request",
+        figure: LogFigure::IdleConnections,
         reason: "in HTTP mode HAProxy logs a handshake with the first request of its connection",
     },
-    AbsentFigure { figure: "response bodies", reason: "HAProxy logs bytes with the headers" },
+    AbsentFigure { figure: LogFigure::ResponseBodies, reason: "HAProxy logs bytes with the headers" },
     AbsentFigure {
-        figure: "exact bytes",
+        figure: LogFigure::ExactBytes,
         reason: "in HTTP mode HAProxy counts headers in a form of its own: some bytes off with each request",
     },
-    AbsentFigure { figure: "exchange", reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::Exchange, reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::FullReasons, reason: "no log says why a client did not resume" },
+    AbsentFigure {
+        figure: LogFigure::FirstByte,
+        reason: "not logged; the upstream's time and the request's are",
+    },
+    AbsentFigure { figure: LogFigure::Queue, reason: "not in this format" },
+    AbsentFigure { figure: LogFigure::RequestBodies, reason: "HAProxy logs bytes with the headers" },
 ];
 
 /// A line in the formats that `observe setup haproxy` prints.
@@ -93,7 +100,7 @@ struct HaproxyLine<'a> {
 }
 
 impl LogFormat for Haproxy {
-    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
         if OWN_MESSAGES.iter().any(|begin| line.starts_with(begin)) {
             return Ok(None);
         }
@@ -216,14 +223,14 @@ pub(super) fn request_failure(state: &str) -> Option<RequestFailure> {
 }
 
 /// Why a connection in TCP mode failed, in the same way.
-pub(super) fn connection_failure(state: &str) -> Option<Outcome> {
+pub(super) fn connection_failure(state: &str) -> Option<ConnectionOutcome> {
     let mut characters = state.chars();
     let (cause, phase) = (characters.next()?, characters.next()?);
     Some(match (cause, phase) {
-        ('C', _) => Outcome::ClientBroken,
-        ('c' | 's', 'D') => Outcome::IdleTimeout,
-        ('S' | 's', 'C' | 'Q') => Outcome::UpstreamConnect,
-        ('S', _) => Outcome::UpstreamBroken,
+        ('C', _) => ConnectionOutcome::ClientBroken,
+        ('c' | 's', 'D') => ConnectionOutcome::IdleTimeout,
+        ('S' | 's', 'C' | 'Q') => ConnectionOutcome::UpstreamConnect,
+        ('S', _) => ConnectionOutcome::UpstreamBroken,
         _ => return None,
     })
 }

@@ -8,10 +8,13 @@ mod haproxy_text;
 mod nginx;
 mod nginx_error;
 mod nginx_stream;
+mod stunnel;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+
+use telemetry::LogFigure;
 
 use crate::event::LogEvent;
 
@@ -21,7 +24,7 @@ pub trait LogFormat: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When the line is not of this format.
-    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine>;
+    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine>;
 }
 
 /// Why a line cannot be read.
@@ -47,19 +50,26 @@ pub enum LogKind {
     Nginx,
     /// nginx, `stream`.
     NginxStream,
+    /// stunnel, as a server.
+    Stunnel,
 }
 
 impl LogKind {
     /// Each with its word.
-    pub const ALL: [(Self, &'static str); 3] =
-        [(Self::Haproxy, "haproxy"), (Self::Nginx, "nginx"), (Self::NginxStream, "nginx-stream")];
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Haproxy, "haproxy"),
+        (Self::Nginx, "nginx"),
+        (Self::NginxStream, "nginx-stream"),
+        (Self::Stunnel, "stunnel"),
+    ];
 
-    /// The reader of its lines.
-    pub fn format(self) -> &'static dyn LogFormat {
+    /// A reader of its lines.
+    pub fn format(self) -> Box<dyn LogFormat> {
         match self {
-            Self::Haproxy => &haproxy::Haproxy,
-            Self::Nginx => &nginx::NginxFormat,
-            Self::NginxStream => &nginx_stream::NginxStream,
+            Self::Haproxy => Box::new(haproxy::Haproxy),
+            Self::Nginx => Box::new(nginx::NginxFormat),
+            Self::NginxStream => Box::new(nginx_stream::NginxStream),
+            Self::Stunnel => Box::<stunnel::Stunnel>::default(),
         }
     }
 
@@ -69,6 +79,7 @@ impl LogKind {
             Self::Haproxy => haproxy::ABSENT,
             Self::Nginx => nginx::ABSENT,
             Self::NginxStream => nginx_stream::ABSENT,
+            Self::Stunnel => stunnel::ABSENT,
         }
     }
 }
@@ -79,16 +90,32 @@ impl fmt::Display for LogKind {
     }
 }
 
-/// The word names no log that can be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no log of that kind can be read; there are haproxy, nginx and nginx-stream")]
-pub struct UnknownLogKind;
+/// The word names no log that can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownLogKind {
+    /// hitch's log lacks what would have to be counted.
+    #[error(
+        "hitch does not log versions, resumption or bytes, so that nothing could be counted exactly; `tlsdash observe` reads haproxy, nginx, nginx-stream and stunnel"
+    )]
+    Hitch,
+    /// tlsdash has records of its own.
+    #[error("tlsdash writes records itself: `tlsdash watch` shows a headless one")]
+    Tlsdash,
+    /// No other is known.
+    #[error("no log of that kind can be read; there are haproxy, nginx, nginx-stream and stunnel")]
+    Other,
+}
 
 impl FromStr for LogKind {
     type Err = UnknownLogKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownLogKind> {
-        Self::ALL.iter().find(|(_, word)| *word == text).map(|(kind, _)| *kind).ok_or(UnknownLogKind)
+        let known = Self::ALL.iter().find(|(_, word)| *word == text);
+        known.map(|(kind, _)| *kind).ok_or(match text {
+            "hitch" => UnknownLogKind::Hitch,
+            "tlsdash" => UnknownLogKind::Tlsdash,
+            _ => UnknownLogKind::Other,
+        })
     }
 }
 
@@ -96,7 +123,7 @@ impl FromStr for LogKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbsentFigure {
     /// What it is called on the screen.
-    pub figure: &'static str,
+    pub figure: LogFigure,
     /// Why, or what would give it.
     pub reason: &'static str,
 }
@@ -106,7 +133,7 @@ pub struct AbsentFigure {
 /// # Errors
 /// As those of [`LogFormat::parse`].
 pub fn read_line<T>(
-    format: &dyn LogFormat,
+    format: &mut dyn LogFormat,
     line: &[u8],
     then: impl FnOnce(Option<LogEvent<'_>>) -> T,
 ) -> Result<T, BadLine> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use telemetry::RequestFailure;
+use telemetry::{LogFigure, RequestFailure};
 
 use super::{AbsentFigure, BadLine, LogFormat, combined, fields, nginx_error};
 use crate::event::{LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
@@ -17,18 +17,27 @@ pub(super) struct NginxFormat;
 
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
-    AbsentFigure { figure: "open connections", reason: "nginx logs no beginning or end of connections" },
-    AbsentFigure { figure: "handshake time", reason: "nginx does not log how long a handshake took" },
-    AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::Open, reason: "nginx logs no beginning or end of connections" },
+    AbsentFigure { figure: LogFigure::HandshakeTime, reason: "nginx does not log how long a handshake took" },
+    AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
     AbsentFigure {
-        figure: "connections without a request",
+        figure: LogFigure::IdleConnections,
         reason: "nginx logs a handshake with the first request of its connection",
     },
     AbsentFigure {
-        figure: "causes of failed handshakes",
+        figure: LogFigure::FailureCauses,
         reason: "add: error_log syslog:server=unix:PATH,nohostname info;",
     },
-    AbsentFigure { figure: "exchange", reason: "requests are timed instead" },
+    AbsentFigure { figure: LogFigure::Exchange, reason: "requests are timed instead" },
+    AbsentFigure { figure: LogFigure::FullReasons, reason: "no log says why a client did not resume" },
+    AbsentFigure {
+        figure: LogFigure::FirstByte,
+        reason: "not logged; the upstream's time and the request's are",
+    },
+    AbsentFigure { figure: LogFigure::Queue, reason: "not logged" },
+    AbsentFigure { figure: LogFigure::RequestBodies, reason: "the log has bytes with the headers" },
+    AbsentFigure { figure: LogFigure::Connect, reason: "the log has it only with the whole request" },
+    AbsentFigure { figure: LogFigure::Lifetime, reason: "the log has requests, not ends of connections" },
 ];
 
 /// A line in the format that `observe setup nginx` prints.
@@ -79,7 +88,7 @@ struct NginxLine<'a> {
 }
 
 impl LogFormat for NginxFormat {
-    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
         if line.starts_with('{') {
             return fields::json::<NginxLine<'a>>(line)?.event().map(Some);
         }

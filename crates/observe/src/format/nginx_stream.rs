@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use telemetry::Outcome;
+use telemetry::{ConnectionOutcome, LogFigure};
 
 use super::{AbsentFigure, BadLine, LogFormat, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
@@ -14,14 +14,15 @@ pub(super) struct NginxStream;
 
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
-    AbsentFigure { figure: "open connections", reason: "nginx logs a connection when it ends" },
-    AbsentFigure { figure: "handshake time", reason: "nginx does not log how long a handshake took" },
-    AbsentFigure { figure: "handshake CPU time", reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::Open, reason: "nginx logs a connection when it ends" },
+    AbsentFigure { figure: LogFigure::HandshakeTime, reason: "nginx does not log how long a handshake took" },
+    AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
     AbsentFigure {
-        figure: "causes of failed handshakes",
+        figure: LogFigure::FailureCauses,
         reason: "the stream log says that one failed and not why, and does not have all",
     },
-    AbsentFigure { figure: "exchange", reason: "the stream log has no times of exchanges" },
+    AbsentFigure { figure: LogFigure::Exchange, reason: "the stream log has no times of exchanges" },
+    AbsentFigure { figure: LogFigure::FullReasons, reason: "no log says why a client did not resume" },
 ];
 
 /// A line in the format that `observe setup nginx-stream` prints.
@@ -56,7 +57,7 @@ struct NginxStreamLine<'a> {
 }
 
 impl LogFormat for NginxStream {
-    fn parse<'a>(&self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
         fields::json::<NginxStreamLine<'a>>(line)?.event().map(Some)
     }
 }
@@ -80,11 +81,13 @@ impl<'a> NginxStreamLine<'a> {
         let connect = fields::seconds_sum(&self.connect, "connect")?;
         let failure = |outcome, detail| Some(LoggedFailure { outcome, detail: Cow::Borrowed(detail) });
         let failure = match status {
-            Some(500) if is_failed_handshake => failure(Outcome::HandshakeOther, "handshake failed"),
-            Some(502) if connect.is_none() => {
-                failure(Outcome::UpstreamConnect, "no upstream could be reached")
+            Some(500) if is_failed_handshake => {
+                failure(ConnectionOutcome::HandshakeOther, "handshake failed")
             }
-            Some(502) => failure(Outcome::UpstreamBroken, "the upstream broke"),
+            Some(502) if connect.is_none() => {
+                failure(ConnectionOutcome::UpstreamConnect, "no upstream could be reached")
+            }
+            Some(502) => failure(ConnectionOutcome::UpstreamBroken, "the upstream broke"),
             _ => None,
         };
         let lifetime = fields::seconds(&self.took, "took")?;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use telemetry::{Outcome, RequestFailure};
+use telemetry::{ConnectionOutcome, RequestFailure};
 
 use super::{BadLine, LogKind, read_line};
 use crate::event::LogEvent;
 
 /// Reads a line and passes what it says to `then`.
 fn said<T>(kind: LogKind, line: &str, then: impl FnOnce(&LogEvent<'_>) -> T) -> T {
-    read_line(kind.format(), line.as_bytes(), |event| then(&event.expect("the line counts"))).expect(line)
+    read_line(&mut *kind.format(), line.as_bytes(), |event| then(&event.expect("the line counts")))
+        .expect(line)
 }
 
 const HAPROXY_HTTP: &str = r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","took":"12","response":"0"}"#;
@@ -40,7 +41,7 @@ fn failed_handshakes_of_haproxy_have_their_cause() {
     let failed = line("7", "SSL handshake failure: error:0A000102:SSL routines::unsupported protocol");
     said(LogKind::Haproxy, &failed, |event| {
         let connection = event.connection.as_ref().unwrap();
-        assert_eq!(connection.failure.as_ref().unwrap().outcome, Outcome::Incompatible);
+        assert_eq!(connection.failure.as_ref().unwrap().outcome, ConnectionOutcome::Incompatible);
         assert_eq!(connection.handshake, None);
     });
     said(LogKind::Haproxy, &line("0", "Success: -"), |event| {
@@ -62,13 +63,13 @@ fn own_formats_of_haproxy_are_read_with_fewer_figures() {
     let tcp = "10.0.1.2:33313 [06/Feb/2026:12:12:51.443] fnt bck/srv1 0/0/5007 212 cD 0/0/0/0/3 0/0";
     said(LogKind::Haproxy, tcp, |event| {
         let connection = event.connection.as_ref().unwrap();
-        assert_eq!(connection.failure.as_ref().unwrap().outcome, Outcome::IdleTimeout);
+        assert_eq!(connection.failure.as_ref().unwrap().outcome, ConnectionOutcome::IdleTimeout);
         assert_eq!(connection.lifetime, Some(Duration::from_millis(5_007)));
     });
     let failed = "127.0.0.1:56059 [03/Dec/2026:17:35:10.380] frt/1: Connection closed during SSL handshake";
     said(LogKind::Haproxy, failed, |event| {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
-        assert_eq!(failure.outcome, Outcome::HandshakeEof);
+        assert_eq!(failure.outcome, ConnectionOutcome::HandshakeEof);
     });
 }
 
@@ -96,11 +97,11 @@ fn failed_handshakes_of_nginx_come_from_its_error_log() {
     let line = "2026/11/23 13:00:00 [info] 12#12: *5 peer closed connection in SSL handshake (104: Connection reset by peer) while SSL handshaking, client: 10.0.0.9, server: 0.0.0.0:443";
     said(LogKind::Nginx, line, |event| {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
-        assert_eq!(failure.outcome, Outcome::HandshakeEof);
+        assert_eq!(failure.outcome, ConnectionOutcome::HandshakeEof);
         assert_eq!(event.client, telemetry::ClientId::from("10.0.0.9".parse::<std::net::IpAddr>().unwrap()));
     });
     let other = "2026/11/23 13:00:00 [notice] 12#12: using the \"epoll\" event method";
-    assert_eq!(read_line(LogKind::Nginx.format(), other.as_bytes(), |event| event.is_none()), Ok(true));
+    assert_eq!(read_line(&mut *LogKind::Nginx.format(), other.as_bytes(), |event| event.is_none()), Ok(true));
 }
 
 #[test]
@@ -130,18 +131,19 @@ fn a_connection_of_the_stream_module_is_one_line() {
     let failed = line(500, ".", "").replace("ECDHE-RSA-AES128-GCM-SHA256", "(NONE)");
     said(LogKind::NginxStream, &failed, |event| {
         let connection = event.connection.as_ref().unwrap();
-        assert_eq!(connection.failure.as_ref().unwrap().outcome, Outcome::HandshakeOther);
+        assert_eq!(connection.failure.as_ref().unwrap().outcome, ConnectionOutcome::HandshakeOther);
         assert_eq!(connection.handshake, None);
     });
     said(LogKind::NginxStream, &line(502, ".", "-"), |event| {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
-        assert_eq!(failure.outcome, Outcome::UpstreamConnect);
+        assert_eq!(failure.outcome, ConnectionOutcome::UpstreamConnect);
     });
 }
 
 #[test]
 fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
-    let format = LogKind::Haproxy.format();
+    let mut format = LogKind::Haproxy.format();
+    let format = &mut *format;
     let cut = &HAPROXY_HTTP.as_bytes()[..100];
     assert!(matches!(read_line(format, cut, |_| ()), Err(BadLine::Json(_))));
     assert_eq!(read_line(format, b"hello", |_| ()), Err(BadLine::Unknown));
@@ -157,4 +159,54 @@ fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
         "a path need not be UTF-8"
     );
     assert_eq!(read_line(format, b"\n", |event| event.is_none()), Ok(true));
+}
+
+#[test]
+fn lines_of_a_connection_of_stunnel_are_put_together() {
+    let mut format = LogKind::Stunnel.format();
+    let mut count = |line: &str| {
+        read_line(&mut *format, line.as_bytes(), |event| {
+            event.map(|event| {
+                let connection = event.connection.unwrap();
+                let handshake = connection
+                    .handshake
+                    .map(|it| format!("{} {} {} {}", it.version, it.cipher, it.group, it.is_resumed));
+                (
+                    event.client.to_string(),
+                    event.bytes_in,
+                    event.bytes_out,
+                    handshake,
+                    connection.failure.map(|it| it.outcome),
+                )
+            })
+        })
+        .expect(line)
+    };
+    for line in [
+        "2026.11.23 22:02:41 LOG6[ui]: Accepting new connections",
+        "2026.11.23 22:02:42 LOG5[0]: Service [web] accepted connection from 127.0.0.1:46722",
+        "2026.11.23 22:02:42 LOG5[1]: Service [web] accepted connection from 127.0.0.9:46736",
+        "2026.11.23 22:02:43 LOG6[0]: TLS accepted: previous session reused",
+        "2026.11.23 22:02:43 LOG6[0]: TLSv1.3 ciphersuite: TLS_AES_256_GCM_SHA384 (256-bit encryption)",
+        "2026.11.23 22:02:43 LOG6[0]: Peer temporary key: X25519, 253 bits",
+        "2026.11.23 22:02:43 LOG3[1]: SSL_accept: ../ssl/record/ssl3_record.c:341: error:0A00009C:SSL routines::http request",
+    ] {
+        assert_eq!(count(line), None);
+    }
+    let closed =
+        "2026.11.23 22:02:43 LOG5[0]: Connection closed: 43 byte(s) sent to TLS, 35 byte(s) sent to socket";
+    let handshake = "TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 true".to_owned();
+    assert_eq!(count(closed), Some(("127.0.0.1".to_owned(), 35, 43, Some(handshake), None)));
+    assert_eq!(count(closed), None, "it is over");
+    // The form that journald has: its time is the journal's.
+    let reset = "LOG5[1]: Connection reset: 0 byte(s) sent to TLS, 0 byte(s) sent to socket";
+    let (client, .., handshake, failure) = count(reset).unwrap();
+    assert_eq!((&*client, handshake, failure), ("127.0.0.9", None, Some(ConnectionOutcome::NotTls)));
+}
+
+#[test]
+fn terminators_whose_logs_do_not_suffice_are_refused_with_the_reason() {
+    let reason = |word: &str| word.parse::<LogKind>().unwrap_err().to_string();
+    assert!(reason("hitch").contains("does not log versions"));
+    assert!(reason("tlsdash").contains("tlsdash watch"));
 }

@@ -19,12 +19,14 @@ pub fn missing(kind: LogKind, version: Version, configuration: &str) -> Vec<Miss
             missing.push(Missing(what.to_owned()));
         }
     };
+    if matches!(kind, LogKind::Nginx | LogKind::NginxStream) {
+        need(
+            has_line(&text, "access_log", "syslog:server="),
+            "access_log syslog:server=…: nothing is sent to the socket",
+        );
+    }
     let keys: Vec<&Key> = match kind {
         LogKind::Nginx => {
-            need(
-                has_line(&text, "access_log", "syslog:server="),
-                "access_log syslog:server=…: nothing is sent to the socket",
-            );
             need(
                 has_line(&text, "error_log", "syslog:server="),
                 "error_log syslog:server=… info: failed handshakes are not counted",
@@ -32,11 +34,19 @@ pub fn missing(kind: LogKind, version: Version, configuration: &str) -> Vec<Miss
             need(text.contains("escape=json"), "escape=json: a quote in a path breaks its line");
             NGINX.iter().collect()
         }
-        LogKind::NginxStream => {
+        LogKind::Stunnel => {
             need(
-                has_line(&text, "access_log", "syslog:server="),
-                "access_log syslog:server=…: nothing is sent to the socket",
+                text.lines().any(|line| is_setting(line, "debug", &["info", "6", "debug", "7"])),
+                "debug = info: neither versions nor resumption are logged",
             );
+            need(
+                text.lines()
+                    .any(|line| is_setting(line, "output", &[]) || is_setting(line, "syslog", &["yes"])),
+                "output = PATH: nothing is written to a file that can be followed",
+            );
+            Vec::new()
+        }
+        LogKind::NginxStream => {
             need(text.contains("escape=json"), "escape=json: a quote in a server name breaks its line");
             NGINX_STREAM.iter().collect()
         }
@@ -77,8 +87,14 @@ fn has_line(text: &str, directive: &str, part: &str) -> bool {
     text.lines().any(|line| line.split_whitespace().next() == Some(directive) && line.contains(part))
 }
 
+/// Whether a line of stunnel's configuration sets an option to one of these values, or to any.
+fn is_setting(line: &str, option: &str, values: &[&str]) -> bool {
+    let Some((name, value)) = line.split_once('=') else { return false };
+    name.trim() == option && (values.is_empty() || values.contains(&value.trim()))
+}
+
 fn without_comments(text: &str) -> String {
-    text.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n")
+    text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -93,6 +109,7 @@ mod tests {
             (LogKind::NginxStream, Version(1, 18, 0)),
             (LogKind::Haproxy, Version(2, 6, 12)),
             (LogKind::Haproxy, Version(3, 0, 0)),
+            (LogKind::Stunnel, Version(5, 68, 0)),
         ] {
             let lines = crate::setup::lines(kind, version, &socket);
             assert_eq!(missing(kind, version, &lines), [], "{kind} {version}");

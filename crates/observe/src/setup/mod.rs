@@ -130,6 +130,9 @@ const HAPROXY_TCP: &[Key] = &[
 
 const HAPROXY_ERROR: &[Key] = &[key("code", "%[fc_err]"), key("error", "%[fc_err_str]: %[ssl_fc_err_str]")];
 
+/// stunnel logs to a file or to syslog, in one format.
+const STUNNEL: &str = "# Before the first service:\ndebug = info\noutput = /var/log/stunnel4/stunnel.log\nlog = append\n# tlsdash observe stunnel --file /var/log/stunnel4/stunnel.log --follow\n";
+
 /// The first HAProxy with `error-log-format`, and with a default for variables.
 const HAPROXY_OLDEST: Version = Version(2, 5, 0);
 
@@ -153,11 +156,13 @@ pub fn lines(kind: LogKind, version: Version, socket: &SocketAddress) -> String 
         LogKind::Nginx => nginx("http", NGINX, version, socket),
         LogKind::NginxStream => nginx("stream", NGINX_STREAM, version, socket),
         LogKind::Haproxy => haproxy(version, socket),
+        LogKind::Stunnel => STUNNEL.to_owned(),
     };
     let keys: &[&[Key]] = match kind {
         LogKind::Nginx => &[NGINX],
         LogKind::NginxStream => &[NGINX_STREAM],
         LogKind::Haproxy => &[HAPROXY_CONNECTION],
+        LogKind::Stunnel => &[],
     };
     let lacks = too_new(keys, version);
     let lacks = if lacks.is_empty() {
@@ -165,8 +170,11 @@ pub fn lines(kind: LogKind, version: Version, socket: &SocketAddress) -> String 
     } else {
         format!("# Not in this version: {}\n", lacks.join(", "))
     };
-    let absent: Vec<_> =
-        kind.absent().iter().map(|absent| format!("#   {}: {}\n", absent.figure, absent.reason)).collect();
+    let absent: Vec<_> = kind
+        .absent()
+        .iter()
+        .map(|absent| format!("#   {}: {}\n", absent.figure.name(), absent.reason))
+        .collect();
     let absent = absent.concat();
     format!("# {kind} {version}\n{lacks}{text}\n# What this log cannot say:\n{absent}")
 }

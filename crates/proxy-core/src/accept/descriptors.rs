@@ -1,4 +1,4 @@
-//! How many connections the process can hold.
+//! The number of connections that the limit on descriptors allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -35,7 +35,7 @@ pub enum UpstreamSockets {
     Pooled(usize),
 }
 
-/// The descriptors that are left for connections.
+/// The file descriptors available for connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     limit: u64,

@@ -1,4 +1,4 @@
-//! Where clients connect: addresses, and the listening sockets behind them.
+//! Listen addresses, and their sockets.
 //!
 //! Every worker has a socket of its own on the same port (`SO_REUSEPORT`), so that the kernel spreads connections
 //! over them without a shared accept queue. The same option would let a second proxy of the same user take a part
@@ -34,7 +34,7 @@ pub enum ListenAddr {
 
 /// The text is not an address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not an address to listen at; expected :8443, 127.0.0.1:8443 or [::1]:8443")]
+#[error("{text:?} is not an address to listen on; expected :8443, 127.0.0.1:8443 or [::1]:8443")]
 pub struct ParseListenAddrError {
     text: String,
 }
@@ -43,21 +43,21 @@ pub struct ParseListenAddrError {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Somebody listens there already, maybe another tlsdash.
-    #[error("cannot listen at {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
+    #[error("cannot listen on {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
     InUse(ListenAddr),
     /// An inherited socket cannot be used.
     #[error("cannot listen on an inherited socket: {0} (see: systemctl status of its socket unit)")]
     Inherited(io::Error),
-    /// Only a privileged process may listen at the port.
+    /// Only a privileged process may listen on the port.
     #[error(
-        "cannot listen at {0}: permission denied; choose a port from 1024, or grant CAP_NET_BIND_SERVICE"
+        "cannot listen on {0}: permission denied; choose a port from 1024, or grant CAP_NET_BIND_SERVICE"
     )]
     Privileged(ListenAddr),
     /// The host does not have the address.
-    #[error("cannot listen at {0}: this host does not have the address (see: ip address)")]
+    #[error("cannot listen on {0}: this host does not have the address (see: ip address)")]
     NotOfHost(ListenAddr),
     /// The kernel refuses for another reason.
-    #[error("cannot listen at {addr}: {source}")]
+    #[error("cannot listen on {addr}: {source}")]
     Refused {
         /// The address.
         addr: ListenAddr,
@@ -94,6 +94,65 @@ pub(crate) struct BoundListeners {
     pub(crate) addr: SocketAddr,
     /// One listening, non-blocking socket for each worker.
     pub(crate) listeners: Vec<TcpListener>,
+}
+
+/// Where the listening sockets of a proxy come from.
+#[derive(Debug, Default)]
+pub enum ListenerSource {
+    /// The proxy binds the addresses of its configuration.
+    #[default]
+    Bind,
+    /// A service manager, which keeps them open: a drain leaves to it what waits in their backlogs. They serve all
+    /// workers, instead of the addresses of the configuration.
+    ServiceManager(Vec<TcpListener>),
+    /// The process that this one replaces.
+    Predecessor(ListenerSets),
+}
+
+impl From<Vec<TcpListener>> for ListenerSource {
+    /// Those of a service manager, if there are any.
+    fn from(listeners: Vec<TcpListener>) -> Self {
+        if listeners.is_empty() { Self::Bind } else { Self::ServiceManager(listeners) }
+    }
+}
+
+/// The listening sockets of a running proxy, for the process that replaces it.
+#[derive(Debug)]
+pub struct ListenerSets {
+    /// The addresses as the configuration has them.
+    pub listen: Vec<ListenAddr>,
+    /// The sockets of each worker, one for each address.
+    pub sets: Vec<Vec<TcpListener>>,
+    /// Whether they come from a service manager: then there is one set for all workers.
+    pub is_managed: bool,
+}
+
+impl ListenerSets {
+    /// The sockets at one of its addresses; none if it does not have the address.
+    fn take(&mut self, addr: ListenAddr) -> Vec<TcpListener> {
+        let Some(index) = self.listen.iter().position(|other| *other == addr) else { return Vec::new() };
+        self.listen.remove(index);
+        self.sets.iter_mut().filter(|set| index < set.len()).map(|set| set.remove(index)).collect()
+    }
+}
+
+/// Listens at `addr` with the sockets that another process had there, and at least `workers` of them; binds it if there
+/// are none.
+pub(crate) fn take_over(
+    addr: ListenAddr,
+    workers: usize,
+    former: &mut ListenerSets,
+) -> Result<BoundListeners, ListenError> {
+    let listeners = former.take(addr).into_iter().map(inherit).collect::<io::Result<Vec<_>>>();
+    let listeners = listeners.map_err(ListenError::Inherited)?;
+    let Some(bound) = listeners.first().map(|(addr, _)| *addr) else { return bind(addr, workers) };
+    let mut listeners: Vec<_> = listeners.into_iter().map(|(_, listener)| listener).collect();
+    while listeners.len() < workers {
+        // The kernel lets only the user who made the first socket add another. Root may have made it.
+        let another = another(bound).or_else(|_| listeners[0].try_clone());
+        listeners.push(another.map_err(ListenError::Inherited)?);
+    }
+    Ok(BoundListeners { addr: bound, listeners })
 }
 
 /// Another socket beside those that this process has at `addr`.
@@ -240,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_start_at_once_on_a_port_one_wins() {
+    fn one_of_several_proxies_that_start_on_a_port_wins() {
         let port = bind(ANY_PORT, 1).unwrap().addr.port();
         let barrier = std::sync::Barrier::new(8);
         let bound: Vec<_> = std::thread::scope(|scope| {

@@ -63,6 +63,12 @@ impl Listeners {
         self.retain(|listener| listener.set != set);
     }
 
+    /// Gives up the sockets at the addresses where others keep them.
+    pub(crate) fn give_up_at(&mut self, is_kept: impl Fn(SocketAddr) -> bool) {
+        // An address that cannot be told is none that others have.
+        self.retain(|listener| !listener.socket.local_addr().is_ok_and(&is_kept));
+    }
+
     /// Gives up all sockets, which others keep.
     pub(crate) fn give_up_all(&mut self) {
         self.retain(|_| false);
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_connected_when_the_last_call_comes_is_served() {
+    fn connections_before_the_last_call_are_served() {
         let bound = crate::accept::listen::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
         let mut poll = mio::Poll::new().unwrap();
         let mut events = mio::Events::with_capacity(8);

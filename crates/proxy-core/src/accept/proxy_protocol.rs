@@ -1,7 +1,7 @@
 //! The PROXY protocol: how a proxy tells the next one who the client is, in front of the first byte.
 //!
 //! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. The
-//! `proxy-header` crate reads and writes headers. This module decides whom to trust, bounds their length, and
+//! `proxy-header` crate reads and writes headers. This module decides which peers are trusted, bounds their length, and
 //! adds what a TLS terminator knows.
 
 mod checksum;
@@ -71,7 +71,7 @@ pub struct ParseTrustedPeersError {
 }
 
 impl TrustedPeers {
-    /// True if nobody is trusted.
+    /// True if no peer is trusted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -137,9 +137,9 @@ fn mapped(addr: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What TLS negotiated, as a header of version 2 tells it; empty where there is nothing to tell.
+/// The negotiated TLS parameters for a header of version 2; empty where there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Negotiated<'a> {
+pub struct NegotiatedInfo<'a> {
     /// Such as `TLSv1.3`.
     pub version: &'a str,
     /// The suite's IANA name.
@@ -152,7 +152,7 @@ pub struct Negotiated<'a> {
     pub client_certificate: Option<ClientCertificate<'a>>,
 }
 
-/// A client's certificate that was verified, as a header of version 2 tells it.
+/// A verified client certificate, for a header of version 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate<'a> {
     /// Whether it was shown on this connection, or else when the resumed session began.
@@ -164,8 +164,8 @@ pub struct ClientCertificate<'a> {
 /// What a trusted peer's first bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParsedHeader {
-    /// A whole header and its length in bytes. Without endpoints the peer speaks for itself, as in its health
-    /// checks, or for a client of another address family than IP.
+    /// A whole header and its length in bytes. Without endpoints the connection is the peer's own, such as a health
+    /// check (`LOCAL`), or the client's address family is not IP.
     Header(Option<Endpoints>, usize),
     /// The beginning of a header.
     Partial,
@@ -209,7 +209,7 @@ pub fn parse(bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
 }
 
 /// Writes the header for a client's connection, behind which TLS was terminated.
-pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &Negotiated<'_>) -> Vec<u8> {
+pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &NegotiatedInfo<'_>) -> Vec<u8> {
     let addr = ProxiedAddress::stream(endpoints.source, endpoints.destination);
     let mut header = Vec::with_capacity(256);
     let encoded = match version {
@@ -232,8 +232,8 @@ pub fn encode_local(version: ProxyProtocol) -> Vec<u8> {
     header
 }
 
-fn fields<'a>(negotiated: &Negotiated<'a>) -> impl Iterator<Item = Tlv<'a>> {
-    let Negotiated { version, cipher, alpn, server_name, client_certificate } = *negotiated;
+fn fields<'a>(negotiated: &NegotiatedInfo<'a>) -> impl Iterator<Item = Tlv<'a>> {
+    let NegotiatedInfo { version, cipher, alpn, server_name, client_certificate } = *negotiated;
     let is_of_connection = client_certificate.is_some_and(|certificate| certificate.is_of_connection);
     let is_of_session = client_certificate.is_some();
     // Verify is zero for a certificate that was verified only, so not where there is none.

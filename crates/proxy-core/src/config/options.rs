@@ -26,7 +26,7 @@ pub enum OptionError {
         known: String,
     },
     /// A list names something twice.
-    #[error("{} stands there twice", clean::text(.0))]
+    #[error("{} is given twice", clean::text(.0))]
     Twice(String),
     /// A number is none, or out of its range.
     #[error("expected a {kind} from {low} to {high}")]
@@ -55,21 +55,21 @@ pub struct OptionSpec<T: 'static> {
     /// False if it can only change while the proxy runs.
     pub has_flag: bool,
     /// What holds if it is not given, where that is no value of its own.
-    pub absent: Option<Absent>,
+    pub absent: Option<OptionDefault>,
     applies: Applies,
     kind: OptionKind<T>,
 }
 
-/// What holds where an option is not given.
+/// The behaviour without the option.
 #[derive(Clone, Copy, Debug)]
-pub struct Absent {
-    /// In words, for help.
+pub struct OptionDefault {
+    /// A description for the help text.
     pub holds: &'static str,
     /// A value that it may be given, to show in its place.
     pub example: &'static str,
 }
 
-/// What kind of value it has, and where that is.
+/// The type of the value, and where it is stored.
 #[derive(Debug)]
 pub enum OptionKind<T: 'static> {
     /// A time.
@@ -107,13 +107,13 @@ pub enum OptionKind<T: 'static> {
         /// Changes the field.
         set: fn(&mut T, &str) -> Result<(), OptionError>,
         /// What it may be.
-        known: KnownWords,
+        known: AllowedValues,
     },
 }
 
-/// Which words a text may have.
+/// The values that a text option accepts.
 #[derive(Clone, Copy, Debug)]
-pub enum KnownWords {
+pub enum AllowedValues {
     /// Any.
     Any,
     /// One of these.
@@ -164,7 +164,7 @@ impl<T> OptionSpec<T> {
 
     /// The same without a default to show.
     pub const fn absent(self, holds: &'static str, example: &'static str) -> Self {
-        Self { absent: Some(Absent { holds, example }), ..self }
+        Self { absent: Some(OptionDefault { holds, example }), ..self }
     }
 
     /// The unit of its number: `s`, `MiB`, or none.
@@ -209,12 +209,12 @@ impl<T: Clone + Default> OptionSpec<T> {
     /// Describes the live setting, whose name begins with `prefix`.
     pub(crate) fn info(&self, prefix: &str) -> SettingInfo {
         let kind = match &self.kind {
-            OptionKind::Time { .. } | OptionKind::Text { known: KnownWords::Any, .. } => SettingKind::Any,
+            OptionKind::Time { .. } | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
             OptionKind::Memory { .. } | OptionKind::Count { .. } | OptionKind::Bound { .. } => {
                 SettingKind::Whole
             }
-            OptionKind::Text { known: KnownWords::OneOf(words), .. } => SettingKind::OneOf(words()),
-            OptionKind::Text { known: KnownWords::ListOf(words), .. } => SettingKind::ListOf(words()),
+            OptionKind::Text { known: AllowedValues::OneOf(words), .. } => SettingKind::OneOf(words()),
+            OptionKind::Text { known: AllowedValues::ListOf(words), .. } => SettingKind::ListOf(words()),
         };
         // Descriptors decide about a bound that has no end of its own.
         let depends = matches!(self.kind, OptionKind::Bound { max, .. } if max.is_infinite());

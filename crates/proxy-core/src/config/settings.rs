@@ -135,7 +135,7 @@ pub enum ConfigError {
         problem: OptionError,
     },
     /// An upstream is listed twice.
-    #[error("upstream {0}: it stands there twice")]
+    #[error("upstream {0}: it is given twice")]
     UpstreamTwice(String),
 }
 

@@ -1,11 +1,11 @@
-//! The seam after the handshake: what a connection asks of whoever serves it.
+//! The [`Handler`] trait, which serves a connection after its handshake.
 
 use std::fmt::Display;
 use std::time::Instant;
 
 use mio::Token;
 use mio::event::Event;
-use telemetry::{Outcome, ProxyDelta, clean};
+use telemetry::{ConnectionOutcome, ProxyDelta, clean};
 
 pub use super::session::ClientSession;
 use super::{SocketRole, token};
@@ -49,7 +49,7 @@ pub trait Handler: Sized + 'static {
         session: &mut ClientSession,
         context: &mut WorkerContext,
         resources: &mut Self::Resources,
-    ) -> Result<Next, ConnEnd>;
+    ) -> Result<NextStep, ConnEnd>;
 
     /// Acts on the deadline of [`ClientSession::set_deadline`], which is not armed any more; `write` follows.
     ///
@@ -60,11 +60,11 @@ pub trait Handler: Sized + 'static {
     /// Takes the limits as they are after a change, or at the beginning of a drain.
     fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext);
 
-    /// Whether nobody is owed anything, so that a proxy that ends may close the connection cleanly.
+    /// Whether neither side is owed anything, so that a proxy that ends may close the connection cleanly.
     fn is_unused(&self, session: &ClientSession) -> bool;
 
     /// Gives back what it holds of the resources, before it is dropped. The connection has come to this end.
-    fn stop(&mut self, outcome: Outcome, resources: &mut Self::Resources);
+    fn stop(&mut self, outcome: ConnectionOutcome, resources: &mut Self::Resources);
 
     /// The keys of connections to wake. One of them may have been closed since.
     fn take_woken(resources: &mut Self::Resources) -> Vec<usize>;
@@ -97,7 +97,7 @@ pub fn resources_token(key: usize) -> Token {
 
 /// What a connection needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// An event or a deadline.
     Wait,
     /// Another turn, since there is more to read.
@@ -109,7 +109,7 @@ pub enum Next {
 /// Why and how a connection ends.
 #[derive(Debug)]
 pub struct ConnEnd {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ConnectionOutcome,
     pub(super) detail: String,
     pub(super) mode: CloseMode,
 }
@@ -127,22 +127,22 @@ pub(super) enum CloseMode {
 
 impl ConnEnd {
     /// Ends it once the client has what waits for it.
-    pub fn after_sending(outcome: Outcome, detail: impl Display) -> Self {
+    pub fn after_sending(outcome: ConnectionOutcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, CloseMode::AfterSending)
     }
 
     /// Ends it now.
-    pub fn at_once(outcome: Outcome, detail: impl Display) -> Self {
+    pub fn at_once(outcome: ConnectionOutcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, CloseMode::AtOnce)
     }
 
     /// Ends it now with a reset, so that what the client got does not look whole.
-    pub fn reset(outcome: Outcome, detail: impl Display) -> Self {
+    pub fn reset(outcome: ConnectionOutcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, CloseMode::Reset)
     }
 
     #[cold]
-    fn new(outcome: Outcome, detail: impl Display, mode: CloseMode) -> Self {
+    fn new(outcome: ConnectionOutcome, detail: impl Display, mode: CloseMode) -> Self {
         Self { outcome, detail: clean::text(&detail.to_string()), mode }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
-use telemetry::Outcome;
+use telemetry::ConnectionOutcome;
 
 use super::handler::ConnEnd;
 use super::handshake_timer::{HandshakeTimer, TimedRead};
@@ -73,7 +73,7 @@ impl HandshakeState {
                 Ok(IoResult::Bytes(n)) => self.take(reserved + n, session, context)?,
                 Ok(IoResult::Blocked) => {}
                 Ok(IoResult::End) => {
-                    return Err(ConnEnd::at_once(Outcome::HandshakeEof, "the client went away"));
+                    return Err(ConnEnd::at_once(ConnectionOutcome::HandshakeEof, "the client went away"));
                 }
                 Err(error) => return Err(session.broken(&error)),
             }
@@ -130,7 +130,7 @@ impl HandshakeState {
                 session.rename_client(header.endpoints.source.ip(), context)?;
                 Ok(len - used)
             }
-            Err(error) => Err(ConnEnd::at_once(Outcome::HandshakeOther, error)),
+            Err(error) => Err(ConnEnd::at_once(ConnectionOutcome::HandshakeOther, error)),
         }
     }
 

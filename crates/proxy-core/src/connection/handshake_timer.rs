@@ -1,4 +1,4 @@
-//! Where the wall time of a handshake goes: every moment since the `ClientHello` could be read belongs to one part.
+//! Divides the wall time of a handshake: every moment since the `ClientHello` could be read belongs to one part.
 
 use std::time::{Duration, Instant};
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_while_the_worker_computed_waited_for_the_worker() {
+    fn bytes_received_during_computation_count_as_waiting() {
         let (mut time, start) = (HandshakeTimer::default(), Instant::now());
         time.add(read(start, [0, 0, 500], true));
         time.add(read(start, [100, 700, 800], false));

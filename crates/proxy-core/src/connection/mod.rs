@@ -23,9 +23,9 @@ use std::time::Duration;
 use mio::Token;
 use mio::event::Event;
 use mio::net::TcpStream;
-use telemetry::Outcome;
+use telemetry::ConnectionOutcome;
 
-use self::handler::{CloseMode, ConnEnd, Handler, Next};
+use self::handler::{CloseMode, ConnEnd, Handler, NextStep};
 use self::handshake::HandshakeState;
 use self::session::ClientSession;
 #[cfg(test)]
@@ -51,7 +51,7 @@ enum ConnState<H> {
 
 /// Why a connection ended. Later reasons do not replace the first.
 struct EndReason {
-    outcome: Outcome,
+    outcome: ConnectionOutcome,
     detail: String,
 }
 
@@ -121,9 +121,10 @@ impl<H: Handler> Connection<H> {
         let result = match &mut self.state {
             ConnState::Serving(handler) => handler.read(&mut self.session, context),
             ConnState::Handshake(_) => self.shake_hands(context, resources),
-            ConnState::Closing(_) => {
-                self.session.drop_input(context).map_err(|error| ConnEnd::at_once(Outcome::Ended, error))
-            }
+            ConnState::Closing(_) => self
+                .session
+                .drop_input(context)
+                .map_err(|error| ConnEnd::at_once(ConnectionOutcome::Ended, error)),
             ConnState::Closed(_) => Ok(()),
         };
         if let Err(end) = result {
@@ -149,13 +150,13 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Writes what waits, and tells what is needed next.
-    pub(crate) fn write(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) -> Next {
+    pub(crate) fn write(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) -> NextStep {
         let next = loop {
             let written = match &mut self.state {
                 ConnState::Serving(handler) => handler.write(&mut self.session, context, resources),
                 ConnState::Handshake(_) => self.session.flush(context).map(|_| self.session.next_read()),
                 ConnState::Closing(_) => self.session.flush(context).map(|_| self.session.next_closing()),
-                ConnState::Closed(_) => Ok(Next::Close),
+                ConnState::Closed(_) => Ok(NextStep::Close),
             };
             match written {
                 Ok(next) => break next,
@@ -181,9 +182,10 @@ impl<H: Handler> Connection<H> {
         // The timer has fired. If its deadline stayed set, no later one could be armed.
         self.session.clear_deadline(context);
         let result = match &mut self.state {
-            ConnState::Handshake(_) => {
-                Err(ConnEnd::at_once(Outcome::HandshakeTimeout, "the handshake was not done in time"))
-            }
+            ConnState::Handshake(_) => Err(ConnEnd::at_once(
+                ConnectionOutcome::HandshakeTimeout,
+                "the handshake was not done in time",
+            )),
             ConnState::Serving(handler) => handler.expired(&mut self.session, context),
             // A client that still reads what is pending gets more time.
             ConnState::Closing(_) => match self.session.linger_until(context) {
@@ -191,7 +193,7 @@ impl<H: Handler> Connection<H> {
                     self.session.set_deadline(until, context);
                     Ok(())
                 }
-                None => Err(ConnEnd::at_once(Outcome::Ended, "")),
+                None => Err(ConnEnd::at_once(ConnectionOutcome::Ended, "")),
             },
             ConnState::Closed(_) => Ok(()),
         };
@@ -213,14 +215,14 @@ impl<H: Handler> Connection<H> {
     /// [`Connection::write`] afterwards.
     pub(crate) fn send_timed_out(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let detail = "the client took nothing for the send timeout";
-        self.end(ConnEnd::reset(Outcome::SendTimeout, detail), context, resources);
+        self.end(ConnEnd::reset(ConnectionOutcome::SendTimeout, detail), context, resources);
     }
 
     /// Resets the connection to free memory, because the worker holds too many pending bytes. The caller must call
     /// [`Connection::write`] afterwards.
     pub(crate) fn cut_for_room(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let detail = "too many bytes waited to be sent, and its own had waited longest";
-        self.end(ConnEnd::reset(Outcome::PendingBound, detail), context, resources);
+        self.end(ConnEnd::reset(ConnectionOutcome::PendingBound, detail), context, resources);
     }
 
     /// Ends the connection because the worker ends, in any state. The caller must call [`Connection::write`] and
@@ -230,9 +232,9 @@ impl<H: Handler> Connection<H> {
             matches!(&self.state, ConnState::Serving(handler) if handler.is_unused(&self.session));
         let end = if is_unused {
             self.session.close_notify(context);
-            ConnEnd::after_sending(Outcome::Ended, "")
+            ConnEnd::after_sending(ConnectionOutcome::Ended, "")
         } else {
-            ConnEnd::at_once(Outcome::DrainTimeout, "cut when the proxy ended")
+            ConnEnd::at_once(ConnectionOutcome::DrainTimeout, "cut when the proxy ended")
         };
         self.end(end, context, resources);
     }
@@ -272,7 +274,7 @@ impl<H: Handler> Connection<H> {
         let ending = match self.state {
             ConnState::Closing(ending) | ConnState::Closed(ending) => ending,
             ConnState::Serving(mut handler) => {
-                handler.stop(Outcome::Ended, resources);
+                handler.stop(ConnectionOutcome::Ended, resources);
                 EndReason::default()
             }
             ConnState::Handshake(_) => EndReason::default(),
@@ -283,7 +285,7 @@ impl<H: Handler> Connection<H> {
 
 impl Default for EndReason {
     fn default() -> Self {
-        Self { outcome: Outcome::Ended, detail: String::new() }
+        Self { outcome: ConnectionOutcome::Ended, detail: String::new() }
     }
 }
 
@@ -308,7 +310,7 @@ pub(crate) fn token(key: usize, role: SocketRole) -> Token {
 }
 
 /// The inverse of [`token`]: the connection's key, and which of its sockets.
-pub(crate) fn untoken(token: Token) -> (usize, SocketRole) {
+pub(crate) fn parse_token(token: Token) -> (usize, SocketRole) {
     let role = match token.0 % 4 {
         0 => SocketRole::Client,
         1 => SocketRole::Handler,

@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_appended_comes_out_in_order(steps in prop::collection::vec((0..20_000_usize, 0..20_000_usize), 1..40)) {
+        fn appended_bytes_are_consumed_in_order(steps in prop::collection::vec((0..20_000_usize, 0..20_000_usize), 1..40)) {
             let (mut buffer, mut model) = (Buffer::default(), VecDeque::<u8>::new());
             let mut next = 0_u8;
             for (append, consume) in steps {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_prepended_comes_out_first() {
+    fn prepended_bytes_are_consumed_first() {
         let mut buffer = Buffer::default();
         buffer.prepend(b"second");
         buffer.extend(b" third");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pool_keeps_so_much_memory_and_no_more() {
+    fn the_memory_of_the_pool_is_bounded() {
         const BUFFER_BYTES: usize = 1 << 20;
         let mut pool = BufferPool::default();
         for _ in 0..20 {

@@ -10,14 +10,14 @@ use telemetry::{Cpus, CpusError};
 
 use super::Proxy;
 use crate::accept::descriptors::{self, Descriptors, DescriptorsError};
-use crate::accept::listen::{self, ListenAddr, ListenError};
+use crate::accept::listen::{self, BoundListeners, ListenAddr, ListenError, ListenerSets, ListenerSource};
 use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
 use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
 use crate::notices::NoticeLog;
 use crate::relay::{Relay, RelaySettings};
-use crate::tls::{LiveTls, Tls, TlsConfigError};
+use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::dial::UpstreamDialer;
 use crate::upstream::target::{ResolveError, Upstream};
@@ -28,8 +28,8 @@ use crate::worker::setup::WorkerShared;
 /// Why a proxy did not start. Nothing of it is left running then.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyStartError {
-    /// No address to listen at was given.
-    #[error("there is no address to listen at")]
+    /// No address to listen on was given.
+    #[error("there is no address to listen on")]
     NoListener,
     /// A value of the configuration is out of its range.
     #[error(transparent)]
@@ -37,7 +37,7 @@ pub enum ProxyStartError {
     /// It would forward to itself.
     #[error("the upstream {0} is where the proxy itself listens")]
     Itself(Upstream),
-    /// An address cannot be listened at.
+    /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// There are no upstreams, or too many.
@@ -94,6 +94,15 @@ impl BoundProxy {
         &self.addrs
     }
 
+    /// Uses the ticket keys of the process that this one replaces: sessions that began there resume here.
+    ///
+    /// # Errors
+    /// When the library of cryptography refuses.
+    pub fn restore_ticket_keys(&mut self, keys: &TicketKeySnapshot) -> Result<(), TlsConfigError> {
+        self.control.set_tls(self.tls.restore_ticket_keys(keys)?);
+        Ok(())
+    }
+
     /// Starts the workers, named `proxy-0`, `proxy-1` and so on.
     ///
     /// # Errors
@@ -116,18 +125,18 @@ impl fmt::Debug for BoundProxy {
     }
 }
 
-/// Who serves clients: how a worker runs, and the settings of its handlers.
-struct Service<F> {
+/// The handler of a proxy: how a worker runs it, and its settings.
+struct ServiceSetup<F> {
     run: F,
     settings: Arc<dyn HandlerSettings>,
 }
 
 /// Workers that relay bytes to the upstreams.
-fn relay_service() -> Service<impl FnOnce(Arc<Upstreams>) -> RunWorker> {
+fn relay_service() -> ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker> {
     let run = |upstreams: Arc<Upstreams>| {
         run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
     };
-    Service { run, settings: Arc::new(RelaySettings) }
+    ServiceSetup { run, settings: Arc::new(RelaySettings) }
 }
 
 impl Proxy {
@@ -138,62 +147,67 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, ProxyStartError> {
-        Self::bind_to(config, Vec::new(), relay_service())
+        Self::bind_on(config, ListenerSource::Bind)
     }
 
-    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream: on the
-    /// `listeners`, if there are any, as [`Proxy::bind_inherited`] does. `resources` is called on each worker's thread,
-    /// with all upstreams and the worker's number. `settings` are listed and changed with the proxy's own.
+    /// Binds a proxy on these `listeners`.
+    ///
+    /// # Errors
+    /// When a socket cannot be used, or for the reasons of [`Proxy::bind`].
+    pub fn bind_on(config: ProxyConfig, listeners: ListenerSource) -> Result<BoundProxy, ProxyStartError> {
+        Self::bind_to(config, listeners, relay_service())
+    }
+
+    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream. `resources` is
+    /// called on each worker's thread, with all upstreams and the worker's number. `settings` are listed and changed with
+    /// the proxy's own.
     ///
     /// # Errors
     /// For the reasons of [`Proxy::bind`].
     pub fn bind_with<H: Handler>(
         config: ProxyConfig,
-        listeners: Vec<TcpListener>,
+        listeners: ListenerSource,
         settings: Arc<dyn HandlerSettings>,
         resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
     ) -> Result<BoundProxy, ProxyStartError> {
         let run = |upstreams: Arc<Upstreams>| run_with::<H>(move |worker| resources(&upstreams, worker));
-        Self::bind_to(config, listeners, Service { run, settings })
+        Self::bind_to(config, listeners, ServiceSetup { run, settings })
     }
 
     fn bind_to(
         config: ProxyConfig,
-        inherited: Vec<TcpListener>,
-        service: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
+        source: ListenerSource,
+        service: ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, ProxyStartError> {
         settings::check(&config)?;
-        if !inherited.is_empty() {
-            return Self::inherit(config, inherited, service);
-        }
         let workers = config.workers.get();
-        let bound =
-            config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
+        let bind = |addr: &ListenAddr| listen::bind(*addr, workers);
+        let bound = match source {
+            ListenerSource::ServiceManager(listeners) => return Self::inherit(config, listeners, service),
+            ListenerSource::Predecessor(ListenerSets { sets, is_managed: true, .. }) => {
+                return Self::inherit(config, sets.into_iter().next().unwrap_or_default(), service);
+            }
+            ListenerSource::Predecessor(mut former) => {
+                // A set of every address for each worker, and for those that the other process had and this one lacks.
+                let sets = workers.max(former.sets.len());
+                let take_over = |addr: &ListenAddr| listen::take_over(*addr, sets, &mut former);
+                config.listen.iter().map(take_over).collect::<Result<Vec<_>, _>>()?
+            }
+            ListenerSource::Bind => config.listen.iter().map(bind).collect::<Result<_, _>>()?,
+        };
+        let sets = bound.iter().map(|bound| bound.listeners.len()).max().unwrap_or(workers);
         let addrs = bound.iter().map(|bound| bound.addr).collect();
-        let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
+        let listeners = |bound: BoundListeners| bound.listeners.into_iter();
+        let mut listeners: Vec<_> = bound.into_iter().map(listeners).collect();
         let set = |_| listeners.iter_mut().filter_map(Iterator::next).collect();
-        let sets = (0..workers).map(set).collect();
+        let sets = (0..sets).map(set).collect();
         Self::prepare(config, addrs, sets, false, service)
-    }
-
-    /// The same on sockets that listen already, which serve all workers, instead of the addresses of `config`. They
-    /// are taken for those of a service manager that keeps them open: a drain leaves to it what waits in their
-    /// backlogs.
-    ///
-    /// # Errors
-    /// When a socket cannot be used, or for the reasons of [`Proxy::bind`].
-    pub fn bind_inherited(
-        config: ProxyConfig,
-        listeners: Vec<TcpListener>,
-    ) -> Result<BoundProxy, ProxyStartError> {
-        settings::check(&config)?;
-        Self::inherit(config, listeners, relay_service())
     }
 
     fn inherit(
         mut config: ProxyConfig,
         listeners: Vec<TcpListener>,
-        service: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
+        service: ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
     ) -> Result<BoundProxy, ProxyStartError> {
         let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
         let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
@@ -207,8 +221,10 @@ impl Proxy {
         mut config: ProxyConfig,
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
-        is_handed_over: bool,
-        Service { run, settings: handler_settings }: Service<impl FnOnce(Arc<Upstreams>) -> RunWorker>,
+        is_managed: bool,
+        ServiceSetup { run, settings: handler_settings }: ServiceSetup<
+            impl FnOnce(Arc<Upstreams>) -> RunWorker,
+        >,
     ) -> Result<BoundProxy, ProxyStartError> {
         if addrs.is_empty() {
             return Err(ProxyStartError::NoListener);
@@ -230,8 +246,7 @@ impl Proxy {
         };
         let mut tls = LiveTls::new(tls)?;
         let notices = Arc::new(NoticeLog::default());
-        let control =
-            ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
+        let control = ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_managed);
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
         let upstreams = Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?;
@@ -248,8 +263,9 @@ impl Proxy {
             control: Arc::clone(&control),
             notices: Arc::clone(&notices),
         };
-        let pool = WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets)
-            .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
+        let pool =
+            WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets, config.workers.get())
+                .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(BoundProxy { config, descriptors, addrs, control, notices, tls, handler_settings, pool })
     }
 }

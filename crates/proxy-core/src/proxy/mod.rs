@@ -2,6 +2,7 @@
 
 mod bind;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -11,15 +12,17 @@ use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 
 pub use self::bind::{BoundProxy, ProxyStartError};
 use crate::accept::descriptors::{Descriptors, DescriptorsError};
+use crate::accept::listen::ListenerSets;
 use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
 use crate::config::settings;
 use crate::notices::NoticeLog;
 use crate::tls::{
-    FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TlsConfig, TlsFiles, TlsRefresh,
+    FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TicketKeySnapshot, TlsConfig, TlsFiles,
+    TlsRefresh,
 };
 use crate::worker::control::ProxyControl;
-use crate::worker::pool::{WorkerFailed, WorkerPool};
+use crate::worker::pool::{WorkerFailure, WorkerPool};
 
 /// How often [`Proxy::wait`] looks.
 const WAIT_STEP: Duration = Duration::from_millis(2);
@@ -32,11 +35,11 @@ pub struct Proxy {
     addrs: Vec<SocketAddr>,
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
-    /// Taken by whoever reads or changes settings, never by a worker.
+    /// Locked by the thread that reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
     files: TlsFiles,
     handler_settings: Arc<dyn HandlerSettings>,
-    /// Taken by whoever uses the handle, never by a worker.
+    /// Locked by the thread that uses the handle, never by a worker.
     pool: Mutex<WorkerPool>,
 }
 
@@ -148,7 +151,7 @@ impl Proxy {
     pub fn take(&self, changes: FileChanges) -> TlsRefresh {
         let (refreshed, tls) = self.lock_tls().take(changes);
         if let Some(error) = &refreshed.shortage {
-            self.notices.short_of(|| format!("{error}; it is tried again every second"), Instant::now());
+            self.notices.note_shortage(|| format!("{error}; it is tried again every second"), Instant::now());
         }
         if let Some(tls) = tls {
             self.control.set_tls(tls);
@@ -213,9 +216,35 @@ impl Proxy {
     /// without a `close_notify`. Only connections on which nothing has ever moved are closed earlier, and cleanly.
     pub fn drain(&self) {
         let mut pool = self.pool();
-        pool.let_go();
+        pool.release_listeners();
         self.control.drain();
         pool.wake();
+    }
+
+    /// Its listening sockets, for the process that is to replace this one.
+    ///
+    /// # Errors
+    /// When there are no descriptors for it.
+    pub fn listeners(&self) -> io::Result<ListenerSets> {
+        let is_managed = self.control.is_managed();
+        Ok(ListenerSets { listen: self.config.listen.clone(), sets: self.pool().listeners()?, is_managed })
+    }
+
+    /// The keys of tickets, for the process that is to replace this one. They are not rotated until
+    /// [`Proxy::release_ticket_keys`].
+    pub fn hold_ticket_keys(&self) -> TicketKeySnapshot {
+        self.lock_tls().hold_ticket_keys()
+    }
+
+    /// Rotates the keys of tickets again.
+    pub fn release_ticket_keys(&self) {
+        self.lock_tls().release_ticket_keys();
+    }
+
+    /// Drains, and leaves what waits in the backlogs at `addrs` to the process that replaces this one.
+    pub fn hand_over(&self, addrs: Vec<SocketAddr>) {
+        self.control.hand_over(addrs);
+        self.drain();
     }
 
     /// True once every worker has ended; one more [`Proxy::collect`] then gets all that was counted.
@@ -226,13 +255,13 @@ impl Proxy {
     /// The first failure of a worker: it panicked, or cannot wait for events. Ask now and then. The failed
     /// worker's clients are cut, and clients that come next may wait for it in vain, so call
     /// [`Proxy::drain`]: the other workers then take them.
-    pub fn failure(&self) -> Option<WorkerFailed> {
+    pub fn failure(&self) -> Option<WorkerFailure> {
         self.pool().failure().cloned()
     }
 
     /// Whether every worker has had a turn since the last call, for a watchdog that asks now and then.
     pub fn is_responsive(&self) -> bool {
-        self.pool().have_all_turned()
+        self.pool().have_all_checked_commands()
     }
 
     /// Waits for the workers to end, which they do after [`Proxy::drain`]; false if `patience` ran out first.
@@ -251,7 +280,7 @@ impl Proxy {
     ///
     /// # Errors
     /// When a worker has failed.
-    pub fn join(self) -> Result<(), WorkerFailed> {
+    pub fn join(self) -> Result<(), WorkerFailure> {
         self.pool().join()
     }
 

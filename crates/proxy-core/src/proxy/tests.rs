@@ -27,7 +27,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_worker_that_panics_is_a_failure_and_who_waits_for_it_is_served() {
+fn a_panicked_worker_is_a_failure_and_its_backlog_is_served() {
     let proxy = Proxy::start(config(2)).unwrap();
     assert_eq!(proxy.failure(), None);
     proxy.pool().tell(1, WorkerCommand::Panic);
@@ -47,7 +47,7 @@ fn a_worker_that_panics_is_a_failure_and_who_waits_for_it_is_served() {
 }
 
 #[test]
-fn a_retired_worker_that_ends_is_no_failure_and_one_that_panics_is() {
+fn a_retired_worker_fails_only_if_it_panics() {
     let proxy = Proxy::start(config(3)).unwrap();
     proxy.set("proxy.workers", &Value::Number(2.0)).unwrap();
     eventually("the worker ends", || proxy.pool().have_retired_ended());

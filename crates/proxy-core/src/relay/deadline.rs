@@ -1,8 +1,8 @@
-//! What happens to a relay when time passes.
+//! The deadlines of a relay.
 
 use std::time::{Duration, Instant};
 
-use telemetry::Outcome;
+use telemetry::ConnectionOutcome;
 
 use super::Relay;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, WorkerContext};
@@ -70,7 +70,7 @@ impl Relay {
             return Ok(());
         }
         if session.has_told_end() {
-            return Err(ConnEnd::at_once(Outcome::Ended, ""));
+            return Err(ConnEnd::at_once(ConnectionOutcome::Ended, ""));
         }
         // What the client has asked for and not got is cut off, and must not look like a whole answer.
         let is_unused = self.is_unused(session);
@@ -78,9 +78,9 @@ impl Relay {
             session.close_notify(context);
         }
         Err(if context.is_draining && is_unused {
-            ConnEnd::after_sending(Outcome::Ended, "")
+            ConnEnd::after_sending(ConnectionOutcome::Ended, "")
         } else {
-            ConnEnd::after_sending(Outcome::IdleTimeout, "nothing moved for the idle timeout")
+            ConnEnd::after_sending(ConnectionOutcome::IdleTimeout, "nothing moved for the idle timeout")
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use telemetry::Level;
 
-use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiated, ProxyProtocol};
+use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, NegotiatedInfo, ProxyProtocol};
 use crate::connection::handler::{ClientSession, WorkerContext};
 use crate::notices::Subject;
 
@@ -25,7 +25,7 @@ pub(super) fn send(session: &mut ClientSession, endpoints: Option<Endpoints>, co
         is_of_connection: !negotiated.is_resumed(),
         common_name: common_name.as_deref(),
     });
-    let negotiated = Negotiated {
+    let negotiated = NegotiatedInfo {
         version: negotiated.version_name(),
         cipher: &cipher,
         alpn: negotiated.raw_alpn(),

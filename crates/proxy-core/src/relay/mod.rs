@@ -11,14 +11,14 @@ mod settings;
 use std::time::Instant;
 
 use mio::event::Event;
-use telemetry::{Outcome, ProxyCounter, ProxyLatency};
+use telemetry::{ConnectionOutcome, ProxyCounter, ProxyLatency};
 
 pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;
-use crate::connection::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
+use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use crate::io::socket::{IoResult, Socket};
-use crate::upstream::dial::{Caller, ConnectAttempt, ConnectProgress, UpstreamDialer};
+use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
 
 /// Forwards bytes between a client and an upstream.
 pub(crate) struct Relay {
@@ -90,7 +90,7 @@ impl Handler for Relay {
         session: &mut ClientSession,
         context: &mut WorkerContext,
         dialer: &mut UpstreamDialer,
-    ) -> Result<Next, ConnEnd> {
+    ) -> Result<NextStep, ConnEnd> {
         if let UpstreamConn::Connecting { is_due: true, .. } = self.upstream {
             self.connect(session, context, dialer)?;
         }
@@ -125,7 +125,7 @@ impl Handler for Relay {
             && !session.has_moved_bytes()
     }
 
-    fn stop(&mut self, _: Outcome, dialer: &mut UpstreamDialer) {
+    fn stop(&mut self, _: ConnectionOutcome, dialer: &mut UpstreamDialer) {
         match &mut self.upstream {
             UpstreamConn::Connecting { attempt, .. } => attempt.abandon(dialer),
             UpstreamConn::Connected { index, .. } => dialer.upstreams.leave(*index),
@@ -148,7 +148,7 @@ impl Relay {
         *is_due = false;
         let began_at = attempt.began_at();
         let (key, token) = (session.key(), session.handler_token());
-        let caller = Caller { registry: &context.registry, key, token, now: context.now };
+        let caller = DialContext { registry: &context.registry, key, token, now: context.now };
         match attempt.advance(dialer, caller) {
             Ok(ConnectProgress::Established(socket, index)) => {
                 let now = Instant::now();
@@ -165,7 +165,7 @@ impl Relay {
             }
             Err(error) => {
                 session.close_notify(context);
-                Err(ConnEnd::after_sending(Outcome::UpstreamConnect, &error))
+                Err(ConnEnd::after_sending(ConnectionOutcome::UpstreamConnect, &error))
             }
         }
     }
@@ -192,7 +192,7 @@ impl Relay {
                     session.finish(context);
                 }
                 // No close_notify, so that the client can tell that data may be missing.
-                Err(error) => return Err(ConnEnd::after_sending(Outcome::UpstreamBroken, &error)),
+                Err(error) => return Err(ConnEnd::after_sending(ConnectionOutcome::UpstreamBroken, &error)),
             }
         }
         Ok(())
@@ -228,7 +228,7 @@ impl Relay {
         has_just_sent_end: bool,
         session: &mut ClientSession,
         context: &mut WorkerContext,
-    ) -> Result<Next, ConnEnd> {
+    ) -> Result<NextStep, ConnEnd> {
         let UpstreamConn::Connected { socket, .. } = &self.upstream else { return Ok(session.next_read()) };
         let can_read_upstream = socket.is_readable() && session.has_room();
         if has_just_sent_end || context.is_draining || session.has_failed() {
@@ -237,12 +237,12 @@ impl Relay {
         // The client has the end of the upstream's stream, and nothing it still sends can be forwarded.
         if session.has_sent_end() && session.has_stopped_receiving() {
             if !session.has_client_ended() {
-                return Err(ConnEnd::after_sending(Outcome::Ended, ""));
+                return Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""));
             }
             if session.is_done() {
-                return Ok(Next::Close);
+                return Ok(NextStep::Close);
             }
         }
-        Ok(if can_read_upstream { Next::Again } else { session.next_read() })
+        Ok(if can_read_upstream { NextStep::Again } else { session.next_read() })
     }
 }

@@ -1,4 +1,4 @@
-//! What the relay adds to the proxy's settings.
+//! The relay's own settings.
 
 use telemetry::{Setting, SettingError, Value};
 

@@ -1,4 +1,4 @@
-//! What each client of a worker has done since the last hand-over.
+//! Counters of each client of a worker since they were last collected.
 
 use std::time::Duration;
 
@@ -74,12 +74,12 @@ impl ClientSlots {
     }
 
     /// Connections of the client besides the one that holds `slot`; `None` where clients are not told apart.
-    pub(crate) fn others_open(&self, slot: ClientSlot) -> Option<u64> {
+    pub(crate) fn other_connections(&self, slot: ClientSlot) -> Option<u64> {
         let client = &self.table[slot.0];
         (client.id != ClientId::Other).then(|| client.open.saturating_sub(1))
     }
 
-    /// Counts an exchange that took so long.
+    /// Counts an exchange and its latency.
     pub(crate) fn exchange(&mut self, slot: ClientSlot, took: Duration) {
         let client = self.change(slot);
         client.counters[ClientCounter::Exchanges] += 1;

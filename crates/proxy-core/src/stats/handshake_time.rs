@@ -17,9 +17,9 @@ pub(crate) struct HandshakeTime {
     pub(crate) worker_ns: u64,
     /// Spent in rustls.
     pub(crate) compute_ns: u64,
-    /// Of that, the key exchange; zero if there was none.
+    /// The part spent on the key exchange; zero if there was none.
     pub(crate) key_exchange_ns: u64,
-    /// Of that, the signature; zero if there was none.
+    /// The part spent on the signature; zero if there was none.
     pub(crate) signature_ns: u64,
     /// Segments that the kernel sent again.
     pub(crate) retransmits: u32,

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use telemetry::{
-    CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ConnId, ConnectionRecord, Outcome, ProxyCounter,
-    ProxyDelta, ProxyLatency,
+    CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ConnId, ConnectionOutcome, ConnectionRecord,
+    ProxyCounter, ProxyDelta, ProxyLatency,
 };
 
 use crate::stats::clients::{ClientSlot, ClientSlots};
@@ -119,28 +119,35 @@ impl ProxyStats {
     }
 
     /// Counts an error under its cause. `in_handshake`: it ended the connection before its handshake was done.
-    pub(crate) fn error(&mut self, client: ClientSlot, outcome: Outcome, in_handshake: bool) {
+    pub(crate) fn error(&mut self, client: ClientSlot, outcome: ConnectionOutcome, in_handshake: bool) {
         let cause = match outcome {
-            Outcome::HandshakeTimeout => ProxyCounter::FailedTimeout,
-            Outcome::HandshakeEof => ProxyCounter::FailedEof,
-            Outcome::HandshakeAlert => ProxyCounter::FailedAlert,
-            Outcome::NotTls => ProxyCounter::FailedNotTls,
-            Outcome::Incompatible => ProxyCounter::FailedIncompatible,
-            Outcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
-            Outcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
-            Outcome::ClientBroken => ProxyCounter::ClientBroken,
-            Outcome::IdleTimeout => ProxyCounter::IdleTimeouts,
-            Outcome::SendTimeout => ProxyCounter::SendTimeouts,
-            Outcome::PendingBound => ProxyCounter::PendingCuts,
-            // Cutting a connection at the end of a drain is nobody's error, unless its handshake was not done.
-            Outcome::DrainTimeout | Outcome::Ended if !in_handshake => return,
-            Outcome::HandshakeOther | Outcome::DrainTimeout | Outcome::Ended => ProxyCounter::FailedOther,
+            ConnectionOutcome::HandshakeTimeout => ProxyCounter::FailedTimeout,
+            ConnectionOutcome::HandshakeEof => ProxyCounter::FailedEof,
+            ConnectionOutcome::HandshakeAlert => ProxyCounter::FailedAlert,
+            ConnectionOutcome::NotTls => ProxyCounter::FailedNotTls,
+            ConnectionOutcome::Incompatible => ProxyCounter::FailedIncompatible,
+            ConnectionOutcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
+            ConnectionOutcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
+            ConnectionOutcome::ClientBroken => ProxyCounter::ClientBroken,
+            ConnectionOutcome::IdleTimeout => ProxyCounter::IdleTimeouts,
+            ConnectionOutcome::SendTimeout => ProxyCounter::SendTimeouts,
+            ConnectionOutcome::PendingBound => ProxyCounter::PendingCuts,
+            // A connection cut at the end of a drain is not an error, unless its handshake was incomplete.
+            ConnectionOutcome::DrainTimeout | ConnectionOutcome::Ended if !in_handshake => return,
+            ConnectionOutcome::HandshakeOther
+            | ConnectionOutcome::DrainTimeout
+            | ConnectionOutcome::Ended => ProxyCounter::FailedOther,
         };
         self.count(cause, 1);
         if in_handshake {
             self.count(ProxyCounter::HandshakesFailed, 1);
         }
         self.clients.add(client, ClientCounter::Errors, 1);
+    }
+
+    /// Counts failed requests as errors of their client.
+    pub(crate) fn failed_requests(&mut self, client: ClientSlot, n: u64) {
+        self.clients.add(client, ClientCounter::Errors, n);
     }
 
     /// Counts the end of a connection; `carried`: at least a byte of it reached an upstream.
@@ -154,7 +161,7 @@ impl ProxyStats {
     /// Keeps a record of the connection if it ended in an error, or is due as a sample.
     pub(crate) fn record(
         &mut self,
-        outcome: Outcome,
+        outcome: ConnectionOutcome,
         now: Instant,
         record: impl FnOnce() -> ConnectionRecord,
     ) {

@@ -1,4 +1,4 @@
-//! Which addresses have completed a handshake before, in memory of a fixed size.
+//! The addresses that have completed a handshake before, in memory of a fixed size.
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use foldhash::quality::RandomState;
 use telemetry::ClientId;
 
-/// Addresses that share a place, of which each has so many.
+/// Entries of a bucket.
 const WAYS: usize = 4;
-/// Places; with all of them 256 KiB.
+/// Buckets, 256 KiB in all.
 const PLACES: usize = 16 << 10;
 
 /// Addresses that have been seen, as tags of a keyed hash. All workers share it.
@@ -18,7 +18,7 @@ const PLACES: usize = 16 << 10;
 /// one that was seen with a probability of 1 in 10^9.
 pub(crate) struct SeenAddresses {
     hashes: RandomState,
-    /// 0: nobody.
+    /// 0: empty.
     tags: Box<[[AtomicU32; WAYS]]>,
 }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn of_threads_that_see_an_address_at_once_one_is_first() {
+    fn one_of_several_threads_is_the_first_to_see_an_address() {
         let seen = SeenAddresses::default();
         let first = || (0..1_000).filter(|&n| !seen.mark(client(n))).count();
         let all = thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What a completed handshake counts as in the record of TLS.
+//! Counts a completed handshake for the record of TLS.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl ProxyStats {
                 }
             }
             FullReason::NoTicket => {
-                if let Some(others) = self.clients.others_open(client) {
+                if let Some(others) = self.clients.other_connections(client) {
                     delta.counters[beside(others)] += 1;
                 }
             }
@@ -65,7 +65,7 @@ impl ProxyStats {
     }
 }
 
-/// The counter of handshakes without a ticket beside so many other connections of the address.
+/// The counter of handshakes without a ticket while the address has `others` other connections.
 fn beside(others: u64) -> TlsCounter {
     match others {
         0 => TlsCounter::NoTicketAlone,

@@ -92,7 +92,7 @@ struct MeasuredOperation {
     slices: Vec<u64>,
 }
 
-/// What is measured.
+/// The measured operation.
 enum Operation {
     KeyExchange {
         group: &'static dyn SupportedKxGroup,

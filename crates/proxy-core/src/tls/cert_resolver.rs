@@ -1,4 +1,4 @@
-//! Which certificate a client gets.
+//! Chooses the certificate for a client.
 
 use std::collections::HashMap;
 use std::iter;
@@ -9,7 +9,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use super::Certificate;
-use super::evidence::{HandshakeNotes, Presented};
+use super::evidence::{HandshakeNotes, PresentedCertificate};
 use super::provider::schemes;
 
 /// Certificates for the same name, those first whose keys sign with the least work.
@@ -106,7 +106,7 @@ impl ResolvesServerCert for CertResolver {
         // rustls gives it in lower case.
         let name = hello.server_name();
         let chosen = self.choose(name, hello.signature_schemes());
-        let presented = chosen.map(|(candidate, scheme, has_name)| Presented {
+        let presented = chosen.map(|(candidate, scheme, has_name)| PresentedCertificate {
             certificate: Arc::clone(&candidate.label),
             scheme: scheme.map(u16::from),
             is_name_uncovered: name.is_some() && !has_name,
@@ -119,7 +119,7 @@ impl ResolvesServerCert for CertResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tls::testing::{Key, certificate};
+    use crate::tls::testing::{TestKey, certificate};
 
     const ECDSA: &[SignatureScheme] =
         &[SignatureScheme::RSA_PSS_SHA256, SignatureScheme::ECDSA_NISTP256_SHA256];
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_exact_name_wins_over_the_wildcard_and_that_over_the_default() {
-        let of = |name| certificate(Key::P256, &[name]);
+        let of = |name| certificate(TestKey::P256, &[name]);
         let all = [of("other.test"), of("*.example.test"), of("www.example.test")];
         for (name, place) in [
             (Some("www.example.test"), 2),
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn the_cheapest_key_that_the_client_can_verify_is_chosen() {
-        let all = [certificate(Key::Rsa, &["a.test"]), certificate(Key::P256, &["a.test"])];
+        let all = [certificate(TestKey::Rsa, &["a.test"]), certificate(TestKey::P256, &["a.test"])];
         for name in [Some("a.test"), None] {
             assert_eq!(chosen(&all, name, ECDSA), 1, "{name:?}");
             assert_eq!(chosen(&all, name, ONLY_RSA), 0, "{name:?}");
         }
-        let all = [certificate(Key::P384, &["a.test"]), certificate(Key::Ed25519, &["a.test"])];
+        let all = [certificate(TestKey::P384, &["a.test"]), certificate(TestKey::Ed25519, &["a.test"])];
         assert_eq!(chosen(&all, Some("a.test"), &[SignatureScheme::ECDSA_NISTP384_SHA384]), 0);
         assert_eq!(
             chosen(&all, Some("a.test"), &[SignatureScheme::ECDSA_NISTP384_SHA384, SignatureScheme::ED25519]),
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn a_client_that_cannot_verify_the_exact_one_gets_the_wildcard() {
         let all = [
-            certificate(Key::P256, &["default.test"]),
-            certificate(Key::P256, &["www.a.test"]),
-            certificate(Key::Rsa, &["*.a.test"]),
+            certificate(TestKey::P256, &["default.test"]),
+            certificate(TestKey::P256, &["www.a.test"]),
+            certificate(TestKey::Rsa, &["*.a.test"]),
         ];
         assert_eq!(chosen(&all, Some("www.a.test"), ECDSA), 1);
         assert_eq!(chosen(&all, Some("www.a.test"), ONLY_RSA), 2);
@@ -181,7 +181,10 @@ mod tests {
 
     #[test]
     fn names_are_compared_in_lower_case() {
-        let all = [certificate(Key::P256, &["default.test"]), certificate(Key::P256, &["WWW.Example.Test"])];
+        let all = [
+            certificate(TestKey::P256, &["default.test"]),
+            certificate(TestKey::P256, &["WWW.Example.Test"]),
+        ];
         assert_eq!(chosen(&all, Some("www.example.test"), ECDSA), 1);
     }
 }

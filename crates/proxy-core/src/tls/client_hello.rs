@@ -1,4 +1,4 @@
-//! What a client offers, read from its `ClientHello` (RFC 8446, 4.1.2) beside rustls, which does not tell all of it.
+//! A client's offers, read from its `ClientHello` (RFC 8446, 4.1.2), of which rustls does not report all.
 //!
 //! Nothing is decided by it. It is counted: why a handshake was full, and what a client could not do without.
 
@@ -34,7 +34,7 @@ pub(super) struct ClientHello {
     pub(super) fingerprint: Option<Fingerprint>,
 }
 
-/// By what a client offers to resume a session.
+/// The means by which a client offers to resume a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResumptionOffer {
     /// A pre-shared key of TLS 1.3.
@@ -52,7 +52,7 @@ impl ResumptionOffer {
     }
 }
 
-/// Versions, cipher suites and groups of those that the proxy can speak, a bit each.
+/// Sets of the versions, cipher suites and groups that the proxy supports, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choices {
     versions: u8,
@@ -121,7 +121,7 @@ impl Choices {
     }
 }
 
-/// Of what a client left the proxy no choice.
+/// The parameters for which only one value suited both the client and the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SingleChoices {
     pub(crate) version: bool,

@@ -71,7 +71,7 @@ pub(crate) struct TlsConfig {
     policy: Policy,
 }
 
-/// What a configuration is made of, besides the settings.
+/// The inputs of a configuration besides the settings.
 pub(super) struct Material<'a> {
     pub(super) certificates: Vec<&'a Certificate>,
     pub(super) client_ca: Option<&'a ClientCa>,

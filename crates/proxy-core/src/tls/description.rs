@@ -23,12 +23,12 @@ const FINGERPRINT_BYTES: usize = 8;
 /// Bytes are not a certificate.
 pub(super) type ParseError = nom::Err<X509Error>;
 
-/// What a certificate says of itself, and its fingerprint.
+/// The contents of a certificate that are shown, and its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Description {
     /// Kind of key, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
     pub(super) kind: String,
-    /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, as they stand.
+    /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, otherwise unchanged.
     pub(super) names: Vec<String>,
     pub(super) not_before: ValidityEnd,
     pub(super) not_after: ValidityEnd,
@@ -36,7 +36,7 @@ pub(super) struct Description {
     fingerprint: String,
 }
 
-/// An end of a validity.
+/// The start or end of a validity period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ValidityEnd {
     /// Seconds since 1970.
@@ -78,6 +78,22 @@ impl Description {
         let Self { kind, not_after, fingerprint, .. } = self;
         format!("{kind} for {name}{more} until {} sha256:{fingerprint}", not_after.date)
     }
+}
+
+/// Bytes that a server presented are not a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what the server presented is not a certificate")]
+pub struct NoCertificate;
+
+/// A chain in DER as one line: the first certificate, and how many there are.
+///
+/// # Errors
+/// When there is none, or the first cannot be read.
+pub fn describe_chain(chain: &[Vec<u8>]) -> Result<String, NoCertificate> {
+    let first = chain.first().ok_or(NoCertificate)?;
+    let description = Description::read(first).map_err(|_| NoCertificate)?;
+    let others = if chain.len() == 1 { "no chain".to_owned() } else { format!("chain of {}", chain.len()) };
+    Ok(format!("{} ({others})", description.summary()))
 }
 
 /// Why the common name of a certificate cannot be passed on.

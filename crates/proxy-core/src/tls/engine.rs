@@ -217,15 +217,15 @@ impl Engine {
 
     /// Encrypts all of `plaintext` behind what `output` holds already.
     pub(crate) fn encrypt(&mut self, plaintext: &[u8], output: &mut Buffer) -> Result<(), EngineError> {
-        self.write(Outgoing::Plaintext(plaintext), output)
+        self.write(EncryptInput::Plaintext(plaintext), output)
     }
 
     /// Appends the alert that says that nothing more will be sent.
     pub(crate) fn close_notify(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
-        self.write(Outgoing::CloseNotify, output)
+        self.write(EncryptInput::CloseNotify, output)
     }
 
-    fn write(&mut self, outgoing: Outgoing<'_>, output: &mut Buffer) -> Result<(), EngineError> {
+    fn write(&mut self, outgoing: EncryptInput<'_>, output: &mut Buffer) -> Result<(), EngineError> {
         if self.has_failed {
             return Err(EngineError::Failed);
         }
@@ -263,12 +263,12 @@ impl Engine {
 
 /// The bytes to encrypt.
 #[derive(Clone, Copy)]
-enum Outgoing<'a> {
+enum EncryptInput<'a> {
     Plaintext(&'a [u8]),
     CloseNotify,
 }
 
-impl Outgoing<'_> {
+impl EncryptInput<'_> {
     /// Space that it needs at most, but for what rustls has queued in front of it.
     fn room(self) -> usize {
         let plaintext = match self {

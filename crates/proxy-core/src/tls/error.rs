@@ -25,7 +25,7 @@ pub enum TlsFileError {
     )]
     NotPem(PathBuf),
     /// A file is not what it should be, or is damaged.
-    #[error("cannot make sense of {path}: {problem}")]
+    #[error("cannot parse {path}: {problem}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -89,7 +89,7 @@ impl TlsFileError {
     }
 }
 
-/// What a person should know about a file that is used all the same.
+/// A warning about a file that is used nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFileWarning {
     /// Others than the owner may read what is secret.

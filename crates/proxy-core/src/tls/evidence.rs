@@ -1,4 +1,4 @@
-//! What is known of a handshake besides what it negotiated: what the client offered, and why that led to nothing.
+//! Evidence about a handshake: what the client offered, and why its session was not resumed.
 //!
 //! rustls calls the resolver of certificates, the ticketer and the session cache within a connection's own call, and does
 //! not hand on what they find. They leave it in [`HandshakeNotes`] of the thread, and the engine takes it from there.
@@ -13,7 +13,7 @@ use super::client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
 use super::negotiated::NegotiatedTls;
 use super::settings::Resumption;
 
-/// What became of a session that a client offered to resume, in the order in which one says more than another.
+/// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfferedSession {
     /// The ticket names no key that is known.
@@ -78,9 +78,9 @@ impl SessionState {
     }
 }
 
-/// The certificate that a client is presented with.
+/// The certificate presented to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Presented {
+pub(super) struct PresentedCertificate {
     /// Its first name.
     pub(super) certificate: Arc<str>,
     /// The scheme that its key signs with; `None` if there is none that the client can verify.
@@ -89,12 +89,12 @@ pub(super) struct Presented {
     pub(super) is_name_uncovered: bool,
 }
 
-/// What rustls' callbacks have found out in its current call.
+/// Notes that rustls' callbacks made during its current call.
 #[derive(Debug, Default)]
 pub(super) struct HandshakeNotes {
     /// The server name of the `ClientHello`, in lower case.
     pub(super) server_name: Option<Box<str>>,
-    presented: Option<Presented>,
+    presented: Option<PresentedCertificate>,
     pub(super) offered: Option<OfferedSession>,
 }
 
@@ -116,7 +116,7 @@ impl HandshakeNotes {
     }
 
     /// Notes what a `ClientHello` is answered with.
-    pub(super) fn resolved(name: Option<&str>, presented: Option<Presented>) {
+    pub(super) fn resolved(name: Option<&str>, presented: Option<PresentedCertificate>) {
         NOTES.with_borrow_mut(|notes| {
             if notes.server_name.as_deref() != name {
                 notes.server_name = name.map(Box::from);
@@ -142,21 +142,21 @@ fn better(one: Option<OfferedSession>, other: Option<OfferedSession>) -> Option<
     }
 }
 
-/// What a connection may use, by its configuration.
+/// The parameters that the configuration allows to a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
     pub(super) resumption: Resumption,
     pub(super) allowed: Choices,
 }
 
-/// What is known of a handshake until it has been counted.
+/// The evidence about a handshake, kept until it has been counted.
 #[derive(Debug)]
 pub(super) struct HandshakeEvidence {
     policy: Policy,
     reader: HelloReader,
     /// The first one; that after a `HelloRetryRequest` adds nothing.
     hello: Option<ClientHello>,
-    presented: Option<Presented>,
+    presented: Option<PresentedCertificate>,
     offered: Option<OfferedSession>,
 }
 
@@ -183,7 +183,7 @@ impl HandshakeEvidence {
         self.hello.is_some()
     }
 
-    pub(super) fn presented(&self) -> Option<&Presented> {
+    pub(super) fn presented(&self) -> Option<&PresentedCertificate> {
         self.presented.as_ref()
     }
 
@@ -216,11 +216,15 @@ impl HandshakeEvidence {
     /// Why the handshake was full. `was_seen`: the client's address completed a handshake before.
     pub(super) fn full_reason(&self, session: &NegotiatedTls<'_>, was_seen: bool) -> FullReason {
         let Some(hello) = &self.hello else { return FullReason::Unknown };
-        if !self.has_offer() {
-            return if was_seen { FullReason::NoTicket } else { FullReason::FirstVisit };
+        if !was_seen && !self.has_offer() {
+            return FullReason::FirstVisit;
         }
+        // Clients that come back have no ticket then, since they get none.
         if self.policy.resumption == Resumption::Off {
             return FullReason::ResumptionOff;
+        }
+        if !self.has_offer() {
+            return FullReason::NoTicket;
         }
         match self.offered {
             Some(OfferedSession::UnknownKey) => FullReason::UnknownKey,

@@ -87,7 +87,7 @@ impl FileOrigin {
     }
 }
 
-/// What can be read from its files again.
+/// A value that can be read from its files again.
 pub(super) trait FromFiles: Clone {
     /// Where it comes from; `None` if it was made in memory.
     fn origin(&self) -> Option<&FileOrigin>;
@@ -155,12 +155,12 @@ mod tests {
 
     /// The first byte of a file; a file that begins with `!` is bad.
     #[derive(Clone)]
-    struct First {
+    struct FirstByte {
         byte: u8,
         origin: FileOrigin,
     }
 
-    impl First {
+    impl FirstByte {
         fn load(path: &Path) -> Result<Self, TlsFileError> {
             let origin = FileOrigin::of(&[path]);
             match read(path)?.bytes[0] {
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    impl FromFiles for First {
+    impl FromFiles for FirstByte {
         fn origin(&self) -> Option<&FileOrigin> {
             Some(&self.origin)
         }
@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    fn watched(path: &Path) -> WatchedFiles<First> {
-        WatchedFiles::new(First::load(path).unwrap())
+    fn watched(path: &Path) -> WatchedFiles<FirstByte> {
+        WatchedFiles::new(FirstByte::load(path).unwrap())
     }
 
     #[test]

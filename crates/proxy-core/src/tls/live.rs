@@ -11,6 +11,7 @@ use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
 use super::settings::{Resumption, TlsSettings};
+use super::tickets::snapshot::TicketKeySnapshot;
 use super::tickets::{OwnKeys, TicketKeyFile, Ticketer};
 use super::watch::{FileChanges, TlsFiles};
 
@@ -19,20 +20,20 @@ const PREFIX: &str = "proxy.";
 const CERTIFICATE: &str = "proxy.certificate";
 const CLIENT_CA: &str = "proxy.client-ca";
 const TICKET_KEYS: &str = "proxy.ticket-keys";
-/// Certificates that are listed among the settings; more are served all the same.
+/// Certificates listed among the settings; further ones are served but not listed.
 const LISTED_MAX: usize = 100;
 
-/// What a proxy needs in order to speak TLS.
+/// The certificates, authorities and settings of a proxy's TLS.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// What it presents, chosen by the name that a client asks for and the signatures that it can verify. The first
-    /// is for clients that ask for none of their names.
+    /// The server certificates. The client's server name and signature algorithms select one; the first also serves
+    /// clients that ask for none of their names.
     pub certificates: Vec<Certificate>,
-    /// Who vouches for clients; `None`: clients are not asked for certificates.
+    /// The authorities of client certificates; `None`: clients are not asked for one.
     pub client_ca: Option<ClientCa>,
-    /// Keys of session tickets that others know too; `None`: keys of its own, which never leave the process.
+    /// The file of shared ticket keys; `None`: random keys, which never leave the process.
     pub ticket_keys: Option<TicketKeyFile>,
-    /// How it speaks.
+    /// Versions, cipher suites, groups, ALPN and resumption.
     pub settings: TlsSettings,
 }
 
@@ -128,6 +129,8 @@ pub(crate) struct LiveTls {
     ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
     own_keys: OwnKeys,
+    /// Whether another process has the same keys: a new one would make tickets that it does not open.
+    holds_keys: bool,
     sessions: SessionCache,
     presented: PresentedCertificates,
 }
@@ -144,6 +147,7 @@ impl LiveTls {
             ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
+            holds_keys: false,
             sessions: SessionCache::new(1),
         })
     }
@@ -194,8 +198,10 @@ impl LiveTls {
             is_new = true;
         }
         let TlsSettings { ticket_rotation, ticket_lifetime, .. } = self.settings;
-        // Without a new one the old keys go on, and the next call tries again.
-        is_new |= self.own_keys.rotate(Instant::now(), ticket_rotation, ticket_lifetime).unwrap_or(false);
+        if !self.holds_keys {
+            // Without a new one the old keys go on, and the next call tries again.
+            is_new |= self.own_keys.rotate(Instant::now(), ticket_rotation, ticket_lifetime).unwrap_or(false);
+        }
         if is_new {
             // Before any client can see the new ones.
             self.presented.replace(self.leaves().into_iter().chain(former).collect());
@@ -217,6 +223,26 @@ impl LiveTls {
         }
         self.own_keys.add(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         Ok(self.config()?)
+    }
+
+    /// The keys of its own, for the process that replaces this one. They are not rotated until they are released.
+    pub(crate) fn hold_ticket_keys(&mut self) -> TicketKeySnapshot {
+        self.holds_keys = true;
+        self.own_keys.snapshot(Instant::now())
+    }
+
+    /// Rotates keys again.
+    pub(crate) fn release_ticket_keys(&mut self) {
+        self.holds_keys = false;
+    }
+
+    /// Uses the keys of the process that this one replaces.
+    pub(crate) fn restore_ticket_keys(
+        &mut self,
+        keys: &TicketKeySnapshot,
+    ) -> Result<TlsConfig, TlsConfigError> {
+        self.own_keys = OwnKeys::restore(keys, Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        self.config()
     }
 
     /// Forgets the keys of all tickets handed out, and all sessions kept: nothing from before resumes.
@@ -332,15 +358,31 @@ fn fixed(name: &str, value: String) -> Setting {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rustls::pki_types::pem::PemObject;
 
     use super::*;
-    use crate::tls::testing::{Key, write};
+    use crate::tls::testing::{TestKey, write};
+
+    #[test]
+    fn keys_that_another_process_has_too_are_not_rotated() {
+        let mut tls = Tls::new(Certificate::generate(&[]).unwrap());
+        // Always due. No configuration is made with it, since it is out of range.
+        tls.settings.ticket_rotation = Duration::ZERO;
+        let mut live = LiveTls::new(tls).unwrap();
+        assert_eq!(live.hold_ticket_keys().len(), 1);
+        live.take(FileChanges::default());
+        assert_eq!(live.hold_ticket_keys().len(), 1);
+        live.release_ticket_keys();
+        live.take(FileChanges::default());
+        assert_eq!(live.hold_ticket_keys().len(), 2);
+    }
 
     #[test]
     fn keys_never_show() {
         let folder = tempfile::tempdir().unwrap();
-        for kind in [Key::P256, Key::P384, Key::Ed25519, Key::Rsa] {
+        for kind in [TestKey::P256, TestKey::P384, TestKey::Ed25519, TestKey::Rsa] {
             let (cert, key) = write(folder.path(), "one", kind, &["a.test"]);
             let certificate = Certificate::load(&cert, &key).unwrap();
             let leaf = certificate.leaf_der().to_vec();

@@ -1,4 +1,4 @@
-//! What a handshake negotiated, and why one failed, in the terms of telemetry.
+//! The result of a handshake or the reason of its failure, in the terms of telemetry.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use rustls::{
     AlertDescription, CipherSuite, CommonState, Error as TlsError, HandshakeKind, InvalidMessage, NamedGroup,
     ProtocolVersion, SignatureScheme,
 };
-use telemetry::{Counters, FullReason, OTHER_VALUE, Outcome, ProxyCounter, clean};
+use telemetry::{ConnectionOutcome, Counters, FullReason, OTHER_VALUE, ProxyCounter, clean};
 
 use super::client_hello::SingleChoices;
 use super::description::{self, CommonNameError};
 use super::engine::EngineError;
-use super::evidence::{HandshakeEvidence, Presented};
+use super::evidence::{HandshakeEvidence, PresentedCertificate};
 use super::words::suite_name;
 
 /// What was negotiated so far; each part is absent until it is known.
@@ -192,7 +192,7 @@ impl<'a> NegotiatedTls<'a> {
         presented.is_some_and(|presented| presented.is_name_uncovered)
     }
 
-    /// Of what the client left no choice.
+    /// The parameters for which only one value suited both sides.
     pub(crate) fn single_choices(&self) -> SingleChoices {
         self.evidence.map(|evidence| evidence.single_choices(self.is_tls13())).unwrap_or_default()
     }
@@ -207,7 +207,7 @@ impl<'a> NegotiatedTls<'a> {
         self.presented()?.scheme.map(scheme_name)
     }
 
-    fn presented(&self) -> Option<&'a Presented> {
+    fn presented(&self) -> Option<&'a PresentedCertificate> {
         self.evidence.filter(|_| !self.is_resumed()).and_then(HandshakeEvidence::presented)
     }
 
@@ -267,17 +267,19 @@ fn cipher_counter(cipher: CipherSuite) -> ProxyCounter {
 
 impl EngineError {
     /// Why a handshake failed with this. `has_answered`: the client had sent a valid `ClientHello` before.
-    pub(crate) fn handshake_outcome(&self, has_answered: bool) -> Outcome {
+    pub(crate) fn handshake_outcome(&self, has_answered: bool) -> ConnectionOutcome {
         match self {
-            Self::Tls(TlsError::AlertReceived(AlertDescription::CloseNotify)) => Outcome::HandshakeEof,
-            Self::Tls(TlsError::AlertReceived(_)) => Outcome::HandshakeAlert,
+            Self::Tls(TlsError::AlertReceived(AlertDescription::CloseNotify)) => {
+                ConnectionOutcome::HandshakeEof
+            }
+            Self::Tls(TlsError::AlertReceived(_)) => ConnectionOutcome::HandshakeAlert,
             Self::Tls(TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol) => {
-                Outcome::Incompatible
+                ConnectionOutcome::Incompatible
             }
             Self::Tls(TlsError::InvalidMessage(
                 InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
-            )) if !has_answered => Outcome::NotTls,
-            _ => Outcome::HandshakeOther,
+            )) if !has_answered => ConnectionOutcome::NotTls,
+            _ => ConnectionOutcome::HandshakeOther,
         }
     }
 }

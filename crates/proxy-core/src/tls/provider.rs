@@ -203,11 +203,11 @@ mod tests {
 
     #[test]
     fn a_timed_key_chooses_the_scheme_that_the_key_itself_would() {
-        use crate::tls::testing::{Key, write};
+        use crate::tls::testing::{TestKey, write};
         use rustls::pki_types::{PrivateKeyDer, pem::PemObject as _};
 
         let folder = tempfile::tempdir().unwrap();
-        for kind in [Key::P256, Key::P384, Key::Ed25519, Key::Rsa] {
+        for kind in [TestKey::P256, TestKey::P384, TestKey::Ed25519, TestKey::Rsa] {
             let (cert, key) = write(folder.path(), "one", kind, &["a.test"]);
             let timed = Certificate::load(&cert, &key).unwrap().certified();
             let bare = aws_lc_rs::sign::any_supported_type(&PrivateKeyDer::from_pem_file(&key).unwrap());

@@ -1,4 +1,4 @@
-//! What rustls says of certificates, in plain words.
+//! Errors of rustls about certificates, in plain words.
 
 use rustls::{CertificateError as C, Error};
 

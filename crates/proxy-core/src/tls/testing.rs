@@ -7,14 +7,14 @@ use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
 use super::Certificate;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Key {
+pub(super) enum TestKey {
     P256,
     P384,
     Ed25519,
     Rsa,
 }
 
-impl Key {
+impl TestKey {
     fn algorithm(self) -> &'static SignatureAlgorithm {
         match self {
             Self::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
@@ -26,7 +26,7 @@ impl Key {
 }
 
 /// Writes `NAME.pem` and `NAME.key` into `folder`.
-pub(super) fn write(folder: &Path, name: &str, key: Key, names: &[&str]) -> (PathBuf, PathBuf) {
+pub(super) fn write(folder: &Path, name: &str, key: TestKey, names: &[&str]) -> (PathBuf, PathBuf) {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let pair = KeyPair::generate_for(key.algorithm()).unwrap();
     let made = CertificateParams::new(names).unwrap().self_signed(&pair).unwrap();
@@ -36,7 +36,7 @@ pub(super) fn write(folder: &Path, name: &str, key: Key, names: &[&str]) -> (Pat
     (cert, key)
 }
 
-pub(super) fn certificate(key: Key, names: &[&str]) -> Certificate {
+pub(super) fn certificate(key: TestKey, names: &[&str]) -> Certificate {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = write(folder.path(), "one", key, names);
     Certificate::load(&cert, &key).unwrap()

@@ -4,6 +4,8 @@
 //! AES-256-GCM-SIV (RFC 8452): unlike GCM it stands the same random nonce coming up twice, as it may on many hosts under
 //! one key. The binding is sealed too, and not only authenticated, so that a ticket of other rules is known for what it is.
 
+pub(super) mod snapshot;
+
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::Path;
@@ -44,9 +46,10 @@ pub(super) struct TicketKey {
 }
 
 impl TicketKey {
+    #[cfg(test)]
     fn random() -> Result<Self, Unspecified> {
-        let mut bytes = Zeroizing::new([0; FILE_KEY_BYTES]);
-        rand::fill(&mut *bytes)?;
+        let mut bytes = [0; FILE_KEY_BYTES];
+        rand::fill(&mut bytes)?;
         Self::derive(&bytes)
     }
 
@@ -138,20 +141,47 @@ impl FromFiles for TicketKeyFile {
     }
 }
 
-/// Keys that are random in this process, never leave it, and are replaced from time to time.
+/// A key that was made by this process, or by one that it has replaced.
+struct OwnKey {
+    key: Arc<TicketKey>,
+    /// What it was made of, for the process that replaces this one.
+    secret: Box<Zeroizing<[u8; FILE_KEY_BYTES]>>,
+    made_at: Instant,
+}
+
+impl OwnKey {
+    fn random(now: Instant) -> Result<Self, Unspecified> {
+        let mut secret = Box::new(Zeroizing::new([0; FILE_KEY_BYTES]));
+        rand::fill(&mut **secret)?;
+        Self::made_of(secret, now)
+    }
+
+    fn made_of(secret: Box<Zeroizing<[u8; FILE_KEY_BYTES]>>, made_at: Instant) -> Result<Self, Unspecified> {
+        Ok(Self { key: Arc::new(TicketKey::derive(&secret)?), secret, made_at })
+    }
+}
+
+impl fmt::Debug for OwnKey {
+    // By hand, so that no secret can show up.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnKey").field("made_at", &self.made_at).finish_non_exhaustive()
+    }
+}
+
+/// Random keys of this process and those that it replaces or that replace it. They are rotated.
 #[derive(Debug)]
 pub(super) struct OwnKeys {
-    /// The newest first, each with the moment it was made.
-    keys: VecDeque<(Arc<TicketKey>, Instant)>,
+    /// The newest first.
+    keys: VecDeque<OwnKey>,
 }
 
 impl OwnKeys {
     pub(super) fn new(now: Instant) -> Result<Self, Unspecified> {
-        Ok(Self { keys: VecDeque::from([(Arc::new(TicketKey::random()?), now)]) })
+        Ok(Self { keys: VecDeque::from([OwnKey::random(now)?]) })
     }
 
     pub(super) fn keys(&self) -> Vec<Arc<TicketKey>> {
-        self.keys.iter().map(|(key, _)| Arc::clone(key)).collect()
+        self.keys.iter().map(|own| Arc::clone(&own.key)).collect()
     }
 
     /// Makes a new key if the newest has sealed for `rotation`, and forgets those whose last tickets are older than
@@ -165,11 +195,11 @@ impl OwnKeys {
         let before = self.keys.len();
         // A key has sealed until the next newer one was made.
         while self.keys.len() > 1
-            && now.saturating_duration_since(self.keys[self.keys.len() - 2].1) > lifetime
+            && now.saturating_duration_since(self.keys[self.keys.len() - 2].made_at) > lifetime
         {
             self.keys.pop_back();
         }
-        let is_due = now.saturating_duration_since(self.keys[0].1) >= rotation;
+        let is_due = now.saturating_duration_since(self.keys[0].made_at) >= rotation;
         if is_due {
             self.add(now)?;
         }
@@ -178,7 +208,7 @@ impl OwnKeys {
 
     /// Makes a new key, which seals from now on. The oldest goes if there are too many.
     pub(super) fn add(&mut self, now: Instant) -> Result<(), Unspecified> {
-        self.keys.push_front((Arc::new(TicketKey::random()?), now));
+        self.keys.push_front(OwnKey::random(now)?);
         self.keys.truncate(OWN_KEYS_MAX as usize);
         Ok(())
     }

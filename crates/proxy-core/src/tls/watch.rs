@@ -13,10 +13,10 @@ use super::tickets::TicketKeyFile;
 
 /// The files that a running proxy's certificates and keys come from. Clones share what they have seen.
 #[derive(Clone, Debug)]
-pub struct TlsFiles(Arc<Mutex<Files>>);
+pub struct TlsFiles(Arc<Mutex<WatchedTlsFiles>>);
 
 #[derive(Debug)]
-struct Files {
+struct WatchedTlsFiles {
     certificates: Vec<WatchedFiles<Certificate>>,
     client_ca: Option<WatchedFiles<ClientCa>>,
     ticket_keys: Option<WatchedFiles<TicketKeyFile>>,
@@ -38,7 +38,7 @@ impl TlsFiles {
         client_ca: Option<&ClientCa>,
         ticket_keys: Option<&TicketKeyFile>,
     ) -> Self {
-        Self(Arc::new(Mutex::new(Files {
+        Self(Arc::new(Mutex::new(WatchedTlsFiles {
             certificates: certificates.iter().cloned().map(WatchedFiles::new).collect(),
             client_ca: client_ca.cloned().map(WatchedFiles::new),
             ticket_keys: ticket_keys.cloned().map(WatchedFiles::new),
@@ -50,7 +50,7 @@ impl TlsFiles {
     pub fn look(&self, at_once: bool) -> FileChanges {
         // What a panic left half done is looked at again.
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Files { certificates, client_ca, ticket_keys } = &mut *files;
+        let WatchedTlsFiles { certificates, client_ca, ticket_keys } = &mut *files;
         FileChanges {
             at_once,
             certificates: certificates

@@ -4,7 +4,7 @@ use rustls::{CipherSuite, SupportedCipherSuite};
 use telemetry::{Applies, Setting, TlsVersion, Value, clean};
 
 use crate::config::options::{
-    DeclaredOptions, KnownWords, OptionError, OptionKind, OptionSpec, option_names,
+    AllowedValues, DeclaredOptions, OptionError, OptionKind, OptionSpec, option_names,
 };
 
 use super::settings::{CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings};
@@ -34,21 +34,21 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("tls-min", "VERSION"),
         |s| word(VERSIONS, s.min),
         |s, text| choose(VERSIONS, text).map(|min| s.min = min),
-        KnownWords::OneOf(|| words(VERSIONS)),
+        AllowedValues::OneOf(|| words(VERSIONS)),
         "Oldest version of TLS: 1.2 or 1.3",
     ),
     text(
         ("tls-max", "VERSION"),
         |s| word(VERSIONS, s.max),
         |s, text| choose(VERSIONS, text).map(|max| s.max = max),
-        KnownWords::OneOf(|| words(VERSIONS)),
+        AllowedValues::OneOf(|| words(VERSIONS)),
         "Newest version of TLS: 1.2 or 1.3",
     ),
     text(
         ("ciphers", "LIST"),
         cipher_names,
         set_ciphers,
-        KnownWords::ListOf(known_ciphers),
+        AllowedValues::ListOf(known_ciphers),
         "Cipher suites by IANA name, most preferred first",
     )
     .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
@@ -56,21 +56,21 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("cipher-order", "WHOSE"),
         |s| word(CIPHER_ORDERS, s.cipher_order),
         |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
-        KnownWords::OneOf(|| words(CIPHER_ORDERS)),
+        AllowedValues::OneOf(|| words(CIPHER_ORDERS)),
         "Whose preference selects the cipher suite: proxy or client",
     ),
     text(
         ("groups", "LIST"),
         group_names,
         set_groups,
-        KnownWords::ListOf(known_groups),
+        AllowedValues::ListOf(known_groups),
         "Key exchange groups that a client may choose from",
     ),
     text(
         ("alpn", "LIST"),
         |s| s.alpn.join(","),
         set_alpn,
-        KnownWords::Any,
+        AllowedValues::Any,
         "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
     )
     .absent("ALPN is left out; h2,http/1.1 in HTTP mode", "h2,http/1.1"),
@@ -78,7 +78,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("resumption", "HOW"),
         |s| word(RESUMPTIONS, s.resumption),
         |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
-        KnownWords::OneOf(|| words(RESUMPTIONS)),
+        AllowedValues::OneOf(|| words(RESUMPTIONS)),
         "Resumption: tickets, cache (sessions in memory) or off",
     ),
     number(
@@ -90,7 +90,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("ticket-send", "WHEN"),
         |s| word(TICKET_SENDS, s.ticket_send),
         |s, text| choose(TICKET_SENDS, text).map(|send| s.ticket_send = send),
-        KnownWords::OneOf(|| words(TICKET_SENDS)),
+        AllowedValues::OneOf(|| words(TICKET_SENDS)),
         "When tickets are sent: with the first answer, or at-once",
     ),
     number(
@@ -112,7 +112,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("client-auth", "WHICH"),
         |s| word(CLIENT_AUTHS, s.client_auth),
         |s, text| choose(CLIENT_AUTHS, text).map(|auth| s.client_auth = auth),
-        KnownWords::OneOf(|| words(CLIENT_AUTHS)),
+        AllowedValues::OneOf(|| words(CLIENT_AUTHS)),
         "Whether a client needs a certificate: optional or required",
     )
     .absent("required with --client-ca", "required"),
@@ -124,7 +124,7 @@ const fn text(
     names: Names,
     get: fn(&TlsSettings) -> String,
     set: fn(&mut TlsSettings, &str) -> Result<(), OptionError>,
-    known: KnownWords,
+    known: AllowedValues,
     help: &'static str,
 ) -> OptionSpec<TlsSettings> {
     OptionSpec::new(names, Applies::NewConnections, OptionKind::Text { get, set, known }, help)
@@ -292,7 +292,7 @@ mod tests {
             ("groups", "", "known: x25519"),
             ("ciphers", "", "known: TLS_AES_128_GCM_SHA256, "),
             ("cipher-order", "server", "known: proxy, client"),
-            ("groups", "x25519,x25519", "x25519 stands there twice"),
+            ("groups", "x25519,x25519", "x25519 is given twice"),
             ("alpn", "h2,,http/1.1", "1 to 255 bytes"),
             ("alpn", "h2,\u{1b}[2J", "printable"),
             ("resumption", "on", "known: tickets, cache, off"),

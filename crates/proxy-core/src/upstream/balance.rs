@@ -154,7 +154,7 @@ impl Upstreams {
     pub fn failed(&self, index: usize, error: &io::Error, now: Instant) {
         if is_shortage(error) {
             let what = || format!("upstreams cannot be connected to: {error}; clients are turned away");
-            return self.notices.short_of(what, now);
+            return self.notices.note_shortage(what, now);
         }
         // A full backlog is no failure: the upstream is there, only busy.
         if error.kind() == io::ErrorKind::WouldBlock {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_down_they_are_tried_all_the_same() {
+    fn upstreams_are_tried_even_if_all_are_down() {
         let (upstreams, _) = upstreams(2);
         let now = upstreams.epoch;
         upstreams.failed(1, &refused(), now);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_our_own_says_nothing_of_the_upstream() {
+    fn a_local_shortage_is_not_a_failure_of_the_upstream() {
         let (upstreams, notices) = upstreams(2);
         let now = upstreams.epoch;
         for errno in [Errno::MFILE, Errno::ADDRNOTAVAIL, Errno::AGAIN] {

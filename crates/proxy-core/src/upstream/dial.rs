@@ -22,14 +22,14 @@ const DOWN_PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct UpstreamDialer {
     pub(crate) upstreams: Arc<Upstreams>,
-    queues: Queues,
+    queues: BacklogQueues,
     /// Where the choice between equally loaded upstreams begins next.
     turn: usize,
 }
 
 /// Connections that wait for room in the backlogs of Unix sockets, first come, first served.
 #[derive(Debug)]
-struct Queues {
+struct BacklogQueues {
     /// The keys of connections by their places, for each upstream.
     waiting: Box<[BTreeMap<u64, usize>]>,
     next_place: u64,
@@ -41,7 +41,7 @@ struct Queues {
 #[derive(Debug)]
 pub(crate) struct ConnectAttempt {
     began_at: Instant,
-    /// When to give up.
+    /// The deadline of all attempts.
     deadline: Instant,
     /// The upstreams that were tried before, as bits.
     tried: u64,
@@ -70,9 +70,9 @@ pub(crate) enum ConnectProgress {
     Wait(Instant),
 }
 
-/// The connection that needs an upstream, as the event loop knows it, and the time.
+/// The connection that needs an upstream: its key and token in the event loop, and the time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller<'a> {
+pub(crate) struct DialContext<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) key: usize,
     pub(crate) token: Token,
@@ -83,7 +83,7 @@ impl UpstreamDialer {
     /// For the worker number `worker`.
     pub(crate) fn new(upstreams: Arc<Upstreams>, worker: usize) -> Self {
         let waiting = (0..upstreams.len()).map(|_| BTreeMap::new()).collect();
-        let queues = Queues { waiting, next_place: 0, woken: Vec::new() };
+        let queues = BacklogQueues { waiting, next_place: 0, woken: Vec::new() };
         Self { upstreams, queues, turn: worker }
     }
 
@@ -94,7 +94,7 @@ impl UpstreamDialer {
     }
 }
 
-impl Queues {
+impl BacklogQueues {
     fn join(&mut self, upstream: usize, key: usize) -> u64 {
         self.next_place += 1;
         self.waiting[upstream].insert(self.next_place, key);
@@ -136,7 +136,7 @@ impl ConnectAttempt {
     pub(crate) fn advance(
         &mut self,
         dialer: &mut UpstreamDialer,
-        caller: Caller<'_>,
+        caller: DialContext<'_>,
     ) -> io::Result<ConnectProgress> {
         let mut failed = io::ErrorKind::TimedOut.into();
         loop {
@@ -199,8 +199,8 @@ impl ConnectAttempt {
 impl UpstreamCandidate {
     fn advance_unix(
         &mut self,
-        queues: &mut Queues,
-        caller: Caller<'_>,
+        queues: &mut BacklogQueues,
+        caller: DialContext<'_>,
         connect: impl FnOnce() -> io::Result<Socket>,
     ) -> io::Result<ConnectProgress> {
         let is_next = match self.place {
@@ -219,7 +219,7 @@ impl UpstreamCandidate {
         }
     }
 
-    fn leave_queue(&mut self, queues: &mut Queues) {
+    fn leave_queue(&mut self, queues: &mut BacklogQueues) {
         if let Some(place) = self.place.take() {
             queues.leave(self.upstream, place);
         }
@@ -228,7 +228,7 @@ impl UpstreamCandidate {
     fn advance_tcp(
         &mut self,
         addrs: &[std::net::SocketAddr],
-        caller: Caller<'_>,
+        caller: DialContext<'_>,
     ) -> io::Result<ConnectProgress> {
         let now = caller.now;
         let mut failed = match self.trying.take() {

@@ -1,4 +1,4 @@
-//! Where the plaintext goes: addresses, the choice between several upstreams, connecting.
+//! Upstreams: addresses, the choice between several, connecting.
 
 pub(crate) mod balance;
 pub(crate) mod dial;

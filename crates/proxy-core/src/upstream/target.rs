@@ -1,4 +1,4 @@
-//! Where the plaintext goes: parsing, resolving, probing.
+//! The address of an upstream: parsing, resolving, probing.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The application behind the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
-    /// A stream socket in the file system; its path is looked up anew for each connection.
+    /// A stream socket in the file system; its path is looked up for each connection.
     Unix(PathBuf),
     /// A host and port; a name is resolved once, when the proxy starts, and its addresses are tried in turn.
     Tcp {

@@ -1,4 +1,4 @@
-//! What the connections of a worker share.
+//! State that the connections of a worker share.
 
 use std::sync::Arc;
 use std::time::Instant;

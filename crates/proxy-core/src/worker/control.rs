@@ -1,10 +1,11 @@
-//! What the handle and the workers share: limits, TLS, bounds, drain and stop.
+//! State shared by the handle and the workers: limits, TLS, bounds, drain and stop.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::accept::client_conn_counts::ClientConnCounts;
 use crate::accept::limiter::ConnectionLimiter;
-use crate::accept::per_client::PerClient;
 use crate::config::Limits;
 use crate::stats::proxy_stats::ConnIds;
 use crate::tls::TlsConfig;
@@ -17,7 +18,7 @@ pub(crate) struct ProxyControl {
     stopping: AtomicBool,
     /// Rises with each change of the limits or of TLS.
     generation: AtomicU64,
-    /// Taken by whoever changes a setting, and by a worker once for each change.
+    /// Locked by the thread that changes a setting, and by a worker once for each change.
     limits: Mutex<Arc<Limits>>,
     /// Taken like the limits.
     tls: Mutex<TlsConfig>,
@@ -25,15 +26,17 @@ pub(crate) struct ProxyControl {
     /// How many workers there are.
     workers: AtomicUsize,
     /// Whether the listening sockets belong to a service manager, which keeps them open during a drain.
-    is_handed_over: bool,
-    pub(crate) per_client: PerClient,
+    is_managed: bool,
+    /// The addresses at which another process has the listening sockets too, and stays; set before a drain.
+    handed_over: OnceLock<Vec<SocketAddr>>,
+    pub(crate) per_client: ClientConnCounts,
     pub(crate) ids: ConnIds,
 }
 
 impl ProxyControl {
-    /// `connections_max` is the effective bound. `is_handed_over`: the listening sockets belong to a service
+    /// `connections_max` is the effective bound. `is_managed`: the listening sockets belong to a service
     /// manager.
-    pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig, is_handed_over: bool) -> Self {
+    pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig, is_managed: bool) -> Self {
         Self {
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -42,8 +45,9 @@ impl ProxyControl {
             tls: Mutex::new(tls),
             limiter: ConnectionLimiter::new(connections_max),
             workers: AtomicUsize::new(1),
-            is_handed_over,
-            per_client: PerClient::default(),
+            is_managed,
+            handed_over: OnceLock::new(),
+            per_client: ClientConnCounts::default(),
             ids: ConnIds::default(),
         }
     }
@@ -101,8 +105,19 @@ impl ProxyControl {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(crate) fn is_handed_over(&self) -> bool {
-        self.is_handed_over
+    pub(crate) fn is_managed(&self) -> bool {
+        self.is_managed
+    }
+
+    /// Notes that another process serves the listening sockets at these addresses.
+    pub(crate) fn hand_over(&self, addrs: Vec<SocketAddr>) {
+        // The first one has the sockets.
+        let _ = self.handed_over.set(addrs);
+    }
+
+    /// Whether others keep the listening socket at `addr` open when this process closes it.
+    pub(crate) fn is_kept_open(&self, addr: SocketAddr) -> bool {
+        self.is_managed || self.handed_over.get().is_some_and(|addrs| addrs.contains(&addr))
     }
 
     pub(crate) fn set_workers(&self, n: usize) {

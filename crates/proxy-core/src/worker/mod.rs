@@ -22,7 +22,7 @@ use self::ready::ReadyQueue;
 use self::setup::PreparedWorker;
 use crate::accept::listeners::Listeners;
 use crate::connection::handler::Handler;
-use crate::connection::{Connection, SCRATCH_BYTES, SocketRole, untoken};
+use crate::connection::{Connection, SCRATCH_BYTES, SocketRole, parse_token};
 use crate::io::buffer::BufferPool;
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::proxy_stats::ProxyStats;
@@ -197,7 +197,7 @@ impl<H: Handler> Worker<H> {
             if token == WAKER {
                 is_woken = true;
             } else if !self.listeners.note(token) {
-                let (key, which) = untoken(token);
+                let (key, which) = parse_token(token);
                 if which == SocketRole::Resources {
                     H::note_resources(&mut self.resources, key, event);
                     continue;
@@ -228,10 +228,9 @@ impl<H: Handler> Worker<H> {
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
-            if self.control.is_handed_over() {
-                // The service manager's next process serves what waits in the backlog.
-                self.listeners.give_up_all();
-            } else if let Err(error) = self.listeners.begin_last_call(self.context.now) {
+            // The next process serves what waits in the backlog.
+            self.listeners.give_up_at(|addr| self.control.is_kept_open(addr));
+            if let Err(error) = self.listeners.begin_last_call(self.context.now) {
                 let text = format!(
                     "a drain cannot turn new connections away: {error}; those that begin at its end may be reset"
                 );
@@ -294,7 +293,7 @@ impl<H: Handler> Worker<H> {
     fn bound_pending(&mut self) {
         while self.context.has_too_much_pending() {
             let Some(key) = self.context.pending.oldest() else { return };
-            self.notices.pending_met(self.context.limits.pending_bytes_max, self.context.now);
+            self.notices.note_pending_limit(self.context.limits.pending_bytes_max, self.context.now);
             self.connections[key].cut_for_room(&mut self.context, &mut self.resources);
             self.again.push(key);
         }

@@ -59,10 +59,10 @@ impl CommandQueue {
     }
 }
 
-/// A worker ended without a command to end.
+/// A worker ended without being told to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the proxy's worker {worker} {cause}")]
-pub struct WorkerFailed {
+pub struct WorkerFailure {
     worker: usize,
     cause: String,
 }
@@ -103,7 +103,7 @@ pub(crate) struct WorkerPool {
     /// Workers that accept no more and end with their last connection.
     retired: Vec<WorkerHandle>,
     /// The first failure of a worker.
-    failure: Option<WorkerFailed>,
+    failure: Option<WorkerFailure>,
     collector: Collector<ProxyDelta>,
 }
 
@@ -117,7 +117,8 @@ impl std::fmt::Debug for WorkerPool {
 }
 
 impl WorkerPool {
-    /// Prepares a worker for each of `sets`.
+    /// Prepares `workers`, each with one of `sets`. They share the sets beyond those, as they do after a worker has
+    /// retired.
     ///
     /// # Errors
     /// The worker's number and the error, when the kernel refuses something.
@@ -126,14 +127,27 @@ impl WorkerPool {
         shared: WorkerShared,
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
+        workers: usize,
     ) -> Result<Self, (usize, io::Error)> {
         let (prepared, active, retired) = (Vec::new(), Vec::new(), Vec::new());
         let (failure, collector) = (None, Collector::default());
         let mut pool = Self { run, shared, addrs, sets, prepared, active, retired, failure, collector };
-        for index in 0..pool.sets.len() {
+        for index in 0..workers {
             pool.prepare(index).map_err(|error| (index, error))?;
         }
+        for set in workers..pool.sets.len() {
+            pool.share(set).map_err(|error| (0, error))?;
+        }
         Ok(pool)
+    }
+
+    /// The listening sockets of all workers, retired ones included. A service manager's are the same for all.
+    ///
+    /// # Errors
+    /// When there are no descriptors for it.
+    pub(crate) fn listeners(&self) -> io::Result<Vec<Vec<TcpListener>>> {
+        let count = if self.shared.control.is_managed() { 1 } else { self.sets.len() };
+        self.sets.iter().take(count).map(|set| clones(set)).collect()
     }
 
     /// Starts the workers that are prepared.
@@ -191,7 +205,7 @@ impl WorkerPool {
         let has_ended = self.sets.len() > index;
         if !has_ended {
             let another = |addr: &SocketAddr| listen::another(*addr);
-            let set = if self.shared.control.is_handed_over() {
+            let set = if self.shared.control.is_managed() {
                 clones(&self.sets[0])
             } else {
                 self.addrs.iter().map(another).collect()
@@ -212,13 +226,20 @@ impl WorkerPool {
         added
     }
 
+    /// Lets the workers before number `set` accept from the sockets of `set` too.
+    fn share(&self, set: Set) -> io::Result<()> {
+        let others = &self.active[..self.active.len().min(set)];
+        let shares: Vec<_> = others.iter().map(|_| clones(&self.sets[set])).collect::<Result<_, _>>()?;
+        for (worker, share) in others.iter().zip(shares) {
+            worker.tell(WorkerCommand::ShareListeners(set, share));
+        }
+        Ok(())
+    }
+
     fn retire_last(&mut self) -> io::Result<()> {
         let set = self.active.len() - 1;
-        if !self.shared.control.is_handed_over() {
-            let shares: Vec<_> = (0..set).map(|_| clones(&self.sets[set])).collect::<Result<_, _>>()?;
-            for (worker, share) in self.active.iter().zip(shares) {
-                worker.tell(WorkerCommand::ShareListeners(set, share));
-            }
+        if !self.shared.control.is_managed() {
+            self.share(set)?;
         }
         if let Some(worker) = self.active.pop() {
             worker.tell(WorkerCommand::Retire);
@@ -233,11 +254,11 @@ impl WorkerPool {
 
     /// Leaves the listening sockets to the workers, which close them once their backlogs are empty. The
     /// sockets of a worker that has ended go to another one.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release_listeners(&mut self) {
         for (index, set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
             let has_ended = self.active.get(index).is_some_and(WorkerHandle::has_ended);
             let other = self.active.iter().find(|worker| has_ended && !worker.has_ended());
-            if let Some(other) = other.filter(|_| !self.shared.control.is_handed_over()) {
+            if let Some(other) = other.filter(|_| !self.shared.control.is_managed()) {
                 other.tell(WorkerCommand::ShareListeners(index, set));
             }
         }
@@ -249,7 +270,7 @@ impl WorkerPool {
 
     /// Whether every running worker has looked for commands since the last call. Wakes them all to look
     /// again.
-    pub(crate) fn have_all_turned(&self) -> bool {
+    pub(crate) fn have_all_checked_commands(&self) -> bool {
         let is_stuck = |worker: &&WorkerHandle| {
             !worker.commands.looked.swap(false, Ordering::Relaxed) && !worker.has_ended()
         };
@@ -263,7 +284,7 @@ impl WorkerPool {
     }
 
     /// Notes which workers have ended, and returns the first failure.
-    pub(crate) fn failure(&mut self) -> Option<&WorkerFailed> {
+    pub(crate) fn failure(&mut self) -> Option<&WorkerFailure> {
         self.join_if(WorkerHandle::has_ended)
     }
 
@@ -271,11 +292,11 @@ impl WorkerPool {
     ///
     /// # Errors
     /// The first failure of a worker.
-    pub(crate) fn join(&mut self) -> Result<(), WorkerFailed> {
+    pub(crate) fn join(&mut self) -> Result<(), WorkerFailure> {
         self.join_if(|_| true).cloned().map_or(Ok(()), Err)
     }
 
-    fn join_if(&mut self, is_wanted: fn(&WorkerHandle) -> bool) -> Option<&WorkerFailed> {
+    fn join_if(&mut self, is_wanted: fn(&WorkerHandle) -> bool) -> Option<&WorkerFailure> {
         for worker in self.active.iter_mut().chain(&mut self.retired).filter(|worker| is_wanted(worker)) {
             let failed = worker.join().err();
             self.failure = self.failure.take().or(failed);
@@ -310,7 +331,7 @@ impl WorkerHandle {
     }
 
     /// Waits for its end.
-    fn join(&mut self) -> Result<(), WorkerFailed> {
+    fn join(&mut self) -> Result<(), WorkerFailure> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let cause = match thread.join() {
             Ok(Ok(())) => return Ok(()),
@@ -321,7 +342,7 @@ impl WorkerHandle {
                 format!("panicked: {}", text.unwrap_or("it did not say why"))
             }
         };
-        Err(WorkerFailed { worker: self.index, cause })
+        Err(WorkerFailure { worker: self.index, cause })
     }
 
     fn tell(&self, command: WorkerCommand) {

@@ -30,7 +30,7 @@ pub(super) struct ReadyQueue {
     /// In the order in which they became ready, each with the time since when it is ready.
     handshakes: VecDeque<(usize, Instant)>,
     /// How many handshakes may be ready before no further connection is accepted. Clients that have sent nothing are
-    /// not ready, so that they take nobody's place.
+    /// not ready, so that they take no place from others.
     handshakes_max: usize,
     /// Handshakes taken since `handshakes_max` last changed.
     taken: usize,
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many handshakes that each have waited so long for a turn.
+    /// Serves `n` handshakes that each waited `waited` for a turn.
     fn take(queue: &mut ReadyQueue, n: usize, waited: Duration) {
         let since = Instant::now();
         for _ in 0..n {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_that_are_served_in_their_first_turn_are_bounded_by_no_wait() {
+    fn handshakes_served_in_their_first_turn_need_no_limit() {
         let mut queue = ReadyQueue::default();
         take(&mut queue, HANDSHAKES_READY_MAX, HANDSHAKE_WAIT * 2);
         assert!(queue.room() < HANDSHAKES_READY_MAX);

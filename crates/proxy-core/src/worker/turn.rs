@@ -1,10 +1,10 @@
-//! What a worker does in one turn of its loop, once events are noted.
+//! One turn of a worker's loop, after its events were noted.
 
 use std::time::Instant;
 
 use super::Worker;
 use super::ready::handshakes_until;
-use crate::connection::handler::{Handler, Next};
+use crate::connection::handler::{Handler, NextStep};
 
 /// Bytes that connections read before any of them is written. Peers that are written to together wake and
 /// answer together, so small messages are best read all before any is written. Large ones have left the
@@ -109,9 +109,9 @@ impl<H: Handler> Worker<H> {
             let connection = &mut self.connections[key];
             connection.is_listed = false;
             match connection.write(&mut self.context, &mut self.resources) {
-                Next::Wait => {}
-                Next::Again => self.again.push(key),
-                Next::Close => self.close(key),
+                NextStep::Wait => {}
+                NextStep::Again => self.again.push(key),
+                NextStep::Close => self.close(key),
             }
         }
         if !self.context.pending.is_empty() {

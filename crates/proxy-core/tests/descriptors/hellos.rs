@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use crate::dice::Dice;
+use crate::dice::SeededRandom;
 use crate::support::PATIENCE;
 
 /// What the clients that there are begin with: `configs` with rustls, then `OpenSSL` and `GnuTLS` in all versions.
@@ -65,7 +65,7 @@ fn record_of(client: impl FnOnce(SocketAddr) -> Command) -> Vec<u8> {
 }
 
 /// Changes `hello` in one to four places.
-pub(crate) fn mutate(hello: &mut Vec<u8>, dice: &mut Dice) {
+pub(crate) fn mutate(hello: &mut Vec<u8>, dice: &mut SeededRandom) {
     for _ in 0..=dice.roll(4) {
         let at = dice.roll(hello.len());
         let end = (at + 1 + dice.roll(40)).min(hello.len());

@@ -21,9 +21,11 @@ mod pki;
 #[expect(dead_code, reason = "only a part of it is used here")]
 mod support;
 
-use dice::Dice;
+use dice::SeededRandom;
 use pki::{P256, Pki};
-use support::{Counted, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over};
+use support::{
+    TLS12, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over,
+};
 
 /// What memory may grow by over many thousand connections.
 const GROWTH_BYTES_MAX: u64 = 4 << 20;
@@ -47,10 +49,10 @@ fn worker_threads() -> usize {
 
 // One test, so that nothing else in the process opens or closes descriptors meanwhile.
 #[test]
-fn no_descriptor_is_left_behind_and_running_out_is_survived() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+fn no_descriptor_leaks_and_exhaustion_is_survived() {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     pki.issue("one", &P256, &["localhost"]);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_secs(1);
         config.tls.certificates.push(pki.load("one"));
     });
@@ -68,7 +70,7 @@ fn no_descriptor_is_left_behind_and_running_out_is_survived() {
     assert!(total.counters[ProxyCounter::AcceptErrors] > 0);
 }
 
-fn many_short_connections(proxy: &mut Counted) {
+fn many_short_connections(proxy: &mut TestProxy) {
     const THREADS: u64 = 4;
     const CONNECTIONS: u64 = 400;
     let configs = [proxy.client(&TLS12), proxy.client(&TLS13)];
@@ -102,7 +104,7 @@ fn resident_bytes() -> u64 {
 }
 
 /// Waits until nobody is connected, and forgets what is recorded of those who were.
-fn settle(proxy: &mut Counted) {
+fn settle(proxy: &mut TestProxy) {
     eventually("all are closed", || {
         proxy.collect();
         proxy.total.connections.clear();
@@ -111,7 +113,7 @@ fn settle(proxy: &mut Counted) {
 }
 
 /// Connections that end at once, by a reset so that they keep no port, with nothing said or with rubbish.
-fn very_many_that_never_shake_hands(proxy: &mut Counted) {
+fn very_many_that_never_shake_hands(proxy: &mut TestProxy) {
     const THREADS: usize = 4;
     const CONNECTIONS: usize = 12_500;
     let addr = proxy.addr();
@@ -140,7 +142,7 @@ fn very_many_that_never_shake_hands(proxy: &mut Counted) {
 }
 
 /// Real clients' first messages with changes by chance, whole or in pieces, and then the end or a reset.
-fn many_mutated_hellos(proxy: &mut Counted) {
+fn many_mutated_hellos(proxy: &mut TestProxy) {
     const THREADS: usize = 4;
     const CONNECTIONS: usize = 5_000;
     let recorded = hellos::recorded(&[proxy.client(&TLS12), proxy.client(&TLS13)]);
@@ -148,7 +150,7 @@ fn many_mutated_hellos(proxy: &mut Counted) {
     let visit_all = |connections: usize, seed: u64| {
         std::thread::scope(|scope| {
             for thread in 0..THREADS as u64 {
-                let mut dice = Dice((seed + thread).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let mut dice = SeededRandom((seed + thread).wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 let recorded = &recorded;
                 scope.spawn(move || {
                     for _ in 0..connections {
@@ -185,7 +187,7 @@ fn many_mutated_hellos(proxy: &mut Counted) {
     settle(proxy);
 }
 
-fn visit(addr: std::net::SocketAddr, hello: &[u8], dice: &mut Dice) {
+fn visit(addr: std::net::SocketAddr, hello: &[u8], dice: &mut SeededRandom) {
     let mut socket = tcp_to(addr);
     let pieces = hello.chunks(if dice.roll(4) == 0 { 1 + dice.roll(300) } else { hello.len() });
     for piece in pieces {
@@ -201,7 +203,7 @@ fn visit(addr: std::net::SocketAddr, hello: &[u8], dice: &mut Dice) {
     socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
 }
 
-fn running_out(proxy: &mut Counted, pki: &Pki) {
+fn running_out(proxy: &mut TestProxy, pki: &Pki) {
     let config = proxy.client(&TLS13);
     let mut served = proxy.connect(&config);
     echo(&mut served, b"hello");
@@ -268,6 +270,6 @@ fn running_out(proxy: &mut Counted, pki: &Pki) {
     assert!(told.len() == 1 && told[0].contains("suffice again"), "{told:?}");
 }
 
-fn said(proxy: &Counted) -> Vec<String> {
+fn said(proxy: &TestProxy) -> Vec<String> {
     proxy.proxy.take_notices().into_iter().map(|notice| notice.text).collect()
 }

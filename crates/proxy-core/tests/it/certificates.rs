@@ -6,7 +6,7 @@ use std::process::Command;
 
 use proxy_core::{Certificate, TlsFileError, TlsFileWarning};
 
-use crate::support::{Counted, Served, TLS12, TLS13, echo, serve_echo};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, serve_echo};
 
 fn openssl(arguments: &[&str]) {
     let output = Command::new("openssl").args(arguments).output();
@@ -15,9 +15,9 @@ fn openssl(arguments: &[&str]) {
 }
 
 /// A directory with keys and certificates made by OpenSSL.
-struct Files(tempfile::TempDir);
+struct OpenSslFiles(tempfile::TempDir);
 
-impl Files {
+impl OpenSslFiles {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -53,10 +53,10 @@ const RSA: &[&str] = &["-newkey", "rsa:2048"];
 
 /// Serves with a certificate to a client that trusts exactly this one.
 fn serves(certificate: Certificate) {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let leaf = certificate.leaf_der().to_vec();
     let mut proxy =
-        Counted::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate]);
+        TestProxy::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate]);
     proxy.certificate = leaf;
     for version in [&TLS12, &TLS13] {
         echo(&mut proxy.connect(&proxy.client(version)), b"hello");
@@ -65,7 +65,7 @@ fn serves(certificate: Certificate) {
 
 #[test]
 fn every_kind_of_key_serves_and_is_named() {
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let kinds = [
         ("p256", P256, "ECDSA P-256"),
         ("p384", P384, "ECDSA P-384"),
@@ -85,7 +85,7 @@ fn every_kind_of_key_serves_and_is_named() {
 
 #[test]
 fn keys_in_their_older_formats_are_read() {
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let (cert, key) = files.make("rsa", RSA);
     let pkcs1 = files.text("pkcs1.key");
     openssl(&["pkey", "-in", key.to_str().unwrap(), "-traditional", "-out", &pkcs1]);
@@ -109,7 +109,7 @@ type Case<'a> = (&'a Path, &'a Path, fn(&TlsFileError) -> bool, &'a Path);
 
 #[test]
 fn each_defect_has_its_own_error_that_names_the_file() {
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let (cert, key) = files.make("good", P256);
     let (_, other_key) = files.make("other", P256);
     let missing = files.path("missing.pem");
@@ -150,7 +150,7 @@ fn each_defect_has_its_own_error_that_names_the_file() {
 
 #[test]
 fn a_key_and_a_certificate_may_share_a_file() {
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let (cert, key) = files.make("good", P256);
     let both = [std::fs::read(key).unwrap(), std::fs::read(cert).unwrap()].concat();
     let both = files.write("both.pem", &both);
@@ -159,7 +159,7 @@ fn a_key_and_a_certificate_may_share_a_file() {
 
 #[test]
 fn a_key_that_others_may_read_is_warned_of() {
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let (cert, key) = files.make("good", P256);
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     let certificate = Certificate::load(&cert, &key).unwrap();
@@ -172,7 +172,7 @@ fn a_key_that_others_may_read_is_warned_of() {
 fn a_generated_certificate_is_for_the_names_that_clients_use() {
     let certificate = Certificate::generate(&["example.test".into(), "10.1.2.3".into()]).unwrap();
     assert_eq!(certificate.kind(), "ECDSA P-256");
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let der = files.write("leaf.der", certificate.leaf_der());
     for (option, name) in [
         ("-checkhost", "localhost"),
@@ -198,7 +198,7 @@ fn a_name_that_is_none_is_refused() {
 
 #[test]
 fn the_key_never_shows() {
-    let files = Files::new();
+    let files = OpenSslFiles::new();
     let (cert, key) = files.make("good", P256);
     let certificate = Certificate::load(&cert, &key).unwrap();
     assert_eq!(format!("{certificate:?}"), "Certificate { kind: \"ECDSA P-256\", .. }");

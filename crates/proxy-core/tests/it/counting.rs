@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use telemetry::{CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ProxyCounter};
 
-use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_echo, tls_over};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tls_over};
 
 /// A connection from 127.0.0.`n`.
 pub(crate) fn connect_from(n: u8, to: SocketAddr) -> TcpStream {
@@ -21,8 +21,8 @@ pub(crate) fn connect_from(n: u8, to: SocketAddr) -> TcpStream {
 fn each_client_has_exactly_what_it_did() {
     const THREADS: u8 = 4;
     const CONNECTIONS: u64 = 40;
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let addr = proxy.addr();
     let client = proxy.client(&TLS13);
     thread::scope(|scope| {
@@ -66,8 +66,8 @@ fn each_client_has_exactly_what_it_did() {
 
 #[test]
 fn clients_beyond_the_table_are_other_and_the_sums_hold() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.clients_max = 5;
         config.workers = 1.try_into().unwrap();
     });
@@ -87,8 +87,8 @@ fn clients_beyond_the_table_are_other_and_the_sums_hold() {
 
 #[test]
 fn errors_beyond_the_bound_on_records_are_counted_as_unrecorded() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
     let errors = CONNECTION_RECORDS_MAX as u64 + 10;
     for _ in 0..errors {
         drop(proxy.tcp());
@@ -101,8 +101,8 @@ fn errors_beyond_the_bound_on_records_are_counted_as_unrecorded() {
 
 #[test]
 fn a_connection_is_recorded_with_what_it_negotiated() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.settings.alpn = vec!["h2".into(), "http/1.1".into()];
         config.workers = 1.try_into().unwrap();
     });
@@ -124,8 +124,8 @@ fn a_connection_is_recorded_with_what_it_negotiated() {
 
 #[test]
 fn version_group_and_cipher_are_counted_once_a_handshake() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     for version in [&TLS12, &TLS13] {
         let client = proxy.client(version);
         for _ in 0..3 {

@@ -6,14 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
-use telemetry::{Outcome, ProxyCounter, ProxyDelta};
+use telemetry::{ConnectionOutcome, ProxyCounter, ProxyDelta};
 
 use crate::support::{
-    Counted, Duplex, PATIENCE, Served, TLS13, echo, end, pattern, read_all, serve_echo, tls_over,
+    PATIENCE, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all, serve_echo, tls_over,
 };
 
 /// Answers a megabyte at leisure.
-fn serve_slowly(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_slowly(stream: &mut dyn TestStream, _: &AtomicU64) {
     stream.read_exact(&mut [0; 2]).unwrap();
     for chunk in pattern(1 << 20).chunks(64 << 10) {
         thread::sleep(Duration::from_millis(20));
@@ -24,8 +24,8 @@ fn serve_slowly(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn a_drain_lets_a_transfer_and_a_handshake_finish() {
-    let served = Served::unix(serve_slowly);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_slowly);
+    let mut proxy = TestProxy::start(&served.upstream);
     let config = proxy.client(&TLS13);
     let mut transfer = proxy.connect(&config);
     transfer.write_all(b"go").unwrap();
@@ -44,8 +44,8 @@ fn a_drain_lets_a_transfer_and_a_handshake_finish() {
 
 #[test]
 fn a_drain_serves_what_waits_in_the_backlog() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.connections_max = Some(2);
     });
     let config = proxy.client(&TLS13);
@@ -70,8 +70,8 @@ fn a_drain_serves_what_waits_in_the_backlog() {
 
 #[test]
 fn a_drained_proxy_takes_no_new_connections() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let addr = proxy.addr();
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
@@ -85,8 +85,8 @@ fn a_drained_proxy_takes_no_new_connections() {
 
 #[test]
 fn a_drain_closes_a_connection_that_was_never_used_cleanly_and_early() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -101,7 +101,7 @@ fn a_drain_closes_a_connection_that_was_never_used_cleanly_and_early() {
 }
 
 /// Answers in two halves with a long pause between them, of which nothing tells that it is one.
-fn serve_with_a_pause(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_with_a_pause(stream: &mut dyn TestStream, _: &AtomicU64) {
     stream.read_exact(&mut [0; 2]).unwrap();
     stream.write_all(b"first half,").unwrap();
     thread::sleep(Duration::from_millis(1500));
@@ -111,8 +111,8 @@ fn serve_with_a_pause(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn a_drain_does_not_take_a_pause_in_an_answer_for_its_end() {
-    let served = Served::unix(serve_with_a_pause);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_with_a_pause);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -126,8 +126,8 @@ fn a_drain_does_not_take_a_pause_in_an_answer_for_its_end() {
 
 #[test]
 fn an_answer_that_pauses_beyond_the_drain_timeout_does_not_look_whole() {
-    let served = Served::unix(serve_with_a_pause);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_with_a_pause);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
         config.limits.drain_timeout = Duration::from_millis(700);
     });
@@ -137,10 +137,10 @@ fn an_answer_that_pauses_beyond_the_drain_timeout_does_not_look_whole() {
     proxy.proxy.drain();
     assert_eq!(read_all(&mut tls), (Vec::new(), false));
     let total = proxy.finish();
-    assert_eq!(total.connections[0].outcome, Outcome::DrainTimeout);
+    assert_eq!(total.connections[0].outcome, ConnectionOutcome::DrainTimeout);
 }
 
-fn serve_at_once(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_at_once(stream: &mut dyn TestStream, _: &AtomicU64) {
     stream.read_exact(&mut [0; 2]).unwrap();
     stream.write_all(&pattern(200 << 10)).unwrap();
     stream.end();
@@ -150,8 +150,8 @@ fn serve_at_once(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn a_drain_does_not_wait_for_a_client_that_has_its_whole_answer() {
-    let served = Served::unix(serve_at_once);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_at_once);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -160,13 +160,13 @@ fn a_drain_does_not_wait_for_a_client_that_has_its_whole_answer() {
     let began_at = Instant::now();
     let total = proxy.finish();
     assert!(began_at.elapsed() < PATIENCE / 2);
-    assert_eq!(total.connections[0].outcome, Outcome::Ended);
+    assert_eq!(total.connections[0].outcome, ConnectionOutcome::Ended);
 }
 
 #[test]
 fn a_drain_waits_for_a_client_that_still_takes_its_answer() {
-    let served = Served::unix(serve_at_once);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_at_once);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
     });
     // So small a buffer that most of the answer waits in the kernel of the proxy.
@@ -188,15 +188,15 @@ fn a_drain_waits_for_a_client_that_still_takes_its_answer() {
     proxy.finish();
 }
 
-fn serve_never(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_never(stream: &mut dyn TestStream, _: &AtomicU64) {
     let _ = stream.read(&mut [0; 100]);
     thread::sleep(PATIENCE);
 }
 
 #[test]
 fn a_drain_cuts_what_does_not_end_in_time_and_says_so() {
-    let served = Served::unix(serve_never);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_never);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.drain_timeout = Duration::from_millis(300);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -207,7 +207,7 @@ fn a_drain_cuts_what_does_not_end_in_time_and_says_so() {
         scope.spawn(|| assert_eq!(silent.read(&mut [0; 1]).unwrap_or(0), 0));
         let total = proxy.finish();
         let outcomes: Vec<_> = total.connections.iter().map(|record| record.outcome).collect();
-        assert_eq!(outcomes, [Outcome::DrainTimeout; 2]);
+        assert_eq!(outcomes, [ConnectionOutcome::DrainTimeout; 2]);
         assert_eq!(total.counters[ProxyCounter::FailedOther], 1);
     });
     assert!(!read_all(&mut tls).1, "what was cut must not look whole");
@@ -215,8 +215,8 @@ fn a_drain_cuts_what_does_not_end_in_time_and_says_so() {
 
 #[test]
 fn dropping_a_proxy_ends_its_threads_and_frees_its_port() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let addr = proxy.addr();
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
@@ -227,9 +227,9 @@ fn dropping_a_proxy_ends_its_threads_and_frees_its_port() {
 }
 
 #[test]
-fn everything_counted_is_there_after_the_end() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+fn all_counters_are_collected_after_the_end() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     end(&mut tls);

@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use proxy_core::Upstream;
-use telemetry::{Outcome, ProxyCounter};
+use telemetry::{ConnectionOutcome, ProxyCounter};
 
 use crate::support::{
-    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, pattern, read_all, reset, serve_echo,
+    PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all, reset,
+    serve_echo,
 };
 
-fn serve_one_answer(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_one_answer(stream: &mut dyn TestStream, _: &AtomicU64) {
     let mut buffer = [0; 100];
     let n = stream.read(&mut buffer).unwrap();
     stream.write_all(&buffer[..n]).unwrap();
@@ -21,8 +22,8 @@ fn serve_one_answer(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn an_upstream_that_closes_after_its_answer_ends_the_client_cleanly() {
-    for served in [Served::unix(serve_one_answer), Served::tcp(serve_one_answer)] {
-        let mut proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_one_answer), TestUpstream::tcp(serve_one_answer)] {
+        let mut proxy = TestProxy::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(b"hello").unwrap();
@@ -30,20 +31,20 @@ fn an_upstream_that_closes_after_its_answer_ends_the_client_cleanly() {
             end(&mut tls);
         }
         proxy.expect(ProxyCounter::Closed, 2);
-        assert!(proxy.total.connections.iter().all(|record| record.outcome == Outcome::Ended));
+        assert!(proxy.total.connections.iter().all(|record| record.outcome == ConnectionOutcome::Ended));
     }
 }
 
 /// Answers with less than it should, and closes with something unread, which resets the connection.
-fn serve_and_break(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_and_break(stream: &mut dyn TestStream, _: &AtomicU64) {
     stream.read_exact(&mut [0; 1]).unwrap();
     stream.write_all(b"half an ans").unwrap();
 }
 
 #[test]
 fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
-    for served in [Served::unix(serve_and_break), Served::tcp(serve_and_break)] {
-        let mut proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_and_break), TestUpstream::tcp(serve_and_break)] {
+        let mut proxy = TestProxy::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(b"hello").unwrap();
@@ -53,14 +54,16 @@ fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
         }
         proxy.expect(ProxyCounter::UpstreamBroken, 2);
         proxy.expect(ProxyCounter::Closed, 2);
-        assert!(proxy.total.connections.iter().all(|record| record.outcome == Outcome::UpstreamBroken));
+        assert!(
+            proxy.total.connections.iter().all(|record| record.outcome == ConnectionOutcome::UpstreamBroken)
+        );
     }
 }
 
 #[test]
 fn an_upstream_that_broke_unnoticed_does_not_look_whole() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut proxy = Counted::start(&listener.local_addr().unwrap().to_string().parse().unwrap());
+    let mut proxy = TestProxy::start(&listener.local_addr().unwrap().to_string().parse().unwrap());
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(b"go").unwrap();
     let (mut app, _) = listener.accept().unwrap();
@@ -87,7 +90,7 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
     let path = dir.path().join("app.sock");
     let free_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for upstream in [Upstream::Unix(path), free_port.to_string().parse().unwrap()] {
-        let mut proxy = Counted::start(&upstream);
+        let mut proxy = TestProxy::start(&upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(&pattern(100_000)).unwrap();
@@ -97,7 +100,7 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
         proxy.expect(ProxyCounter::UpstreamConnectsFailed, 2);
         proxy.expect(ProxyCounter::Failed, 2);
         let record = proxy.total.connections[0].clone();
-        assert_eq!((record.outcome, record.sni.as_str()), (Outcome::UpstreamConnect, "localhost"));
+        assert_eq!((record.outcome, record.sni.as_str()), (ConnectionOutcome::UpstreamConnect, "localhost"));
         assert!(!record.detail.is_empty());
 
         let (unix, tcp);
@@ -123,7 +126,7 @@ fn a_name_with_several_addresses_is_tried_address_by_address() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = format!("localhost:{}", listener.local_addr().unwrap().port()).parse().unwrap();
     std::thread::spawn(move || serve_echo(&mut listener.accept().unwrap().0, &AtomicU64::new(0)));
-    let mut proxy = Counted::start(&upstream);
+    let mut proxy = TestProxy::start(&upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     proxy.expect(ProxyCounter::UpstreamConnects, 1);
@@ -138,7 +141,7 @@ fn a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
     socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
     socket.listen(0).unwrap();
     let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let mut proxy = Counted::start_with(&Upstream::Unix(path), |config| {
+    let mut proxy = TestProxy::start_with(&Upstream::Unix(path), |config| {
         config.limits.connect_timeout = Duration::from_millis(100);
     });
     let config = proxy.client(&TLS13);
@@ -167,8 +170,8 @@ fn a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
 
 #[test]
 fn a_client_that_resets_in_mid_stream_is_counted_as_broken() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     reset(&tls.sock);
@@ -179,8 +182,8 @@ fn a_client_that_resets_in_mid_stream_is_counted_as_broken() {
 
 #[test]
 fn a_client_that_resets_after_its_close_notify_has_ended_well() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     reset(&tls.sock);
@@ -194,14 +197,14 @@ fn a_client_that_resets_after_its_close_notify_has_ended_well() {
 #[test]
 fn an_upstream_that_stops_reading_may_still_answer() {
     // As an application does that refuses an upload by its headers.
-    fn refuse(stream: &mut dyn Duplex, _: &AtomicU64) {
+    fn refuse(stream: &mut dyn TestStream, _: &AtomicU64) {
         stream.read_exact(&mut [0; 10]).unwrap();
         stream.write_all(b"too large").unwrap();
         stream.end();
         std::thread::sleep(Duration::from_millis(200));
     }
-    let served = Served::unix(refuse);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(refuse);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(&pattern(150_000)).unwrap();
     assert_eq!(read_all(&mut tls).0, b"too large");
@@ -210,9 +213,9 @@ fn an_upstream_that_stops_reading_may_still_answer() {
 }
 
 #[test]
-fn a_message_damaged_on_the_way_breaks_the_client_and_reaches_no_upstream() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+fn a_damaged_record_ends_the_client_and_reaches_no_upstream() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     tls.conn.writer().write_all(b"damaged").unwrap();

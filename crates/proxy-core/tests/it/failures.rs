@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, RootCertStore};
-use telemetry::{Outcome, ProxyCounter};
+use telemetry::{ConnectionOutcome, ProxyCounter};
 
-use crate::support::{Counted, Served, TLS12, TLS13, echo, read_all, serve_echo, tls_over};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, read_all, serve_echo, tls_over};
 
 /// Sends `bytes` and an end; returns the answer.
-fn send(proxy: &Counted, bytes: &[u8]) -> Vec<u8> {
+fn send(proxy: &TestProxy, bytes: &[u8]) -> Vec<u8> {
     let mut socket = proxy.tcp();
     socket.write_all(bytes).unwrap();
     socket.shutdown(Shutdown::Write).unwrap();
@@ -20,7 +20,12 @@ fn send(proxy: &Counted, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
-fn only_failure(mut proxy: Counted, counter: ProxyCounter, n: u64, outcome: Outcome) -> Vec<String> {
+fn only_failure(
+    mut proxy: TestProxy,
+    counter: ProxyCounter,
+    n: u64,
+    outcome: ConnectionOutcome,
+) -> Vec<String> {
     proxy.expect(counter, n);
     proxy.expect(ProxyCounter::Failed, n);
     let total = proxy.finish();
@@ -32,9 +37,9 @@ fn only_failure(mut proxy: Counted, counter: ProxyCounter, n: u64, outcome: Outc
 }
 
 #[test]
-fn what_is_not_tls_is_told_apart() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+fn a_first_record_that_is_not_tls_has_its_own_outcome() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let sent: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -46,23 +51,23 @@ fn what_is_not_tls_is_told_apart() {
         let answer = send(&proxy, bytes);
         assert!(answer.is_empty() || answer[0] == 21, "only an alert may come: {answer:?}");
     }
-    only_failure(proxy, ProxyCounter::FailedNotTls, 5, Outcome::NotTls);
+    only_failure(proxy, ProxyCounter::FailedNotTls, 5, ConnectionOutcome::NotTls);
 }
 
 #[test]
-fn a_client_that_leaves_before_or_during_its_hello_is_told_apart() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+fn an_eof_before_or_in_the_client_hello_has_its_own_outcome() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     assert_eq!(send(&proxy, b""), b"");
     assert_eq!(send(&proxy, &[22]), b"");
     assert_eq!(send(&proxy, &[22, 3, 1, 0, 200, 1, 0]), b"");
-    only_failure(proxy, ProxyCounter::FailedEof, 3, Outcome::HandshakeEof);
+    only_failure(proxy, ProxyCounter::FailedEof, 3, ConnectionOutcome::HandshakeEof);
 }
 
 #[test]
 fn a_handshake_that_is_done_counts_even_if_rubbish_comes_with_its_end() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.conn.write_tls(&mut tls.sock).unwrap();
     while tls.conn.is_handshaking() {
@@ -83,32 +88,32 @@ fn a_handshake_that_is_done_counts_even_if_rubbish_comes_with_its_end() {
 }
 
 #[test]
-fn a_malformed_hello_is_told_apart() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+fn a_malformed_client_hello_has_its_own_outcome() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let answer = send(&proxy, &[22, 3, 1, 0, 5, 1, 0, 0, 1, 9]);
     assert_eq!(answer[..2], [21, 3], "an alert says so");
-    only_failure(proxy, ProxyCounter::FailedOther, 1, Outcome::HandshakeOther);
+    only_failure(proxy, ProxyCounter::FailedOther, 1, ConnectionOutcome::HandshakeOther);
 }
 
 #[test]
 fn a_client_that_refuses_the_certificate_is_counted_by_its_alert() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
-    let mut stranger = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
+    let mut stranger = TestProxy::start(&served.upstream);
     stranger.certificate = proxy_core::Certificate::generate(&[]).unwrap().leaf_der().to_vec();
     for version in [&TLS12, &TLS13] {
         let mut tls = tls_over(proxy.tcp(), &stranger.client(version));
         tls.write_all(b"hello").and_then(|()| tls.flush()).unwrap_err();
     }
-    let details = only_failure(proxy, ProxyCounter::FailedAlert, 2, Outcome::HandshakeAlert);
+    let details = only_failure(proxy, ProxyCounter::FailedAlert, 2, ConnectionOutcome::HandshakeAlert);
     assert!(details.iter().all(|detail| detail.contains("received fatal alert")), "{details:?}");
 }
 
 #[test]
 fn a_client_without_a_common_group_is_incompatible() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = vec![aws_lc_rs::kx_group::MLKEM768];
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
@@ -118,14 +123,14 @@ fn a_client_without_a_common_group_is_incompatible() {
         .with_no_client_auth();
     let mut tls = tls_over(proxy.tcp(), &Arc::new(config));
     tls.write_all(b"hello").and_then(|()| tls.flush()).unwrap_err();
-    only_failure(proxy, ProxyCounter::FailedIncompatible, 1, Outcome::Incompatible);
+    only_failure(proxy, ProxyCounter::FailedIncompatible, 1, ConnectionOutcome::Incompatible);
 }
 
 #[test]
 fn a_hostile_server_name_is_recorded_harmlessly() {
     // rustls only sends valid names, so the bytes of one that is escaped are patched on the wire.
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS12));
     let mut hello = Vec::new();
     tls.conn.write_tls(&mut hello).unwrap();
@@ -151,8 +156,8 @@ fn read_all_raw(socket: &mut std::net::TcpStream) -> Vec<u8> {
 
 #[test]
 fn failures_leave_others_alone() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     for _ in 0..50 {
         send(&proxy, b"GET / HTTP/1.0\r\n\r\n");

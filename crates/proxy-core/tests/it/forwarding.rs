@@ -8,13 +8,14 @@ use rustls::HandshakeKind;
 use telemetry::{ProxyCounter, ProxyLatency};
 
 use crate::support::{
-    Counted, Duplex, Served, TLS12, TLS13, Tls, echo, end, eventually, pattern, read_all, serve_echo,
+    TLS12, TLS13, TestProxy, TestStream, TestUpstream, Tls, echo, end, eventually, pattern, read_all,
+    serve_echo,
 };
 
 #[test]
-fn what_a_client_sends_comes_back_over_either_upstream_and_version() {
-    for served in [Served::unix(serve_echo), Served::tcp(serve_echo)] {
-        let proxy = Counted::start(&served.upstream);
+fn echoes_work_over_both_kinds_of_upstream_and_both_versions() {
+    for served in [TestUpstream::unix(serve_echo), TestUpstream::tcp(serve_echo)] {
+        let proxy = TestProxy::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             echo(&mut tls, b"hello");
@@ -40,8 +41,8 @@ fn what_a_client_sends_comes_back_over_either_upstream_and_version() {
 
 #[test]
 fn each_request_answered_on_a_kept_connection_is_one_exchange() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     for _ in 0..25 {
         echo(&mut tls, b"request");
@@ -54,8 +55,8 @@ fn each_request_answered_on_a_kept_connection_is_one_exchange() {
 
 #[test]
 fn a_client_resumes_its_session_in_both_versions() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     for version in [&TLS12, &TLS13] {
         let config = proxy.client(version);
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
@@ -77,10 +78,10 @@ fn a_client_resumes_its_session_in_both_versions() {
 #[test]
 fn tickets_do_not_outlive_the_process_that_made_them() {
     // A second proxy stands for a second process: its ticket key is another one.
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let certificate = proxy_core::Certificate::generate(&[]).unwrap();
     let start = || {
-        Counted::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate.clone()])
+        TestProxy::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate.clone()])
     };
     let (mut first, mut second) = (start(), start());
     first.certificate = certificate.leaf_der().to_vec();
@@ -94,8 +95,8 @@ fn tickets_do_not_outlive_the_process_that_made_them() {
 
 #[test]
 fn a_ticket_comes_with_the_first_answer() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     assert_eq!(tls.conn.tls13_tickets_received(), 1);
@@ -103,8 +104,8 @@ fn a_ticket_comes_with_the_first_answer() {
 
 #[test]
 fn a_ticket_comes_without_an_answer_soon_after_the_handshake() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     while tls.conn.is_handshaking() || tls.conn.wants_write() {
         tls.conn.complete_io(&mut tls.sock).unwrap();
@@ -119,8 +120,8 @@ fn a_ticket_comes_without_an_answer_soon_after_the_handshake() {
 
 #[test]
 fn holding_the_ticket_does_not_delay_a_client_that_awaits_the_ack() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let config = proxy.client(&TLS13);
     let first_exchange = || {
         let mut tls = proxy.connect(&config);
@@ -137,8 +138,8 @@ fn holding_the_ticket_does_not_delay_a_client_that_awaits_the_ack() {
 
 #[test]
 fn a_ticket_comes_to_a_client_that_ends_at_once() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.flush().unwrap();
     tls.conn.send_close_notify();
@@ -147,7 +148,7 @@ fn a_ticket_comes_to_a_client_that_ends_at_once() {
 }
 
 /// Counts to the end, then answers with how much it was.
-fn serve_length(stream: &mut dyn Duplex, received: &std::sync::atomic::AtomicU64) {
+fn serve_length(stream: &mut dyn TestStream, received: &std::sync::atomic::AtomicU64) {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -157,8 +158,8 @@ fn serve_length(stream: &mut dyn Duplex, received: &std::sync::atomic::AtomicU64
 
 #[test]
 fn a_half_closed_client_still_gets_the_answer() {
-    for served in [Served::unix(serve_length), Served::tcp(serve_length)] {
-        let proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_length), TestUpstream::tcp(serve_length)] {
+        let proxy = TestProxy::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(&pattern(300_000)).unwrap();
@@ -171,8 +172,8 @@ fn a_half_closed_client_still_gets_the_answer() {
 
 #[test]
 fn an_end_without_close_notify_is_passed_on_too() {
-    let served = Served::unix(serve_length);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_length);
+    let proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(b"abc").unwrap();
     tls.sock.shutdown(std::net::Shutdown::Write).unwrap();
@@ -181,7 +182,7 @@ fn an_end_without_close_notify_is_passed_on_too() {
 }
 
 /// Ends its own direction first, and counts what still comes.
-fn serve_early_end(stream: &mut dyn Duplex, received: &std::sync::atomic::AtomicU64) {
+fn serve_early_end(stream: &mut dyn TestStream, received: &std::sync::atomic::AtomicU64) {
     stream.write_all(b"that is all").unwrap();
     stream.end();
     let mut bytes = Vec::new();
@@ -191,8 +192,8 @@ fn serve_early_end(stream: &mut dyn Duplex, received: &std::sync::atomic::Atomic
 
 #[test]
 fn a_client_may_go_on_sending_after_its_upstream_has_ended() {
-    for served in [Served::unix(serve_early_end), Served::tcp(serve_early_end)] {
-        let proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_early_end), TestUpstream::tcp(serve_early_end)] {
+        let proxy = TestProxy::start(&served.upstream);
         for (version, received) in [(&TLS12, 300_000), (&TLS13, 600_000)] {
             let mut tls = proxy.connect(&proxy.client(version));
             assert_eq!(read_all(&mut tls), (b"that is all".to_vec(), true));
@@ -208,8 +209,8 @@ const LARGE: usize = 64 << 20;
 
 #[test]
 fn a_large_transfer_each_way_arrives_intact_at_a_slow_reader() {
-    for served in [Served::unix(serve_echo), Served::tcp(serve_echo)] {
-        let proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_echo), TestUpstream::tcp(serve_echo)] {
+        let proxy = TestProxy::start(&served.upstream);
         let data = pattern(LARGE);
         let tls = proxy.connect(&proxy.client(&TLS13));
         let received = transfer(tls, &data);

@@ -12,22 +12,22 @@ use telemetry::{
 };
 
 use crate::counting::connect_from;
-use crate::dice::Dice;
+use crate::dice::SeededRandom;
 use crate::outside::{has_echo, s_client};
 use crate::pki::{P256, Pki, replace};
-use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_echo, tls_over};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tls_over};
 
 const VERSIONS: [(&SupportedProtocolVersion, &str); 2] = [(&TLS12, "-tls1_2"), (&TLS13, "-tls1_3")];
 
-pub(crate) fn start(served: &Served, resumption: Resumption) -> Counted {
-    Counted::start_with(&served.upstream, |config| {
+pub(crate) fn start(served: &TestUpstream, resumption: Resumption) -> TestProxy {
+    TestProxy::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.tls.settings.resumption = resumption;
     })
 }
 
 /// Connects from 127.0.0.`n`, to the end, and says whether the session was resumed.
-pub(crate) fn visit(proxy: &Counted, config: &Arc<ClientConfig>, n: u8) -> Option<HandshakeKind> {
+pub(crate) fn visit(proxy: &TestProxy, config: &Arc<ClientConfig>, n: u8) -> Option<HandshakeKind> {
     let mut tls = tls_over(connect_from(n, proxy.addr()), config);
     echo(&mut tls, b"hello");
     end(&mut tls);
@@ -42,14 +42,14 @@ fn forgetful(config: &Arc<ClientConfig>) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-fn set(proxy: &mut Counted, name: &str, value: &str) {
+fn set(proxy: &mut TestProxy, name: &str, value: &str) {
     proxy.proxy.set(name, &Value::Text(value.into())).unwrap();
     // Workers take it up when they are woken, which is before they answer the collector.
     proxy.collect();
 }
 
 /// Drains, and checks that handshakes were full for exactly these reasons.
-pub(crate) fn expect(proxy: Counted, reasons: &[(FullReason, u64)]) -> ProxyDelta {
+pub(crate) fn expect(proxy: TestProxy, reasons: &[(FullReason, u64)]) -> ProxyDelta {
     let total = finish(proxy);
     for (reason, counter, _) in FullReason::ALL {
         let wanted = reasons.iter().find(|(one, _)| *one == reason).map_or(0, |(_, n)| *n);
@@ -59,7 +59,7 @@ pub(crate) fn expect(proxy: Counted, reasons: &[(FullReason, u64)]) -> ProxyDelt
 }
 
 /// Drains, and checks that the rows of usage add up too.
-pub(crate) fn finish(proxy: Counted) -> ProxyDelta {
+pub(crate) fn finish(proxy: TestProxy) -> ProxyDelta {
     let total = proxy.finish();
     let count = |counter| total.counters[counter];
     let usage = |dimension, counter| -> u64 {
@@ -85,7 +85,7 @@ pub(crate) fn finish(proxy: Counted) -> ProxyDelta {
 
 #[test]
 fn first_visits_and_later_ones_without_a_ticket_are_told_apart() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for (version, _) in VERSIONS {
         let proxy = start(&served, Resumption::Tickets);
         let client = forgetful(&proxy.client(version));
@@ -103,7 +103,7 @@ fn first_visits_and_later_ones_without_a_ticket_are_told_apart() {
 
 #[test]
 fn connections_without_a_ticket_are_counted_beside_those_that_are_open() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let proxy = start(&served, Resumption::Tickets);
     let client = forgetful(&proxy.client(&TLS13));
     let mut open = Vec::new();
@@ -130,7 +130,7 @@ fn connections_without_a_ticket_are_counted_beside_those_that_are_open() {
 
 #[test]
 fn a_ticket_of_a_key_that_was_forgotten_has_an_unknown_key() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for (version, _) in VERSIONS {
         let mut proxy = start(&served, Resumption::Tickets);
         let client = proxy.client(version);
@@ -147,14 +147,14 @@ fn a_ticket_of_a_key_that_was_forgotten_has_an_unknown_key() {
 
 #[test]
 fn a_ticket_whose_key_has_changed_under_its_name_is_damaged() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     let path = folder.path().join("keys");
     let key = |seed: u8| -> Vec<u8> {
         (0..80_u8).map(|i| if i < 16 { i } else { i.wrapping_mul(37).wrapping_add(seed) } | 0x80).collect()
     };
     for (version, _) in VERSIONS {
         replace(&path, &key(1));
-        let mut proxy = Counted::start_with(&served.upstream, |config| {
+        let mut proxy = TestProxy::start_with(&served.upstream, |config| {
             config.workers = 1.try_into().unwrap();
             config.tls.ticket_keys = Some(TicketKeyFile::load(&path).unwrap());
         });
@@ -170,7 +170,7 @@ fn a_ticket_whose_key_has_changed_under_its_name_is_damaged() {
 
 #[test]
 fn sessions_that_end_with_a_setting_are_told_apart() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for resumption in [Resumption::Tickets, Resumption::Cache] {
         for (version, _) in VERSIONS {
             let mut proxy = start(&served, resumption);
@@ -185,9 +185,12 @@ fn sessions_that_end_with_a_setting_are_told_apart() {
             for client in [&mut cipher, &mut off] {
                 assert_eq!(visit(&proxy, client, 1), Some(HandshakeKind::Full));
             }
+            // The proxy gives out nothing that a client could offer.
+            let without_session = proxy.client(version);
+            assert_eq!(visit(&proxy, &without_session, 1), Some(HandshakeKind::Full));
             let total = expect(
                 proxy,
-                &[(FullReason::FirstVisit, 2), (FullReason::OtherVersion, 1), (FullReason::ResumptionOff, 2)],
+                &[(FullReason::FirstVisit, 2), (FullReason::OtherVersion, 1), (FullReason::ResumptionOff, 3)],
             );
             assert_eq!(total.tls.counters[TlsCounter::OffersToResume], 4, "{resumption:?} {version:?}");
         }
@@ -196,7 +199,7 @@ fn sessions_that_end_with_a_setting_are_told_apart() {
 
 #[test]
 fn a_session_of_another_version_is_told_from_an_unknown_one() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let (mut proxy, folder) = (start(&served, Resumption::Tickets), tempfile::tempdir().unwrap());
     let session = folder.path().join("session");
     let session = session.to_str().unwrap();
@@ -209,7 +212,7 @@ fn a_session_of_another_version_is_told_from_an_unknown_one() {
 
 #[test]
 fn a_session_of_another_name_is_told_with_openssl() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     for resumption in [Resumption::Tickets, Resumption::Cache] {
         for (_, version) in VERSIONS {
             let proxy = start(&served, resumption);
@@ -243,11 +246,11 @@ fn a_session_of_another_name_is_told_with_openssl() {
 
 #[test]
 fn a_session_of_other_rules_for_clients_is_told_from_others() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let own = pki.issue("own", &P256, &["worker-7"]);
     for resumption in [Resumption::Tickets, Resumption::Cache] {
         for (version, _) in VERSIONS {
-            let mut proxy = Counted::start_with(&served.upstream, |config| {
+            let mut proxy = TestProxy::start_with(&served.upstream, |config| {
                 config.workers = 1.try_into().unwrap();
                 config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
                 config.tls.client_ca = Some(pki.client_ca());
@@ -265,7 +268,7 @@ fn a_session_of_other_rules_for_clients_is_told_from_others() {
 
 #[test]
 fn sessions_beyond_the_cache_are_evicted() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for (version, _) in VERSIONS {
         let mut proxy = start(&served, Resumption::Cache);
         proxy.proxy.set("proxy.session-cache", &Value::Number(2.0)).unwrap();
@@ -281,7 +284,7 @@ fn sessions_beyond_the_cache_are_evicted() {
 
 #[test]
 fn what_a_cache_never_had_has_no_known_reason() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     for (_, version) in VERSIONS {
         let (first, second) = (start(&served, Resumption::Cache), start(&served, Resumption::Cache));
         let session = folder.path().join(version);
@@ -296,7 +299,7 @@ fn what_a_cache_never_had_has_no_known_reason() {
 
 #[test]
 fn a_ticket_is_judged_although_sessions_are_in_a_cache() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     for (config, version) in VERSIONS {
         let (mut first, second) = (start(&served, Resumption::Tickets), start(&served, Resumption::Cache));
         let session = folder.path().join(version);
@@ -315,10 +318,10 @@ fn a_ticket_is_judged_although_sessions_are_in_a_cache() {
 
 #[test]
 fn reasons_add_up_whatever_clients_do() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let clients: Vec<_> = (0..6).map(|n| proxy.client(VERSIONS[n % 2].0)).collect();
-    let mut dice = Dice(17);
+    let mut dice = SeededRandom(17);
     for _ in 0..200 {
         let client = &clients[dice.roll(clients.len())];
         match dice.roll(40) {
@@ -336,7 +339,7 @@ fn reasons_add_up_whatever_clients_do() {
 }
 
 /// Connects, whether that leads to a handshake or not.
-fn visit_if_served(proxy: &Counted, config: &Arc<ClientConfig>) -> Option<()> {
+fn visit_if_served(proxy: &TestProxy, config: &Arc<ClientConfig>) -> Option<()> {
     let mut tls = proxy.connect(config);
     std::io::Write::write_all(&mut tls, b"hello").ok()?;
     tls.read_exact(&mut [0; 5]).ok()?;

@@ -7,10 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
-use telemetry::{Outcome, ProxyCounter, Value};
+use telemetry::{ConnectionOutcome, ProxyCounter, Value};
 
 use crate::support::{
-    Counted, Duplex, PATIENCE, Served, TLS13, Tls, echo, eventually, pattern, read_all, reset, serve_echo,
+    PATIENCE, TLS13, TestProxy, TestStream, TestUpstream, Tls, echo, eventually, pattern, read_all, reset,
+    serve_echo,
 };
 
 /// Sends a byte now and then, whatever becomes of it, while `watch` runs.
@@ -24,14 +25,14 @@ fn while_dripping(tls: &mut Tls, watch: impl FnOnce()) {
             }
         });
         // Also when it panics, or the scope would wait for ever.
-        let _ends = Ends(&is_done);
+        let _ends = StopOnDrop(&is_done);
         watch();
     });
 }
 
-struct Ends<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -50,15 +51,15 @@ fn fill(tls: &mut Tls) {
     });
 }
 
-fn read_one_byte(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn read_one_byte(stream: &mut dyn TestStream, _: &AtomicU64) {
     let _ = stream.read(&mut [0]);
     thread::sleep(PATIENCE * 3);
 }
 
 #[test]
 fn a_reset_is_noticed_while_the_upstream_takes_nothing() {
-    for served in [Served::unix(read_one_byte), Served::tcp(read_one_byte)] {
-        let mut proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(read_one_byte), TestUpstream::tcp(read_one_byte)] {
+        let mut proxy = TestProxy::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();
         fill(&mut tls);
@@ -72,7 +73,7 @@ fn a_reset_is_noticed_while_the_upstream_takes_nothing() {
 #[test]
 fn what_a_client_sent_whole_before_a_reset_arrives() {
     static MAY_READ: AtomicBool = AtomicBool::new(false);
-    fn read_when_told(stream: &mut dyn Duplex, received: &AtomicU64) {
+    fn read_when_told(stream: &mut dyn TestStream, received: &AtomicU64) {
         while !MAY_READ.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
         }
@@ -81,8 +82,8 @@ fn what_a_client_sent_whole_before_a_reset_arrives() {
             received.fetch_add(n as u64, Ordering::Relaxed);
         }
     }
-    let served = Served::unix(read_when_told);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(read_when_told);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     let piece = pattern(8 << 10);
     let mut sent = 0;
@@ -104,7 +105,7 @@ fn what_a_client_sent_whole_before_a_reset_arrives() {
     proxy.expect(ProxyCounter::Closed, 1);
 }
 
-fn end_and_read_on(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn end_and_read_on(stream: &mut dyn TestStream, _: &AtomicU64) {
     stream.end();
     let mut buffer = [0; 100];
     while let Ok(1..) = stream.read(&mut buffer) {}
@@ -112,8 +113,8 @@ fn end_and_read_on(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn a_byte_now_and_then_does_not_prolong_the_half_closed_timeout() {
-    let served = Served::unix(end_and_read_on);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(end_and_read_on);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_millis(500);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -123,8 +124,8 @@ fn a_byte_now_and_then_does_not_prolong_the_half_closed_timeout() {
 
 #[test]
 fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
-    let served = Served::unix(|stream, _| stream.end());
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(|stream, _| stream.end());
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -133,16 +134,16 @@ fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
     assert_eq!(proxy.count(ProxyCounter::IdleTimeouts), 0, "the upstream has ended it, and well");
 }
 
-fn answer_and_leave(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn answer_and_leave(stream: &mut dyn TestStream, _: &AtomicU64) {
     let _ = stream.read_exact(&mut [0; 2]);
     let _ = stream.write_all(b"bye");
 }
 
 #[test]
 fn a_client_whose_upstream_is_gone_for_good_is_let_go_at_once() {
-    for served in [Served::unix(answer_and_leave), Served::tcp(answer_and_leave)] {
+    for served in [TestUpstream::unix(answer_and_leave), TestUpstream::tcp(answer_and_leave)] {
         let is_unix = matches!(served.upstream, Upstream::Unix(_));
-        let mut proxy = Counted::start(&served.upstream);
+        let mut proxy = TestProxy::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();
         assert_eq!(read_all(&mut tls), (b"bye".to_vec(), true));
@@ -153,11 +154,11 @@ fn a_client_whose_upstream_is_gone_for_good_is_let_go_at_once() {
             while_dripping(&mut tls, || proxy.expect(ProxyCounter::Closed, 1));
         }
         let total = proxy.finish();
-        assert!(total.connections.iter().all(|record| record.outcome == Outcome::Ended));
+        assert!(total.connections.iter().all(|record| record.outcome == ConnectionOutcome::Ended));
     }
 }
 
-fn serve_endlessly(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_endlessly(stream: &mut dyn TestStream, _: &AtomicU64) {
     let _ = stream.read(&mut [0]);
     let bytes = vec![1; 100_000];
     while stream.write_all(&bytes).is_ok() {}
@@ -165,8 +166,8 @@ fn serve_endlessly(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn a_client_that_reads_nothing_is_cut_whatever_it_sends() {
-    for served in [Served::unix(serve_endlessly), Served::tcp(serve_endlessly)] {
-        let mut proxy = Counted::start_with(&served.upstream, |config| {
+    for served in [TestUpstream::unix(serve_endlessly), TestUpstream::tcp(serve_endlessly)] {
+        let mut proxy = TestProxy::start_with(&served.upstream, |config| {
             config.limits.send_timeout = Duration::from_millis(500);
         });
         let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -175,15 +176,16 @@ fn a_client_that_reads_nothing_is_cut_whatever_it_sends() {
         assert!(tls.read_to_end(&mut Vec::new()).is_err(), "a truncated answer must not look whole");
         let total = proxy.finish();
         assert_eq!(total.counters[ProxyCounter::SendTimeouts], 1);
-        assert_eq!(total.connections[0].outcome, Outcome::SendTimeout);
+        assert_eq!(total.connections[0].outcome, ConnectionOutcome::SendTimeout);
     }
 }
 
 #[test]
 fn a_slow_client_is_served_as_long_as_it_reads() {
     const SEND_TIMEOUT: Duration = Duration::from_secs(2);
-    let served = Served::unix(serve_endlessly);
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.limits.send_timeout = SEND_TIMEOUT);
+    let served = TestUpstream::unix(serve_endlessly);
+    let mut proxy =
+        TestProxy::start_with(&served.upstream, |config| config.limits.send_timeout = SEND_TIMEOUT);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(b"go").unwrap();
     let (began_at, mut buffer) = (Instant::now(), vec![0; 100_000]);
@@ -200,8 +202,9 @@ fn a_slow_client_is_served_as_long_as_it_reads() {
 #[test]
 fn a_client_for_which_nothing_waits_may_be_silent() {
     const SEND_TIMEOUT: Duration = Duration::from_millis(100);
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.limits.send_timeout = SEND_TIMEOUT);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy =
+        TestProxy::start_with(&served.upstream, |config| config.limits.send_timeout = SEND_TIMEOUT);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     for _ in 0..3 {
         echo(&mut tls, &pattern(300_000));
@@ -213,8 +216,8 @@ fn a_client_for_which_nothing_waits_may_be_silent() {
 #[test]
 fn at_the_bound_those_that_have_waited_longest_are_cut_and_no_others() {
     const CLIENTS: usize = 40;
-    let served = Served::unix(serve_endlessly);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_endlessly);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.limits.pending_bytes_max = 1 << 20;
     });
@@ -247,6 +250,7 @@ fn at_the_bound_those_that_have_waited_longest_are_cut_and_no_others() {
     assert!(notices.iter().any(|notice| notice.text.starts_with("1 MiB wait")), "{notices:?}");
     drop((reading, stalled));
     let total = proxy.finish();
-    let outcomes = total.connections.iter().filter(|record| record.outcome == Outcome::PendingBound);
+    let outcomes =
+        total.connections.iter().filter(|record| record.outcome == ConnectionOutcome::PendingBound);
     assert_eq!(outcomes.count() as u64, cut);
 }

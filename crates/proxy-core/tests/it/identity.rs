@@ -11,20 +11,20 @@ use rcgen::string::{BmpString, Ia5String, TeletexString};
 use rcgen::{DnType, DnValue, SanType};
 use rustls::ClientConfig;
 
-use crate::pki::{Files, P256, Pki};
+use crate::pki::{CertAndKey, P256, Pki};
 use crate::proxy_header::{received, watched};
-use crate::support::{Counted, TLS12, TLS13, end, read_all};
+use crate::support::{TLS12, TLS13, TestProxy, end, read_all};
 
 /// What a header tells of the client's certificate.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct HeaderIdentity {
     name: Option<String>,
     is_verified: bool,
     is_of_connection: bool,
     is_of_session: bool,
 }
 
-impl Told {
+impl HeaderIdentity {
     fn of_connection(name: Option<&str>) -> Self {
         Self { name: name.map(str::to_owned), is_verified: true, is_of_connection: true, is_of_session: true }
     }
@@ -33,8 +33,8 @@ impl Told {
         Self { name: None, is_verified: false, is_of_connection: false, is_of_session: false };
 }
 
-fn start(pki: &Pki, upstream: &Upstream) -> Counted {
-    Counted::start_with(upstream, |config| {
+fn start(pki: &Pki, upstream: &Upstream) -> TestProxy {
+    TestProxy::start_with(upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.proxy_protocol = Some(ProxyProtocol::V2);
         config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
@@ -43,7 +43,7 @@ fn start(pki: &Pki, upstream: &Upstream) -> Counted {
     })
 }
 
-fn told(proxy: &Counted, listener: &UnixListener, config: &Arc<ClientConfig>) -> Told {
+fn told(proxy: &TestProxy, listener: &UnixListener, config: &Arc<ClientConfig>) -> HeaderIdentity {
     let mut tls = proxy.connect(config);
     tls.write_all(b"hello").unwrap();
     let (mut app, bytes) = received(listener);
@@ -57,7 +57,7 @@ fn told(proxy: &Counted, listener: &UnixListener, config: &Arc<ClientConfig>) ->
     assert_eq!(len, bytes.len() - 5);
     let ssl = header.ssl().unwrap();
     assert!(ssl.client_ssl());
-    Told {
+    HeaderIdentity {
         name: ssl.cn().map(str::to_owned),
         is_verified: ssl.verify() == 0,
         is_of_connection: ssl.client_cert_conn(),
@@ -66,7 +66,7 @@ fn told(proxy: &Counted, listener: &UnixListener, config: &Arc<ClientConfig>) ->
 }
 
 /// A certificate with this common name, and others.
-fn named(pki: &Pki, name: impl Into<DnValue>) -> Files {
+fn named(pki: &Pki, name: impl Into<DnValue>) -> CertAndKey {
     let subject = [(DnType::OrganizationName, "an organisation".into()), (DnType::CommonName, name.into())];
     pki.issue_subject("own", &subject, other_names())
 }
@@ -81,46 +81,46 @@ fn other_names() -> Vec<SanType> {
 }
 
 #[test]
-fn the_common_name_is_told_whole_and_as_it_stands() {
+fn the_common_name_is_sent_whole_and_unchanged() {
     let (pki, (_dir, listener, upstream)) = (Pki::new(), watched());
     let proxy = start(&pki, &upstream);
     let longest = "x".repeat(131);
     // The third is what one with a line break would be if it were made printable.
     for name in ["worker-7", &*longest, "adm\\u{a}in", "Zoë 工 \u{202e}", "CN=a,O=b\"'<>"] {
         let config = pki.client(&TLS13, Some(&named(&pki, name))).into();
-        assert_eq!(told(&proxy, &listener, &config), Told::of_connection(Some(name)));
+        assert_eq!(told(&proxy, &listener, &config), HeaderIdentity::of_connection(Some(name)));
     }
     for (name, expected) in [
         (DnValue::BmpString(BmpString::try_from("Zoë").unwrap()), "Zoë"),
         (DnValue::TeletexString(TeletexString::try_from("old").unwrap()), "old"),
     ] {
         let config = pki.client(&TLS13, Some(&named(&pki, name))).into();
-        assert_eq!(told(&proxy, &listener, &config), Told::of_connection(Some(expected)));
+        assert_eq!(told(&proxy, &listener, &config), HeaderIdentity::of_connection(Some(expected)));
     }
     assert_eq!(proxy.proxy.take_notices(), []);
 }
 
 #[test]
-fn a_certificate_is_told_of_also_where_its_common_name_cannot_be() {
+fn a_certificate_without_a_usable_common_name_is_still_reported() {
     let (pki, (_dir, listener, upstream)) = (Pki::new(), watched());
     let proxy = start(&pki, &upstream);
     let none = pki.issue_subject("none", &[(DnType::OrganizationName, "adm".into())], other_names());
     let config = pki.client(&TLS13, Some(&none)).into();
-    assert_eq!(told(&proxy, &listener, &config), Told::of_connection(None), "another name is none");
+    assert_eq!(told(&proxy, &listener, &config), HeaderIdentity::of_connection(None), "another name is none");
     assert_eq!(proxy.proxy.take_notices(), []);
     for name in ["adm\nin", "adm\0in", "\u{1b}[2J", "adm\u{85}"] {
         let config = pki.client(&TLS13, Some(&named(&pki, name))).into();
-        assert_eq!(told(&proxy, &listener, &config), Told::of_connection(None), "{name:?}");
+        assert_eq!(told(&proxy, &listener, &config), HeaderIdentity::of_connection(None), "{name:?}");
         let notices = proxy.proxy.take_notices();
         assert!(notices.len() == 1 && notices[0].text.contains("control characters"), "{notices:?}");
         assert!(!notices[0].text.contains(char::is_control), "{notices:?}");
     }
     let config = pki.client(&TLS13, None).into();
-    assert_eq!(told(&proxy, &listener, &config), Told::NOTHING);
+    assert_eq!(told(&proxy, &listener, &config), HeaderIdentity::NOTHING);
 }
 
 #[test]
-fn a_resumed_session_tells_of_a_certificate_of_the_session_alone() {
+fn a_resumed_session_reports_the_certificate_of_the_session() {
     let (pki, (_dir, listener, upstream)) = (Pki::new(), watched());
     let proxy = start(&pki, &upstream);
     for version in [&TLS12, &TLS13] {
@@ -130,9 +130,10 @@ fn a_resumed_session_tells_of_a_certificate_of_the_session_alone() {
             (None, None),
         ] {
             let config = pki.client(version, files.as_ref()).into();
-            let first = if files.is_some() { Told::of_connection(name) } else { Told::NOTHING };
-            let resumed = Told { is_of_connection: false, ..Told::of_connection(name) };
-            let resumed = if files.is_some() { resumed } else { Told::NOTHING };
+            let first =
+                if files.is_some() { HeaderIdentity::of_connection(name) } else { HeaderIdentity::NOTHING };
+            let resumed = HeaderIdentity { is_of_connection: false, ..HeaderIdentity::of_connection(name) };
+            let resumed = if files.is_some() { resumed } else { HeaderIdentity::NOTHING };
             assert_eq!(told(&proxy, &listener, &config), first);
             assert_eq!(told(&proxy, &listener, &config), resumed);
         }

@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, Proxy, ProxyConfig};
-use telemetry::{Outcome, ProxyCounter, Value};
+use telemetry::{ConnectionOutcome, ProxyCounter, Value};
 
 use crate::support::{
-    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo, tcp_to,
-    tls_over,
+    PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, eventually, read_all, serve_echo,
+    tcp_to, tls_over,
 };
 
 /// What a connection may hold of ours in one direction.
 const HELD_BYTES_MAX: u64 = 256 << 10;
 
 /// Waits until `counter` stands still, and returns it.
-fn settled(proxy: &mut Counted, counter: ProxyCounter) -> u64 {
+fn settled(proxy: &mut TestProxy, counter: ProxyCounter) -> u64 {
     let (mut last, mut since) = (0, Instant::now());
     eventually("nothing moves any more", || {
         let now = proxy.count(counter);
@@ -29,15 +29,15 @@ fn settled(proxy: &mut Counted, counter: ProxyCounter) -> u64 {
     last
 }
 
-fn serve_endlessly(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_endlessly(stream: &mut dyn TestStream, _: &AtomicU64) {
     let bytes = vec![1; 100_000];
     while stream.write_all(&bytes).is_ok() {}
 }
 
 #[test]
 fn a_client_that_does_not_read_stops_its_upstream() {
-    for served in [Served::unix(serve_endlessly), Served::tcp(serve_endlessly)] {
-        let mut proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_endlessly), TestUpstream::tcp(serve_endlessly)] {
+        let mut proxy = TestProxy::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();
         let taken = settled(&mut proxy, ProxyCounter::BytesOut);
@@ -53,7 +53,7 @@ fn a_client_that_does_not_read_stops_its_upstream() {
     }
 }
 
-fn serve_nothing(stream: &mut dyn Duplex, _: &AtomicU64) {
+fn serve_nothing(stream: &mut dyn TestStream, _: &AtomicU64) {
     let mut first = [0];
     let _ = stream.read(&mut first);
     std::thread::sleep(PATIENCE);
@@ -61,8 +61,8 @@ fn serve_nothing(stream: &mut dyn Duplex, _: &AtomicU64) {
 
 #[test]
 fn an_upstream_that_does_not_read_stops_its_client() {
-    for served in [Served::unix(serve_nothing), Served::tcp(serve_nothing)] {
-        let mut proxy = Counted::start(&served.upstream);
+    for served in [TestUpstream::unix(serve_nothing), TestUpstream::tcp(serve_nothing)] {
+        let mut proxy = TestProxy::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();
         tls.sock.set_nonblocking(true).unwrap();
@@ -86,8 +86,8 @@ fn an_upstream_that_does_not_read_stops_its_client() {
 
 #[test]
 fn connections_beyond_the_bound_wait_in_the_backlog_and_are_served_later() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.limits.connections_max = Some(3));
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| config.limits.connections_max = Some(3));
     let config = proxy.client(&TLS13);
     let mut held: Vec<_> = (0..3).map(|_| proxy.connect(&config)).collect();
     for tls in &mut held {
@@ -118,9 +118,9 @@ fn connections_beyond_the_bound_wait_in_the_backlog_and_are_served_later() {
 }
 
 #[test]
-fn a_client_has_so_many_connections_and_no_more() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+fn the_limit_of_connections_per_client_holds() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.connections_per_client = Some(3);
     });
     let config = proxy.client(&TLS13);
@@ -144,7 +144,8 @@ fn a_client_has_so_many_connections_and_no_more() {
     echo(&mut unbounded, b"hello");
     drop((held, other, next, unbounded));
     let total = proxy.finish();
-    let refused = total.connections.iter().find(|record| record.outcome == Outcome::HandshakeOther).unwrap();
+    let refused =
+        total.connections.iter().find(|record| record.outcome == ConnectionOutcome::HandshakeOther).unwrap();
     assert!(refused.detail.contains("3 connections"), "{refused:?}");
 }
 
@@ -157,8 +158,8 @@ fn tcp_from(source: &str, addr: std::net::SocketAddr) -> std::net::TcpStream {
 
 #[test]
 fn handshakes_beyond_the_bound_wait_until_others_are_done() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.limits.handshakes_max = Some(2);
         config.limits.handshake_timeout = Duration::from_millis(1500);
@@ -179,8 +180,8 @@ fn handshakes_beyond_the_bound_wait_until_others_are_done() {
 
 #[test]
 fn a_raised_bound_acts_at_once() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.limits.connections_max = Some(1));
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| config.limits.connections_max = Some(1));
     let config = proxy.client(&TLS13);
     // One after the other: two workers would not accept them in the order in which they came.
     let mut first = proxy.connect(&config);
@@ -192,9 +193,9 @@ fn a_raised_bound_acts_at_once() {
 }
 
 #[test]
-fn a_handshake_that_is_not_done_in_time_is_ended_wherever_it_stands() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+fn a_handshake_times_out_in_every_state() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.handshake_timeout = Duration::from_millis(200);
     });
     let mut patient = proxy.connect(&proxy.client(&TLS13));
@@ -209,14 +210,15 @@ fn a_handshake_that_is_not_done_in_time_is_ended_wherever_it_stands() {
     echo(&mut patient, b"not affected");
     end(&mut patient);
     let total = proxy.finish();
-    let timeouts = total.connections.iter().filter(|record| record.outcome == Outcome::HandshakeTimeout);
+    let timeouts =
+        total.connections.iter().filter(|record| record.outcome == ConnectionOutcome::HandshakeTimeout);
     assert_eq!(timeouts.count(), 2);
 }
 
 #[test]
 fn an_idle_connection_gets_a_close_notify_and_an_active_one_does_not() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.idle_timeout = Duration::from_secs(1);
     });
     let configs = [&TLS12, &TLS13].map(|version| proxy.client(version));
@@ -245,8 +247,8 @@ fn an_idle_connection_gets_a_close_notify_and_an_active_one_does_not() {
 
 #[test]
 fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
-    let served = Served::unix(serve_nothing);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_nothing);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.limits.idle_timeout = Duration::from_millis(200);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -256,14 +258,14 @@ fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
 }
 
 #[test]
-fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
+fn a_connection_that_waited_for_its_upstream_still_times_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
     socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
     socket.listen(0).unwrap();
     let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let mut proxy = Counted::start_with(&proxy_core::Upstream::Unix(path), |config| {
+    let mut proxy = TestProxy::start_with(&proxy_core::Upstream::Unix(path), |config| {
         config.limits.connect_timeout = PATIENCE;
         config.limits.idle_timeout = Duration::from_millis(200);
     });
@@ -279,9 +281,9 @@ fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
 }
 
 #[test]
-fn at_the_bound_every_address_has_its_turn() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+fn under_the_handshake_limit_every_address_is_served() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.listen.push("127.0.0.1:0".parse().unwrap());
         config.limits.connections_max = Some(1);
@@ -302,8 +304,8 @@ fn at_the_bound_every_address_has_its_turn() {
 
 #[test]
 fn a_shortened_idle_timeout_acts_on_open_connections() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     proxy.proxy.set("proxy.idle-timeout", &Value::Number(0.05)).unwrap();
@@ -312,9 +314,9 @@ fn a_shortened_idle_timeout_acts_on_open_connections() {
 }
 
 #[test]
-fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream).proxy;
+fn settings_report_values_and_refuse_invalid_ones() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream).proxy;
     let value = |name: &str| proxy.settings().into_iter().find(|setting| setting.name == name).unwrap().value;
     assert_eq!(value("proxy.workers"), Value::Number(2.0));
     let certificate = value("proxy.certificate").to_string();
@@ -349,7 +351,7 @@ fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
 type Change = fn(&mut ProxyConfig);
 
 #[test]
-fn a_proxy_does_not_begin_with_what_it_could_not_be_set_to() {
+fn a_proxy_does_not_start_with_an_invalid_setting() {
     const TOO_LONG: Duration = Duration::from_secs(86_401);
     let cases: [(Change, &str); 16] = [
         (|config| config.workers = 257.try_into().unwrap(), "workers 257"),
@@ -369,7 +371,7 @@ fn a_proxy_does_not_begin_with_what_it_could_not_be_set_to() {
         (|config| config.upstreams.clear(), "0 upstreams"),
         (|config| config.tls.settings.tickets = 9, "tickets"),
     ];
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for (change, part) in cases {
         let listen = vec!["127.0.0.1:0".parse().unwrap()];
         let certificate = Certificate::generate(&[]).unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, ProxyStartError, Upstream};
 use telemetry::ProxyDelta;
 
-use crate::support::{Counted, Served, TLS13, echo, serve_echo};
+use crate::support::{TLS13, TestProxy, TestUpstream, echo, serve_echo};
 
 const ADDR_VARIABLE: &str = "PROXY_CORE_TEST_ADDR";
 
@@ -20,8 +20,8 @@ fn start_error(config: ProxyConfig) -> ProxyStartError {
 
 #[test]
 fn a_second_proxy_on_a_port_is_refused_and_the_first_goes_on() {
-    let served = Served::unix(serve_echo);
-    let first = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let first = TestProxy::start(&served.upstream);
     let port = first.addr().port();
     for second in [ListenAddr::Addr(first.addr()), ListenAddr::DualStack(port)] {
         let error = start_error(config(&[second]));
@@ -36,8 +36,8 @@ fn a_second_proxy_on_a_port_is_refused_and_the_first_goes_on() {
 
 #[test]
 fn a_second_proxy_in_another_process_is_refused() {
-    let served = Served::unix(serve_echo);
-    let first = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let first = TestProxy::start(&served.upstream);
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", "listening::another_process_tries_the_port"])
         .env(ADDR_VARIABLE, first.addr().to_string())
@@ -73,8 +73,8 @@ fn of_several_addresses_one_that_is_taken_leaves_the_others_free() {
 
 #[test]
 fn every_address_given_is_served() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.listen = vec![":0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
     });
     let client = proxy.client(&TLS13);
@@ -85,7 +85,7 @@ fn every_address_given_is_served() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_at_the_start() {
+fn an_unusable_configuration_is_refused_at_the_start() {
     let addr: ListenAddr = "127.0.0.1:0".parse().unwrap();
     assert!(matches!(start_error(config(&[])), ProxyStartError::NoListener));
     let mut unresolvable = config(&[addr]);
@@ -102,13 +102,13 @@ fn what_cannot_work_is_refused_at_the_start() {
 
 #[test]
 fn a_bound_proxy_keeps_connections_waiting_until_it_starts() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let mut config = config(&["127.0.0.1:0".parse().unwrap()]);
     config.upstreams = vec![served.upstream];
     let certificate = config.tls.certificates[0].leaf_der().to_vec();
     let bound = Proxy::bind(config).unwrap();
     let waiting = std::net::TcpStream::connect(bound.local_addrs()[0]).unwrap();
-    let proxy = Counted { proxy: bound.start().unwrap(), total: ProxyDelta::default(), certificate };
+    let proxy = TestProxy { proxy: bound.start().unwrap(), total: ProxyDelta::default(), certificate };
     echo(&mut crate::support::tls_over(waiting, &proxy.client(&TLS13)), b"hello");
 }
 

@@ -21,6 +21,7 @@ mod openssl;
 mod outside;
 mod pki;
 mod proxy_header;
+mod replacing;
 mod support;
 mod tls_choice;
 mod tls_clients;

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustls::ClientConfig;
 use telemetry::ProxyCounter;
 
-use crate::dice::Dice;
+use crate::dice::SeededRandom;
 use crate::support::{
-    Counted, Served, TLS12, TLS13, echo, end, pattern, read_all, serve_echo, tcp_to, tls_over,
+    TLS12, TLS13, TestProxy, TestUpstream, echo, end, pattern, read_all, serve_echo, tcp_to, tls_over,
 };
 
-fn misbehave(dice: &mut Dice, addr: std::net::SocketAddr, configs: &[Arc<ClientConfig>; 2]) {
+fn misbehave(dice: &mut SeededRandom, addr: std::net::SocketAddr, configs: &[Arc<ClientConfig>; 2]) {
     let mut socket = tcp_to(addr);
     match dice.roll(9) {
         0 => return,
@@ -54,8 +54,8 @@ fn misbehave(dice: &mut Dice, addr: std::net::SocketAddr, configs: &[Arc<ClientC
 fn whatever_clients_do_is_counted_and_comes_to_an_end() {
     const THREADS: u64 = 4;
     const CONNECTIONS: u64 = 150;
-    for served in [Served::unix(serve_echo), Served::tcp(serve_echo)] {
-        let mut proxy = Counted::start_with(&served.upstream, |config| {
+    for served in [TestUpstream::unix(serve_echo), TestUpstream::tcp(serve_echo)] {
+        let mut proxy = TestProxy::start_with(&served.upstream, |config| {
             config.limits.half_closed_timeout = Duration::from_secs(1);
             config.limits.connections_max = Some(40);
         });
@@ -65,7 +65,7 @@ fn whatever_clients_do_is_counted_and_comes_to_an_end() {
             for seed in 1..=THREADS {
                 let configs = &configs;
                 scope.spawn(move || {
-                    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    let mut dice = SeededRandom(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                     for _ in 0..CONNECTIONS {
                         misbehave(&mut dice, addr, configs);
                     }
@@ -83,8 +83,8 @@ fn whatever_clients_do_is_counted_and_comes_to_an_end() {
 
 #[test]
 fn a_slow_client_does_not_slow_others() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
     let config = proxy.client(&TLS13);
     let mut slow = proxy.connect(&config);
     slow.sock.set_nonblocking(true).unwrap();

@@ -5,16 +5,16 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use crate::pki::{P256, Pki};
-use crate::support::{Counted, Served, eventually, serve_echo};
+use crate::support::{TestProxy, TestUpstream, eventually, serve_echo};
 use rcgen::PKCS_RSA_SHA256 as RSA;
 
 /// A server that speaks everything that the library can.
-struct Lax {
+struct PermissiveServer {
     child: Child,
     addr: SocketAddr,
 }
 
-impl Lax {
+impl PermissiveServer {
     fn start(pki: &Pki) -> Self {
         let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (port, file) = (addr.port().to_string(), |name: &str| pki.text(name));
@@ -34,7 +34,7 @@ impl Lax {
     }
 }
 
-impl Drop for Lax {
+impl Drop for PermissiveServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -55,7 +55,7 @@ fn shakes_hands(addr: SocketAddr, arguments: &[&str]) -> (bool, String) {
 
 #[test]
 fn openssls_client_gets_nothing_obsolete_though_it_asks_for_it() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     pki.issue("rsa", &RSA, &["localhost"]);
     pki.issue("ecdsa", &P256, &["localhost"]);
     let group = Command::new("openssl")
@@ -64,8 +64,8 @@ fn openssls_client_gets_nothing_obsolete_though_it_asks_for_it() {
         .output()
         .unwrap();
     assert!(group.status.success());
-    let lax = Lax::start(&pki);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let lax = PermissiveServer::start(&pki);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.certificates = vec![pki.load("ecdsa"), pki.load("rsa")];
     });
     let tls12 =

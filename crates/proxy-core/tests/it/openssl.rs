@@ -5,12 +5,12 @@ use std::path::Path;
 use telemetry::ProxyCounter;
 
 use crate::outside::{has_echo, s_client};
-use crate::support::{Counted, Served, serve_echo};
+use crate::support::{TestProxy, TestUpstream, serve_echo};
 
 #[test]
 fn openssl_echoes_and_resumes_in_both_versions() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let dir = tempfile::tempdir().unwrap();
     for version in ["-tls1_2", "-tls1_3"] {
         let session = dir.path().join(version);
@@ -33,8 +33,8 @@ fn openssl_echoes_and_resumes_in_both_versions() {
 
 #[test]
 fn versions_that_are_obsolete_are_refused() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     for version in ["-tls1", "-tls1_1"] {
         let output = s_client(proxy.addr(), &[version, "-cipher", "ALL:@SECLEVEL=0"]);
         assert!(!has_echo(&output), "{output}");

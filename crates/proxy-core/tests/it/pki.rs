@@ -17,7 +17,7 @@ use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 pub(crate) use rcgen::PKCS_ECDSA_P256_SHA256 as P256;
 
 /// Certificate and key.
-pub(crate) type Files = (PathBuf, PathBuf);
+pub(crate) type CertAndKey = (PathBuf, PathBuf);
 
 /// A folder with an authority, whose certificate is `ca.pem` there.
 pub(crate) struct Pki {
@@ -45,7 +45,12 @@ impl Pki {
     }
 
     /// Writes `FILE.pem` and `FILE.key`, over former ones by renaming. The first of `names` is the common name too.
-    pub(crate) fn issue(&self, file: &str, algorithm: &'static SignatureAlgorithm, names: &[&str]) -> Files {
+    pub(crate) fn issue(
+        &self,
+        file: &str,
+        algorithm: &'static SignatureAlgorithm,
+        names: &[&str],
+    ) -> CertAndKey {
         self.issue_until(file, algorithm, names, 2100)
     }
 
@@ -56,7 +61,7 @@ impl Pki {
         algorithm: &'static SignatureAlgorithm,
         names: &[&str],
         year: i32,
-    ) -> Files {
+    ) -> CertAndKey {
         let sans: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(sans).unwrap();
         params.distinguished_name.push(DnType::CommonName, names[0]);
@@ -66,7 +71,7 @@ impl Pki {
     }
 
     /// The same for a common name and no other.
-    pub(crate) fn issue_named(&self, file: &str, common_name: &str) -> Files {
+    pub(crate) fn issue_named(&self, file: &str, common_name: &str) -> CertAndKey {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, common_name);
         self.sign(file, &P256, &params)
@@ -78,7 +83,7 @@ impl Pki {
         file: &str,
         subject: &[(DnType, DnValue)],
         names: Vec<SanType>,
-    ) -> Files {
+    ) -> CertAndKey {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = DistinguishedName::new();
         for (kind, value) in subject {
@@ -88,7 +93,12 @@ impl Pki {
         self.sign(file, &P256, &params)
     }
 
-    fn sign(&self, file: &str, algorithm: &'static SignatureAlgorithm, params: &CertificateParams) -> Files {
+    fn sign(
+        &self,
+        file: &str,
+        algorithm: &'static SignatureAlgorithm,
+        params: &CertificateParams,
+    ) -> CertAndKey {
         let key = KeyPair::generate_for(algorithm).unwrap();
         let made = params.signed_by(&key, &self.issuer).unwrap();
         let (cert, key_file) = (self.path(&format!("{file}.pem")), self.path(&format!("{file}.key")));
@@ -115,7 +125,7 @@ impl Pki {
     pub(crate) fn client(
         &self,
         version: &'static SupportedProtocolVersion,
-        own: Option<&Files>,
+        own: Option<&CertAndKey>,
     ) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();

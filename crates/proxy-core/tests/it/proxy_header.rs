@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use proxy_core::Upstream;
-use proxy_core::proxy_protocol::{self, Endpoints, Negotiated, ParsedHeader, ProxyProtocol};
+use proxy_core::proxy_protocol::{self, Endpoints, NegotiatedInfo, ParsedHeader, ProxyProtocol};
 use proxy_header::{ParseConfig, ProxyHeader};
-use telemetry::{ClientId, Outcome, ProxyCounter, Value};
+use telemetry::{ClientId, ConnectionOutcome, ProxyCounter, Value};
 
-use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_echo, tls_over};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tls_over};
 
 /// An upstream that is looked at by hand.
 pub(crate) fn watched() -> (tempfile::TempDir, UnixListener, Upstream) {
@@ -36,7 +36,7 @@ pub(crate) fn received(listener: &UnixListener) -> (UnixStream, Vec<u8>) {
 
 fn header_of(client: &str) -> Vec<u8> {
     let endpoints = Endpoints::new(client.parse().unwrap(), "198.51.100.9:443".parse().unwrap());
-    proxy_protocol::encode(ProxyProtocol::V2, endpoints, &Negotiated::default())
+    proxy_protocol::encode(ProxyProtocol::V2, endpoints, &NegotiatedInfo::default())
 }
 
 fn ip(text: &str) -> ClientId {
@@ -47,7 +47,7 @@ fn ip(text: &str) -> ClientId {
 fn the_upstream_is_told_the_client_in_front_of_the_first_byte() {
     for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
         let (_dir, listener, upstream) = watched();
-        let proxy = Counted::start_with(&upstream, |config| {
+        let proxy = TestProxy::start_with(&upstream, |config| {
             config.proxy_protocol = Some(version);
             config.tls.settings.alpn = vec!["http/1.1".to_owned()];
         });
@@ -90,7 +90,7 @@ fn the_upstream_is_told_the_client_in_front_of_the_first_byte() {
 #[test]
 fn an_upstream_that_speaks_first_gets_the_header_at_once() {
     let (_dir, listener, upstream) = watched();
-    let proxy = Counted::start_with(&upstream, |config| config.proxy_protocol = Some(ProxyProtocol::V1));
+    let proxy = TestProxy::start_with(&upstream, |config| config.proxy_protocol = Some(ProxyProtocol::V1));
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.conn.complete_io(&mut tls.sock).unwrap();
     let (mut app, _) = listener.accept().unwrap();
@@ -103,13 +103,13 @@ fn an_upstream_that_speaks_first_gets_the_header_at_once() {
     let _ = tls.read(&mut [0; 100]);
 }
 
-fn trusting(served: &Served) -> Counted {
-    Counted::start_with(&served.upstream, |config| config.accept_proxy = "127.0.0.0/8".parse().unwrap())
+fn trusting(served: &TestUpstream) -> TestProxy {
+    TestProxy::start_with(&served.upstream, |config| config.accept_proxy = "127.0.0.0/8".parse().unwrap())
 }
 
 #[test]
-fn the_client_that_a_trusted_peer_names_is_the_one_that_is_counted() {
-    let served = Served::unix(serve_echo);
+fn the_client_in_a_trusted_header_is_counted() {
+    let served = TestUpstream::unix(serve_echo);
     let proxy = trusting(&served);
     let config = proxy.client(&TLS13);
     for client in ["192.0.2.7:1000", "[2001:db8::7]:1000"] {
@@ -130,7 +130,7 @@ fn the_client_that_a_trusted_peer_names_is_the_one_that_is_counted() {
 
 #[test]
 fn a_header_may_come_in_pieces_or_together_with_the_hello() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let proxy = trusting(&served);
     let config = proxy.client(&TLS13);
     let mut socket = proxy.tcp();
@@ -153,9 +153,9 @@ fn a_header_may_come_in_pieces_or_together_with_the_hello() {
 }
 
 #[test]
-fn a_header_that_came_in_is_passed_on() {
+fn a_received_header_is_passed_on() {
     let (_dir, listener, upstream) = watched();
-    let proxy = Counted::start_with(&upstream, |config| {
+    let proxy = TestProxy::start_with(&upstream, |config| {
         config.accept_proxy = "127.0.0.1".parse().unwrap();
         config.proxy_protocol = Some(ProxyProtocol::V1);
     });
@@ -179,7 +179,7 @@ fn a_header_that_came_in_is_passed_on() {
 
 #[test]
 fn a_trusted_peer_without_a_header_is_turned_away() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let mut proxy = trusting(&served);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(b"hello").and_then(|()| tls.flush()).unwrap_err();
@@ -203,7 +203,7 @@ fn a_trusted_peer_without_a_header_is_turned_away() {
 
 #[test]
 fn a_header_that_does_not_match_its_checksum_is_turned_away() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let mut proxy = trusting(&served);
     let mut header = header_of("192.0.2.7:1000");
     // A checksum of zero is right for one header in four thousand million.
@@ -220,9 +220,9 @@ fn a_header_that_does_not_match_its_checksum_is_turned_away() {
 
 #[test]
 fn a_header_of_a_peer_that_is_not_trusted_is_payload() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for trusted in ["", "192.0.2.0/24"] {
-        let mut proxy = Counted::start_with(&served.upstream, |config| {
+        let mut proxy = TestProxy::start_with(&served.upstream, |config| {
             if !trusted.is_empty() {
                 config.accept_proxy = trusted.parse().unwrap();
             }
@@ -233,18 +233,18 @@ fn a_header_of_a_peer_that_is_not_trusted_is_payload() {
         proxy.expect(ProxyCounter::FailedNotTls, 1);
         drop(socket);
         let record = &proxy.finish().connections[0];
-        assert_eq!((record.outcome, record.client), (Outcome::NotTls, ip("127.0.0.1")));
+        assert_eq!((record.outcome, record.client), (ConnectionOutcome::NotTls, ip("127.0.0.1")));
     }
 }
 
 #[test]
 fn curl_speaks_the_protocol_to_us() {
-    fn serve_http(stream: &mut dyn crate::support::Duplex, _: &AtomicU64) {
+    fn serve_http(stream: &mut dyn crate::support::TestStream, _: &AtomicU64) {
         let _ = stream.read(&mut [0; 4096]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
         stream.end();
     }
-    let served = Served::unix(serve_http);
+    let served = TestUpstream::unix(serve_http);
     let proxy = trusting(&served);
     let url = format!("https://{}/", proxy.addr());
     let output = Command::new("curl")

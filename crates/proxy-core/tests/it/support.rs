@@ -29,13 +29,13 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// A running proxy with everything it has counted so far.
-pub(crate) struct Counted {
+pub(crate) struct TestProxy {
     pub(crate) proxy: Proxy,
     pub(crate) total: ProxyDelta,
     pub(crate) certificate: Vec<u8>,
 }
 
-impl Counted {
+impl TestProxy {
     pub(crate) fn start(upstream: &Upstream) -> Self {
         Self::start_with(upstream, |_| {})
     }
@@ -196,31 +196,31 @@ pub(crate) fn reset(socket: &TcpStream) {
 }
 
 /// A stream of either kind, as an upstream sees it.
-pub(crate) trait Duplex: Read + Write + Send + 'static {
+pub(crate) trait TestStream: Read + Write + Send + 'static {
     fn end(&self);
 }
 
-impl Duplex for TcpStream {
+impl TestStream for TcpStream {
     fn end(&self) {
         self.shutdown(Shutdown::Write).unwrap();
     }
 }
 
-impl Duplex for UnixStream {
+impl TestStream for UnixStream {
     fn end(&self) {
         self.shutdown(Shutdown::Write).unwrap();
     }
 }
 
 /// An upstream that runs `serve` on a thread of its own for each connection, until the test process ends.
-pub(crate) struct Served {
+pub(crate) struct TestUpstream {
     pub(crate) upstream: Upstream,
     pub(crate) received: Arc<AtomicU64>,
     _dir: Option<tempfile::TempDir>,
 }
 
-impl Served {
-    pub(crate) fn unix(serve: fn(&mut dyn Duplex, &AtomicU64)) -> Self {
+impl TestUpstream {
+    pub(crate) fn unix(serve: fn(&mut dyn TestStream, &AtomicU64)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("app.sock");
         let listener = UnixListener::bind(&path).unwrap();
@@ -235,7 +235,7 @@ impl Served {
         Self { upstream: Upstream::Unix(path), received, _dir: Some(dir) }
     }
 
-    pub(crate) fn tcp(serve: fn(&mut dyn Duplex, &AtomicU64)) -> Self {
+    pub(crate) fn tcp(serve: fn(&mut dyn TestStream, &AtomicU64)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream = listener.local_addr().unwrap().to_string().parse().unwrap();
         let received = Arc::new(AtomicU64::new(0));
@@ -251,7 +251,7 @@ impl Served {
 }
 
 /// Sends back whatever comes, and ends when the client has ended.
-pub(crate) fn serve_echo(stream: &mut dyn Duplex, received: &AtomicU64) {
+pub(crate) fn serve_echo(stream: &mut dyn TestStream, received: &AtomicU64) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(n) = stream.read(&mut buffer) {
         if n == 0 {

@@ -2,16 +2,16 @@
 
 use crate::outside::{has_echo, s_client};
 use crate::pki::{P256, Pki};
-use crate::support::{Counted, Served, serve_echo};
+use crate::support::{TestProxy, TestUpstream, serve_echo};
 use rcgen::PKCS_RSA_SHA256 as RSA;
 
-fn serving(served: &Served, certificates: Vec<proxy_core::Certificate>) -> Counted {
-    Counted::start_with(&served.upstream, |config| config.tls.certificates = certificates)
+fn serving(served: &TestUpstream, certificates: Vec<proxy_core::Certificate>) -> TestProxy {
+    TestProxy::start_with(&served.upstream, |config| config.tls.certificates = certificates)
 }
 
 #[test]
 fn the_name_asked_for_chooses_the_certificate() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let of = |names: &[&str]| pki.certificate(&P256, names);
     let proxy = serving(
         &served,
@@ -37,7 +37,7 @@ fn the_name_asked_for_chooses_the_certificate() {
 
 #[test]
 fn rsa_and_ecdsa_for_one_name_are_chosen_by_what_the_client_can_verify() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     pki.issue("rsa", &RSA, &["both.test"]);
     pki.issue("ecdsa", &P256, &["both.test"]);
     let proxy = serving(&served, vec![pki.load("rsa"), pki.load("ecdsa")]);
@@ -64,7 +64,7 @@ fn rsa_and_ecdsa_for_one_name_are_chosen_by_what_the_client_can_verify() {
 
 #[test]
 fn a_client_that_can_verify_none_is_refused() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let mut proxy = serving(&served, vec![pki.certificate(&P256, &["a.test"])]);
     let output = s_client(proxy.addr(), &["-tls1_3", "-sigalgs", "RSA-PSS+SHA256"]);
     assert!(!has_echo(&output) && output.contains("handshake failure"), "{output}");

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use proxy_core::{ClientAuth, TicketKeyFile};
 use rustls::{ClientConfig, SupportedProtocolVersion};
-use telemetry::{Outcome, ProxyCounter, Value};
+use telemetry::{ConnectionOutcome, ProxyCounter, Value};
 
-use crate::pki::{Files, P256, Pki, replace};
-use crate::support::{Counted, Served, TLS12, TLS13, end, serve_echo};
+use crate::pki::{CertAndKey, P256, Pki, replace};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, end, serve_echo};
 
-fn start(pki: &Pki, served: &Served, auth: ClientAuth) -> Counted {
+fn start(pki: &Pki, served: &TestUpstream, auth: ClientAuth) -> TestProxy {
     start_with(pki, served, auth, false)
 }
 
 /// `shares`: session tickets are sealed with the keys in the folder.
-fn start_with(pki: &Pki, served: &Served, auth: ClientAuth, shares: bool) -> Counted {
-    Counted::start_with(&served.upstream, |config| {
+fn start_with(pki: &Pki, served: &TestUpstream, auth: ClientAuth, shares: bool) -> TestProxy {
+    TestProxy::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
         config.tls.client_ca = Some(pki.client_ca());
@@ -26,12 +26,16 @@ fn start_with(pki: &Pki, served: &Served, auth: ClientAuth, shares: bool) -> Cou
 }
 
 /// A client with a certificate of its own, or none.
-fn client(pki: &Pki, version: &'static SupportedProtocolVersion, own: Option<&Files>) -> Arc<ClientConfig> {
+fn client(
+    pki: &Pki,
+    version: &'static SupportedProtocolVersion,
+    own: Option<&CertAndKey>,
+) -> Arc<ClientConfig> {
     Arc::new(pki.client(version, own))
 }
 
 /// Whether a connection with `config` is served.
-fn is_served(proxy: &Counted, config: &Arc<ClientConfig>) -> bool {
+fn is_served(proxy: &TestProxy, config: &Arc<ClientConfig>) -> bool {
     let mut tls = proxy.connect(config);
     let is_served =
         std::io::Write::write_all(&mut tls, b"hello").is_ok() && tls.read_exact(&mut [0; 5]).is_ok();
@@ -43,17 +47,17 @@ fn is_served(proxy: &Counted, config: &Arc<ClientConfig>) -> bool {
 
 /// The name that a proxy records of a connection, and whether that was resumed. Of those that end well it only keeps
 /// one at a time.
-fn recorded(proxy: Counted, config: &Arc<ClientConfig>) -> (String, bool) {
+fn recorded(proxy: TestProxy, config: &Arc<ClientConfig>) -> (String, bool) {
     assert!(is_served(&proxy, config));
     let total = proxy.finish();
     let record = &total.connections[0];
-    assert_eq!(record.outcome, Outcome::Ended);
+    assert_eq!(record.outcome, ConnectionOutcome::Ended);
     (record.client_name.clone(), record.resumed)
 }
 
 #[test]
 fn a_required_certificate_is_verified_and_its_name_recorded() {
-    let (pki, stranger, served) = (Pki::new(), Pki::new(), Served::unix(serve_echo));
+    let (pki, stranger, served) = (Pki::new(), Pki::new(), TestUpstream::unix(serve_echo));
     let own = pki.issue("own", &P256, &["worker-7", "other.name"]);
     let foreign = stranger.issue("foreign", &P256, &["worker-7"]);
     let expired = pki.issue_until("expired", &P256, &["worker-7"], 2021);
@@ -65,7 +69,12 @@ fn a_required_certificate_is_verified_and_its_name_recorded() {
         }
     }
     let total = proxy.finish();
-    assert!(total.connections.iter().all(|one| one.client_name.is_empty() || one.outcome == Outcome::Ended));
+    assert!(
+        total
+            .connections
+            .iter()
+            .all(|one| one.client_name.is_empty() || one.outcome == ConnectionOutcome::Ended)
+    );
     assert_eq!(total.counters[ProxyCounter::HandshakesFailed], 6);
     let details: Vec<_> = total.connections.iter().map(|one| one.detail.as_str()).collect();
     assert!(details.iter().any(|detail| detail.contains("the client sent no certificate")), "{details:?}");
@@ -75,7 +84,7 @@ fn a_required_certificate_is_verified_and_its_name_recorded() {
 
 #[test]
 fn an_optional_certificate_may_be_missing_but_not_bad() {
-    let (pki, stranger, served) = (Pki::new(), Pki::new(), Served::unix(serve_echo));
+    let (pki, stranger, served) = (Pki::new(), Pki::new(), TestUpstream::unix(serve_echo));
     let own = pki.issue("own", &P256, &["worker-7"]);
     let foreign = stranger.issue("foreign", &P256, &["worker-7"]);
     let proxy = start(&pki, &served, ClientAuth::Optional);
@@ -93,7 +102,7 @@ fn an_optional_certificate_may_be_missing_but_not_bad() {
 
 #[test]
 fn a_name_that_would_play_with_a_terminal_is_made_printable() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let nasty = pki.issue_named("nasty", "a\u{1b}[2J\nTLSDASH_KIND=run\u{202e}");
     let proxy = start(&pki, &served, ClientAuth::Required);
     let (name, _) = recorded(proxy, &client(&pki, &TLS13, Some(&nasty)));
@@ -102,7 +111,7 @@ fn a_name_that_would_play_with_a_terminal_is_made_printable() {
 
 #[test]
 fn a_resumed_session_keeps_the_name_also_at_another_proxy() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let own = pki.issue("own", &P256, &["worker-7"]);
     replace(&pki.path("keys"), &(0..80).map(|i: u8| i.wrapping_mul(37) | 0x80).collect::<Vec<u8>>());
     let start = || start_with(&pki, &served, ClientAuth::Required, true);
@@ -116,7 +125,7 @@ fn a_resumed_session_keeps_the_name_also_at_another_proxy() {
 #[test]
 fn a_session_that_began_without_a_certificate_does_not_replace_one() {
     for resumption in ["tickets", "cache"] {
-        let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+        let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
         let mut proxy = start(&pki, &served, ClientAuth::Optional);
         proxy.proxy.set("proxy.resumption", &Value::Text(resumption.into())).unwrap();
         let configs = [&TLS12, &TLS13].map(|version| client(&pki, version, None));

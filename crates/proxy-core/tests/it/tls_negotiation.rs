@@ -6,27 +6,27 @@ use telemetry::{ProxyCounter, Value};
 
 use crate::outside::{gnutls, has_echo, s_client};
 use crate::pki::{P256, Pki};
-use crate::support::{Counted, Served, TLS13, echo, serve_echo};
+use crate::support::{TLS13, TestProxy, TestUpstream, echo, serve_echo};
 use rcgen::PKCS_RSA_SHA256 as RSA;
 
 /// A proxy with an RSA and an ECDSA certificate.
-fn start(served: &Served, pki: &Pki) -> Counted {
+fn start(served: &TestUpstream, pki: &Pki) -> TestProxy {
     pki.issue("rsa", &RSA, &["localhost"]);
     pki.issue("ecdsa", &P256, &["localhost"]);
-    Counted::start_with(&served.upstream, |config| {
+    TestProxy::start_with(&served.upstream, |config| {
         config.tls.certificates = vec![pki.load("ecdsa"), pki.load("rsa")];
     })
 }
 
 /// Changes a setting, and waits until every worker has taken it up.
-fn set(proxy: &mut Counted, name: &str, value: &str) {
+fn set(proxy: &mut TestProxy, name: &str, value: &str) {
     proxy.proxy.set(name, &Value::Text(value.into())).unwrap();
     proxy.collect();
 }
 
 #[test]
 fn versions_can_be_narrowed_while_the_proxy_runs() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let mut proxy = start(&served, &pki);
     for (min, max, tls12, tls13) in
         [("1.2", "1.3", true, true), ("1.3", "1.3", false, true), ("1.2", "1.2", true, false)]
@@ -43,8 +43,8 @@ fn versions_can_be_narrowed_while_the_proxy_runs() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused_and_changes_nothing() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+fn contradictory_settings_are_refused_and_change_nothing() {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let proxy = start(&served, &pki).proxy;
     proxy.set("proxy.tls-max", &Value::Text("1.2".into())).unwrap();
     for (name, value, part) in [
@@ -67,7 +67,7 @@ fn what_does_not_fit_together_is_refused_and_changes_nothing() {
 
 #[test]
 fn cipher_suites_are_those_that_are_named_in_that_order() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let mut proxy = start(&served, &pki);
     let both = ["-ciphersuites", "TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256"];
     let output = s_client(proxy.addr(), &both);
@@ -89,7 +89,7 @@ fn cipher_suites_are_those_that_are_named_in_that_order() {
 
 #[test]
 fn groups_are_those_that_are_named() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let mut proxy = start(&served, &pki);
     let groups = [
         ("X25519", "x25519", "Server Temp Key: X25519, 253 bits"),
@@ -118,7 +118,7 @@ fn groups_are_those_that_are_named() {
 
 #[test]
 fn an_application_protocol_can_be_offered_while_the_proxy_runs() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let mut proxy = start(&served, &pki);
     let output = s_client(proxy.addr(), &["-alpn", "h2,http/1.1"]);
     assert!(output.contains("No ALPN negotiated"), "{output}");
@@ -154,7 +154,7 @@ fn hello(suites: &[u16]) -> Vec<u8> {
 }
 
 /// The suite that the proxy chooses, or the alert that it sends.
-fn chosen(proxy: &Counted, suites: &[u16]) -> Result<u16, u8> {
+fn chosen(proxy: &TestProxy, suites: &[u16]) -> Result<u16, u8> {
     let mut tcp = proxy.tcp();
     tcp.write_all(&hello(suites)).unwrap();
     let mut header = [0; 5];
@@ -177,7 +177,7 @@ fn nothing_obsolete_is_ever_negotiated() {
     const HANDSHAKE_FAILURE: u8 = 40;
     // ECDHE with AES-GCM or ChaCha20-Poly1305, for ECDSA and RSA.
     const SUITES: [u16; 6] = [0xc02b, 0xc02c, 0xcca9, 0xc02f, 0xc030, 0xcca8];
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let proxy = start(&served, &pki);
     for suite in SUITES {
         assert_eq!(chosen(&proxy, &[suite]), Ok(suite));
@@ -194,7 +194,7 @@ fn nothing_obsolete_is_ever_negotiated() {
 
 #[test]
 fn gnutls_is_served_and_refused_what_is_obsolete() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let proxy = start(&served, &pki);
     for (priority, is_served) in [
         ("NORMAL", true),

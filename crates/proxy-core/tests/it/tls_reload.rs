@@ -11,15 +11,15 @@ use rustls::HandshakeKind;
 use telemetry::ProxyCounter;
 
 use crate::pki::{P256, Pki, replace};
-use crate::support::{Counted, Served, TLS12, TLS13, echo, serve_echo};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, serve_echo};
 use rcgen::PKCS_RSA_SHA256 as RSA;
 
-fn start(served: &Served, certificates: Vec<Certificate>) -> Counted {
-    Counted::start_with(&served.upstream, |config| config.tls.certificates = certificates)
+fn start(served: &TestUpstream, certificates: Vec<Certificate>) -> TestProxy {
+    TestProxy::start_with(&served.upstream, |config| config.tls.certificates = certificates)
 }
 
 /// The certificate that a new client gets.
-fn presented(proxy: &Counted, pki: &Pki) -> Vec<u8> {
+fn presented(proxy: &TestProxy, pki: &Pki) -> Vec<u8> {
     let mut tls = proxy.connect(&pki.client(&TLS13, None).into());
     echo(&mut tls, b"hello");
     tls.conn.peer_certificates().unwrap()[0].to_vec()
@@ -27,7 +27,7 @@ fn presented(proxy: &Counted, pki: &Pki) -> Vec<u8> {
 
 /// Looks at the files as the program does each second, once to see a change and once more to see it settled; then
 /// waits until every worker has taken it up.
-fn refresh(proxy: &mut Counted) -> TlsRefresh {
+fn refresh(proxy: &mut TestProxy) -> TlsRefresh {
     let first = proxy.proxy.refresh();
     assert!(first.changes.is_empty() && first.refusals.is_empty());
     let second = proxy.proxy.refresh();
@@ -37,13 +37,13 @@ fn refresh(proxy: &mut Counted) -> TlsRefresh {
 
 #[test]
 fn a_renewed_certificate_is_taken_up_without_touching_what_is_open() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     pki.issue("one", &P256, &["localhost"]);
     let mut proxy = start(&served, vec![pki.load("one")]);
     let mut open = proxy.connect(&pki.client(&TLS13, None).into());
     echo(&mut open, b"before");
     let sessions = [&TLS12, &TLS13].map(|version| Arc::new(pki.client(version, None)));
-    let resume = |proxy: &Counted| {
+    let resume = |proxy: &TestProxy| {
         sessions.each_ref().map(|config| {
             let mut tls = proxy.connect(config);
             echo(&mut tls, b"hello");
@@ -79,7 +79,7 @@ fn a_renewed_certificate_is_taken_up_without_touching_what_is_open() {
 
 #[test]
 fn a_bad_file_is_refused_once_and_holds_up_no_other() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     for name in ["one", "two"] {
         pki.issue(name, &P256, &[if name == "one" { "localhost" } else { "two.test" }]);
     }
@@ -106,7 +106,7 @@ fn a_bad_file_is_refused_once_and_holds_up_no_other() {
 
 #[test]
 fn what_a_person_should_know_of_a_new_certificate_is_said() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let (cert, _) = pki.issue("one", &P256, &["localhost"]);
     let mut proxy = start(&served, vec![pki.load("one")]);
     pki.issue_until("one", &P256, &["localhost"], 2021);
@@ -117,10 +117,10 @@ fn what_a_person_should_know_of_a_new_certificate_is_said() {
 
 #[test]
 fn authorities_for_clients_are_followed() {
-    let (pki, other, served) = (Pki::new(), Pki::new(), Served::unix(serve_echo));
+    let (pki, other, served) = (Pki::new(), Pki::new(), TestUpstream::unix(serve_echo));
     let files = pki.issue("client", &P256, &["worker-7"]);
     fs::copy(other.path("ca.pem"), pki.path("clients.pem")).unwrap();
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
         config.tls.client_ca = Some(proxy_core::ClientCa::load(&pki.path("clients.pem")).unwrap());
     });
@@ -135,7 +135,7 @@ fn authorities_for_clients_are_followed() {
 #[test]
 fn reloading_under_load_fails_no_connection() {
     const CLIENTS: usize = 3;
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     pki.issue("one", &P256, &["localhost"]);
     let mut proxy = start(&served, vec![pki.load("one")]);
     let (addr, stop, connections) = (proxy.addr(), AtomicBool::new(false), AtomicU64::new(0));

@@ -9,10 +9,10 @@ use telemetry::ProxyCounter;
 
 use crate::outside::{has_echo, s_client};
 use crate::pki::replace;
-use crate::support::{Counted, Served, TLS12, TLS13, echo, eventually, serve_echo};
+use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, eventually, serve_echo};
 
 /// Connects and says whether the session was resumed.
-fn kind(proxy: &Counted, config: &Arc<ClientConfig>) -> Option<HandshakeKind> {
+fn kind(proxy: &TestProxy, config: &Arc<ClientConfig>) -> Option<HandshakeKind> {
     let mut tls = proxy.connect(config);
     echo(&mut tls, b"hello");
     tls.conn.handshake_kind()
@@ -25,8 +25,8 @@ fn key(seed: u8) -> Vec<u8> {
 
 #[test]
 fn sessions_in_a_cache_are_resumed() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.settings.resumption = Resumption::Cache;
         config.tls.settings.session_cache = 100;
     });
@@ -40,10 +40,10 @@ fn sessions_in_a_cache_are_resumed() {
 
 #[test]
 fn sessions_that_were_forgotten_are_not_resumed_and_new_ones_are() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for resumption in [Resumption::Tickets, Resumption::Cache] {
         let proxy =
-            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+            TestProxy::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
         for version in [&TLS12, &TLS13] {
             let config = proxy.client(version);
             assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
@@ -58,8 +58,8 @@ fn sessions_that_were_forgotten_are_not_resumed_and_new_ones_are() {
 
 #[test]
 fn tickets_of_a_rotated_key_are_accepted_and_replaced() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |_| {});
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |_| {});
     for version in [&TLS12, &TLS13] {
         let config = proxy.client(version);
         assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
@@ -72,19 +72,19 @@ fn tickets_of_a_rotated_key_are_accepted_and_replaced() {
 
 #[test]
 fn there_is_no_key_to_rotate_without_tickets() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for resumption in [Resumption::Cache, Resumption::Off] {
         let proxy =
-            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+            TestProxy::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
         assert!(matches!(proxy.proxy.rotate_tickets(), Err(TicketKeyError::NoTickets)));
     }
 }
 
 #[test]
 fn without_resumption_every_handshake_is_full() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let proxy =
-        Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = Resumption::Off);
+        TestProxy::start_with(&served.upstream, |config| config.tls.settings.resumption = Resumption::Off);
     for version in [&TLS12, &TLS13] {
         let config = proxy.client(version);
         for _ in 0..2 {
@@ -97,9 +97,9 @@ fn without_resumption_every_handshake_is_full() {
 
 #[test]
 fn as_many_tickets_as_asked_for_are_sent() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     for tickets in [0, 1, 4] {
-        let proxy = Counted::start_with(&served.upstream, |config| config.tls.settings.tickets = tickets);
+        let proxy = TestProxy::start_with(&served.upstream, |config| config.tls.settings.tickets = tickets);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         echo(&mut tls, b"hello");
         assert_eq!(tls.conn.tls13_tickets_received() as usize, tickets);
@@ -108,8 +108,8 @@ fn as_many_tickets_as_asked_for_are_sent() {
 
 #[test]
 fn a_ticket_that_is_sent_at_once_does_not_wait_for_an_answer() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.settings.ticket_send = TicketSend::AtOnce;
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -124,8 +124,8 @@ fn a_ticket_that_is_sent_at_once_does_not_wait_for_an_answer() {
     });
 }
 
-fn sharing(served: &Served, certificate: &Certificate, keys: &Path) -> Counted {
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
+fn sharing(served: &TestUpstream, certificate: &Certificate, keys: &Path) -> TestProxy {
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.certificates = vec![certificate.clone()];
         config.tls.ticket_keys = Some(TicketKeyFile::load(keys).unwrap());
     });
@@ -135,7 +135,7 @@ fn sharing(served: &Served, certificate: &Certificate, keys: &Path) -> Counted {
 
 #[test]
 fn proxies_that_share_keys_resume_each_others_sessions() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     let certificate = Certificate::generate(&[]).unwrap();
     let path = folder.path().join("keys");
     replace(&path, &key(1));
@@ -181,7 +181,7 @@ fn a_key_file_that_others_may_read_is_warned_of() {
 
 #[test]
 fn openssl_resumes_at_another_proxy_that_shares_the_keys() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     let certificate = Certificate::generate(&[]).unwrap();
     let path = folder.path().join("keys");
     replace(&path, &key(3));
@@ -199,10 +199,10 @@ fn openssl_resumes_at_another_proxy_that_shares_the_keys() {
 
 #[test]
 fn a_session_is_not_resumed_under_another_name() {
-    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let (served, folder) = (TestUpstream::unix(serve_echo), tempfile::tempdir().unwrap());
     for resumption in [Resumption::Tickets, Resumption::Cache] {
         let proxy =
-            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+            TestProxy::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
         for version in ["-tls1_2", "-tls1_3"] {
             let session = folder.path().join(version);
             let session = session.to_str().unwrap();

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
 use socket2::{Domain, Socket, Type};
-use telemetry::{Outcome, ProxyCounter};
+use telemetry::{ConnectionOutcome, ProxyCounter};
 
-use crate::support::{Counted, Served, TLS13, Tls, echo, end, eventually, read_all, serve_echo};
+use crate::support::{TLS13, TestProxy, TestUpstream, Tls, echo, end, eventually, read_all, serve_echo};
 
 /// Answers every connection with its name.
 fn named(path: &Path, name: &'static [u8]) {
@@ -44,7 +44,7 @@ fn connections_go_to_the_upstream_that_has_the_least() {
     named(&paths[0], b"a");
     named(&paths[1], b"b");
     let [first, second] = paths.map(Upstream::Unix);
-    let proxy = Counted::start_with(&first, |config| config.upstreams.push(second));
+    let proxy = TestProxy::start_with(&first, |config| config.upstreams.push(second));
     let config = proxy.client(&TLS13);
     let mut held: Vec<_> = (0..20).map(|_| proxy.connect(&config)).collect();
     // Over both workers together they are even.
@@ -65,9 +65,9 @@ fn connections_go_to_the_upstream_that_has_the_least() {
 
 #[test]
 fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut proxy = Counted::start_with(&gone.to_string().parse().unwrap(), |config| {
+    let mut proxy = TestProxy::start_with(&gone.to_string().parse().unwrap(), |config| {
         config.upstreams.push(Upstream::Unix("/nonexistent/app.sock".into()));
         config.upstreams.push(served.upstream.clone());
     });
@@ -119,9 +119,9 @@ fn black_hole() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
 
 #[test]
 fn an_upstream_that_does_not_answer_leaves_time_for_the_others() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let (_socket, _fillers, hole) = black_hole();
-    let mut proxy = Counted::start_with(&hole.to_string().parse().unwrap(), |config| {
+    let mut proxy = TestProxy::start_with(&hole.to_string().parse().unwrap(), |config| {
         config.workers = 1.try_into().unwrap();
         config.upstreams.push(served.upstream.clone());
         config.limits.connect_timeout = Duration::from_secs(1);
@@ -138,7 +138,7 @@ fn an_upstream_that_does_not_answer_leaves_time_for_the_others() {
 #[test]
 fn where_no_upstream_answers_clients_are_turned_away_within_a_second() {
     let (_socket, fillers, hole) = black_hole();
-    let mut proxy = Counted::start_with(&hole.to_string().parse().unwrap(), |config| {
+    let mut proxy = TestProxy::start_with(&hole.to_string().parse().unwrap(), |config| {
         config.workers = 1.try_into().unwrap();
         config.limits.connect_timeout = Duration::from_secs(2);
     });
@@ -152,7 +152,9 @@ fn where_no_upstream_answers_clients_are_turned_away_within_a_second() {
     assert!(began_at.elapsed() < Duration::from_secs(1), "{:?}", began_at.elapsed());
     proxy.expect(ProxyCounter::UpstreamConnectsFailed, 2);
     drop(fillers);
-    assert!(proxy.finish().connections.iter().all(|record| record.outcome == Outcome::UpstreamConnect));
+    assert!(
+        proxy.finish().connections.iter().all(|record| record.outcome == ConnectionOutcome::UpstreamConnect)
+    );
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn upstreams_that_restart_lose_no_connection_while_one_is_there() {
             })
         })
         .collect();
-    let proxy = Counted::start_with(&first, |config| config.upstreams.push(second));
+    let proxy = TestProxy::start_with(&first, |config| config.upstreams.push(second));
     let config = proxy.client(&TLS13);
     let began_at = Instant::now();
     let mut served = 0;

@@ -9,7 +9,7 @@ use telemetry::{Dimension, FullReason, ProxyCounter, ProxyDelta, UsageCounter};
 use crate::full_reasons::{expect, finish, start, visit};
 use crate::outside::{has_echo, s_client};
 use crate::pki::{P256, Pki};
-use crate::support::{Counted, Served, TLS13, serve_echo};
+use crate::support::{TLS13, TestProxy, TestUpstream, serve_echo};
 
 /// Full handshakes by the values of a dimension.
 fn full(total: &ProxyDelta, dimension: Dimension) -> BTreeMap<&str, u64> {
@@ -22,8 +22,8 @@ fn full(total: &ProxyDelta, dimension: Dimension) -> BTreeMap<&str, u64> {
 
 #[test]
 fn signature_and_certificate_are_those_that_the_client_sees() {
-    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
+    let proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.certificates =
             vec![pki.certificate(&RSA, &["rsa.test"]), pki.certificate(&P256, &["*.ecdsa.test"])];
     });
@@ -53,7 +53,7 @@ fn signature_and_certificate_are_those_that_the_client_sees() {
 
 #[test]
 fn a_hello_in_two_packets_is_read_and_a_retry_counts_once() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let proxy = start(&served, Resumption::Tickets);
     for groups in ["P-384:X25519", "P-521:P-256"] {
         let output = s_client(proxy.addr(), &["-tls1_3", "-groups", groups]);
@@ -70,7 +70,7 @@ fn a_hello_in_two_packets_is_read_and_a_retry_counts_once() {
 
 #[test]
 fn a_failed_handshake_is_counted_for_its_name_and_fingerprint() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let proxy = start(&served, Resumption::Tickets);
     let output = s_client(proxy.addr(), &["-tls1_3", "-servername", "Old.test", "-groups", "P-521"]);
     assert!(!has_echo(&output), "{output}");
@@ -89,8 +89,8 @@ fn a_failed_handshake_is_counted_for_its_name_and_fingerprint() {
 
 #[test]
 fn names_and_fingerprints_can_be_left_out() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.records_names = false);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| config.records_names = false);
     visit(&proxy, &proxy.client(&TLS13), 1);
     drop(s_client(proxy.addr(), &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]));
     let total = proxy.finish();

@@ -10,7 +10,7 @@ use proxy_core::{Certificate, Proxy, ProxyConfig};
 use telemetry::{Applies, ProxyCounter, ProxyDelta, Value};
 
 use crate::support::{
-    Counted, PATIENCE, Served, TLS13, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over,
+    PATIENCE, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over,
 };
 
 fn set_workers(proxy: &Proxy, n: u32) {
@@ -18,7 +18,7 @@ fn set_workers(proxy: &Proxy, n: u32) {
 }
 
 /// Connects, is served, and ends, once.
-fn visit(proxy: &Counted, config: &std::sync::Arc<rustls::ClientConfig>) {
+fn visit(proxy: &TestProxy, config: &std::sync::Arc<rustls::ClientConfig>) {
     let mut tls = proxy.connect(config);
     echo(&mut tls, b"hello");
     end(&mut tls);
@@ -27,8 +27,8 @@ fn visit(proxy: &Counted, config: &std::sync::Arc<rustls::ClientConfig>) {
 
 #[test]
 fn no_connection_is_lost_while_workers_come_and_go() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start(&served.upstream);
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start(&served.upstream);
     let config = proxy.client(&TLS13);
     let is_over = AtomicBool::new(false);
     let visits: usize = thread::scope(|scope| {
@@ -58,8 +58,8 @@ fn no_connection_is_lost_while_workers_come_and_go() {
 
 #[test]
 fn a_worker_that_is_sent_away_serves_what_it_has() {
-    let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.workers = 4.try_into().unwrap());
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| config.workers = 4.try_into().unwrap());
     let config = proxy.client(&TLS13);
     let mut held: Vec<_> = (0..24).map(|_| proxy.connect(&config)).collect();
     for tls in &mut held {
@@ -84,8 +84,8 @@ fn a_worker_that_is_sent_away_serves_what_it_has() {
 
 #[test]
 fn workers_that_were_added_serve_too() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
     let config = proxy.client(&TLS13);
     set_workers(&proxy.proxy, 3);
     for refused in [0.0, 257.0] {
@@ -100,8 +100,8 @@ fn workers_that_were_added_serve_too() {
 
 #[test]
 fn workers_run_on_the_cores_that_are_given() {
-    let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| config.cpus = Some("0".parse().unwrap()));
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = TestProxy::start_with(&served.upstream, |config| config.cpus = Some("0".parse().unwrap()));
     visit(&proxy, &proxy.client(&TLS13));
     assert!(proxy.proxy.take_notices().is_empty());
     proxy.finish();
@@ -118,18 +118,18 @@ fn workers_run_on_the_cores_that_are_given() {
 }
 
 /// A proxy on `socket`, as one that a service manager has handed over.
-fn inheriting(served: &Served, socket: &TcpListener) -> Counted {
+fn inheriting(served: &TestUpstream, socket: &TcpListener) -> TestProxy {
     let certificate = Certificate::generate(&[]).unwrap();
     let leaf = certificate.leaf_der().to_vec();
     let mut config = ProxyConfig::new(Vec::new(), served.upstream.clone(), certificate);
     config.workers = 3.try_into().unwrap();
-    let bound = Proxy::bind_inherited(config, vec![socket.try_clone().unwrap()]).unwrap();
-    Counted { proxy: bound.start().unwrap(), total: ProxyDelta::default(), certificate: leaf }
+    let bound = Proxy::bind_on(config, vec![socket.try_clone().unwrap()].into()).unwrap();
+    TestProxy { proxy: bound.start().unwrap(), total: ProxyDelta::default(), certificate: leaf }
 }
 
 #[test]
 fn an_inherited_socket_serves_all_workers_and_outlives_the_proxy() {
-    let served = Served::unix(serve_echo);
+    let served = TestUpstream::unix(serve_echo);
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = socket.local_addr().unwrap();
     let first = inheriting(&served, &socket);

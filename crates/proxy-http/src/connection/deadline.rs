@@ -1,9 +1,9 @@
-//! What happens to a connection when time passes.
+//! The deadlines of a connection.
 
 use std::time::{Duration, Instant};
 
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
-use telemetry::{Outcome, RequestFailure};
+use telemetry::{ConnectionOutcome, RequestFailure};
 
 use super::HttpConnection;
 
@@ -80,17 +80,19 @@ impl HttpConnection {
                 session.send(HEAD_TIMEOUT_ANSWER, context)?;
                 session.close_notify(context);
                 Err(ConnEnd::after_sending(
-                    Outcome::IdleTimeout,
+                    ConnectionOutcome::IdleTimeout,
                     "the head of a request was not complete in time",
                 ))
             }
             // Other frames of the client, such as PING, do not put this off.
-            ConnectionDeadline::Taken(_) => {
-                Err(ConnEnd::reset(Outcome::SendTimeout, "the client took nothing for the send timeout"))
-            }
-            ConnectionDeadline::Movement(_) => {
-                Err(ConnEnd::after_sending(Outcome::IdleTimeout, "nothing moved for the idle timeout"))
-            }
+            ConnectionDeadline::Taken(_) => Err(ConnEnd::reset(
+                ConnectionOutcome::SendTimeout,
+                "the client took nothing for the send timeout",
+            )),
+            ConnectionDeadline::Movement(_) => Err(ConnEnd::after_sending(
+                ConnectionOutcome::IdleTimeout,
+                "nothing moved for the idle timeout",
+            )),
             ConnectionDeadline::Request(_) if self.client.is_http2 && !self.client.is_ending() => {
                 self.client.set_ending();
                 self.client.shut_down();
@@ -99,7 +101,7 @@ impl HttpConnection {
             }
             ConnectionDeadline::Request(_) => {
                 session.close_notify(context);
-                Err(ConnEnd::after_sending(Outcome::Ended, ""))
+                Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""))
             }
         }
     }

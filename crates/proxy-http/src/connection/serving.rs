@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use telemetry::{Outcome, RequestFailure};
+use telemetry::{ConnectionOutcome, RequestFailure};
 
-use crate::client::Client;
+use crate::client::ClientConn;
 use crate::forward::forward;
 use crate::io::WireIo;
 use crate::limits::HttpLimits;
@@ -28,17 +28,17 @@ const HEADER_FIELDS_DEFAULT: usize = 100;
 /// Smallest buffer that hyper accepts.
 const BUFFER_BYTES_MIN: usize = 8 << 10;
 
-/// How hyper's connection has ended.
+/// The outcome of hyper's connection.
 #[derive(Debug)]
-pub(super) struct Ending {
-    pub(super) outcome: Outcome,
+pub(super) struct HttpConnEnd {
+    pub(super) outcome: ConnectionOutcome,
     pub(super) detail: String,
     /// A request that hyper has refused itself, and with which status.
     pub(super) refused: Option<(RequestFailure, Option<u16>)>,
 }
 
 /// Begins to serve a client; its end goes to where the returned cell is.
-pub(super) fn spawn(client: &Rc<Client>, io: WireIo, tasks: &Tasks) -> Rc<RefCell<Option<Ending>>> {
+pub(super) fn spawn(client: &Rc<ClientConn>, io: WireIo, tasks: &Tasks) -> Rc<RefCell<Option<HttpConnEnd>>> {
     let ended = Rc::new(RefCell::new(None));
     let (client, cell) = (Rc::clone(client), Rc::clone(&ended));
     if client.is_http2 {
@@ -56,7 +56,7 @@ pub(super) fn spawn(client: &Rc<Client>, io: WireIo, tasks: &Tasks) -> Rc<RefCel
     ended
 }
 
-async fn serve1(client: &Rc<Client>, io: WireIo) -> Ending {
+async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
     let limits = client.worker.limits();
     let service = service_fn(|request| forward(Rc::clone(client), request));
     let mut connection = builder1(&limits).serve_connection(io, service);
@@ -67,14 +67,18 @@ async fn serve1(client: &Rc<Client>, io: WireIo) -> Ending {
         Pin::new(&mut connection).poll(cx)
     });
     if let Err(error) = served.await {
-        return Ending::of(&error);
+        return HttpConnEnd::of(&error);
     }
     let tunnel = client.tunnel.take();
-    let Some(upstream) = tunnel else { return Ending::well() };
+    let Some(upstream) = tunnel else { return HttpConnEnd::well() };
     let parts = connection.into_parts();
     match tunnel::run(parts.io, parts.read_buf, upstream).await {
-        Ok(()) => Ending::well(),
-        Err(error) => Ending { outcome: Outcome::UpstreamBroken, detail: error.to_string(), refused: None },
+        Ok(()) => HttpConnEnd::well(),
+        Err(error) => HttpConnEnd {
+            outcome: ConnectionOutcome::UpstreamBroken,
+            detail: error.to_string(),
+            refused: None,
+        },
     }
 }
 
@@ -90,7 +94,7 @@ fn builder1(limits: &HttpLimits) -> http1::Builder {
     builder
 }
 
-async fn serve2(client: &Rc<Client>, io: WireIo, executor: Tasks) -> Ending {
+async fn serve2(client: &Rc<ClientConn>, io: WireIo, executor: Tasks) -> HttpConnEnd {
     let limits = client.worker.limits();
     let owner = Rc::clone(client);
     let service = service_fn(move |request| forward(Rc::clone(&owner), request));
@@ -111,9 +115,9 @@ async fn serve2(client: &Rc<Client>, io: WireIo, executor: Tasks) -> Ending {
         connection.as_mut().poll(cx)
     });
     match served.await {
-        Err(error) if client.has_asked() || !is_end_of_stream(&error) => Ending::of(&error),
+        Err(error) if client.has_asked() || !is_end_of_stream(&error) => HttpConnEnd::of(&error),
         // A client may leave before it has sent the preface, as a health check does.
-        Ok(()) | Err(_) => Ending::well(),
+        Ok(()) | Err(_) => HttpConnEnd::well(),
     }
 }
 
@@ -122,13 +126,14 @@ fn is_end_of_stream(error: &hyper::Error) -> bool {
     of_io.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-impl Ending {
+impl HttpConnEnd {
     fn well() -> Self {
-        Self { outcome: Outcome::Ended, detail: String::new(), refused: None }
+        Self { outcome: ConnectionOutcome::Ended, detail: String::new(), refused: None }
     }
 
     fn of(error: &hyper::Error) -> Self {
-        let outcome = if error.is_user() { Outcome::UpstreamBroken } else { Outcome::ClientBroken };
+        let outcome =
+            if error.is_user() { ConnectionOutcome::UpstreamBroken } else { ConnectionOutcome::ClientBroken };
         Self { outcome, detail: describe(error), refused: refused(error) }
     }
 }

@@ -1,4 +1,4 @@
-//! What a client is told of a request that has failed: a status and a short text that names no address.
+//! The response to a request that failed: a status and a short text that names no address.
 
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};

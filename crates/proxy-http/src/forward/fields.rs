@@ -6,7 +6,7 @@ use hyper::header::{CONNECTION, HeaderName, HeaderValue, TE, UPGRADE};
 use hyper::{HeaderMap, Request, Version};
 use telemetry::ClientId;
 
-use crate::client::Client;
+use crate::client::ClientConn;
 use crate::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::head::RequestHead;
 
@@ -49,7 +49,7 @@ fn is_among(listed: &[&str], name: &HeaderName) -> bool {
 /// Writes the fields that the upstream gets. Returns on whose behalf a trusted peer has sent the request.
 pub(super) fn write_request<B>(
     head: &mut RequestHead,
-    client: &Client,
+    client: &ClientConn,
     request: &Request<B>,
     special: SpecialFields,
     host: &str,
@@ -84,8 +84,8 @@ pub(super) fn write_request<B>(
     client.is_trusted.then(|| forwarded_client(client, fields)).flatten()
 }
 
-/// The client that a trusted peer speaks for: the last address that is not a trusted peer's own.
-fn forwarded_client(client: &Client, fields: &HeaderMap) -> Option<ClientId> {
+/// The client that a trusted peer names: the last address that is not that of a trusted peer.
+fn forwarded_client(client: &ClientConn, fields: &HeaderMap) -> Option<ClientId> {
     let addrs: Vec<IpAddr> = words(fields, &FORWARDED_FOR).map_while(|word| word.parse().ok()).collect();
     let stranger = addrs.iter().rev().find(|ip| !client.trusts(**ip));
     stranger.or_else(|| addrs.first()).map(|ip| ClientId::from(*ip))
@@ -93,7 +93,7 @@ fn forwarded_client(client: &Client, fields: &HeaderMap) -> Option<ClientId> {
 
 /// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.
 pub(super) fn requested_upgrade<B>(
-    client: &Client,
+    client: &ClientConn,
     request: &Request<B>,
     special: SpecialFields,
 ) -> Option<HeaderValue> {

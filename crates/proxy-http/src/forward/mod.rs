@@ -1,4 +1,4 @@
-//! Forwards a request: which route serves it, what is sent to the upstream, and what the client is answered.
+//! Forwards a request: selects its route, prepares it for the upstream, and responds to the client.
 
 mod failure;
 mod fields;
@@ -15,7 +15,7 @@ use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
-use crate::client::Client;
+use crate::client::ClientConn;
 use crate::frame_tap::{request_header_bytes, response_header_bytes};
 use crate::request::RequestHandle;
 use crate::request_check;
@@ -25,7 +25,7 @@ use crate::upstream::exchange::{Exchange, ExchangeError};
 use crate::upstream::head::RequestHead;
 use crate::upstream::response_body::ResponseBody;
 
-/// A request that may be forwarded.
+/// A request that was checked and is ready to be forwarded.
 struct PreparedRequest {
     route: usize,
     /// As the upstream gets it.
@@ -40,7 +40,7 @@ struct PreparedRequest {
 
 /// Forwards a request, and answers with what the upstream says, or why it does not.
 pub(crate) fn forward(
-    client: Rc<Client>,
+    client: Rc<ClientConn>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> {
     let handle = RequestHandle::begin(&client, &request);
@@ -50,9 +50,9 @@ pub(crate) fn forward(
     async move { Ok(answer(&client, &handle, &mut prepared).await) }
 }
 
-/// Finds out what to send, and to whom.
+/// Selects the route and prepares the request for it.
 fn prepare(
-    client: &Rc<Client>,
+    client: &Rc<ClientConn>,
     handle: &RequestHandle,
     request: Request<Incoming>,
 ) -> Result<PreparedRequest, RefusedRequest> {
@@ -87,7 +87,7 @@ fn emptied(mut fields: HeaderMap) -> HeaderMap {
 }
 
 async fn answer(
-    client: &Rc<Client>,
+    client: &Rc<ClientConn>,
     handle: &RequestHandle,
     prepared: &mut Result<PreparedRequest, RefusedRequest>,
 ) -> Response<ResponseBody> {
@@ -104,7 +104,7 @@ async fn answer(
         failure::response(refusal, handle)
     });
     // A client that is gone gets no status.
-    if !handle.is_given_up() {
+    if !handle.is_abandoned() {
         handle.begin_response(response.status().as_u16());
     }
     client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
@@ -117,7 +117,7 @@ async fn answer(
 
 /// Sends a request to an upstream, once more if it could not take it, and begins its response.
 async fn exchange(
-    client: &Rc<Client>,
+    client: &Rc<ClientConn>,
     handle: &RequestHandle,
     request: &mut PreparedRequest,
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
@@ -148,7 +148,7 @@ async fn exchange(
 }
 
 /// Refuses content whose announced length exceeds the bound.
-fn check_size(client: &Client, framing: RequestFraming) -> Result<(), RequestFailure> {
+fn check_size(client: &ClientConn, framing: RequestFraming) -> Result<(), RequestFailure> {
     let max = client.worker.limits().body_bytes_max as u64;
     match framing {
         RequestFraming::Length(length) if length > max => Err(RequestFailure::BodyTooLarge),
@@ -158,7 +158,7 @@ fn check_size(client: &Client, framing: RequestFraming) -> Result<(), RequestFai
 
 /// The upstream's response, as the client gets it.
 fn respond(
-    client: &Client,
+    client: &ClientConn,
     handle: &RequestHandle,
     mut response: Response<()>,
     exchange: Exchange,

@@ -1,4 +1,4 @@
-//! What a request asks for: its host, its path, and the route that serves them.
+//! The target of a request: its host, its path, and the route that serves them.
 
 use hyper::header::HOST;
 use hyper::http::uri::{Authority, PathAndQuery};
@@ -6,10 +6,10 @@ use hyper::{Method, Request, StatusCode, Version};
 use telemetry::RequestFailure;
 
 use super::failure::RefusedRequest;
-use crate::client::Client;
+use crate::client::ClientConn;
 use crate::special_fields::{SpecialField, SpecialFields};
 
-/// What is asked for, and of which route.
+/// The target of a request, and its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestTarget<'a> {
     /// The host, with its port if it has one; empty if a request of HTTP/1.0 names none.
@@ -24,7 +24,7 @@ pub(super) struct RequestTarget<'a> {
 /// # Errors
 /// If that is malformed or ambiguous, or no route serves it.
 pub(super) fn select<'a, B>(
-    client: &Client,
+    client: &ClientConn,
     request: &'a Request<B>,
     special: SpecialFields,
 ) -> Result<RequestTarget<'a>, RefusedRequest> {
@@ -73,7 +73,7 @@ fn host<B>(request: &Request<B>, special: SpecialFields, is_http2: bool) -> Resu
 
 /// Whether the connection may serve what is asked for (RFC 9110, section 7.4): a client with a certificate has proved
 /// itself to one server name only.
-fn check_connection<B>(client: &Client, request: &Request<B>, host: &str) -> Result<(), RequestFailure> {
+fn check_connection<B>(client: &ClientConn, request: &Request<B>, host: &str) -> Result<(), RequestFailure> {
     let is_other_scheme = request.uri().scheme_str().is_some_and(|scheme| scheme != "https");
     let is_other_host = client.bound_host.as_deref().is_some_and(|bound| {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

@@ -17,13 +17,13 @@ fn preface() -> Vec<u8> {
     [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-struct Tapped {
+struct FrameTapHarness {
     tap: FrameTap,
     counters: Counters<HttpCounter>,
     now: Instant,
 }
 
-impl Tapped {
+impl FrameTapHarness {
     fn new() -> Self {
         let now = Instant::now();
         let limits = HttpLimits { resets_max: 100, control_frames_max: 200, ..HttpLimits::default() };
@@ -59,7 +59,7 @@ fn frames_are_counted_the_same_in_pieces_of_any_length() {
         [frame(HEADERS, 0, 1, &[0; 9]), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), frame(GOAWAY, 0, 0, &[0; 8])]
             .concat();
     for step in [1, 2, 3, 9, 10, 13, 1_000] {
-        let mut tapped = Tapped::new();
+        let mut tapped = FrameTapHarness::new();
         received.chunks(step).for_each(|piece| assert_eq!(tapped.receive(piece), None));
         sent.chunks(step).for_each(|piece| assert_eq!(tapped.send(piece), None));
         for (counter, expected) in [
@@ -79,7 +79,7 @@ fn frames_are_counted_the_same_in_pieces_of_any_length() {
 
 #[test]
 fn more_resets_than_the_budget_are_a_flood_and_time_fills_it() {
-    let mut tapped = Tapped::new();
+    let mut tapped = FrameTapHarness::new();
     let rapid: Vec<Vec<u8>> = (0..1_000)
         .map(|nth| {
             let stream = 2 * nth + 1;
@@ -96,10 +96,10 @@ fn more_resets_than_the_budget_are_a_flood_and_time_fills_it() {
 fn only_resets_that_the_client_provoked_count_against_it() {
     let reset = |code: u8| frame(RST_STREAM, 0, 1, &[0, 0, 0, code]).repeat(1_000);
     for code in [0, 2, 7, 8] {
-        assert_eq!(Tapped::new().send(&reset(code)), None, "{code}");
+        assert_eq!(FrameTapHarness::new().send(&reset(code)), None, "{code}");
     }
     for code in [1, 3, 5, 6] {
-        assert_eq!(Tapped::new().send(&reset(code)), Some(Flood::Resets), "{code}");
+        assert_eq!(FrameTapHarness::new().send(&reset(code)), Some(Flood::Resets), "{code}");
     }
 }
 
@@ -107,7 +107,7 @@ fn only_resets_that_the_client_provoked_count_against_it() {
 fn control_frames_beyond_the_budget_are_a_flood() {
     for kind in [2, SETTINGS, PING, WINDOW_UPDATE, 0x10, 0xff] {
         let one = frame(kind, 0, 0, &[0; 8]);
-        let mut tapped = Tapped::new();
+        let mut tapped = FrameTapHarness::new();
         assert_eq!(tapped.receive(&one.repeat(150)), None, "{kind}");
         assert_eq!(tapped.receive(&one.repeat(150)), Some(Flood::Control), "{kind}");
     }
@@ -115,7 +115,7 @@ fn control_frames_beyond_the_budget_are_a_flood() {
 
 #[test]
 fn control_frames_that_content_explains_are_no_flood() {
-    let mut tapped = Tapped::new();
+    let mut tapped = FrameTapHarness::new();
     for stream in (1..20_000).step_by(2) {
         let request = [
             frame(HEADERS, 5, stream, &[0; 30]),
@@ -135,7 +135,7 @@ fn control_frames_that_content_explains_are_no_flood() {
 
 #[test]
 fn a_client_that_pings_every_second_is_never_ended() {
-    let mut tapped = Tapped::new();
+    let mut tapped = FrameTapHarness::new();
     for _ in 0..10_000 {
         assert_eq!(tapped.receive(&frame(PING, 0, 0, &[0; 8])), None);
         tapped.now += Duration::from_secs(1);
@@ -144,7 +144,7 @@ fn a_client_that_pings_every_second_is_never_ended() {
 
 #[test]
 fn a_goaway_names_the_last_stream_and_is_never_in_another_frame() {
-    let mut tapped = Tapped::new();
+    let mut tapped = FrameTapHarness::new();
     tapped.receive(&frame(HEADERS, 5, 7, &[]));
     tapped.send(&frame(DATA, 0, 7, &[0; 100])[..50]);
     assert_eq!(tapped.tap.goaway(), None);

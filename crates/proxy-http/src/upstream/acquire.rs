@@ -1,4 +1,4 @@
-//! Finding a connection for a request: which upstream, and the wait for it.
+//! Acquires an upstream connection for a request: chooses the upstream, and waits if necessary.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -20,7 +20,7 @@ use crate::worker::HttpWorker;
 /// How long a connection to an upstream that is known to be down may take: the client should learn soon.
 const DOWN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// A connection that is one request's. Dropping it closes the connection.
+/// A connection that one request owns. Dropping the lease closes the connection.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) worker: Rc<HttpWorker>,
@@ -54,7 +54,7 @@ struct ConnectionWait<'a> {
     has_waited: bool,
 }
 
-/// Waits for a connection to one of the upstreams of a destination: the one with the fewest requests under way, and if it
+/// Waits for a connection to one of the upstreams of a destination: the one with the fewest requests in flight, and if it
 /// cannot be reached the others.
 ///
 /// # Errors

@@ -21,20 +21,20 @@ pub(crate) struct PooledConn {
     /// The address to try after the one that is being tried.
     pub(super) next_addr: usize,
     is_connecting: bool,
-    /// What the upstream has sent and nobody has taken.
+    /// Bytes received from the upstream and not consumed yet.
     pub(super) received: Bytes,
-    /// What the upstream has yet to take.
+    /// Bytes to send to the upstream.
     pub(super) unsent: BytesMut,
     /// Whether the upstream sends nothing more.
     pub(super) has_ended: bool,
     /// Most bytes that an exchange waits for; 0 if none does.
     wanted_bytes: usize,
-    /// What reading ahead has come to, for the exchange to learn: whether anything was read, or the end.
+    /// The result of reading ahead, for the exchange: whether anything was read, or an error.
     ahead: Option<io::Result<bool>>,
     pub(super) is_idle: bool,
-    /// Who waits for it.
+    /// Wakes the task that waits for it.
     waker: Option<Waker>,
-    /// When whoever waits is to be woken if nothing has come until then.
+    /// When to wake the waiting task if nothing was received by then.
     pub(super) wake_at: Option<Instant>,
     /// Whether it has served an exchange: the upstream may have closed it since.
     is_reused: bool,
@@ -75,7 +75,7 @@ impl PooledConn {
         self.wake();
     }
 
-    /// Wakes whoever waits.
+    /// Wakes the waiting task.
     pub(super) fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();

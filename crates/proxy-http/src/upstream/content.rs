@@ -26,7 +26,7 @@ pub(crate) enum RequestFraming {
     Chunked,
 }
 
-/// What is left of a request's content.
+/// The rest of a request's content.
 #[derive(Debug)]
 pub(crate) struct RequestContent {
     /// `None` once it is whole.

@@ -13,7 +13,7 @@ use super::acquire::Lease;
 use super::content::RequestContent;
 use super::framing::Framing;
 use super::head;
-use super::pool::Pool;
+use super::pool::UpstreamPool;
 use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
 use crate::special_fields::SpecialFields;
@@ -24,14 +24,15 @@ const UNSENT_BYTES_MAX: usize = 64 << 10;
 /// Most interim responses (RFC 9110, section 15.2).
 const INTERIM_RESPONSES_MAX: usize = 16;
 
-/// A request under way. Dropping it closes the connection; [`Exchange::finish`] keeps it where that may be.
+/// A request and its response on an upstream connection. Dropping it closes the connection;
+/// [`Exchange::finish`] keeps the connection if that is possible.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     lease: Lease,
     request: RequestHandle,
     content: RequestContent,
     framing: Option<Framing>,
-    /// Of the response.
+    /// The special fields of the response.
     special: SpecialFields,
     trailers: Option<Box<HeaderMap>>,
     /// When the upstream's socket took the first byte of the head.
@@ -46,7 +47,7 @@ pub(crate) struct Exchange {
     interim_responses: usize,
 }
 
-/// Why there is no response.
+/// An error before the response begins.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
     /// The upstream closed the connection, and nothing of a response has come.
@@ -92,7 +93,7 @@ impl Exchange {
         (self.lease.is_reused() && (is_unsent || is_repeatable)).then_some(self.content)
     }
 
-    fn with_pool<T>(&self, act: impl FnOnce(&mut Pool, usize) -> T) -> T {
+    fn with_pool<T>(&self, act: impl FnOnce(&mut UpstreamPool, usize) -> T) -> T {
         act(&mut self.lease.worker.pool.borrow_mut(), self.lease.key)
     }
 
@@ -278,7 +279,7 @@ impl Exchange {
         }
     }
 
-    /// What a tunnel has received, after a response that switches protocols.
+    /// Polls for bytes that follow a response that switches protocols.
     pub(super) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         while pool.connection(self.lease.key).received.is_empty() {

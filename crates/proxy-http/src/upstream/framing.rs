@@ -1,4 +1,4 @@
-//! Where a response of HTTP/1.1 ends (RFC 9112, section 6.3).
+//! The framing of HTTP/1.1 responses: where a body ends (RFC 9112, section 6.3).
 
 use std::io;
 
@@ -15,7 +15,7 @@ const TRAILER_BYTES_MAX: usize = 16 << 10;
 /// Most fields of a trailer section.
 const TRAILERS_MAX: usize = 64;
 
-/// What is left of a response's content.
+/// The rest of a response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// So many bytes.
@@ -37,7 +37,7 @@ pub(crate) enum ChunkState {
     Trailers,
 }
 
-/// Why content cannot be read.
+/// An error in the framing of a response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FramingError {
     #[error("the length of its content is ambiguous")]

@@ -1,4 +1,4 @@
-//! Heads of HTTP/1.1: the request's is written, the response's is read.
+//! Encodes the heads of HTTP/1.1 requests, and parses those of responses.
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -124,7 +124,7 @@ fn parse(bytes: &Bytes, spare: &mut HeaderMap) -> io::Result<Option<(usize, Resp
     Ok(Some((used, head)))
 }
 
-/// What stands in `shared` where `part` does in `bytes`.
+/// The slice of `shared` at the position of `part` in `bytes`.
 fn part(shared: &Bytes, bytes: &Bytes, part: &[u8]) -> Bytes {
     let from = part.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
     // An empty part may stand anywhere.

@@ -27,7 +27,7 @@ const READ_AHEAD_BYTES: usize = 64 << 10;
 
 /// A worker's connections to its upstreams.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct UpstreamPool {
     registry: Option<Registry>,
     upstreams: Arc<Upstreams>,
     /// When the turn began.
@@ -58,7 +58,7 @@ struct UpstreamConns {
     queue: RequestQueue,
 }
 
-/// Why there is no connection to an upstream.
+/// An error while acquiring an upstream connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AcquireError {
     #[error("too many requests wait for a connection to the upstream")]
@@ -67,7 +67,7 @@ pub(crate) enum AcquireError {
     Connect(#[from] io::Error),
 }
 
-impl Pool {
+impl UpstreamPool {
     pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
         Self {
             registry: None,
@@ -118,7 +118,7 @@ impl Pool {
     }
 
     /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one, which may not be connected
-    /// yet. `place` is the request's place in the queue; whoever gives up must [`Pool::leave_queue`].
+    /// yet. `place` is the request's place in the queue; a request that gives up calls [`UpstreamPool::leave_queue`].
     pub(crate) fn poll_acquire(
         &mut self,
         upstream: usize,
@@ -276,7 +276,7 @@ impl Pool {
         self.wake_queues();
     }
 
-    /// When [`Pool::expire`] is due.
+    /// When [`UpstreamPool::expire`] is due.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let of = |of: &UpstreamConns| {
             let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);

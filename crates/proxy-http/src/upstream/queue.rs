@@ -18,7 +18,7 @@ pub(super) struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// Whether a request with this place may try: it is the first, or nobody waits.
+    /// Whether a request with this place may try: it is the first, or the queue is empty.
     pub(super) fn is_next(&self, place: Option<QueueTicket>) -> bool {
         self.waiting.front().map(|(ticket, _)| *ticket) == place
     }
@@ -30,7 +30,7 @@ impl RequestQueue {
         ticket
     }
 
-    /// Changes whom to wake.
+    /// Replaces the waker.
     pub(super) fn set_waker(&mut self, ticket: QueueTicket, waker: &Waker) {
         if let Some((_, other)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket) {
             other.clone_from(waker);

@@ -1,5 +1,5 @@
-//! Where a worker reads what upstreams send. Long reads are handed on without copying, and their memory is read into
-//! again while it is in the processor's caches.
+//! The buffers into which a worker reads from upstreams. Long reads are passed on without copying, and their memory is
+//! reused while it is in the processor's caches.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 const LENT_BYTES_MIN: usize = READ_BYTES_MAX / 2;
 /// Reads up to here share memory.
 pub(super) const SMALL_BYTES_MAX: usize = 512;
-/// What they share. HPACK's table may keep a value of a response, and with it this.
+/// The size of a shared buffer. HPACK's table may keep a value of a response, and the buffer with it.
 const SHARED_BYTES: usize = 1 << 10;
 /// Buffers that are kept for later reads.
 const SPARE_MAX: usize = 32;
@@ -25,11 +25,11 @@ pub(super) struct ReadBuffer {
     spare: SpareBuffers,
 }
 
-/// `Bytes` wants its owner to be `Send`, hence the lock; no other thread ever takes it.
+/// `Bytes` requires an owner that is `Send`, so there is a lock. No other thread ever takes it.
 #[derive(Clone, Debug, Default)]
 struct SpareBuffers(Arc<Mutex<Vec<Box<[u8]>>>>);
 
-/// A buffer that is read from, and given back when nobody does any more.
+/// A shared buffer, returned to the pool when its last reader is dropped.
 struct LentBuffer {
     buffer: Box<[u8]>,
     len: usize,

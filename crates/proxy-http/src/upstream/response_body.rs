@@ -14,12 +14,12 @@ use crate::request::RequestHandle;
 /// The content of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
-    source: Source,
+    source: BodySource,
     request: RequestHandle,
 }
 
 #[derive(Debug)]
-enum Source {
+enum BodySource {
     /// What the upstream sends.
     Upstream(Box<Exchange>),
     /// The upstream has broken.
@@ -30,7 +30,7 @@ enum Source {
     End,
 }
 
-/// Data that hyper has not framed. It keeps the request from being over.
+/// Data that hyper has not framed yet. The request does not end before it is dropped.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     bytes: Bytes,
@@ -43,28 +43,28 @@ impl ResponseBody {
         let source = if exchange.is_complete() && !exchange.has_trailers() {
             exchange.finish();
             request.set_complete();
-            Source::End
+            BodySource::End
         } else if let Some(bytes) = exchange.take_whole() {
             exchange.finish();
-            Source::Whole(bytes)
+            BodySource::Whole(bytes)
         } else {
-            Source::Upstream(Box::new(exchange))
+            BodySource::Upstream(Box::new(exchange))
         };
         Self { source, request: request.clone() }
     }
 
     /// A text of the proxy itself.
     pub(crate) fn text(text: &'static str, request: &RequestHandle) -> Self {
-        Self { source: Source::Whole(Bytes::from_static(text.as_bytes())), request: request.clone() }
+        Self { source: BodySource::Whole(Bytes::from_static(text.as_bytes())), request: request.clone() }
     }
 
     /// No content.
     pub(crate) fn empty(request: &RequestHandle) -> Self {
-        Self { source: Source::End, request: request.clone() }
+        Self { source: BodySource::End, request: request.clone() }
     }
 
     fn finish(&mut self) {
-        if let Source::Upstream(exchange) = std::mem::replace(&mut self.source, Source::End) {
+        if let BodySource::Upstream(exchange) = std::mem::replace(&mut self.source, BodySource::End) {
             exchange.finish();
         }
         self.request.set_complete();
@@ -82,17 +82,17 @@ impl Body for ResponseBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Chunk>>>> {
         let exchange = match &mut self.source {
-            Source::End => return Poll::Ready(None),
-            Source::Broken(error) => {
+            BodySource::End => return Poll::Ready(None),
+            BodySource::Broken(error) => {
                 let kind = error.kind();
                 return Poll::Ready(Some(Err(std::mem::replace(error, kind.into()))));
             }
-            Source::Whole(bytes) => {
+            BodySource::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
                 self.finish();
                 return Poll::Ready(Some(Ok(self.data(bytes))));
             }
-            Source::Upstream(exchange) => exchange,
+            BodySource::Upstream(exchange) => exchange,
         };
         match exchange.poll_data(cx) {
             Poll::Pending => Poll::Pending,
@@ -105,7 +105,7 @@ impl Body for ResponseBody {
             Poll::Ready(Some(Err(error))) => {
                 self.request.fail(RequestFailure::UpstreamCut);
                 // hyper drops what it has framed and not written when it learns of the error: that goes first.
-                self.source = Source::Broken(error);
+                self.source = BodySource::Broken(error);
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -118,15 +118,15 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.source, Source::End)
+        matches!(self.source, BodySource::End)
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::End => SizeHint::with_exact(0),
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Broken(_) => SizeHint::default(),
-            Source::Upstream(exchange) => {
+            BodySource::End => SizeHint::with_exact(0),
+            BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodySource::Broken(_) => SizeHint::default(),
+            BodySource::Upstream(exchange) => {
                 exchange.content_left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
         }

@@ -1,4 +1,4 @@
-//! A connection that has switched protocols: bytes both ways.
+//! Tunnels: bytes both ways on a connection that has switched protocols.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,7 +14,7 @@ use crate::io::WireIo;
 /// Most that is taken from the client at once.
 const READ_BYTES_MAX: usize = 16 << 10;
 
-/// A tunnel between a client and the upstream that has agreed to switch protocols.
+/// A tunnel between a client and an upstream after `101 Switching Protocols`.
 struct Tunnel {
     client: WireIo,
     upstream: Exchange,
@@ -47,7 +47,7 @@ pub(crate) async fn run(client: WireIo, received: Bytes, upstream: Exchange) -> 
 impl Tunnel {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let _ = self.poll_to_upstream(cx)?;
-        // After the upstream has ended, nobody reads what the client sends.
+        // After the upstream has ended, bytes of the client have no reader.
         self.poll_to_client(cx)
     }
 

@@ -12,15 +12,15 @@ use super::support::*;
 const RESETS_MAX: usize = 50;
 const CONTROL_FRAMES_MAX: usize = 100;
 
-fn site(respond: Respond) -> Site {
-    Site::start_with(respond, |_: &mut ProxyConfig, http: &mut HttpConfig| {
+fn site(respond: Respond) -> AttackTarget {
+    AttackTarget::start_with(respond, |_: &mut ProxyConfig, http: &mut HttpConfig| {
         http.limits.resets_max = RESETS_MAX;
         http.limits.control_frames_max = CONTROL_FRAMES_MAX;
     })
 }
 
 /// An upstream that answers nothing for a while.
-fn respond_late(request: &RawRequest) -> Response {
+fn respond_late(request: &RawRequest) -> UpstreamResponse {
     if request.target() != "GET /alive" {
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -28,14 +28,14 @@ fn respond_late(request: &RawRequest) -> Response {
 }
 
 /// Sends what `nth` gives so many times. Returns the error code with which the connection is ended.
-fn flood(site: &Site, times: usize, nth: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
+fn flood(site: &AttackTarget, times: usize, nth: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
     let mut client = Http2Client::connect(site);
     let _ = (0..times as u32).all(|n| client.send(&nth(n)));
     client.read_goaway()
 }
 
 /// The flood ends its connection, which is counted under `counter` alone.
-fn check(mut site: Site, goaway: Option<u32>, counter: HttpCounter) {
+fn check(mut site: AttackTarget, goaway: Option<u32>, counter: HttpCounter) {
     assert_eq!(goaway, Some(ENHANCE_YOUR_CALM));
     eventually("the flood is counted", || site.count(counter) == 1);
     for other in [
@@ -152,7 +152,7 @@ fn header_bomb(stream: u32, times: usize) -> Vec<u8> {
 
 #[test]
 fn a_header_beyond_the_bound_is_refused_and_its_connection_goes_on() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     let mut client = Http2Client::connect(&site);
     client.send(&header_bomb(1, 20));
     let frames = client.read_stream(1);
@@ -171,12 +171,12 @@ fn a_header_bomb_ends_the_connection_before_it_unfolds() {
 }
 
 /// Two MiB for each request but one.
-fn respond_large(request: &RawRequest) -> Response {
+fn respond_large(request: &RawRequest) -> UpstreamResponse {
     if request.target() == "GET /alive" {
         return respond_ok(request);
     }
     let content = vec![b'a'; 2 << 20];
-    Response::bytes([b"HTTP/1.1 200 OK\r\ncontent-length: 2097152\r\n\r\n", &content[..]].concat())
+    UpstreamResponse::bytes([b"HTTP/1.1 200 OK\r\ncontent-length: 2097152\r\n\r\n", &content[..]].concat())
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn streams_that_nobody_reads_end_with_the_send_timeout() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     // Closed windows; open ones, and a socket that nobody reads.
     for window in [0, 0x7fff_ffff] {
-        let mut site = Site::start_with(respond_large, |config, http| {
+        let mut site = AttackTarget::start_with(respond_large, |config, http| {
             config.limits.send_timeout = Duration::from_millis(300);
             http.limits.control_frames_max = 1_000_000;
         });
@@ -207,7 +207,7 @@ fn streams_that_nobody_reads_end_with_the_send_timeout() {
 fn a_slow_reader_is_served_to_the_end() {
     // Longer than a busy machine keeps a thread waiting.
     const SEND_TIMEOUT: Duration = Duration::from_secs(2);
-    let site = Site::start_with(respond_large, |config, _| {
+    let site = AttackTarget::start_with(respond_large, |config, _| {
         config.limits.send_timeout = SEND_TIMEOUT;
     });
     let began_at = Instant::now();
@@ -258,7 +258,7 @@ fn a_busy_client_is_never_taken_for_a_flood() {
 fn an_upstream_that_breaks_does_not_make_its_client_a_flood() {
     let mut site = site(|request| match request.target() {
         "GET /alive" => respond_ok(request),
-        _ => Response::Last(Vec::new()),
+        _ => UpstreamResponse::Last(Vec::new()),
     });
     let mut client = Http2Client::connect(&site);
     for n in 0..4 * RESETS_MAX as u32 {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::support::{Site, TlsStream};
+use super::support::{AttackTarget, TlsStream};
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -88,12 +88,12 @@ pub(crate) struct Http2Client {
 }
 
 impl Http2Client {
-    pub(crate) fn connect(site: &Site) -> Self {
+    pub(crate) fn connect(site: &AttackTarget) -> Self {
         Self::connect_with(site, &[])
     }
 
     /// With settings: identifiers and values.
-    pub(crate) fn connect_with(site: &Site, settings: &[(u16, u32)]) -> Self {
+    pub(crate) fn connect_with(site: &AttackTarget, settings: &[(u16, u32)]) -> Self {
         let mut client = Self { tls: site.connect("h2") };
         let settings: Vec<u8> = settings
             .iter()

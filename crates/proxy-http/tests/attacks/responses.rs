@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::support::*;
 
 /// What a GET over HTTP/1.1 is answered with, all of it.
-fn get(site: &Site, target: &str) -> Vec<u8> {
+fn get(site: &AttackTarget, target: &str) -> Vec<u8> {
     let mut tls = site.connect("http/1.1");
     tls.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").as_bytes())
         .unwrap();
@@ -39,8 +39,8 @@ const MALFORMED: &[&[u8]] = &[
 
 #[test]
 fn a_malformed_response_is_a_502_and_ends_its_connection() {
-    let site = Site::start(|request| match request.target().strip_prefix("GET /malformed/") {
-        Some(nth) => Response::bytes(MALFORMED[nth.parse::<usize>().unwrap()]),
+    let site = AttackTarget::start(|request| match request.target().strip_prefix("GET /malformed/") {
+        Some(nth) => UpstreamResponse::bytes(MALFORMED[nth.parse::<usize>().unwrap()]),
         None => respond_ok(request),
     });
     for (nth, response) in MALFORMED.iter().enumerate() {
@@ -59,7 +59,7 @@ fn a_malformed_response_is_a_502_and_ends_its_connection() {
 
 #[test]
 fn a_response_cut_short_never_looks_whole() {
-    let site = Site::start(|request| {
+    let site = AttackTarget::start(|request| {
         let response = match request.target() {
             "GET /length" => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nok",
             "GET /chunk" => "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nok",
@@ -70,7 +70,7 @@ fn a_response_cut_short_never_looks_whole() {
             "GET /bare" => "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokX\r\n0\r\n\r\n",
             _ => return respond_ok(request),
         };
-        Response::Last(response.into())
+        UpstreamResponse::Last(response.into())
     });
     for target in ["/length", "/chunk", "/chunks", "/overflow", "/bare"] {
         let answer = get(&site, target);
@@ -82,9 +82,9 @@ fn a_response_cut_short_never_looks_whole() {
 }
 
 #[test]
-fn what_follows_a_response_is_no_response_to_another_request() {
+fn excess_bytes_are_not_a_response_to_the_next_request() {
     const EXTRA: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npoisoned!";
-    let site = Site::start(|request| {
+    let site = AttackTarget::start(|request| {
         let response = match request.target() {
             "GET /extra" => [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", EXTRA].concat(),
             "GET /chunked" => {
@@ -95,7 +95,7 @@ fn what_follows_a_response_is_no_response_to_another_request() {
             "GET /304" => [b"HTTP/1.1 304 Not Modified\r\n\r\n", EXTRA].concat(),
             _ => return respond_ok(request),
         };
-        Response::Bytes(response)
+        UpstreamResponse::Bytes(response)
     });
     for request in ["GET /extra", "GET /chunked", "HEAD /head", "GET /204", "GET /304"] {
         let mut tls = site.connect("http/1.1");
@@ -111,13 +111,13 @@ fn what_follows_a_response_is_no_response_to_another_request() {
 
 #[test]
 fn interim_responses_are_dropped_and_the_final_one_comes_through() {
-    let site = Site::start(|request| match request.target() {
+    let site = AttackTarget::start(|request| match request.target() {
         "GET /hints" => {
             let hints = b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n".repeat(3);
-            Response::bytes([&hints[..], b"HTTP/1.1 102 Processing\r\n\r\n", OK].concat())
+            UpstreamResponse::bytes([&hints[..], b"HTTP/1.1 102 Processing\r\n\r\n", OK].concat())
         }
         "GET /flood" => {
-            Response::bytes(b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n".repeat(100_000))
+            UpstreamResponse::bytes(b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n".repeat(100_000))
         }
         _ => respond_ok(request),
     });
@@ -133,9 +133,13 @@ fn interim_responses_are_dropped_and_the_final_one_comes_through() {
 
 #[test]
 fn a_head_without_end_is_a_502_within_its_bound() {
-    let site = Site::start(|request| match request.target() {
-        "GET /long" => Response::bytes([b"HTTP/1.1 200 OK\r\nx: ", &vec![b'a'; 1 << 20][..]].concat()),
-        "GET /many" => Response::bytes([b"HTTP/1.1 200 OK\r\n", &b"x: a\r\n".repeat(10_000)[..]].concat()),
+    let site = AttackTarget::start(|request| match request.target() {
+        "GET /long" => {
+            UpstreamResponse::bytes([b"HTTP/1.1 200 OK\r\nx: ", &vec![b'a'; 1 << 20][..]].concat())
+        }
+        "GET /many" => {
+            UpstreamResponse::bytes([b"HTTP/1.1 200 OK\r\n", &b"x: a\r\n".repeat(10_000)[..]].concat())
+        }
         _ => respond_ok(request),
     });
     for target in ["/long", "/many"] {
@@ -148,10 +152,10 @@ fn a_head_without_end_is_a_502_within_its_bound() {
 
 #[test]
 fn fields_of_the_upstreams_connection_stop_at_the_proxy() {
-    let site = Site::start(|_| {
+    let site = AttackTarget::start(|_| {
         let fields =
             "connection: x-secret\r\nx-secret: 1\r\nkeep-alive: timeout=5\r\nproxy-connection: x\r\n";
-        Response::bytes(format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\nok"))
+        UpstreamResponse::bytes(format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\nok"))
     });
     let mut tls = BufReader::new(site.connect("http/1.1"));
     tls.get_mut().write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();

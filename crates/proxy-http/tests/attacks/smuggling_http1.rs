@@ -6,13 +6,13 @@ use super::support::*;
 
 /// What becomes of a vector.
 #[derive(Clone, Copy, Debug)]
-enum Expected {
+enum VectorOutcome {
     /// Nothing reaches the upstream.
     Refused,
     /// One request reaches it, with this framing field and content.
     Forwarded(&'static [&'static str], &'static [u8]),
 }
-use Expected::{Forwarded, Refused};
+use VectorOutcome::{Forwarded, Refused};
 
 const CHUNKED: &[&str] = &["transfer-encoding: chunked"];
 
@@ -20,7 +20,7 @@ const CHUNKED: &[&str] = &["transfer-encoding: chunked"];
 const POST: &str = "POST /vector HTTP/1.1\r\nHost: a\r\n";
 
 /// Sends a vector and an ordinary request behind it; what comes to the upstream is as expected, and nothing else.
-fn check(site: &Site, vector: &[u8], expected: Expected) {
+fn check(site: &AttackTarget, vector: &[u8], expected: VectorOutcome) {
     let shown = vector.escape_ascii();
     let mut tls = BufReader::new(site.connect("http/1.1"));
     let stream = tls.get_mut();
@@ -51,8 +51,8 @@ fn check(site: &Site, vector: &[u8], expected: Expected) {
     }
 }
 
-fn check_fields(vectors: &[(&str, Expected)]) {
-    let site = Site::start(respond_ok);
+fn check_fields(vectors: &[(&str, VectorOutcome)]) {
+    let site = AttackTarget::start(respond_ok);
     for (fields_and_content, expected) in vectors {
         check(&site, format!("{POST}{fields_and_content}").as_bytes(), *expected);
     }
@@ -60,8 +60,8 @@ fn check_fields(vectors: &[(&str, Expected)]) {
 
 #[test]
 fn length_and_transfer_encoding_together_become_chunks_alone() {
-    const EMPTY: Expected = Forwarded(CHUNKED, b"0\r\n\r\n");
-    let site = Site::start(respond_ok);
+    const EMPTY: VectorOutcome = Forwarded(CHUNKED, b"0\r\n\r\n");
+    let site = AttackTarget::start(respond_ok);
     for fields in [
         "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n",
@@ -123,14 +123,14 @@ fn transfer_encoding_is_chunked_alone_or_refused() {
             Forwarded(&["content-length: 2"], b"ok"),
         ),
     ]);
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     let old = b"POST /vector HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     check(&site, old, Refused);
 }
 
 #[test]
 fn chunks_are_framed_anew_or_refused() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     let vector = |content: &[u8]| [POST.as_bytes(), b"Transfer-Encoding: chunked\r\n\r\n", content].concat();
     for (content, expected) in [
         (&b"5;a=b\r\nhello\r\n0\r\n\r\n"[..], Forwarded(CHUNKED, b"5\r\nhello\r\n0\r\n\r\n")),
@@ -187,7 +187,7 @@ fn malformed_fields_are_refused_or_end_in_one_line() {
 
 #[test]
 fn request_lines_that_servers_read_differently_are_refused() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     for vector in [
         &b"GET  /vector HTTP/1.1\r\nHost: a\r\n\r\n"[..],
         b"GET /vector  HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -221,7 +221,7 @@ fn request_lines_that_servers_read_differently_are_refused() {
 
 #[test]
 fn fields_that_only_the_proxy_may_set_do_not_come_from_clients() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     let hop_by_hop = "Connection: X-Secret, Upgrade, HTTP2-Settings\r\nX-Secret: 1\r\nUpgrade: h2c\r\n\
                       HTTP2-Settings: AAMAAABkAAQAAP__\r\nTE: trailers\r\nKeep-Alive: 1\r\nProxy-Connection: x\r\n";
     let mut tls = site.connect("http/1.1");

@@ -7,7 +7,7 @@ type Fields<'a> = &'a [(&'a [u8], &'a [u8])];
 
 /// Sends a request with this header and content, and an ordinary one behind it. Returns what reaches the upstream of the
 /// first, and whether it was answered with 200.
-fn send(site: &Site, fields: Fields<'_>, content: Option<&[u8]>) -> (Vec<RawRequest>, bool) {
+fn send(site: &AttackTarget, fields: Fields<'_>, content: Option<&[u8]>) -> (Vec<RawRequest>, bool) {
     let mut client = Http2Client::connect(site);
     let end = if content.is_none() { END_STREAM } else { 0 };
     client.send(&frame(HEADERS, END_HEADERS | end, 1, &block(fields)));
@@ -23,7 +23,7 @@ fn send(site: &Site, fields: Fields<'_>, content: Option<&[u8]>) -> (Vec<RawRequ
     (received, is_ok)
 }
 
-fn check_refused(site: &Site, fields: Fields<'_>, content: Option<&[u8]>) {
+fn check_refused(site: &AttackTarget, fields: Fields<'_>, content: Option<&[u8]>) {
     let (received, is_ok) = send(site, fields, content);
     let shown: Vec<String> = fields
         .iter()
@@ -34,7 +34,7 @@ fn check_refused(site: &Site, fields: Fields<'_>, content: Option<&[u8]>) {
 
 #[test]
 fn fields_that_would_split_a_request_are_refused() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     for (name, value) in [
         (&b"x"[..], &b"a\r\nTransfer-Encoding: chunked"[..]),
         (b"x", b"a\nb"),
@@ -62,7 +62,7 @@ fn fields_that_would_split_a_request_are_refused() {
 
 #[test]
 fn fields_of_one_connection_are_refused() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     for (name, value) in [
         (&b"transfer-encoding"[..], &b"chunked"[..]),
         (b"transfer-encoding", b"identity"),
@@ -80,7 +80,7 @@ fn fields_of_one_connection_are_refused() {
 
 #[test]
 fn pseudo_fields_that_would_split_a_request_line_are_refused() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     let header = |method, scheme, authority, path| -> [(&[u8], &[u8]); 4] {
         [(b":method", method), (b":scheme", scheme), (b":authority", authority), (b":path", path)]
     };
@@ -133,7 +133,7 @@ fn pseudo_fields_that_would_split_a_request_line_are_refused() {
 
 #[test]
 fn lengths_that_do_not_match_the_content_are_never_a_whole_request() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     for (length, content) in [
         (&b"5"[..], Some(&b"hello!"[..])),
         (b"6", Some(b"hello")),
@@ -161,7 +161,7 @@ fn lengths_that_do_not_match_the_content_are_never_a_whole_request() {
 
 #[test]
 fn content_is_framed_in_one_way() {
-    let site = Site::start(respond_ok);
+    let site = AttackTarget::start(respond_ok);
     let smuggled = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
     let chunks = [format!("{:x}\r\n", smuggled.len()).as_bytes(), smuggled, b"\r\n0\r\n\r\n"].concat();
     let length = smuggled.len().to_string();

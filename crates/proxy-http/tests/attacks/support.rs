@@ -52,25 +52,25 @@ impl RawRequest {
 }
 
 /// What an upstream sends for a request.
-pub(crate) enum Response {
+pub(crate) enum UpstreamResponse {
     /// And waits for the next request.
     Bytes(Vec<u8>),
     /// And closes the connection.
     Last(Vec<u8>),
 }
 
-impl Response {
+impl UpstreamResponse {
     pub(crate) fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self::Bytes(bytes.into())
     }
 }
 
-pub(crate) type Respond = fn(&RawRequest) -> Response;
+pub(crate) type Respond = fn(&RawRequest) -> UpstreamResponse;
 
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// A proxy in front of an upstream.
-pub(crate) struct Site {
+pub(crate) struct AttackTarget {
     proxy: Proxy,
     total: ProxyDelta,
     certificate: Vec<u8>,
@@ -79,11 +79,11 @@ pub(crate) struct Site {
     _folder: tempfile::TempDir,
 }
 
-pub(crate) fn respond_ok(_: &RawRequest) -> Response {
-    Response::bytes(OK)
+pub(crate) fn respond_ok(_: &RawRequest) -> UpstreamResponse {
+    UpstreamResponse::bytes(OK)
 }
 
-impl Site {
+impl AttackTarget {
     pub(crate) fn start(respond: Respond) -> Self {
         Self::start_with(respond, |_, _| {})
     }
@@ -113,7 +113,8 @@ impl Site {
         config.workers = 1.try_into().unwrap();
         let mut http = HttpConfig::default();
         change(&mut config, &mut http);
-        let proxy = proxy_http::bind(config, http, Vec::new()).unwrap().start().unwrap();
+        let proxy =
+            proxy_http::bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap();
         let total = ProxyDelta::default();
         Self { proxy, total, certificate: leaf, received, connections, _folder: folder }
     }
@@ -187,9 +188,9 @@ fn serve(mut stream: &UnixStream, requests: &Mutex<Vec<RawRequest>>, respond: Re
         let response = respond(&request);
         requests.lock().unwrap().push(request);
         match response {
-            Response::Bytes(bytes) if stream.write_all(&bytes).is_ok() => {}
-            Response::Bytes(_) => return,
-            Response::Last(bytes) => {
+            UpstreamResponse::Bytes(bytes) if stream.write_all(&bytes).is_ok() => {}
+            UpstreamResponse::Bytes(_) => return,
+            UpstreamResponse::Last(bytes) => {
                 let _ = stream.write_all(&bytes);
                 return;
             }

@@ -2,16 +2,16 @@
 
 use telemetry::{HttpCounter, ProxyCounter};
 
-use crate::support::Running;
-use crate::upstream::{HELLO, Scripted, nowhere};
+use crate::support::TestHttpProxy;
+use crate::upstream::{HELLO, ScriptedUpstream, nowhere};
 
 #[test]
 fn the_upstream_with_the_fewest_requests_is_chosen() {
     // The first never answers, so that each request to it stays.
-    let deaf = Scripted::unix(|mut peer| peer.wait_for_end());
-    let quick = Scripted::answering(HELLO);
+    let deaf = ScriptedUpstream::unix(|mut peer| peer.wait_for_end());
+    let quick = ScriptedUpstream::answering(HELLO);
     let proxy =
-        Running::start_with(&deaf.upstream, |config, _| config.upstreams.push(quick.upstream.clone()));
+        TestHttpProxy::start_with(&deaf.upstream, |config, _| config.upstreams.push(quick.upstream.clone()));
     let mut waiting = proxy.connect();
     waiting.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
     crate::support::eventually("the deaf one has a request", || {
@@ -32,8 +32,9 @@ fn the_upstream_with_the_fewest_requests_is_chosen() {
 
 #[test]
 fn requests_go_to_another_upstream_where_one_cannot_be_reached() {
-    let good = Scripted::answering(HELLO);
-    let proxy = Running::start_with(&nowhere(), |config, _| config.upstreams.push(good.upstream.clone()));
+    let good = ScriptedUpstream::answering(HELLO);
+    let proxy =
+        TestHttpProxy::start_with(&nowhere(), |config, _| config.upstreams.push(good.upstream.clone()));
     for _ in 0..6 {
         assert_eq!(proxy.get("/").status, 200);
     }
@@ -43,7 +44,7 @@ fn requests_go_to_another_upstream_where_one_cannot_be_reached() {
 
 #[test]
 fn a_route_without_a_reachable_upstream_answers_502() {
-    let proxy = Running::start(&nowhere());
+    let proxy = TestHttpProxy::start(&nowhere());
     let answer = proxy.get("/");
     assert_eq!(answer.status, 502);
     assert_eq!(answer.text(), "the upstream cannot be reached\n");

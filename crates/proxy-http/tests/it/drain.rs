@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use telemetry::HttpCounter;
 
-use crate::support::{Running, eventually};
-use crate::upstream::{HELLO, Scripted};
+use crate::support::{TestHttpProxy, eventually};
+use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
 fn a_drain_ends_a_kept_connection_with_its_next_answer() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start_with(&upstream.upstream, |config, _| {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| {
         config.limits.drain_quiet = Duration::from_secs(5);
     });
     let mut client = proxy.connect();
@@ -27,13 +27,13 @@ fn a_drain_ends_a_kept_connection_with_its_next_answer() {
 
 #[test]
 fn a_drain_waits_for_answers_and_closes_idle_connections_after_a_grace() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             std::thread::sleep(Duration::from_millis(500));
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let (mut busy, mut idle) = (proxy.connect(), proxy.connect());
     idle.tls.conn.complete_io(&mut idle.tls.sock).unwrap();
     busy.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -49,9 +49,10 @@ fn a_drain_waits_for_answers_and_closes_idle_connections_after_a_grace() {
 
 #[test]
 fn a_connection_ends_after_its_number_of_requests() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy =
-        Running::start_with(&upstream.upstream, |_, http| http.limits.requests_per_connection = Some(2));
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
+        http.limits.requests_per_connection = Some(2);
+    });
     let mut client = proxy.connect();
     for expected in [None, Some("close")] {
         client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -73,14 +74,14 @@ fn goaway_comes_in_two_steps_and_a_stream_between_them_is_answered() {
     const GOAWAY: u8 = 7;
     // GET, https, `/` and the authority `a`, from HPACK's static table.
     const GET: &[u8] = &[0x82, 0x84, 0x87, 0x41, 1, b'a'];
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start(&upstream.upstream);
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect_with("h2");
     client.send(
         [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(4, 0, 0, b""), &frame(4, 1, 0, b"")].concat(),
     );
     client.send(frame(HEADERS, 5, 1, GET));
-    let next = |client: &mut crate::support::Http1, wanted: u8| loop {
+    let next = |client: &mut crate::support::Http1Client, wanted: u8| loop {
         client.read_until(|bytes| bytes.len() >= 9).unwrap();
         let n = usize::from(client.received[1]) << 8 | usize::from(client.received[2]);
         client.read_until(|bytes| bytes.len() >= 9 + n).unwrap();
@@ -105,8 +106,8 @@ fn goaway_comes_in_two_steps_and_a_stream_between_them_is_answered() {
 
 #[test]
 fn a_request_that_outlasts_the_drain_is_counted_as_cut_by_it() {
-    let upstream = Scripted::unix(|mut peer| peer.wait_for_end());
-    let mut proxy = Running::start_with(&upstream.upstream, |config, _| {
+    let upstream = ScriptedUpstream::unix(|mut peer| peer.wait_for_end());
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| {
         config.limits.drain_timeout = Duration::from_millis(200);
     });
     let mut client = proxy.connect();

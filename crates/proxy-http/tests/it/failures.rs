@@ -2,11 +2,11 @@
 
 use telemetry::{HttpCounter, ProxyCounter};
 
-use crate::support::Running;
-use crate::upstream::{HELLO, Scripted};
+use crate::support::TestHttpProxy;
+use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
-fn what_an_upstream_does_wrong_is_a_502_with_its_cause() {
+fn a_malformed_response_head_is_a_502_with_its_cause() {
     let scripts: [(&str, &str, HttpCounter); 5] = [
         ("/closes", "", HttpCounter::FailedUpstreamClosed),
         ("/garbage", "SSH-2.0-x\r\n\r\n", HttpCounter::FailedUpstreamInvalid),
@@ -22,12 +22,12 @@ fn what_an_upstream_does_wrong_is_a_502_with_its_cause() {
             HttpCounter::FailedUpstreamInvalid,
         ),
     ];
-    let upstream = Scripted::unix(move |mut peer| {
+    let upstream = ScriptedUpstream::unix(move |mut peer| {
         let Some(head) = peer.head() else { return };
         let script = scripts.iter().find(|(path, ..)| head.contains(path)).unwrap();
         peer.send(script.1);
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     for (path, _, counter) in scripts {
         let before = proxy.count(counter);
         let answer = proxy.get(path);
@@ -41,7 +41,7 @@ fn what_an_upstream_does_wrong_is_a_502_with_its_cause() {
 
 #[test]
 fn an_upstream_that_breaks_in_mid_body_leaves_no_whole_answer() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         let head = peer.head().unwrap_or_default();
         let framing = if head.contains("/chunked") {
             "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"
@@ -50,7 +50,7 @@ fn an_upstream_that_breaks_in_mid_body_leaves_no_whole_answer() {
         };
         peer.send(format!("HTTP/1.1 200 OK\r\n{framing}"));
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     for path in ["/chunked", "/length"] {
         let mut client = proxy.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
@@ -66,8 +66,8 @@ fn an_upstream_that_breaks_in_mid_body_leaves_no_whole_answer() {
 
 #[test]
 fn heads_that_hyper_refuses_itself_are_counted() {
-    let upstream = Scripted::answering(HELLO);
-    let mut proxy = Running::start(&upstream.upstream);
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     let long_path = format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "x".repeat(40_000));
     let large = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(70_000));
     let many = (0..101).fold(String::new(), |head, n| head + &format!("x{n}: y\r\n"));
@@ -87,7 +87,7 @@ fn heads_that_hyper_refuses_itself_are_counted() {
 
 #[test]
 fn a_client_that_goes_away_cancels_its_request() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             if head.contains("/begun") {
                 peer.send("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello");
@@ -95,7 +95,7 @@ fn a_client_that_goes_away_cancels_its_request() {
             peer.wait_for_end();
         }
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     for (n, path) in ["/waiting", "/begun"].into_iter().enumerate() {
         let mut client = proxy.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"));
@@ -120,12 +120,12 @@ fn a_client_that_goes_away_cancels_its_request() {
 
 #[test]
 fn bodies_beyond_their_bound_are_refused() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             peer.wait_for_end();
         }
     });
-    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.body_bytes_max = 1 << 20);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.body_bytes_max = 1 << 20);
     let announced = proxy.ask("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\r\n");
     assert_eq!(announced.status, 413);
     let mut client = proxy.connect();
@@ -139,12 +139,12 @@ fn bodies_beyond_their_bound_are_refused() {
 }
 
 #[test]
-fn a_client_that_gives_up_in_its_body_was_not_answered() {
-    let upstream = Scripted::unix(|mut peer| {
+fn a_client_that_aborts_its_body_counts_as_unanswered() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head();
         peer.wait_for_end();
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf");
     crate::support::eventually("the upstream has the request", || upstream.heads().len() == 1);

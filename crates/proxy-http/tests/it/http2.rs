@@ -7,11 +7,11 @@ use http::{HeaderMap, Method};
 use telemetry::{HttpCounter, ProxyCounter};
 
 use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
-use crate::support::{Running, field};
-use crate::upstream::{HELLO, Scripted};
+use crate::support::{TestHttpProxy, field};
+use crate::upstream::{HELLO, ScriptedUpstream};
 
-fn echoing() -> Scripted {
-    Scripted::unix(|mut peer| {
+fn echoing() -> ScriptedUpstream {
+    ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             let path = head.split(' ').nth(1).unwrap().to_owned();
             let n = if path == "/big" { 1_000_000 } else { path.len() };
@@ -24,7 +24,7 @@ fn echoing() -> Scripted {
 #[test]
 fn streams_of_a_connection_are_requests_of_their_own() {
     let upstream = echoing();
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, _) = connect(&proxy).await;
         let mut all = tokio::task::JoinSet::new();
@@ -48,11 +48,11 @@ fn streams_of_a_connection_are_requests_of_their_own() {
 
 #[test]
 fn a_stream_that_the_client_resets_cancels_its_request() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head();
         peer.wait_for_end();
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (mut client, _driver) = connect(&proxy).await;
         let (response, mut stream) = client.send_request(request(Method::GET, "/"), true).unwrap();
@@ -70,7 +70,7 @@ fn a_stream_that_the_client_resets_cancels_its_request() {
 
 #[test]
 fn an_upstream_that_breaks_in_mid_body_resets_its_stream_only() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             if head.contains("/cut") {
                 peer.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello");
@@ -79,7 +79,7 @@ fn an_upstream_that_breaks_in_mid_body_resets_its_stream_only() {
             peer.send(HELLO);
         }
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, _driver) = connect(&proxy).await;
         let error = get(&client, "/cut").await.unwrap_err();
@@ -91,8 +91,8 @@ fn an_upstream_that_breaks_in_mid_body_resets_its_stream_only() {
 }
 
 #[test]
-fn trailers_become_trailers() {
-    let upstream = Scripted::unix(|mut peer| {
+fn trailers_are_forwarded_as_trailers() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             assert_eq!(field(&head, "transfer-encoding").as_deref(), Some("chunked"));
             assert!(peer.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")));
@@ -102,7 +102,7 @@ fn trailers_become_trailers() {
             );
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (mut client, _driver) = connect(&proxy).await;
         let (response, mut stream) = client.send_request(request(Method::POST, "/"), false).unwrap();
@@ -118,13 +118,13 @@ fn trailers_become_trailers() {
 
 #[test]
 fn a_drain_answers_every_stream_under_way_and_says_goaway() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             std::thread::sleep(Duration::from_millis(200));
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, driver) = connect(&proxy).await;
         let asked: Vec<_> = (0..20)
@@ -147,8 +147,8 @@ fn a_drain_answers_every_stream_under_way_and_says_goaway() {
 
 #[test]
 fn a_client_that_does_not_read_holds_back_the_upstream() {
-    let (upstream, sent) = Scripted::streaming(100_000);
-    let mut proxy = Running::start(&upstream.upstream);
+    let (upstream, sent) = ScriptedUpstream::streaming(100_000);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (mut client, _driver) = connect(&proxy).await;
         let (response, _) = client.send_request(request(Method::GET, "/"), true).unwrap();
@@ -164,9 +164,9 @@ fn a_client_that_does_not_read_holds_back_the_upstream() {
 }
 
 #[test]
-fn a_connection_without_streams_is_told_to_go_away_after_the_keep_alive_timeout() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start_with(&upstream.upstream, |_, http| {
+fn an_idle_http2_connection_gets_goaway_after_the_timeout() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
         http.limits.keep_alive_timeout = Duration::from_millis(200);
     });
     run(async {
@@ -179,11 +179,11 @@ fn a_connection_without_streams_is_told_to_go_away_after_the_keep_alive_timeout(
 
 #[test]
 fn a_body_that_does_not_have_its_length_is_malformed() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head();
         peer.wait_for_end();
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (mut client, _driver) = connect(&proxy).await;
         let mut request = request(Method::POST, "/");
@@ -199,8 +199,8 @@ fn a_body_that_does_not_have_its_length_is_malformed() {
 
 #[test]
 fn failures_are_answered_on_their_stream() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start_with(&upstream.upstream, |config, http| {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, http| {
         http.routes = vec![format!("/api={}", upstream.upstream).parse().unwrap()];
         config.upstreams.clear();
         http.limits.body_bytes_max = 10;
@@ -223,8 +223,8 @@ fn failures_are_answered_on_their_stream() {
 
 #[test]
 fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
-    let (upstream, sent) = Scripted::streaming(10_000);
-    let mut proxy = Running::start(&upstream.upstream);
+    let (upstream, sent) = ScriptedUpstream::streaming(10_000);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, _driver) = connect(&proxy).await;
         let mut bodies = Vec::new();
@@ -245,7 +245,7 @@ fn many_streams_that_nobody_reads_hold_a_bounded_number_of_bytes() {
 #[test]
 fn a_stream_is_answered_while_others_have_closed_windows() {
     let upstream = echoing();
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let mut settings = h2::client::Builder::new();
         settings.initial_connection_window_size(64 << 20);
@@ -271,8 +271,8 @@ fn a_stream_is_answered_while_others_have_closed_windows() {
 
 #[test]
 fn a_changed_setting_does_not_end_connections() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start(&upstream.upstream);
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, driver) = connect(&proxy).await;
         assert_eq!(get(&client, "/").await.unwrap().0, 200);
@@ -285,10 +285,10 @@ fn a_changed_setting_does_not_end_connections() {
 }
 
 #[test]
-fn a_client_that_asks_for_nothing_leaves_in_order() {
+fn a_client_without_requests_ends_cleanly() {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-    let proxy = Running::start(&Scripted::answering(HELLO).upstream);
+    let proxy = TestHttpProxy::start(&ScriptedUpstream::answering(HELLO).upstream);
     for sent in [Vec::new(), PREFACE.to_vec(), [PREFACE, SETTINGS].concat()] {
         for reads_settings in [false, true] {
             let mut client = proxy.connect_with("h2");

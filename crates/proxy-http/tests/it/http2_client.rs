@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use crate::support::{PATIENCE, Running};
+use crate::support::{PATIENCE, TestHttpProxy};
 
 pub(crate) type Bytes = bytes::Bytes;
 
@@ -19,12 +19,14 @@ pub(crate) fn run<T>(client: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, client).await.expect("no end in time") })
 }
 
-pub(crate) async fn connect(proxy: &Running) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
+pub(crate) async fn connect(
+    proxy: &TestHttpProxy,
+) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
     connect_with(proxy, &Builder::new()).await
 }
 
 pub(crate) async fn connect_with(
-    proxy: &Running,
+    proxy: &TestHttpProxy,
     settings: &Builder,
 ) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
     let socket = TcpStream::connect(proxy.addr()).await.unwrap();

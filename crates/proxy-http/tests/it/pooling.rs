@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use telemetry::{HttpCounter, ProxyCounter, ProxyLatency};
 
-use crate::support::{Running, eventually};
-use crate::upstream::{HELLO, Scripted};
+use crate::support::{TestHttpProxy, eventually};
+use crate::upstream::{HELLO, ScriptedUpstream};
 
 /// Serves one request a connection, and closes when it gets the second.
-fn closing_on_the_second() -> Scripted {
-    Scripted::unix(|mut peer| {
+fn closing_on_the_second() -> ScriptedUpstream {
+    ScriptedUpstream::unix(|mut peer| {
         if peer.head().is_some() {
             peer.send(HELLO);
             peer.read_until(|bytes| !bytes.is_empty());
@@ -19,12 +19,12 @@ fn closing_on_the_second() -> Scripted {
 
 #[test]
 fn a_kept_connection_serves_the_next_request() {
-    let upstream = Scripted::tcp(|mut peer| {
+    let upstream = ScriptedUpstream::tcp(|mut peer| {
         while peer.head().is_some() {
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     for _ in 0..3 {
         assert_eq!(proxy.get("/").text(), "hello");
     }
@@ -38,7 +38,7 @@ fn a_kept_connection_serves_the_next_request() {
 #[test]
 fn a_request_that_meets_the_end_of_a_kept_connection_is_sent_once_more() {
     let upstream = closing_on_the_second();
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     assert_eq!(proxy.get("/").status, 200);
     assert_eq!(proxy.get("/").status, 200);
     assert_eq!(upstream.connections(), 2);
@@ -48,9 +48,9 @@ fn a_request_that_meets_the_end_of_a_kept_connection_is_sent_once_more() {
 }
 
 #[test]
-fn what_may_not_be_repeated_is_not_sent_twice() {
+fn a_request_that_may_not_be_repeated_is_sent_once() {
     let upstream = closing_on_the_second();
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     for (request, expected) in [
         ("GET / HTTP/1.1\r\nhost: a\r\n\r\n", 200),
         ("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n", 502),
@@ -66,8 +66,8 @@ fn what_may_not_be_repeated_is_not_sent_twice() {
 
 #[test]
 fn a_new_connection_that_the_upstream_closes_is_not_tried_again() {
-    let upstream = Scripted::unix(|mut peer| drop(peer.head()));
-    let proxy = Running::start(&upstream.upstream);
+    let upstream = ScriptedUpstream::unix(|mut peer| drop(peer.head()));
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     assert_eq!(proxy.get("/").status, 502);
     assert_eq!(upstream.connections(), 1);
     proxy.finish();
@@ -75,13 +75,13 @@ fn a_new_connection_that_the_upstream_closes_is_not_tried_again() {
 
 #[test]
 fn a_second_failure_is_not_tried_a_third_time() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         if peer.number == 0 && peer.head().is_some() {
             peer.send(HELLO);
         }
         peer.read_until(|bytes| !bytes.is_empty());
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     assert_eq!(proxy.get("/").status, 200);
     assert_eq!(proxy.get("/").status, 502);
     assert_eq!(upstream.connections(), 2);
@@ -91,7 +91,7 @@ fn a_second_failure_is_not_tried_a_third_time() {
 
 #[test]
 fn idle_connections_are_closed_by_age_and_when_the_upstream_ends_them() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             peer.send(HELLO);
             if head.contains("/last") {
@@ -99,7 +99,7 @@ fn idle_connections_are_closed_by_age_and_when_the_upstream_ends_them() {
             }
         }
     });
-    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
         http.limits.upstream_idle_timeout = Duration::from_millis(100);
     });
     for path in ["/", "/last"] {
@@ -111,12 +111,12 @@ fn idle_connections_are_closed_by_age_and_when_the_upstream_ends_them() {
 
 #[test]
 fn a_response_that_says_close_ends_its_connection() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             peer.send("HTTP/1.1 200 OK\r\nconnection: Close\r\ncontent-length: 1\r\n\r\nx");
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     for _ in 0..2 {
         client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");

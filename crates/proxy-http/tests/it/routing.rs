@@ -1,17 +1,17 @@
 //! Which route serves a request, and what names its host.
 
-use telemetry::{HttpCounter, RouteCounter};
+use telemetry::{ClientCounter, HttpCounter, RouteCounter};
 
-use crate::support::Running;
-use crate::upstream::Scripted;
+use crate::support::TestHttpProxy;
+use crate::upstream::ScriptedUpstream;
 
 #[test]
 fn a_request_goes_to_the_upstream_of_its_route_and_is_counted_there() {
-    let api = Scripted::answering("HTTP/1.1 201 Created\r\ncontent-length: 3\r\n\r\napi");
-    let shop = Scripted::answering("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nshop");
+    let api = ScriptedUpstream::answering("HTTP/1.1 201 Created\r\ncontent-length: 3\r\n\r\napi");
+    let shop = ScriptedUpstream::answering("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nshop");
     let routes = [format!("/api={}", api.upstream), format!("shop.example/={}", shop.upstream)];
-    let default = Scripted::answering("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\ndefault");
-    let mut proxy = Running::start_with(&default.upstream, |_, http| {
+    let default = ScriptedUpstream::answering("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\ndefault");
+    let mut proxy = TestHttpProxy::start_with(&default.upstream, |_, http| {
         http.routes = routes.iter().map(|route| route.parse().unwrap()).collect();
     });
     for (host, path, expected) in [
@@ -35,8 +35,8 @@ fn a_request_goes_to_the_upstream_of_its_route_and_is_counted_there() {
 
 #[test]
 fn requests_without_a_route_or_with_an_ambiguous_path_are_refused() {
-    let api = Scripted::answering("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\napi");
-    let proxy = Running::start_with(&api.upstream, |config, http| {
+    let api = ScriptedUpstream::answering("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\napi");
+    let proxy = TestHttpProxy::start_with(&api.upstream, |config, http| {
         http.routes = vec![format!("/api={}", api.upstream).parse().unwrap()];
         config.upstreams.clear();
     });
@@ -49,12 +49,14 @@ fn requests_without_a_route_or_with_an_ambiguous_path_are_refused() {
     assert_eq!(http.counters[HttpCounter::FailedNoRoute], 1);
     assert_eq!(http.counters[HttpCounter::FailedAmbiguous], 2);
     assert_eq!(http.counters[HttpCounter::Status4xx], 3);
+    let errors = total.clients.iter().map(|client| client.counters[ClientCounter::Errors]).sum::<u64>();
+    assert_eq!(errors, 3, "they are failures of their client");
 }
 
 #[test]
 fn a_request_names_exactly_one_host_of_this_scheme() {
-    let upstream = Scripted::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-    let proxy = Running::start(&upstream.upstream);
+    let upstream = ScriptedUpstream::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     for (request, expected) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", 400),

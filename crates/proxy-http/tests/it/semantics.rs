@@ -4,12 +4,12 @@ use std::io::Write;
 
 use telemetry::{ClientId, HttpCounter};
 
-use crate::support::{Running, field};
-use crate::upstream::{HELLO, Scripted};
+use crate::support::{TestHttpProxy, field};
+use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
 fn fields_of_one_connection_stop_at_the_proxy() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             peer.send(
                 "HTTP/1.1 200 OK\r\nconnection: keep-alive, x-hop\r\nx-hop: 1\r\nkeep-alive: timeout=5\r\n\
@@ -17,7 +17,7 @@ fn fields_of_one_connection_stop_at_the_proxy() {
             );
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let answer = proxy.ask(
         "GET / HTTP/1.1\r\nhost: a\r\nconnection: x-private, host\r\nx-private: 1\r\nkeep-alive: 1\r\n\
          proxy-connection: x\r\nte: gzip\r\nexpect: 100-continue\r\nx-public: 2\r\nupgrade: h2c\r\n\r\n",
@@ -38,9 +38,9 @@ fn fields_of_one_connection_stop_at_the_proxy() {
 }
 
 #[test]
-fn strangers_cannot_say_who_they_are() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start_with(&upstream.upstream, |_, http| http.sends_tls_fields = true);
+fn forwarding_fields_of_untrusted_clients_are_replaced() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.sends_tls_fields = true);
     proxy.ask(
         "GET / HTTP/1.1\r\nhost: a:1\r\nx-forwarded-for: 9.9.9.9\r\nx-forwarded-proto: http\r\n\
          x-forwarded-host: evil\r\nforwarded: for=9.9.9.9\r\nx-tls-client-name: root\r\n\
@@ -59,9 +59,9 @@ fn strangers_cannot_say_who_they_are() {
 }
 
 #[test]
-fn a_trusted_peer_is_believed_and_appended_to() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start_with(&upstream.upstream, |_, http| {
+fn forwarding_fields_of_trusted_peers_are_extended() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
         http.trusted_forwarders = "127.0.0.0/8,10.0.0.0/8".parse().unwrap();
     });
     proxy.ask(
@@ -78,7 +78,7 @@ fn a_trusted_peer_is_believed_and_appended_to() {
 
 #[test]
 fn content_is_streamed_both_ways_however_it_is_framed() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             let content = if let Some(length) = field(&head, "content-length") {
                 peer.content(length.parse().unwrap()).unwrap()
@@ -97,7 +97,7 @@ fn content_is_streamed_both_ways_however_it_is_framed() {
             peer.send("0\r\n\r\n");
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     let large: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     for content in [&b"x"[..], &large] {
@@ -115,7 +115,7 @@ fn content_is_streamed_both_ways_however_it_is_framed() {
 
 #[test]
 fn head_and_statuses_without_content_keep_their_fields() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             peer.send(if head.contains("/304") {
                 "HTTP/1.1 304 Not Modified\r\netag: x\r\n\r\n"
@@ -126,7 +126,7 @@ fn head_and_statuses_without_content_keep_their_fields() {
             });
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     for (method, path, status) in [("HEAD", "/", 200), ("GET", "/304", 304), ("GET", "/204", 204)] {
         client.send(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n"));
@@ -142,13 +142,13 @@ fn head_and_statuses_without_content_keep_their_fields() {
 
 #[test]
 fn interim_responses_are_dropped_and_the_final_one_comes_through() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             peer.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n");
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let answer = proxy.get("/");
     assert_eq!((answer.status, answer.text()), (200, "hello"));
     proxy.finish();
@@ -156,12 +156,12 @@ fn interim_responses_are_dropped_and_the_final_one_comes_through() {
 
 #[test]
 fn a_client_that_waits_for_100_is_told_to_continue() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() && peer.content(4).is_some() {
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send("POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n");
     assert!(client.head().starts_with("http/1.1 100"));
@@ -172,12 +172,12 @@ fn a_client_that_waits_for_100_is_told_to_continue() {
 
 #[test]
 fn clients_of_http_1_0_get_an_answer_that_ends_with_the_connection() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             peer.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.0\r\n\r\n");
     let answer = client.answer();
@@ -188,12 +188,12 @@ fn clients_of_http_1_0_get_an_answer_that_ends_with_the_connection() {
 
 #[test]
 fn an_upstream_of_http_1_0_ends_its_answer_with_the_connection() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         if peer.head().is_some() {
             peer.send("HTTP/1.0 200 OK\r\n\r\nhello");
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     for _ in 0..2 {
         client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -204,7 +204,7 @@ fn an_upstream_of_http_1_0_ends_its_answer_with_the_connection() {
 
 #[test]
 fn trailers_go_both_ways() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             assert!(peer.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")));
             assert_eq!(std::mem::take(&mut peer.received), b"1\r\nx\r\n0\r\nx-sum: 7\r\n\r\n");
@@ -214,7 +214,7 @@ fn trailers_go_both_ways() {
             );
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send("POST / HTTP/1.1\r\nhost: a\r\nte: trailers\r\ntransfer-encoding: chunked\r\n\r\n");
     client.send("1\r\nx\r\n0\r\nx-sum: 7\r\ncontent-length: 9\r\n\r\n");
@@ -226,13 +226,13 @@ fn trailers_go_both_ways() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
             let path = head.split(' ').nth(1).unwrap().to_owned();
             peer.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len()));
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     for n in 0..50 {
         write!(client.tls, "GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();

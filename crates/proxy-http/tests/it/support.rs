@@ -18,13 +18,13 @@ use crate::common::TlsStream;
 pub(crate) use crate::common::{PATIENCE, eventually};
 
 /// A running proxy with everything it has counted so far.
-pub(crate) struct Running {
+pub(crate) struct TestHttpProxy {
     pub(crate) proxy: Proxy,
     pub(crate) total: ProxyDelta,
     certificate: Vec<u8>,
 }
 
-impl Running {
+impl TestHttpProxy {
     pub(crate) fn start(upstream: &Upstream) -> Self {
         Self::start_with(upstream, |_, _| {})
     }
@@ -42,7 +42,8 @@ impl Running {
         config.limits.drain_quiet = Duration::from_millis(100);
         let mut http = HttpConfig { records_paths: true, ..HttpConfig::default() };
         change(&mut config, &mut http);
-        let proxy = proxy_http::bind(config, http, Vec::new()).unwrap().start().unwrap();
+        let proxy =
+            proxy_http::bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap();
         Self { proxy, total: ProxyDelta::default(), certificate: leaf }
     }
 
@@ -113,44 +114,44 @@ impl Running {
     }
 
     /// Connects a client of HTTP/1.1.
-    pub(crate) fn connect(&self) -> Http1 {
+    pub(crate) fn connect(&self) -> Http1Client {
         self.connect_with("http/1.1")
     }
 
     /// Connects a client of this protocol, which sends what it is told.
-    pub(crate) fn connect_with(&self, alpn: &str) -> Http1 {
-        Http1 { tls: common::connect(self.addr(), self.client_config(&[alpn])), received: Vec::new() }
+    pub(crate) fn connect_with(&self, alpn: &str) -> Http1Client {
+        Http1Client { tls: common::connect(self.addr(), self.client_config(&[alpn])), received: Vec::new() }
     }
 
     /// Sends a request on a connection of its own, and returns the response.
-    pub(crate) fn ask(&self, request: &str) -> Answer {
+    pub(crate) fn ask(&self, request: &str) -> Http1Response {
         let mut client = self.connect();
         client.send(request);
         client.answer()
     }
 
     /// Asks for a path by GET.
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Http1Response {
         self.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
     }
 }
 
 /// A client of HTTP/1.1, which sends what it is told.
-pub(crate) struct Http1 {
+pub(crate) struct Http1Client {
     pub(crate) tls: TlsStream,
     pub(crate) received: Vec<u8>,
 }
 
 /// A response of HTTP/1.1.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Http1Response {
     pub(crate) status: u16,
     /// The header as it came, in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Http1Response {
     /// The value of a field; all of them, if there are several.
     pub(crate) fn field(&self, name: &str) -> Option<String> {
         field(&self.head, name)
@@ -172,7 +173,7 @@ pub(crate) fn field(head: &str, name: &str) -> Option<String> {
     (!values.is_empty()).then(|| values.join(", "))
 }
 
-impl Http1 {
+impl Http1Client {
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.tls.write_all(bytes.as_ref()).unwrap();
         self.tls.flush().unwrap();
@@ -203,11 +204,11 @@ impl Http1 {
     }
 
     /// Reads a response, whose content has a length, or chunks.
-    pub(crate) fn answer(&mut self) -> Answer {
+    pub(crate) fn answer(&mut self) -> Http1Response {
         self.answer_to("GET")
     }
 
-    pub(crate) fn answer_to(&mut self, method: &str) -> Answer {
+    pub(crate) fn answer_to(&mut self, method: &str) -> Http1Response {
         let head = self.head();
         let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
         let has_content = method != "HEAD" && status >= 200 && status != 204 && status != 304;
@@ -223,7 +224,7 @@ impl Http1 {
             let _ = self.read_until(|_| false);
             std::mem::take(&mut self.received)
         };
-        Answer { status, head, body }
+        Http1Response { status, head, body }
     }
 
     fn chunks(&mut self) -> Vec<u8> {

@@ -7,19 +7,19 @@ use proxy_core::Upstream;
 use proxy_http::{Route, RouteTimeouts};
 use telemetry::{HttpCounter, Value};
 
-use crate::support::{Running, eventually};
-use crate::upstream::{HELLO, Scripted};
+use crate::support::{TestHttpProxy, eventually};
+use crate::upstream::{HELLO, ScriptedUpstream};
 
 const SHORT: Duration = Duration::from_millis(200);
 
-fn deaf() -> Scripted {
-    Scripted::unix(|mut peer| peer.wait_for_end())
+fn deaf() -> ScriptedUpstream {
+    ScriptedUpstream::unix(|mut peer| peer.wait_for_end())
 }
 
 #[test]
 fn a_head_that_never_ends_is_a_408() {
     let upstream = deaf();
-    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.header_timeout = SHORT);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.header_timeout = SHORT);
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.1\r\nhost: ");
     let began_at = Instant::now();
@@ -34,12 +34,12 @@ fn a_head_that_never_ends_is_a_408() {
 
 #[test]
 fn a_body_without_progress_is_a_408_and_a_slow_one_is_none() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() && peer.content(8).is_some() {
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.body_timeout = 2 * SHORT);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.body_timeout = 2 * SHORT);
     let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\n";
     let mut client = proxy.connect();
     client.send(head);
@@ -55,13 +55,13 @@ fn a_body_without_progress_is_a_408_and_a_slow_one_is_none() {
 
 #[test]
 fn an_upstream_that_does_not_answer_is_a_504_and_not_tried_again() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         if peer.head().is_some() {
             peer.send(HELLO);
         }
         peer.wait_for_end();
     });
-    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.response_timeout = SHORT);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.response_timeout = SHORT);
     assert_eq!(proxy.get("/").status, 200);
     assert_eq!(proxy.get("/").status, 504, "on the kept connection");
     assert_eq!(upstream.connections(), 1);
@@ -73,7 +73,7 @@ fn an_upstream_that_does_not_answer_is_a_504_and_not_tried_again() {
 #[test]
 fn requests_queue_for_a_bounded_time_and_in_a_bounded_number() {
     let upstream = deaf();
-    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
         http.limits.upstream_connections_max = 1;
         http.limits.queue_max = 1;
         http.limits.queue_timeout = 2 * SHORT;
@@ -96,13 +96,14 @@ fn requests_queue_for_a_bounded_time_and_in_a_bounded_number() {
 
 #[test]
 fn a_request_gets_the_connection_that_another_one_leaves() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             std::thread::sleep(SHORT / 4);
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
+    let proxy =
+        TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
     let mut clients: Vec<_> = (0..5).map(|_| proxy.connect()).collect();
     for client in &mut clients {
         client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -118,8 +119,8 @@ fn a_request_gets_the_connection_that_another_one_leaves() {
 
 #[test]
 fn idle_clients_are_closed_after_the_keep_alive_timeout_which_is_live() {
-    let upstream = Scripted::answering(HELLO);
-    let proxy = Running::start(&upstream.upstream);
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     assert_eq!(client.answer().status, 200);
@@ -144,7 +145,7 @@ fn an_address_that_never_answers_is_a_504() {
         .collect();
     std::thread::sleep(SHORT);
     let upstream = addr.to_string().parse().unwrap();
-    let proxy = Running::start_with(&upstream, |config, _| config.limits.connect_timeout = SHORT);
+    let proxy = TestHttpProxy::start_with(&upstream, |config, _| config.limits.connect_timeout = SHORT);
     assert_eq!(proxy.get("/").status, 504);
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedConnectTimeout], 1);
@@ -159,7 +160,7 @@ fn route(path: &str, upstream: &Upstream, timeouts: RouteTimeouts) -> Route {
 fn timeouts_of_a_route_come_before_those_of_the_proxy() {
     let upstream = deaf();
     let none = RouteTimeouts::default();
-    let proxy = Running::start_with(&upstream.upstream, |_, http| {
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
         http.routes = vec![
             route("/answer", &upstream.upstream, RouteTimeouts { response: Some(SHORT), ..none }),
             route("/upload", &upstream.upstream, RouteTimeouts { body: Some(SHORT), ..none }),
@@ -186,7 +187,7 @@ fn a_route_may_wait_less_for_a_connection() {
     let upstream = deaf();
     let route =
         |path, queue| route(path, &upstream.upstream, RouteTimeouts { queue, ..RouteTimeouts::default() });
-    let mut proxy = Running::start_with(&upstream.upstream, |_, http| {
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
         http.routes = vec![route("/quick", Some(SHORT))];
         http.limits.upstream_connections_max = 1;
         http.limits.response_timeout = 20 * SHORT;
@@ -204,12 +205,12 @@ fn a_route_may_wait_less_for_a_connection() {
 
 #[test]
 fn a_request_on_which_nothing_moves_is_cut_by_the_idle_timeout() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head();
         peer.send("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nxxxx");
         peer.wait_for_end();
     });
-    let proxy = Running::start_with(&upstream.upstream, |config, _| config.limits.idle_timeout = SHORT);
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| config.limits.idle_timeout = SHORT);
     let mut client = proxy.connect();
     client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     assert!(client.head().starts_with("http/1.1 200"));

@@ -6,18 +6,18 @@ use http::Method;
 use telemetry::HttpCounter;
 
 use crate::http2_client::{connect, get, read, request, run};
-use crate::support::Running;
-use crate::upstream::{HELLO, Scripted};
+use crate::support::TestHttpProxy;
+use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
 fn no_request_under_load_is_lost_in_a_drain() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             std::thread::sleep(Duration::from_millis(3));
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let clients: Vec<_> = (0..8)
         .map(|_| {
             let mut client = proxy.connect();
@@ -44,13 +44,13 @@ fn no_request_under_load_is_lost_in_a_drain() {
 
 #[test]
 fn no_stream_under_load_is_lost_in_a_drain() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             std::thread::sleep(Duration::from_millis(3));
             peer.send(HELLO);
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let answered = run(async {
         let (client, driver) = connect(&proxy).await;
         let mut all = tokio::task::JoinSet::new();
@@ -89,7 +89,7 @@ fn no_stream_under_load_is_lost_in_a_drain() {
 
 #[test]
 fn an_upstream_that_closes_now_and_then_fails_no_get() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         for _ in 0..10 {
             if peer.head().is_none() {
                 return;
@@ -98,7 +98,7 @@ fn an_upstream_that_closes_now_and_then_fails_no_get() {
         }
         // It closes without a word, as the next request may be on its way.
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, _driver) = connect(&proxy).await;
         let mut all = tokio::task::JoinSet::new();

@@ -2,8 +2,8 @@
 
 use telemetry::HttpCounter;
 
-use crate::support::{Http1, Running, field};
-use crate::upstream::{Peer, Scripted};
+use crate::support::{Http1Client, TestHttpProxy, field};
+use crate::upstream::{ScriptedConn, ScriptedUpstream};
 
 const UPGRADE: &str = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\
                        sec-websocket-key: x\r\n\r\n";
@@ -11,7 +11,7 @@ const AGREED: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\
                       sec-websocket-accept: y\r\n\r\n";
 
 /// Sends back whatever comes, until the proxy ends.
-fn echo(mut peer: Peer) {
+fn echo(mut peer: ScriptedConn) {
     loop {
         let received = std::mem::take(&mut peer.received);
         peer.send(received);
@@ -21,7 +21,7 @@ fn echo(mut peer: Peer) {
     }
 }
 
-fn exchange(client: &mut Http1, bytes: &[u8]) {
+fn exchange(client: &mut Http1Client, bytes: &[u8]) {
     client.send(bytes);
     client.read_until(|received| received.len() >= bytes.len()).unwrap();
     assert!(client.received == bytes, "what came back differs");
@@ -30,7 +30,7 @@ fn exchange(client: &mut Http1, bytes: &[u8]) {
 
 #[test]
 fn an_upgrade_that_the_upstream_accepts_becomes_a_tunnel() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         let head = peer.head().unwrap();
         assert_eq!(field(&head, "connection").as_deref(), Some("upgrade"));
         assert_eq!(field(&head, "upgrade").as_deref(), Some("websocket"));
@@ -38,7 +38,7 @@ fn an_upgrade_that_the_upstream_accepts_becomes_a_tunnel() {
         peer.send(format!("{AGREED}first"));
         echo(peer);
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send(UPGRADE);
     let head = client.head();
@@ -59,14 +59,14 @@ fn an_upgrade_that_the_upstream_accepts_becomes_a_tunnel() {
 
 #[test]
 fn bytes_sent_ahead_of_the_answer_wait_for_it() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(peer.received.is_empty(), "nothing is passed before 101");
         peer.send(AGREED);
         echo(peer);
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send(format!("{UPGRADE}early"));
     assert!(client.head().starts_with("http/1.1 101"));
@@ -79,12 +79,12 @@ fn bytes_sent_ahead_of_the_answer_wait_for_it() {
 
 #[test]
 fn a_refused_upgrade_ends_the_connection_and_passes_nothing() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
             peer.send("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno");
         }
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send(format!("{UPGRADE}GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n"));
     let answer = client.answer();
@@ -97,11 +97,11 @@ fn a_refused_upgrade_ends_the_connection_and_passes_nothing() {
 
 #[test]
 fn an_upstream_that_ends_a_tunnel_ends_the_client() {
-    let upstream = Scripted::unix(|mut peer| {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head().unwrap();
         peer.send(format!("{AGREED}bye"));
     });
-    let proxy = Running::start(&upstream.upstream);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send(UPGRADE);
     client.head();
@@ -113,14 +113,14 @@ fn an_upstream_that_ends_a_tunnel_ends_the_client() {
 
 #[test]
 fn an_upstream_that_breaks_a_tunnel_is_counted() {
-    let upstream = Scripted::tcp(|mut peer| {
+    let upstream = ScriptedUpstream::tcp(|mut peer| {
         peer.head().unwrap();
         peer.send(AGREED);
         // Unread bytes make the close a reset.
         let mut byte = [0];
         let _ = peer.stream.read(&mut byte);
     });
-    let mut proxy = Running::start(&upstream.upstream);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send(UPGRADE);
     client.head();

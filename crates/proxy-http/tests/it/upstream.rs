@@ -11,19 +11,19 @@ use std::thread;
 use proxy_core::Upstream;
 
 /// A stream of either kind, as an upstream sees it.
-pub(crate) trait Duplex: Read + Write + Send {}
-impl<T: Read + Write + Send> Duplex for T {}
+pub(crate) trait UpstreamStream: Read + Write + Send {}
+impl<T: Read + Write + Send> UpstreamStream for T {}
 
 /// One connection of an upstream that follows a script.
-pub(crate) struct Peer {
-    pub(crate) stream: Box<dyn Duplex>,
+pub(crate) struct ScriptedConn {
+    pub(crate) stream: Box<dyn UpstreamStream>,
     pub(crate) received: Vec<u8>,
     /// Which connection it is, from 0.
     pub(crate) number: usize,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-impl Peer {
+impl ScriptedConn {
     /// Reads until `is_enough`; false if the proxy ends before.
     pub(crate) fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> bool {
         let mut bytes = [0; 16 << 10];
@@ -64,34 +64,34 @@ impl Peer {
 }
 
 /// An upstream that runs its script on a thread of its own for each connection, until the test process ends.
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedUpstream {
     pub(crate) upstream: Upstream,
     connections: Arc<AtomicUsize>,
     heads: Arc<Mutex<Vec<String>>>,
     _dir: Option<tempfile::TempDir>,
 }
 
-impl Scripted {
-    pub(crate) fn unix(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+impl ScriptedUpstream {
+    pub(crate) fn unix(script: impl Fn(ScriptedConn) + Send + Sync + 'static) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path: PathBuf = dir.path().join("app.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn Duplex>;
+        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn UpstreamStream>;
         Self::run(Upstream::Unix(path), Some(dir), accept, script)
     }
 
-    pub(crate) fn tcp(script: impl Fn(Peer) + Send + Sync + 'static) -> Self {
+    pub(crate) fn tcp(script: impl Fn(ScriptedConn) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream = listener.local_addr().unwrap().to_string().parse().unwrap();
-        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn Duplex>;
+        let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn UpstreamStream>;
         Self::run(upstream, None, accept, script)
     }
 
     fn run(
         upstream: Upstream,
         dir: Option<tempfile::TempDir>,
-        accept: impl Fn() -> Box<dyn Duplex> + Send + 'static,
-        script: impl Fn(Peer) + Send + Sync + 'static,
+        accept: impl Fn() -> Box<dyn UpstreamStream> + Send + 'static,
+        script: impl Fn(ScriptedConn) + Send + Sync + 'static,
     ) -> Self {
         let (connections, heads) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
         let scripted =
@@ -101,7 +101,7 @@ impl Scripted {
             loop {
                 let stream = accept();
                 let number = connections.fetch_add(1, Ordering::SeqCst);
-                let peer = Peer { stream, received: Vec::new(), number, heads: Arc::clone(&heads) };
+                let peer = ScriptedConn { stream, received: Vec::new(), number, heads: Arc::clone(&heads) };
                 let script = Arc::clone(&script);
                 thread::spawn(move || script(peer));
             }

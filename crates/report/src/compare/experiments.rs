@@ -6,7 +6,7 @@ use experiment::{BlockValue, ComparableFigure, blocks_between};
 use serde::Serialize;
 use telemetry::EstimateRecord;
 use telemetry::experiment::{Arm, Stage};
-use telemetry::model::{Compared, Experiment};
+use telemetry::model::{ComparedFigure, Experiment};
 
 use super::row::{ComparisonRow, RowOutcome};
 use super::text::{self, HEADS};
@@ -83,7 +83,7 @@ impl ComparedExperiment {
     fn of(report: &Report<'_>, experiment: &Experiment) -> Self {
         let state = &experiment.state;
         let over_time = FiguresOverTime::of(report, experiment);
-        let row = |compared: &Compared| row(compared, &over_time);
+        let row = |compared: &ComparedFigure| row(compared, &over_time);
         let metrics: Vec<ComparisonRow> = experiment.metrics.iter().map(row).collect();
         let calibration = experiment.metrics.iter().filter_map(calibration).collect();
         Self {
@@ -153,7 +153,7 @@ impl FiguresOverTime {
     }
 }
 
-fn row(compared: &Compared, over_time: &FiguresOverTime) -> ComparisonRow {
+fn row(compared: &ComparedFigure, over_time: &FiguresOverTime) -> ComparisonRow {
     let over_time = over_time.points(&compared.metric);
     let (outcome, reason, estimate) = match (&compared.verdict, &compared.calibration) {
         (Some(verdict), _) => (verdict.outcome.into(), verdict.reason.clone(), verdict.estimate),
@@ -169,7 +169,7 @@ fn row(compared: &Compared, over_time: &FiguresOverTime) -> ComparisonRow {
     ComparisonRow { over_time, ..with_estimate(&compared.metric, outcome, reason, estimate) }
 }
 
-fn calibration(compared: &Compared) -> Option<ComparisonRow> {
+fn calibration(compared: &ComparedFigure) -> Option<ComparisonRow> {
     let verdict = compared.calibration.as_ref()?;
     Some(with_estimate(&compared.metric, verdict.outcome.into(), verdict.reason.clone(), verdict.estimate))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use experiment::{ComparableFigure, CompareOutcome, EffectEstimate};
 use serde::{Serialize, Serializer};
 use telemetry::EstimateRecord;
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 
 /// The result for one figure.
 #[derive(Clone, Debug, Serialize)]
@@ -125,13 +125,13 @@ impl From<CompareOutcome> for RowOutcome {
     }
 }
 
-impl From<Outcome> for RowOutcome {
-    fn from(outcome: Outcome) -> Self {
+impl From<ExperimentOutcome> for RowOutcome {
+    fn from(outcome: ExperimentOutcome) -> Self {
         match outcome {
-            Outcome::Better => Self::Better,
-            Outcome::Worse => Self::Worse,
-            Outcome::NoDifference => Self::NoDifference,
-            Outcome::Pending | Outcome::Inconclusive => Self::Inconclusive,
+            ExperimentOutcome::Better => Self::Better,
+            ExperimentOutcome::Worse => Self::Worse,
+            ExperimentOutcome::NoDifference => Self::NoDifference,
+            ExperimentOutcome::Pending | ExperimentOutcome::Inconclusive => Self::Inconclusive,
         }
     }
 }

@@ -5,7 +5,7 @@ use telemetry::Percentile;
 
 use super::scrolled;
 use crate::latency::{ClassLatency, PERCENTILES, by_weight};
-use crate::numbers::{grouped, ms, short};
+use crate::numbers::grouped;
 use crate::report::Report;
 use crate::table::{Heading, ReportTable};
 
@@ -73,7 +73,7 @@ impl Report<'_> {
     }
 
     pub(super) fn environment_tables(&self) -> Markup {
-        html! { (whole(&self.environment_rows())) (whole(&self.setting_rows())) }
+        html! { (whole(&self.absent_rows())) (whole(&self.environment_rows())) (whole(&self.setting_rows())) }
     }
 
     pub(super) fn quality_list(&self) -> Markup {
@@ -114,20 +114,20 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
         tr {
             td { (name) }
             td.n { (grouped(histogram.count())) }
-            td.n { (histogram.mean_ns().map(|ns| ms(ns / 1e6)).unwrap_or_default()) }
+            td.n { (histogram.mean_ns().map(|ns| latency.shown(ns / 1e6)).unwrap_or_default()) }
             @for Percentile { q, .. } in PERCENTILES {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {
                         @if quantile.is_thin {
-                            "(" (ms(quantile.ms)) span.hang { ")" }
+                            "(" (latency.shown(quantile.ms)) span.hang { ")" }
                         } @else {
-                            (ms(quantile.ms))
-                            @if let Some((low, high)) = quantile.interval_ms { br; span.dim { (short(low)) "–" (short(high)) } }
+                            (latency.shown(quantile.ms))
+                            @if let Some(interval) = quantile.interval_ms { br; span.dim { (latency.interval(interval)) } }
                         }
                     }
                 }
             }
-            td.n { (ms(histogram.max_ns() as f64 / 1e6)) }
+            td.n { (latency.shown(histogram.max_ns() as f64 / 1e6)) }
         }
     }
 }

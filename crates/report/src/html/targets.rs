@@ -8,7 +8,7 @@ use bench::compare::{
 };
 use bench::output::{CaseAnswer, ColumnFormat, wording};
 use maud::{Markup, html};
-use telemetry::experiment::Outcome;
+use telemetry::experiment::ExperimentOutcome;
 use telemetry::figures::FigureUnit;
 
 use super::effects::{self, EffectRow, RATIO};
@@ -109,7 +109,9 @@ fn forest(case: &CaseComparison, baseline: &str) -> Markup {
 }
 
 fn is_shown(target: &TargetComparison) -> bool {
-    target.verdict.as_ref().is_some_and(|verdict| matches!(verdict.outcome, Outcome::Better | Outcome::Worse))
+    target.verdict.as_ref().is_some_and(|verdict| {
+        matches!(verdict.outcome, ExperimentOutcome::Better | ExperimentOutcome::Worse)
+    })
 }
 
 fn remarks(case: &CaseComparison) -> Markup {

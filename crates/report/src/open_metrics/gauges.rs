@@ -42,7 +42,7 @@ pub(super) fn of_run(run: &Run, version: &str) -> Vec<Family> {
         all.push(one("connections_open", "Connections accepted and not yet closed", run.proxy_open() as f64));
     }
     if let Some(http) = run.http_record() {
-        all.push(one("http_requests_open", "Requests under way", http.requests as f64));
+        all.push(one("http_requests_open", "Requests in flight", http.requests as f64));
         all.push(one(
             "http_requests_waiting",
             "Requests that wait for an upstream connection",

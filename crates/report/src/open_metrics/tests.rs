@@ -1,12 +1,16 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
+use std::net::Ipv4Addr;
+
 use telemetry::{
-    Histogram, HttpCounter, LoadCounter, Metric, ProxyCounter, RequestFailure, TlsCounter, labels,
+    Body, ClientCounter, ClientId, ClientRecord, Counters, Dimension, Histogram, HttpCounter, LoadCounter,
+    Metric, Model, ProxyCounter, Record, RequestFailure, RouteCounter, RouteRecord, RunId, Sketch, Stamp,
+    TlsCounter, UsageRecord, labels,
 };
 
 use super::histograms::{BOUNDS_S, classic};
-use super::{counters, histograms};
+use super::{MetricsFormat, counters, histograms, open_metrics};
 
 /// The members of a family that are in none of the lists.
 fn missing<M: Metric + Debug>(listed: &[&[M]]) -> Vec<M> {
@@ -104,5 +108,41 @@ fn a_percentile_lies_in_the_bucket_that_holds_its_rank() {
             "p{q}: {seconds} is not in {low}..{}",
             found.buckets[at].0
         );
+    }
+}
+
+#[test]
+fn ten_thousand_values_make_a_bounded_number_of_labels() {
+    const VALUES: u32 = 10_000;
+    let mut model = Model::new(1);
+    let mut seq = 0;
+    let mut apply = |body| {
+        seq += 1;
+        let stamp = Stamp { run: RunId::from_bits(1), seq, mono_us: seq, realtime_us: seq, interval_us: 0 };
+        model.apply(Record { stamp, body }, None);
+    };
+    apply(Body::Run(Box::default()));
+    for value in 0..VALUES {
+        let mut counters = Counters::default();
+        counters[RouteCounter::Requests] = u64::from(value);
+        let route = format!("/route-{value}");
+        apply(Body::Route(Box::new(RouteRecord { route, counters, ..RouteRecord::default() })));
+        let mut counters = Counters::default();
+        counters[ClientCounter::BytesOut] = u64::from(value);
+        let client = ClientId::Addr(Ipv4Addr::from_bits(value).into());
+        let exchange = Sketch::default();
+        apply(Body::Client(ClientRecord { client, epoch: 1, last: false, open: 1, counters, exchange }));
+        let (dimension, value) = (Dimension::Name, format!("host-{value}.example"));
+        apply(Body::Usage(Box::new(UsageRecord { dimension, value, counters: Counters::default() })));
+    }
+    for clients_max in [0, 1_000] {
+        let text = open_metrics(model.current().unwrap(), "1", clients_max, MetricsFormat::OpenMetrics);
+        let values = |label: &str| -> BTreeSet<&str> {
+            let start = format!("{label}=\"");
+            text.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+        };
+        assert_eq!((values("route").len(), values("client").len()), (256, clients_max));
+        assert!(!text.contains("example"), "names are no labels");
+        assert!(text.len() < 2 << 20, "{} bytes", text.len());
     }
 }

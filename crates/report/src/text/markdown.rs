@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use telemetry::Percentile;
 
 use crate::latency::PERCENTILES;
-use crate::numbers::{grouped, ms};
+use crate::numbers::grouped;
 use crate::report::Report;
 
 /// Clients that are listed.
@@ -29,6 +29,7 @@ impl Report<'_> {
         self.changes_table().markdown(&mut out, EVENTS_SHOWN);
         list(&mut out, "Warnings", &self.warnings());
         self.latencies_markdown(&mut out);
+        self.absent_rows().markdown(&mut out, usize::MAX);
         self.alert_rows().markdown(&mut out, EVENTS_SHOWN);
         self.experiment_rows().markdown(&mut out, usize::MAX);
         self.error_table().markdown(&mut out, usize::MAX);
@@ -64,13 +65,13 @@ impl Report<'_> {
         let rows = latencies.iter().map(|latency| {
             let histogram = latency.histogram;
             let mut row = vec![latency.name(), grouped(histogram.count())];
-            row.push(histogram.mean_ns().map(|ns| ms(ns / 1e6)).unwrap_or_default());
+            row.push(histogram.mean_ns().map(|ns| latency.shown(ns / 1e6)).unwrap_or_default());
             row.extend(PERCENTILES.map(|Percentile { q, .. }| match latency.quantile(q) {
                 None => String::new(),
-                Some(quantile) if quantile.is_thin => format!("({})", ms(quantile.ms)),
-                Some(quantile) => ms(quantile.ms),
+                Some(quantile) if quantile.is_thin => format!("({})", latency.shown(quantile.ms)),
+                Some(quantile) => latency.shown(quantile.ms),
             }));
-            row.push(ms(histogram.max_ns() as f64 / 1e6));
+            row.push(latency.shown(histogram.max_ns() as f64 / 1e6));
             row
         });
         table(out, "Latencies", &heads, rows);

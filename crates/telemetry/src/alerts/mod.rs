@@ -23,7 +23,7 @@ use crate::record::{AlertRecord, Level, NoticeRecord};
 pub use grammar::{Alert, AlertError};
 use watched::{Transition, WatchedAlert};
 pub use window::AlertInterval;
-use window::Present;
+use window::IntervalGauges;
 
 /// Most alerts of a run.
 pub const ALERTS_MAX: usize = 32;
@@ -46,9 +46,9 @@ pub struct Alerts {
     http: Option<HttpGauges>,
 }
 
-/// What a run must know of its alerts after an interval.
+/// A change of an alert in an interval, for the run's records.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AlertNews {
+pub enum AlertUpdate {
     /// An alert fired, or no longer does.
     Transition(AlertRecord),
     /// An alert cannot be evaluated.
@@ -154,7 +154,7 @@ impl Alerts {
     }
 
     /// Takes in an interval that has ended, and tells which alerts fire or resolve by it.
-    pub fn observe(&mut self, interval: &AlertInterval<'_>) -> Vec<AlertNews> {
+    pub fn observe(&mut self, interval: &AlertInterval<'_>) -> Vec<AlertUpdate> {
         if let Some(delta) = interval.proxy {
             self.proxy.add(&delta.counters);
             if let Some(http) = &delta.http {
@@ -166,9 +166,9 @@ impl Alerts {
         let watched = (1..).zip(&mut self.slots).filter_map(|(number, slot)| Some((number, slot.as_mut()?)));
         watched
             .filter_map(|(number, watched)| {
-                Some(match watched.observe(interval, Present { open, http })? {
-                    Transition::Record(record) => AlertNews::Transition(AlertRecord { number, ..record }),
-                    Transition::TooFew(n, needed) => AlertNews::Notice(too_few(watched.alert(), n, needed)),
+                Some(match watched.observe(interval, IntervalGauges { open, http })? {
+                    Transition::Record(record) => AlertUpdate::Transition(AlertRecord { number, ..record }),
+                    Transition::TooFew(n, needed) => AlertUpdate::Notice(too_few(watched.alert(), n, needed)),
                 })
             })
             .collect()

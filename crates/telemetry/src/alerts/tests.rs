@@ -68,7 +68,7 @@ fn a_text_that_is_no_alert_is_refused_with_the_place() {
 
 proptest! {
     #[test]
-    fn what_is_read_reads_back_and_errors_take_one_line(
+    fn parsed_alerts_read_back_and_errors_take_one_line(
         text in "(response.p99|errors|bytes.rate|x)? ?[<>=!]{0,2} ?[0-9.]{0,4}(ms|%|MB/s|/s)?( (for|over) ?[0-9]{0,3}(s|m)?){0,3}|\\PC{0,60}"
     ) {
         match text.parse::<Alert>() {
@@ -92,7 +92,7 @@ fn all() -> FigureSubjects {
 }
 
 /// A run that is simulated second by second.
-struct Simulation {
+struct AlertSimulation {
     alerts: Alerts,
     now_us: u64,
     load: LoadState,
@@ -101,25 +101,25 @@ struct Simulation {
 
 /// One second: how many exchanges and answers, and how long each took.
 #[derive(Clone, Copy)]
-struct Second {
+struct SimulatedSecond {
     exchanges: u64,
     latency_us: u64,
     is_whole: bool,
 }
 
-impl Simulation {
+impl AlertSimulation {
     fn new(texts: &[&str]) -> Self {
         let alerts: Vec<Alert> = texts.iter().map(|text| alert(text)).collect();
         let alerts = Alerts::new(&alerts, 0, all()).unwrap();
         let load = LoadState { running: true, rate: 100.0, threads: 1, ..LoadState::default() };
         let mut simulation = Self { alerts, now_us: 5_000_000, load, host: HostRecord::default() };
         // The interval that the run begins in.
-        simulation.second(Second { exchanges: 0, latency_us: 1, is_whole: true });
+        simulation.second(SimulatedSecond { exchanges: 0, latency_us: 1, is_whole: true });
         simulation
     }
 
-    fn second(&mut self, second: Second) -> Vec<AlertNews> {
-        let Second { exchanges, latency_us, is_whole } = second;
+    fn second(&mut self, second: SimulatedSecond) -> Vec<AlertUpdate> {
+        let SimulatedSecond { exchanges, latency_us, is_whole } = second;
         let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
         proxy.counters[ProxyCounter::Exchanges] = exchanges;
         proxy.counters[ProxyCounter::BytesOut] = exchanges * 1_000;
@@ -156,17 +156,17 @@ impl Simulation {
 
     /// So many seconds with the given latency, 200 exchanges each; the transitions with their second, from 1.
     fn run(&mut self, seconds: usize, latency_us: u64) -> Vec<(usize, AlertRecord)> {
-        let second = Second { exchanges: 200, latency_us, is_whole: true };
+        let second = SimulatedSecond { exchanges: 200, latency_us, is_whole: true };
         (1..=seconds)
             .flat_map(|at| records(self.second(second)).into_iter().map(move |record| (at, record)))
             .collect()
     }
 }
 
-fn records(news: Vec<AlertNews>) -> Vec<AlertRecord> {
+fn records(news: Vec<AlertUpdate>) -> Vec<AlertRecord> {
     let record = |news| match news {
-        AlertNews::Transition(record) => Some(record),
-        AlertNews::Notice(_) => None,
+        AlertUpdate::Transition(record) => Some(record),
+        AlertUpdate::Notice(_) => None,
     };
     news.into_iter().filter_map(record).collect()
 }
@@ -178,14 +178,14 @@ fn reasons_and_waits_of_handshakes_have_values_over_a_window() {
         ("handshakes.full.expired.ratio > 1% over 2s", 0.25),
         ("wait_worker_full.p50 > 1ms over 2s", 7_000.0),
     ] {
-        let [(_, fired)] = &Simulation::new(&[text]).run(5, 7_000)[..] else { panic!("{text}") };
+        let [(_, fired)] = &AlertSimulation::new(&[text]).run(5, 7_000)[..] else { panic!("{text}") };
         assert!((fired.value - value).abs() <= value / 100.0, "{text}: {fired:?}");
     }
 }
 
 #[test]
 fn an_alert_fires_after_its_time_and_resolves_at_once() {
-    let mut run = Simulation::new(&["exchange.p50 > 5ms for 3s over 2s"]);
+    let mut run = AlertSimulation::new(&["exchange.p50 > 5ms for 3s over 2s"]);
     assert_eq!(run.run(10, 1_000), []);
     let [(at, fired)] = &run.run(10, 7_000)[..] else { panic!("not once") };
     // The median is above the limit from the first second on that fills half of the window.
@@ -211,7 +211,7 @@ fn an_alert_fires_after_its_time_and_resolves_at_once() {
 
 #[test]
 fn a_condition_that_does_not_hold_for_long_enough_does_not_fire() {
-    let mut run = Simulation::new(&["exchange.p50 > 5ms for 5s over 1s"]);
+    let mut run = AlertSimulation::new(&["exchange.p50 > 5ms for 5s over 1s"]);
     for _ in 0..5 {
         assert_eq!(run.run(4, 7_000), []);
         assert_eq!(run.run(2, 1_000), []);
@@ -221,37 +221,37 @@ fn a_condition_that_does_not_hold_for_long_enough_does_not_fire() {
 
 #[test]
 fn a_gap_neither_fires_nor_resolves() {
-    let mut run = Simulation::new(&["exchange.p50 > 5ms for 3s over 2s"]);
-    let gap = Second { exchanges: 200, latency_us: 7_000, is_whole: false };
+    let mut run = AlertSimulation::new(&["exchange.p50 > 5ms for 3s over 2s"]);
+    let gap = SimulatedSecond { exchanges: 200, latency_us: 7_000, is_whole: false };
     run.run(3, 7_000);
     assert_eq!(run.second(gap), []);
     let [(at, _)] = &run.run(10, 7_000)[..] else { panic!("not once") };
     assert_eq!(*at, 5, "two seconds fill the window, and the time begins anew");
-    assert_eq!(run.second(Second { latency_us: 1_000, ..gap }), [], "still firing");
+    assert_eq!(run.second(SimulatedSecond { latency_us: 1_000, ..gap }), [], "still firing");
     assert_eq!(run.run(3, 1_000).len(), 1);
 }
 
 #[test]
 fn a_percentile_of_too_few_samples_does_not_fire_and_says_so_once() {
-    let mut run = Simulation::new(&["response.p99 > 5ms over 2s"]);
-    let few = Second { exchanges: 50, latency_us: 7_000, is_whole: true };
-    let news: Vec<AlertNews> = (0..10).flat_map(|_| run.second(few)).collect();
-    let [AlertNews::Notice(notice)] = &news[..] else { panic!("{news:?}") };
+    let mut run = AlertSimulation::new(&["response.p99 > 5ms over 2s"]);
+    let few = SimulatedSecond { exchanges: 50, latency_us: 7_000, is_whole: true };
+    let news: Vec<AlertUpdate> = (0..10).flat_map(|_| run.second(few)).collect();
+    let [AlertUpdate::Notice(notice)] = &news[..] else { panic!("{news:?}") };
     assert_eq!(
         notice.text,
         "alert response.p99 > 5ms over 2s is not evaluated: 50 samples over 2 s of the 1000 that it takes; \
          a longer window (over TIME) has more"
             .replace("50 samples", "100 samples")
     );
-    let busy = Second { exchanges: 1_000, ..few };
+    let busy = SimulatedSecond { exchanges: 1_000, ..few };
     assert_eq!((0..5).flat_map(|_| records(run.second(busy))).count(), 1);
     assert_eq!((0..5).flat_map(|_| run.second(few)).count(), 0, "it neither resolves nor says so again");
 }
 
 #[test]
 fn a_load_that_does_not_measure_neither_fires_nor_resolves() {
-    let mut run = Simulation::new(&["requests.rate < 100/s over 2s", "exchanges.rate < 100/s over 2s"]);
-    let idle = Second { exchanges: 0, latency_us: 1, is_whole: true };
+    let mut run = AlertSimulation::new(&["requests.rate < 100/s over 2s", "exchanges.rate < 100/s over 2s"]);
+    let idle = SimulatedSecond { exchanges: 0, latency_us: 1, is_whole: true };
     run.run(3, 1_000);
     run.load.running = false;
     let numbers: Vec<u64> =
@@ -288,7 +288,7 @@ fn every_kind_of_figure_has_its_value_over_the_window() {
         ("connections.open > 0 over 4s", 5.0),
         ("connections.open > 0 over 100ms", 2.0),
     ] {
-        let mut run = Simulation::new(&[text]);
+        let mut run = AlertSimulation::new(&[text]);
         let found = run.run(6, 1_000);
         let [(_, fired)] = &found[..] else { panic!("{text}: {found:?}") };
         assert!((fired.value - value).abs() <= value * 1e-6, "{text}: {fired:?}");
@@ -297,7 +297,7 @@ fn every_kind_of_figure_has_its_value_over_the_window() {
 
 #[test]
 fn short_intervals_of_a_long_window_are_added_up() {
-    let mut run = Simulation::new(&["exchange.n > 0 over 10m"]);
+    let mut run = AlertSimulation::new(&["exchange.n > 0 over 10m"]);
     let found = run.run(610, 1_000);
     let [(at, fired)] = &found[..] else { panic!("{found:?}") };
     assert!((595..=600).contains(at), "{at}");
@@ -306,7 +306,7 @@ fn short_intervals_of_a_long_window_are_added_up() {
 
 #[test]
 fn an_alert_is_a_setting_that_can_be_changed_and_switched_off() {
-    let mut run = Simulation::new(&["exchange.p50 > 5ms over 1s"]);
+    let mut run = AlertSimulation::new(&["exchange.p50 > 5ms over 1s"]);
     let text = |text: &str| Value::Text(text.to_owned());
     assert_eq!(run.alerts.settings()[0].value, text("exchange.p50 > 5ms over 1s"));
     assert_eq!(run.run(3, 7_000).len(), 1);
@@ -336,7 +336,7 @@ fn an_alert_is_a_setting_that_can_be_changed_and_switched_off() {
 
 #[test]
 fn alerts_are_of_one_route_where_they_name_it() {
-    let mut run = Simulation::new(&[
+    let mut run = AlertSimulation::new(&[
         "http.route.\"/=/ for\".status.5xx.ratio > 90% over 2s",
         "proxy.http.route.\"/=/ for\".upstream.p50 > 5ms over 2s",
         "http.route.\"/api\".requests > 0 over 2s",

@@ -1,6 +1,6 @@
 //! One alert that is watched: whether its condition holds, since when, and what was worst.
 
-use super::window::{AlertInterval, AlertWindow, Present};
+use super::window::{AlertInterval, AlertWindow, IntervalGauges};
 use super::{Alert, AlertError};
 use crate::figures::{Figure, FigureSubjects, Operator};
 use crate::record::{AlertRecord, AlertState};
@@ -19,7 +19,7 @@ pub(super) struct WatchedAlert {
     has_told_too_few: bool,
 }
 
-/// What of an interval is news.
+/// The change that an interval brought.
 #[derive(Debug)]
 pub(super) enum Transition {
     Record(AlertRecord),
@@ -31,13 +31,13 @@ pub(super) enum Transition {
 enum ConditionState {
     Idle,
     /// The condition holds, not yet for as long as it must.
-    Pending(Held),
-    Firing(Held),
+    Pending(ConditionPeriod),
+    Firing(ConditionPeriod),
 }
 
 /// Since when a condition has held, and the worst value since.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct ConditionPeriod {
     since_us: u64,
     /// The end of the last interval.
     until_us: u64,
@@ -66,7 +66,11 @@ impl WatchedAlert {
     }
 
     /// Takes in an interval, with what there is at its end.
-    pub(super) fn observe(&mut self, interval: &AlertInterval<'_>, present: Present) -> Option<Transition> {
+    pub(super) fn observe(
+        &mut self,
+        interval: &AlertInterval<'_>,
+        present: IntervalGauges,
+    ) -> Option<Transition> {
         self.window.add(interval, present);
         if let ConditionState::Firing(held) = &mut self.state {
             held.until_us = interval.end_us;
@@ -96,20 +100,26 @@ impl WatchedAlert {
         let worst = |before: f64| worse(operator, self.limit, before, value);
         match self.state {
             ConditionState::Firing(held) => {
-                self.state = ConditionState::Firing(Held { worst: worst(held.worst), ..held });
+                self.state = ConditionState::Firing(ConditionPeriod { worst: worst(held.worst), ..held });
                 None
             }
-            ConditionState::Idle => {
-                self.hold(Held { since_us: now_us, until_us: now_us, fired_us: now_us, worst: value })
-            }
-            ConditionState::Pending(held) => {
-                self.hold(Held { until_us: now_us, fired_us: now_us, worst: worst(held.worst), ..held })
-            }
+            ConditionState::Idle => self.hold(ConditionPeriod {
+                since_us: now_us,
+                until_us: now_us,
+                fired_us: now_us,
+                worst: value,
+            }),
+            ConditionState::Pending(held) => self.hold(ConditionPeriod {
+                until_us: now_us,
+                fired_us: now_us,
+                worst: worst(held.worst),
+                ..held
+            }),
         }
     }
 
     /// Fires if the condition has held for long enough.
-    fn hold(&mut self, held: Held) -> Option<AlertRecord> {
+    fn hold(&mut self, held: ConditionPeriod) -> Option<AlertRecord> {
         let has_held = u128::from(held.until_us - held.since_us) >= self.alert.hold().as_micros();
         self.state = if has_held { ConditionState::Firing(held) } else { ConditionState::Pending(held) };
         has_held.then(|| self.record(AlertState::Fired, held))
@@ -124,7 +134,7 @@ impl WatchedAlert {
     }
 
     /// A record without its number.
-    fn record(&self, state: AlertState, held: Held) -> AlertRecord {
+    fn record(&self, state: AlertState, held: ConditionPeriod) -> AlertRecord {
         AlertRecord {
             number: 0,
             state,

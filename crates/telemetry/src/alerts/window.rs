@@ -37,9 +37,9 @@ pub struct AlertInterval<'a> {
     pub host: &'a HostRecord,
 }
 
-/// What there is at the end of an interval.
+/// Gauges at the end of an interval.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Present {
+pub(super) struct IntervalGauges {
     /// Connections of the proxy that are open.
     pub(super) open: u64,
     /// The gauges of HTTP mode; `None` in TCP mode.
@@ -55,7 +55,7 @@ pub(super) struct AlertWindow {
     span_us: u64,
     /// Oldest first.
     parts: VecDeque<WindowPart>,
-    present: Present,
+    present: IntervalGauges,
     /// The end of the last interval.
     last: Option<GaugeSample>,
     /// Since when every interval is known.
@@ -69,11 +69,11 @@ struct WindowPart {
     proxy: Counters<ProxyCounter>,
     tls: Counters<TlsCounter>,
     http: Counters<HttpCounter>,
-    /// Of the figure's route.
+    /// Counters of the figure's route.
     route: Counters<RouteCounter>,
     load: Counters<LoadCounter>,
     tally: EventCounts,
-    /// Of the figure's class.
+    /// The histogram of the figure's class.
     latencies: SparseHistogram,
     /// When it began.
     before: GaugeSample,
@@ -98,15 +98,15 @@ impl AlertWindow {
             route,
             span_us: span.as_micros() as u64,
             parts: VecDeque::new(),
-            present: Present::default(),
+            present: IntervalGauges::default(),
             last: None,
             since_us: None,
         }
     }
 
     /// Takes in an interval, with what there is at its end. After a gap, or while the load does not measure what the figure
-    /// is of, the window begins anew.
-    pub(super) fn add(&mut self, interval: &AlertInterval<'_>, present: Present) {
+    /// is of, the window starts again.
+    pub(super) fn add(&mut self, interval: &AlertInterval<'_>, present: IntervalGauges) {
         self.present = present;
         let load = interval.load.map_or_else(LoadState::default, |(_, state)| state);
         let before =

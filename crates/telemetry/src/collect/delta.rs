@@ -15,7 +15,7 @@ pub const CONNECTION_RECORDS_MAX: usize = 64;
 /// Clients that one worker, and the merged table, tell apart; the others count as `other`.
 pub const CLIENTS_MAX: usize = 10_000;
 
-/// What a measured part of the program has counted since its last hand-over.
+/// Counters of a measured part of the program since they were last collected.
 pub trait Delta: Default + Send + 'static {
     /// Adds what another worker counted in the same interval, or the same worker in a later one.
     fn add(&mut self, other: &Self);
@@ -23,7 +23,7 @@ pub trait Delta: Default + Send + 'static {
     fn clear(&mut self);
 }
 
-/// What the proxy, or one of its workers, counted in an interval.
+/// Counters of the proxy, or of one of its workers, over an interval.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyDelta {
     /// Counts since the last hand-over.
@@ -34,9 +34,9 @@ pub struct ProxyDelta {
     pub clients: Vec<ClientDelta>,
     /// Errors, and a sample of the connections that ended well.
     pub connections: Vec<ConnectionRecord>,
-    /// What was counted of TLS.
+    /// TLS counters.
     pub tls: TlsDelta,
-    /// What was counted of HTTP; `None` in TCP mode.
+    /// HTTP counters; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
 }
 
@@ -73,7 +73,7 @@ impl ProxyDelta {
     }
 }
 
-/// What one worker counted for one client in an interval.
+/// Counters of one worker for one client over an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientDelta {
     /// Whose traffic it is.
@@ -86,7 +86,7 @@ pub struct ClientDelta {
     pub exchange: Sketch,
 }
 
-/// What the load, or one of its threads, counted in an interval.
+/// Counters of the load, or of one of its threads, over an interval.
 #[derive(Clone, Debug, Default)]
 pub struct LoadDelta {
     /// Counts since the last hand-over.

@@ -19,7 +19,7 @@ pub struct Reporter<D> {
 impl<D: Delta> Reporter<D> {
     /// Answers the collector if it has asked: hands over `current` and leaves an empty delta in its place.
     /// `seal` runs first on the delta that leaves, for what is only gathered at a hand-over.
-    pub fn answer(&self, current: &mut D, seal: impl FnOnce(&mut D)) -> HandOver {
+    pub fn answer(&self, current: &mut D, seal: impl FnOnce(&mut D)) -> HandoverResult {
         match self.empties.try_recv() {
             Ok(mut empty) => {
                 seal(current);
@@ -27,10 +27,10 @@ impl<D: Delta> Reporter<D> {
                 // Two deltas exist for this channel and it has room for two, so only a collector that is gone
                 // makes this fail, and then nobody is left to count for.
                 let _ = self.full.try_send(empty);
-                HandOver::Done
+                HandoverResult::Done
             }
-            Err(TryRecvError::Empty) => HandOver::NotRequested,
-            Err(TryRecvError::Disconnected) => HandOver::CollectorGone,
+            Err(TryRecvError::Empty) => HandoverResult::NotRequested,
+            Err(TryRecvError::Disconnected) => HandoverResult::CollectorGone,
         }
     }
 
@@ -41,9 +41,9 @@ impl<D: Delta> Reporter<D> {
     }
 }
 
-/// What came of a call of [`Reporter::answer`].
+/// The result of [`Reporter::answer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandOver {
+pub enum HandoverResult {
     /// The collector had asked, and has the delta.
     Done,
     /// The collector had not asked.
@@ -170,9 +170,9 @@ mod tests {
         count(&mut current, 3);
         collector.collect(&mut all, NONE);
         assert_eq!(all.counters[LoadCounter::Sent], 0);
-        assert_eq!(reporter.answer(&mut current, |_| {}), HandOver::Done);
+        assert_eq!(reporter.answer(&mut current, |_| {}), HandoverResult::Done);
         count(&mut current, 4);
-        assert_eq!(reporter.answer(&mut current, |_| {}), HandOver::NotRequested);
+        assert_eq!(reporter.answer(&mut current, |_| {}), HandoverResult::NotRequested);
         collector.collect(&mut all, NONE);
         assert_eq!(all.counters[LoadCounter::Sent], 3);
         reporter.answer(&mut current, |_| {});
@@ -205,6 +205,6 @@ mod tests {
         let mut collector = Collector::<LoadDelta>::default();
         let reporter = collector.add_worker(|| {});
         drop(collector);
-        assert_eq!(reporter.answer(&mut LoadDelta::default(), |_| {}), HandOver::CollectorGone);
+        assert_eq!(reporter.answer(&mut LoadDelta::default(), |_| {}), HandoverResult::CollectorGone);
     }
 }

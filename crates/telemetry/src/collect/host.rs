@@ -1,4 +1,4 @@
-//! What this process uses, read from `/proc/self`.
+//! Resource usage of this process, from `/proc/self`.
 
 use std::collections::HashMap;
 use std::fs;

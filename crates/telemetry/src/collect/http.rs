@@ -1,4 +1,4 @@
-//! What a worker of the proxy counts in HTTP mode.
+//! Counters of a worker in HTTP mode.
 
 use std::fmt;
 use std::str::FromStr;
@@ -151,12 +151,12 @@ impl FromStr for RequestFailure {
     }
 }
 
-/// What one worker counted in HTTP mode in an interval.
+/// HTTP counters of one worker over an interval.
 #[derive(Clone, Debug, Default)]
 pub struct HttpDelta {
     /// Counts since the last hand-over.
     pub counters: Counters<HttpCounter>,
-    /// What belongs to each route, by its index.
+    /// Counters of each route, by its index.
     pub routes: Vec<RouteDelta>,
     /// Times of requests that no route serves.
     unrouted: RequestHistograms,
@@ -170,10 +170,10 @@ pub struct HttpDelta {
     pub gauges: HttpGauges,
 }
 
-/// What goes up and down; in a delta, by how much it has changed.
+/// Gauges; in a delta, their changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpGauges {
-    /// Requests under way.
+    /// Requests in flight.
     pub requests: i64,
     /// Requests that wait for an upstream connection.
     pub queued: i64,
@@ -183,7 +183,7 @@ pub struct HttpGauges {
     pub upstream_idle: i64,
 }
 
-/// What one worker counted for one route in an interval.
+/// Counters of one worker for one route over an interval.
 #[derive(Clone, Debug, Default)]
 pub struct RouteDelta {
     /// Counts since the last hand-over.

@@ -1,7 +1,8 @@
-//! What other processes and all their descendants use, for the records of a run.
+//! Resource usage of other processes and their descendants, for the records of a run.
 
 use std::io;
 
+use super::listening::Listeners;
 use super::process_tree::ProcessTree;
 use crate::record::HostRecord;
 
@@ -16,7 +17,13 @@ pub struct ProcessObserver {
     used_us: u64,
     threads_max: u64,
     memory_max_bytes: u64,
+    /// Readings since the listening sockets were looked for.
+    readings: u32,
+    listeners: Listeners,
 }
+
+/// Readings between two looks for listening sockets, which read the table of all connections.
+const LISTENERS_EVERY: u32 = 10;
 
 impl ProcessObserver {
     /// Begins to observe; `None` if there is nothing to observe.
@@ -27,7 +34,16 @@ impl ProcessObserver {
         let Some(&first) = pids.first() else { return Ok(None) };
         let tree = ProcessTree::new(pids)?;
         let before_ns = tree.read().cpu_ns;
-        Ok(Some(Self { tree, first, before_ns, used_us: 0, threads_max: 0, memory_max_bytes: 0 }))
+        Ok(Some(Self {
+            tree,
+            first,
+            before_ns,
+            used_us: 0,
+            threads_max: 0,
+            memory_max_bytes: 0,
+            readings: 0,
+            listeners: Listeners::default(),
+        }))
     }
 
     /// Takes a reading into a record. What has ended keeps the figures of its last reading.
@@ -44,6 +60,13 @@ impl ProcessObserver {
         into.observed_threads_max = self.threads_max;
         into.observed_memory_bytes = memory_bytes;
         into.observed_memory_max_bytes = self.memory_max_bytes;
+        into.observed_descriptors = reading.descriptors();
+        if self.readings.is_multiple_of(LISTENERS_EVERY) {
+            self.listeners = Listeners::of(&self.tree.pids());
+        }
+        self.readings = self.readings.wrapping_add(1);
+        into.observed_listeners = self.listeners.sockets;
+        into.observed_backlog = self.listeners.waiting;
     }
 }
 
@@ -80,6 +103,18 @@ mod tests {
         observer.sample(&mut record);
         assert!(record.observed_cpu_us >= used_us, "it never runs backwards");
         assert_eq!((record.observed_threads, record.observed_memory_bytes), (0, 0));
+    }
+
+    #[test]
+    fn descriptors_and_listening_sockets_are_those_of_the_process() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut record = HostRecord::default();
+        let mut observer = ProcessObserver::new(&[std::process::id()]).unwrap().unwrap();
+        // Connected, and never accepted.
+        let _waiting = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        observer.sample(&mut record);
+        assert!(record.observed_descriptors >= 3, "{record:?}");
+        assert!(record.observed_listeners >= 1 && record.observed_backlog >= 1, "{record:?}");
     }
 
     #[test]

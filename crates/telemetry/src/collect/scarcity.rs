@@ -1,4 +1,4 @@
-//! What the kernel, the cgroup and the hypervisor withheld: connections that found a backlog full, and CPU time.
+//! Scarcity: connections that found a backlog full, and CPU time that the cgroup or the hypervisor withheld.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ mod tests {
                            IpExt: InNoRoutes\nIpExt: 7\n";
 
     #[test]
-    fn what_was_withheld_is_read_from_the_kernels_tables() {
+    fn scarcity_is_read_from_the_kernels_tables() {
         let stat =
             "cpu  3806404 2984463 1236598 1744353 72564 0 73335 17804 0 0\ncpu0 1 2\ncpu1 1 2\nintr 1\n";
         let read = Scarcity::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_does_not_tell_is_zero() {
+    fn missing_kernel_figures_are_zero() {
         for text in ["", "TcpExt: ListenDrops\n", "TcpExt:\nTcpExt:\n", "cpu  1 2", "throttled_usec x"] {
             assert_eq!(Scarcity::parse(text, text, text), Scarcity::default(), "{text:?}");
         }
     }
 
     #[test]
-    fn only_what_came_after_the_first_reading_counts() {
+    fn counts_start_with_the_first_reading() {
         let first = Scarcity { listen_drops: 10, ..Scarcity::default() };
         let last = Scarcity { listen_drops: 17, throttled_us: 5, ..first };
         let mut sampler = ScarcitySampler {

@@ -1,4 +1,4 @@
-//! What a worker of the proxy counts of TLS, besides the counters of every proxy.
+//! TLS counters of a worker, besides those of every proxy.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum FullReason {
     OtherVersion,
     /// The ticket was issued under other rules for client certificates.
     ClientAuth,
-    /// There was an offer to resume, and resumption is off.
+    /// Resumption is off, and the client came back or offered to resume.
     ResumptionOff,
     /// The session is no longer in the session cache.
     Evicted,
@@ -112,7 +112,7 @@ pub const USAGE_VALUES_MAX: usize = 1_000;
 /// The value that stands for all values of a dimension beyond the bound.
 pub const OTHER_VALUE: &str = "other";
 
-/// What one worker counted of TLS in an interval.
+/// TLS counters of one worker over an interval.
 #[derive(Clone, Debug, Default)]
 pub struct TlsDelta {
     /// Counts since the last hand-over.
@@ -127,7 +127,7 @@ pub struct TlsDelta {
     pub usage: Vec<UsageDelta>,
 }
 
-/// What one worker counted for one value of a dimension in an interval.
+/// Counters of one worker for one value of a dimension over an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageDelta {
     /// The dimension.

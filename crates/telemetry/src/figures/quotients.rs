@@ -6,18 +6,18 @@ use crate::collect::http::RequestFailure;
 use crate::metrics::{Counters, CpuGroup, HttpCounter, LoadCounter, ProxyCounter, TlsCounter, labels};
 use crate::model::Run;
 
-/// What was counted in a span of time.
+/// Counters over a span of time.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// The span, in microseconds.
     pub span_us: u64,
-    /// What the proxy counted.
+    /// Counters of the proxy.
     pub proxy: Counters<ProxyCounter>,
-    /// What the proxy counted of TLS.
+    /// TLS counters of the proxy.
     pub tls: Counters<TlsCounter>,
-    /// What the proxy counted of HTTP.
+    /// HTTP counters of the proxy.
     pub http: Counters<HttpCounter>,
-    /// What the load counted.
+    /// Counters of the load.
     pub load: Counters<LoadCounter>,
     /// CPU time used, in microseconds.
     pub cpu: Counters<CpuGroup>,

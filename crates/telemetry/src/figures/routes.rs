@@ -19,14 +19,14 @@ pub struct RouteFigure {
     pub(crate) metric: RouteMetric,
 }
 
-/// What is asked of a route.
+/// A figure of a route.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RouteMetric {
     Latency(RouteLatency, Statistic),
     Count(RouteCounter),
     /// Requests a second.
     Rate,
-    /// Of all its requests.
+    /// The share of a counter in all its requests.
     Ratio(RouteCounter),
 }
 

@@ -2,7 +2,7 @@
 
 use super::{FigureSide, FigureUnit};
 use crate::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
-use crate::model::{HttpSummary, JournalSummary, LoadSummary, Observed, Run, Summary};
+use crate::model::{HttpSummary, JournalSummary, LoadSummary, ObservedProcess, Run, Summary};
 use crate::record::event_counts::LoadEvent;
 
 /// A figure that is one number of a run.
@@ -13,7 +13,7 @@ pub struct Scalar {
     source: ScalarSource,
 }
 
-/// Where the value comes from.
+/// The source of a value.
 #[derive(Debug)]
 enum ScalarSource {
     Proxy(ProxyCounter),
@@ -123,7 +123,7 @@ fn of_journal(summary: &Summary, value: fn(&JournalSummary) -> u64) -> Option<f6
     summary.journal.as_ref().map(|journal| value(journal) as f64)
 }
 
-fn of_observed(summary: &Summary, value: fn(&Observed) -> f64) -> Option<f64> {
+fn of_observed(summary: &Summary, value: fn(&ObservedProcess) -> f64) -> Option<f64> {
     summary.observed.as_ref().map(value)
 }
 
@@ -233,7 +233,7 @@ pub(super) static SCALARS: &[Scalar] = &[
     http("http.status.4xx", HttpCounter::Status4xx),
     http("http.status.5xx", HttpCounter::Status5xx),
     http("http.status.none", HttpCounter::Unanswered),
-    summary(HttpMode, "http.open", Count, "Requests under way at the end.", |s| of_http(s, |http| http.now.requests)),
+    summary(HttpMode, "http.open", Count, "Requests in flight at the end.", |s| of_http(s, |http| http.now.requests)),
     summary(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |s| of_http(s, |http| http.now.queued)),
     summary(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |s| of_http(s, |http| http.now.upstream_open)),
     summary(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |s| of_http(s, |http| http.now.upstream_idle)),
@@ -295,5 +295,8 @@ pub(super) static SCALARS: &[Scalar] = &[
     summary(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |s| of_observed(s, |observed| observed.cpu_s)),
     summary(Observing, "observed.cpu_percent", Percent, "The same CPU time in percent of the run's duration: 100 is one core.", |s| of_observed(s, |observed| observed.cpu_percent)),
     summary(Observing, "observed.threads_max", Count, "The most threads in one sample.", |s| of_observed(s, |observed| observed.threads_max as f64)),
+    summary(Observing, "observed.descriptors", Count, "Open descriptors at the last reading.", |s| of_observed(s, |observed| observed.descriptors as f64)),
+    summary(Observing, "observed.listeners", Count, "Listening TCP sockets.", |s| of_observed(s, |observed| observed.listeners as f64)),
+    summary(Observing, "observed.backlog", Count, "Connections that waited there to be accepted.", |s| of_observed(s, |observed| observed.backlog as f64)),
     summary(Observing, "observed.memory_max_bytes", Bytes, "The most resident memory in one sample.", |s| of_observed(s, |observed| observed.memory_max_bytes as f64)),
 ];

@@ -1,4 +1,4 @@
-//! What a run has figures of.
+//! The subjects of a run's figures.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{Figure, FigureName, FigureSide, routes};
 use crate::model::{Run, Summary};
 use crate::record::clean;
 
-/// What a run has figures of.
+/// The subjects of a run's figures.
 #[derive(Clone, Debug, Default)]
 pub struct FigureSubjects {
     sides: Vec<FigureSide>,
@@ -14,7 +14,7 @@ pub struct FigureSubjects {
     routes: Vec<String>,
 }
 
-/// What a figure is of and the run has not.
+/// The subject of a figure, which the run lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AbsentSubject {
     /// A side.

@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_a_dense_histogram_does(
+        fn a_compact_histogram_equals_a_dense_one(
             all in prop::collection::vec((0_u32..64, any::<u64>()), 0..200),
             at in 0_usize..200,
         ) {

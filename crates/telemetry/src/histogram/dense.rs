@@ -96,7 +96,7 @@ impl Histogram {
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
 
-    /// What its buckets take of memory.
+    /// The memory of its buckets, in bytes.
     pub(crate) fn dense_bytes(&self) -> usize {
         self.inner.as_ref().map_or(0, |inner| inner.distinct_values() * size_of::<u64>())
     }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_packs_well_is_read_whole() {
+    fn compressible_text_is_read_whole() {
         let mut histogram = Histogram::new();
         (0..2_000_u64).for_each(|n| histogram.record_ns(10_000 + n * 500_000));
         (1..1_000_u64).for_each(|n| histogram.record_ns(n * 64));
@@ -320,7 +320,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_what_the_library_reads(
+        fn decoding_equals_the_librarys(
             numbers in prop::collection::vec(prop_oneof![-20_000_i64..0, 1_i64..1 << 40], 0..40)
         ) {
             let mut payload = Vec::new();

@@ -68,7 +68,7 @@ impl Sketch {
         self.buckets.binary_search_by_key(&at, |&(at, _)| at)
     }
 
-    /// What its buckets take of memory.
+    /// The memory of its buckets, in bytes.
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.buckets.capacity() * size_of::<(u8, u32)>()
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sketch_is_refused() {
+    fn a_malformed_sketch_is_refused() {
         for text in [
             "",
             "x",
@@ -229,7 +229,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_taken_out_again_was_never_there(
+        fn removing_a_histogram_undoes_adding_it(
             stays in prop::collection::vec(0..1_000_000_000_u64, 0..100),
             leaves in prop::collection::vec(0..1_000_000_000_u64, 0..100),
         ) {

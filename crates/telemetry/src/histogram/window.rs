@@ -153,7 +153,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_left_has_the_percentiles_of_a_histogram_of_it(
+        fn after_removals_percentiles_equal_those_of_the_rest(
             kept in proptest::collection::vec(1..100_000_000_000_u64, 0..300),
             removed in proptest::collection::vec(1..100_000_000_000_u64, 0..300),
         ) {

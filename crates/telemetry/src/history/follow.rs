@@ -11,13 +11,14 @@ use foldhash::HashSet;
 use journal::{Entry, ReadError, Tail, Timestamps};
 
 use crate::history::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
+use crate::history::seen_records::SeenRecords;
 use crate::history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Update};
 use crate::model::Level;
 use crate::record::codec;
 use crate::record::field;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
-use crate::record::origin::{Origin, Suppressed, Writer};
+use crate::record::origin::{Origin, SuppressedMessages, Writer};
 use crate::record::wire::DecodeError;
 
 /// How often the journal is polled. `journalctl -f` may learn of new entries only every 250 ms; polling is faster.
@@ -31,7 +32,7 @@ const IGNORED_MAX: usize = 1_024;
 pub struct Follower {
     ending: Arc<AtomicBool>,
     suppressed_total: Arc<AtomicU64>,
-    walked_bytes: Arc<AtomicU64>,
+    bytes_read: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
@@ -63,12 +64,12 @@ impl Follower {
         let (opened, result) = sync_channel(1);
         let stop = Arc::clone(&ending);
         let batches = BatchBuilder::new(filter, deliver, Arc::clone(&suppressed_total));
-        let walked_bytes = Arc::clone(&batches.walked_bytes);
+        let bytes_read = Arc::clone(&batches.bytes_read);
         let thread = std::thread::Builder::new()
             .name("dashboard-tail".into())
             .spawn(move || run(open, &opened, &stop, batches))?;
         match result.recv() {
-            Ok(Ok(())) => Ok(Self { ending, suppressed_total, walked_bytes, thread }),
+            Ok(Ok(())) => Ok(Self { ending, suppressed_total, bytes_read, thread }),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(io::Error::other("it ended before it began").into()),
         }
@@ -81,8 +82,8 @@ impl Follower {
     }
 
     /// Bytes of the journal's files that have been read.
-    pub fn walked_bytes(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.walked_bytes)
+    pub fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.bytes_read)
     }
 
     /// Reads and delivers what the journal holds now, and ends.
@@ -153,6 +154,8 @@ struct BatchBuilder<F> {
     batch_bytes: usize,
     newer: NewerSchema,
     filter: EntryFilter,
+    /// Records that were read; copies of them are left out.
+    seen: SeenRecords,
     /// Runs that were reported as ignored.
     ignored: HashSet<RunId>,
     /// This process; where one run is followed, as the journal knows it.
@@ -160,7 +163,7 @@ struct BatchBuilder<F> {
     /// The unit of this process, once one of its records was read.
     own_unit: String,
     suppressed_total: Arc<AtomicU64>,
-    walked_bytes: Arc<AtomicU64>,
+    bytes_read: Arc<AtomicU64>,
 }
 
 impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
@@ -177,11 +180,12 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
             batch_bytes: 0,
             newer: NewerSchema::NotSeen,
             filter: EntryFilter::new(filter),
+            seen: SeenRecords::default(),
             ignored: HashSet::default(),
             own,
             own_unit: String::new(),
             suppressed_total,
-            walked_bytes: Arc::default(),
+            bytes_read: Arc::default(),
         }
     }
 
@@ -192,7 +196,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
             let progress = tail.poll(|entry| self.take(entry))?;
             more = progress.more;
             self.batch.skipped_bytes += progress.skipped_bytes;
-            self.walked_bytes.fetch_add(progress.walked_bytes, Ordering::Relaxed);
+            self.bytes_read.fetch_add(progress.walked_bytes, Ordering::Relaxed);
             self.hand_over();
             if let NewerSchema::Seen(error) = &self.newer {
                 let text = format!("the journal was {error}");
@@ -207,8 +211,11 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
     fn take(&mut self, entry: &Entry) {
         if entry.text(&field::KIND.name).is_some() {
             self.take_record(entry);
-        } else if let Some(notice) = Suppressed::of(entry) {
-            self.take_notice(notice);
+        } else if let Some(notice) = SuppressedMessages::of(entry) {
+            let at = (entry.boot_id(), entry.monotonic_us());
+            if self.seen.insert_notice(at, &notice) {
+                self.take_notice(notice);
+            }
         }
         let is_full = self.batch.records.len().max(self.batch.suppressed.len()) == BATCH_RECORDS_MAX;
         if is_full || self.batch_bytes >= BATCH_BYTES_MAX {
@@ -225,6 +232,9 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         }
         match codec::decode(entry) {
             Ok(Some(record)) => {
+                if !self.seen.insert(&origin, &record.stamp) {
+                    return;
+                }
                 if self.batch.writer.origin != origin {
                     self.change_writer(&origin, entry);
                 }
@@ -249,7 +259,8 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         if matches!(writers, WriterFilter::Process(_)) {
             self.batch.foreign.get_or_insert(ForeignRecords { run, records: 0, realtime_us }).records += 1;
         } else if range.holds(realtime_us) && self.ignored.len() < IGNORED_MAX && self.ignored.insert(run) {
-            let writer = Writer { is_remote: self.own.is_elsewhere(&Origin::of(entry)), ..Writer::of(entry) };
+            let writer =
+                Writer { is_remote: self.own.is_on_other_machine(&Origin::of(entry)), ..Writer::of(entry) };
             self.deliver(Update::Ignored(run, writer));
         }
     }
@@ -258,14 +269,14 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         if !self.batch.records.is_empty() {
             self.hand_over();
         }
-        let writer = Writer { is_remote: self.own.is_elsewhere(origin), ..Writer::of(entry) };
+        let writer = Writer { is_remote: self.own.is_on_other_machine(origin), ..Writer::of(entry) };
         if writer.origin == self.own {
             self.own_unit.clone_from(&writer.unit);
         }
         self.batch.writer = Arc::new(writer);
     }
 
-    fn take_notice(&mut self, notice: Suppressed) {
+    fn take_notice(&mut self, notice: SuppressedMessages) {
         if notice.concerns(&self.own, &self.own_unit) {
             self.suppressed_total.fetch_add(notice.dropped, Ordering::Relaxed);
         }

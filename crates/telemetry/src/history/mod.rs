@@ -5,5 +5,6 @@ pub(crate) mod follow;
 pub(crate) mod moment;
 pub(crate) mod reader;
 pub(crate) mod run_filter;
+pub(crate) mod seen_records;
 pub(crate) mod slice;
 pub(crate) mod update;

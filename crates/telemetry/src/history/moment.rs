@@ -90,7 +90,7 @@ fn micros(length: &Duration) -> u64 {
 }
 
 impl Moment {
-    /// Reads a time of day without `Z` as that of a zone so many seconds ahead of UTC.
+    /// Interprets a time of day without `Z` in a zone `ahead_s` seconds ahead of UTC.
     #[must_use]
     pub fn in_zone(self, ahead_s: i32) -> Self {
         match self {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused() {
+    fn a_malformed_window_is_refused() {
         for text in [
             "",
             "13:05",

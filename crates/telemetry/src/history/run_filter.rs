@@ -14,7 +14,7 @@ use crate::record::wire::FieldSource;
 /// Admitted processes that are remembered, at most.
 const ADMITTED_MAX: usize = 1_024;
 
-/// Whose runs are read.
+/// The writers whose runs are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WriterFilter {
     /// Runs of anybody: for a file of one's own.
@@ -48,7 +48,7 @@ impl WriterFilter {
             Self::Trusted(reader) => {
                 let is_trusted_uid =
                     || origin.uid == Some(0) || (origin.uid.is_some() && origin.uid == reader.uid);
-                reader.is_elsewhere(origin) || is_trusted_uid() || is_tlsdash(unit())
+                reader.is_on_other_machine(origin) || is_trusted_uid() || is_tlsdash(unit())
             }
             Self::Named { uid, unit: named } => {
                 uid.is_none_or(|uid| origin.uid == Some(uid))
@@ -168,7 +168,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
         #[test]
-        fn nobody_is_trusted_but_root_the_reader_and_units_of_tlsdash(
+        fn only_root_the_reader_and_tlsdash_units_are_trusted(
             entries in prop::collection::vec((0_u32..5_000, unit(), any::<Option<String>>(), 1_u32..4), 1..20),
         ) {
             let reader = Origin { machine: Some(1), boot: Some(2), pid: Some(3), uid: Some(READER) };

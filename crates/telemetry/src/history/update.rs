@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::{Level, Model};
 use crate::record::Record;
 use crate::record::ids::RunId;
-use crate::record::origin::{Suppressed, Writer};
+use crate::record::origin::{SuppressedMessages, Writer};
 
 /// Most records of one batch, so that queues of batches stay small.
 pub const BATCH_RECORDS_MAX: usize = 256;
@@ -29,7 +29,7 @@ pub struct Batch {
     /// Bytes that could not be read.
     pub skipped_bytes: u64,
     /// Messages that journald dropped, of this writer or of others.
-    pub suppressed: Vec<Suppressed>,
+    pub suppressed: Vec<SuppressedMessages>,
     /// Records that others wrote under the id of the run that is read.
     pub foreign: Option<ForeignRecords>,
 }

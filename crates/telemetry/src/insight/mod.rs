@@ -10,7 +10,7 @@ pub(crate) mod savings;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use findings::{Evidence, Finding, FindingSummary, Severity, Told};
+pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity};
 pub use resumption::{Advice, advice};
 
 /// A share in words, from 0 to 1: `8 %`, `0.2 %`.

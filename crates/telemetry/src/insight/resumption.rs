@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{percent, share};
 use crate::collect::tls::FullReason;
-use crate::metrics::{Counters, TlsCounter};
+use crate::metrics::{Counters, LoadCounter, TlsCounter};
 use crate::model::Run;
 use crate::quantity;
 
@@ -24,7 +24,7 @@ const TICKETS: [(f64, TlsCounter); 3] = [
     (4.0, TlsCounter::NoTicketBeside3),
     (8.0, TlsCounter::NoTicketBeside7),
 ];
-/// Of what the most tickets would bring, so much is enough.
+/// The share of the largest possible gain that is enough.
 const ENOUGH: f64 = 0.8;
 
 /// A setting that would turn full handshakes into resumed ones.
@@ -59,7 +59,7 @@ pub fn advice(run: &Run) -> Vec<Advice> {
     all
 }
 
-/// What advice is made from.
+/// The input of the advice.
 struct Basis<'a> {
     run: &'a Run,
     counters: Counters<TlsCounter>,
@@ -143,13 +143,21 @@ impl Basis<'_> {
         let &(proposed, n) = steps.iter().find(|(_, n)| *n as f64 >= ENOUGH * most)?;
         let values = (present.to_string(), proposed.to_string());
         let what = format!("{} tickets instead of {}", values.1, values.0);
-        Some(self.advise("proxy.tickets", values, n, &what, "up to"))
+        Some(self.advise("proxy.tickets", values, n.saturating_sub(self.full_on_purpose()), &what, "up to"))
+    }
+
+    /// The connections of the run's own load that were not to resume: no ticket changes them.
+    fn full_on_purpose(&self) -> u64 {
+        let Some(load) = self.run.load() else { return 0 };
+        let totals = load.totals();
+        let handshakes = totals[LoadCounter::HandshakesFull] + totals[LoadCounter::HandshakesResumed];
+        handshakes.saturating_sub(totals[LoadCounter::ResumptionsWanted])
     }
 
     /// Keys that outlive the process and are those of the other hosts.
     fn keys(&self) -> Option<Advice> {
         let n = self.counters[TlsCounter::FullUnknownKey];
-        // Of a file it is not known which keys it lacks; the finding says what to compare.
+        // It is unknown which keys a file lacks; the finding says what to compare.
         if self.run.setting("proxy.ticket-keys").is_some() || self.is_off() {
             return None;
         }
@@ -172,12 +180,12 @@ impl Basis<'_> {
 mod tests {
     use super::*;
     use crate::Value;
-    use crate::insight::testing::Recorder;
-    use crate::record::TlsRecord;
+    use crate::insight::testing::RunBuilder;
+    use crate::record::{Body, LoadRecord, TlsRecord};
 
     /// A run with 1,000 full handshakes, its settings, and what else is counted.
     fn told(settings: &[(&str, Value)], fill: impl FnOnce(&mut TlsRecord)) -> Vec<String> {
-        let mut recorder = Recorder::begun(settings);
+        let mut recorder = RunBuilder::begun(settings);
         let mut tls = TlsRecord::default();
         fill(&mut tls);
         let counted = tls.counters.sum(&FullReason::ALL.map(|(_, counter, _)| counter));
@@ -221,6 +229,26 @@ mod tests {
         });
         let sentence = "2 tickets instead of 1 would have resumed up to 11 % of the full handshakes";
         assert_eq!(told, [format!("--tickets 2: {sentence}")]);
+    }
+
+    #[test]
+    fn tickets_do_not_serve_the_connections_that_the_load_made_full_on_purpose() {
+        let mut tls = TlsRecord::default();
+        tls.counters[TlsCounter::FullNoTicket] = 300;
+        tls.counters[TlsCounter::NoTicketBeside1] = 300;
+        let told_of = |wanted: u64| {
+            let mut recorder = RunBuilder::begun(&usual());
+            let mut load = LoadRecord::default();
+            load.counters[LoadCounter::HandshakesFull] = 300;
+            load.counters[LoadCounter::HandshakesResumed] = 700;
+            load.counters[LoadCounter::ResumptionsWanted] = wanted;
+            recorder.write(Body::Load(Box::new(load)));
+            recorder.tls(tls.clone());
+            advice(recorder.run()).into_iter().map(|advice| advice.share).collect::<Vec<_>>()
+        };
+        assert_eq!(told_of(1_000), [1.0]);
+        assert_eq!(told_of(850), [0.5]);
+        assert!(told_of(700).is_empty());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::ops::{Mul, Sub};
 
 use super::costs::{Cost, FULL, HYBRID, HandshakeCosts, RESUMED};
 use crate::model::Run;
-pub use mix::{HandshakeMix, Timed};
+pub use mix::{DurationStats, HandshakeMix};
 
 /// Share of handshakes that resume, after the change.
 const RESUMED_TARGET: f64 = 0.8;
@@ -57,7 +57,7 @@ pub enum HowTo {
         /// An experiment that checks the estimate, in the words of `--ab`; `None` where the load is not ours.
         experiment: Option<String>,
     },
-    /// By starting the program anew, or by what clients do.
+    /// A restart of the program, or a change of the clients.
     Otherwise(&'static str),
 }
 

@@ -13,7 +13,7 @@ use crate::record::{
 const BEGAN_REALTIME_US: u64 = 1_772_323_200_000_000;
 
 /// Writes the records of a run, with totals that grow.
-pub(crate) struct Recorder {
+pub(crate) struct RunBuilder {
     model: Model,
     seq: u64,
     second: u64,
@@ -28,7 +28,7 @@ pub(crate) fn setting(name: &str, value: Value) -> Setting {
     Setting { name: name.into(), value, unit: String::new(), applies: Applies::Live, range: None }
 }
 
-impl Recorder {
+impl RunBuilder {
     /// A run that has begun with these settings.
     pub(crate) fn begun(settings: &[(&str, Value)]) -> Self {
         let mut recorder = Self {
@@ -111,7 +111,7 @@ pub(crate) fn add<M: Metric>(counters: &mut Counters<M>, more: &[(M, u64)]) {
 }
 
 /// A second of a busy proxy in which nothing is wrong: 100 handshakes, most of them resumed.
-pub(crate) fn calm(recorder: &mut Recorder) {
+pub(crate) fn calm(recorder: &mut RunBuilder) {
     let proxy = [
         (ProxyCounter::Accepted, 100),
         (ProxyCounter::HandshakesFull, 20),

@@ -43,7 +43,7 @@ impl<M: Metric> Counters<M> {
         }
     }
 
-    /// What has been counted since `earlier`; nothing where a counter went backwards.
+    /// The increase since `earlier`; 0 where a counter went backwards.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut delta = *self;
         for (now, before) in delta.0.as_mut().iter_mut().zip(earlier.0.as_ref()) {

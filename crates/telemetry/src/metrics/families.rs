@@ -1,4 +1,4 @@
-//! The families of metrics: what the proxy, the load and the host count and time.
+//! The families of metrics: counters and latencies of proxy, load and host.
 //!
 //! Every counter is cumulative in a record and a delta on its way from a worker. `in` is from the client to the
 //! upstream and `out` the other way, on both sides of the wire, so that proxy and load can be compared.
@@ -78,7 +78,7 @@ metrics! {
         FullUnknownKey = "CLIENT_FULL_UNKNOWN_KEY_TOTAL", Count, "0", "Full handshakes of this client whose ticket was sealed with an unknown key.";
         FullMismatch = "CLIENT_FULL_MISMATCH_TOTAL", Count, "0", "Full handshakes of this client whose ticket is for another name, version, cipher or rule for client certificates.";
         Tls12Only = "CLIENT_TLS12_ONLY_TOTAL", Count, "0", "Handshakes completed in which this client offered no TLS 1.3.";
-        Errors = "CLIENT_ERRORS_TOTAL", Count, "0", "Failed handshakes, connections without an upstream, broken connections and timeouts of this client.";
+        Errors = "CLIENT_ERRORS_TOTAL", Count, "0", "Failed handshakes, connections without an upstream, broken connections and timeouts of this client, and its requests that the proxy refused or could not have answered (HTTP mode).";
     }
 }
 

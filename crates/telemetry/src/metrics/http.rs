@@ -1,4 +1,4 @@
-//! What the proxy counts and times in HTTP mode.
+//! Counters and latencies of HTTP mode.
 
 use super::counters::metrics;
 
@@ -38,7 +38,7 @@ metrics! {
         FailedUpstreamTimeout = "HTTP_FAILED_UPSTREAM_TIMEOUT_TOTAL", Count, "0", "Requests whose upstream did not begin its response in time (504).";
         FailedUpstreamCut = "HTTP_FAILED_UPSTREAM_CUT_TOTAL", Count, "0", "Responses whose upstream broke before they were complete.";
         FailedClientGone = "HTTP_FAILED_CLIENT_GONE_TOTAL", Count, "3", "Requests that their client gave up.";
-        FailedDrainTimeout = "HTTP_FAILED_DRAIN_TIMEOUT_TOTAL", Count, "0", "Requests under way when the drain's time was over.";
+        FailedDrainTimeout = "HTTP_FAILED_DRAIN_TIMEOUT_TOTAL", Count, "0", "Requests in flight when the drain's time was over.";
         FailedIdleTimeout = "HTTP_FAILED_IDLE_TIMEOUT_TOTAL", Count, "0", "Requests whose connection was closed since nothing moved on it.";
         FailedSendTimeout = "HTTP_FAILED_SEND_TIMEOUT_TOTAL", Count, "0", "Requests whose connection was reset since the client took nothing of what waited for it.";
         FailedPendingBound = "HTTP_FAILED_PENDING_BOUND_TOTAL", Count, "0", "Requests whose connection was reset since too many bytes waited to be sent.";

@@ -1,4 +1,4 @@
-//! What is counted and timed: the families of metrics, their labels, and percentiles.
+//! The families of metrics, their labels, and percentiles.
 
 mod counters;
 mod families;
@@ -7,6 +7,7 @@ pub mod labels;
 mod latency_class;
 mod percentile;
 mod percentile_interval;
+mod time_resolution;
 mod tls;
 
 pub use counters::{Counters, Metric};
@@ -15,4 +16,5 @@ pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
 pub use latency_class::{ClassInfo, LatencyClass};
 pub use percentile::{Percentile, parse_percentile};
 pub use percentile_interval::percentile_interval_ns;
+pub use time_resolution::{KnownTime, TimeResolution};
 pub use tls::{TlsCounter, TlsLatency, UsageCounter};

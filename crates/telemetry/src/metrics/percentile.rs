@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_after_the_second_are_decimals_and_what_is_no_share_is_refused() {
+    fn percentile_digits_are_decimals_and_bad_shares_are_refused() {
         for (name, percent) in [("p50", 50.0), ("p5", 5.0), ("p99.9", 99.9), ("p999", 99.9), ("p9999", 99.99)]
         {
             let q = parse_percentile(name).unwrap();

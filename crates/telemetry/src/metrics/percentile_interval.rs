@@ -5,7 +5,7 @@
 //! H. N. Nagaraja, Order Statistics, 3rd ed., section 7.1). Where so few samples lie beyond it that no rank will do, there
 //! is no bound on that side. Samples count as independent: those of one stall are not, and then the truth is wider.
 
-/// What may lie beyond each end.
+/// The probability beyond each end.
 const TAIL: f64 = 0.025;
 /// Standard deviations that leave as much of a normal distribution beyond them.
 const NORMAL_TAIL: f64 = 1.959_964;
@@ -106,7 +106,7 @@ mod tests {
                 let mut samples: Vec<f64> = (0..n).map(|_| draw()).collect();
                 samples.sort_unstable_by(f64::total_cmp);
                 let at = |rank: Option<u64>| samples[rank.unwrap() as usize - 1];
-                // Of numbers drawn evenly from 0 to 1 the percentile is the share itself.
+                // A percentile of numbers drawn evenly from 0 to 1 is the share itself.
                 at(low) <= q && q <= at(high)
             });
             let held = held.count();

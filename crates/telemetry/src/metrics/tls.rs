@@ -1,4 +1,4 @@
-//! What the proxy counts and times of TLS, besides what every proxy record carries.
+//! Counters and latencies of TLS, besides those in every proxy record.
 
 use super::counters::{Counters, metrics};
 
@@ -13,7 +13,7 @@ metrics! {
         FullOtherName = "FULL_OTHER_NAME_TOTAL", Count, "0", "Full handshakes whose ticket was issued for another server name.";
         FullOtherVersion = "FULL_OTHER_VERSION_TOTAL", Count, "0", "Full handshakes whose ticket is of another TLS version or cipher than was negotiated.";
         FullClientAuth = "FULL_CLIENT_AUTH_TOTAL", Count, "0", "Full handshakes whose ticket was issued under other rules for client certificates.";
-        FullResumptionOff = "FULL_RESUMPTION_OFF_TOTAL", Count, "0", "Full handshakes of clients that offered to resume while resumption is off, or a ticket while sessions are kept in a cache.";
+        FullResumptionOff = "FULL_RESUMPTION_OFF_TOTAL", Count, "0", "Full handshakes while resumption is off, but for first visits; or of clients that offered a ticket while sessions are kept in a cache.";
         FullEvicted = "FULL_EVICTED_TOTAL", Count, "0", "Full handshakes whose session had been in the session cache and was evicted, or used before.";
         FullUnknown = "FULL_UNKNOWN_TOTAL", Count, "0", "Full handshakes for which no reason is known.";
         OffersToResume = "RESUMPTIONS_OFFERED_TOTAL", Count, "960", "Completed handshakes in which the client offered to resume.";

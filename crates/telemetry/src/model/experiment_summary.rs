@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::experiment::Outcome;
-use crate::model::run::experiment::{Compared, Experiment, Verdict};
+use crate::experiment::ExperimentOutcome;
+use crate::model::run::experiment::{ComparedFigure, Experiment, Verdict};
 use crate::record::EstimateRecord;
 
 /// One experiment of a summary.
@@ -21,13 +21,13 @@ pub struct ExperimentSummary {
     pub discard_s: f64,
     /// From which the order of the blocks was drawn.
     pub seed: u64,
-    /// What was compared, the primary figure first.
-    pub metrics: Vec<ComparedSummary>,
+    /// The compared figures, the primary one first.
+    pub metrics: Vec<ComparedFigureSummary>,
 }
 
 /// One figure that an experiment compared.
 #[derive(Clone, Debug, Serialize)]
-pub struct ComparedSummary {
+pub struct ComparedFigureSummary {
     /// Its name.
     pub metric: String,
     /// The verdict of the a/a stage; `null` without one.
@@ -80,19 +80,19 @@ impl ExperimentSummary {
             block_s: state.block_us as f64 / 1e6,
             discard_s: state.discard_us as f64 / 1e6,
             seed: state.seed,
-            metrics: experiment.metrics.iter().map(ComparedSummary::of).collect(),
+            metrics: experiment.metrics.iter().map(ComparedFigureSummary::of).collect(),
         }
     }
 
     /// The outcome of the primary figure; `Pending` unless it has come to its end.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> ExperimentOutcome {
         let verdict = self.metrics.first().and_then(|primary| primary.verdict.as_ref());
         verdict.and_then(|verdict| verdict.outcome.parse().ok()).unwrap_or_default()
     }
 }
 
-impl ComparedSummary {
-    fn of(compared: &Compared) -> Self {
+impl ComparedFigureSummary {
+    fn of(compared: &ComparedFigure) -> Self {
         Self {
             metric: compared.metric.clone(),
             calibration: compared.calibration.as_ref().map(VerdictSummary::of),

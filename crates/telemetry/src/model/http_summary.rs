@@ -60,9 +60,9 @@ pub struct HttpRequestCounts {
 /// The gauges of HTTP mode when the last record was made.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HttpNow {
-    /// Requests under way.
+    /// Requests in flight.
     pub requests: u64,
-    /// Of these, requests that wait for an upstream connection.
+    /// The part of these that waits for an upstream connection.
     pub queued: u64,
     /// Upstream connections, idle ones included.
     pub upstream_open: u64,
@@ -107,7 +107,7 @@ pub struct RouteSummary {
     pub route: String,
     /// Requests that are over.
     pub requests: u64,
-    /// Of these, answered with 200 to 299.
+    /// The part of these answered with 200 to 299.
     pub status_2xx: u64,
     /// Answered with 300 to 399.
     pub status_3xx: u64,

@@ -42,11 +42,11 @@ pub struct RequestCounts {
     pub failed: u64,
     /// That were due and not sent at the end.
     pub never_sent: u64,
-    /// Of these, because connections waited to retry after failed attempts.
+    /// The part of these not sent because connections waited to retry after failed attempts.
     pub throttled: u64,
     /// That were sent and not answered at the end.
     pub unfinished: u64,
-    /// Of the warm-up, which are counted nowhere else but in `scheduled`.
+    /// Requests of the warm-up. Only `scheduled` includes them.
     pub warmup: u64,
     /// That the generator took on more than 1 ms late although a connection was free.
     pub late: u64,
@@ -65,7 +65,7 @@ impl RequestCounts {
 
 /// How long the load measured, without warm-up and pauses, in seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Spans {
+pub struct MeasuredSeconds {
     /// Length of the schedule; 0 in a closed loop.
     pub due: f64,
     /// The same to the last request sent.
@@ -75,7 +75,7 @@ pub struct Spans {
     pub measured: f64,
 }
 
-impl Spans {
+impl MeasuredSeconds {
     fn of(record: Option<&LoadRecord>, latencies: &Histograms<LoadLatency>) -> Self {
         let seconds = |us: Option<u64>| us.unwrap_or(0) as f64 / 1e6;
         let [due, sending, whole] = [
@@ -101,12 +101,12 @@ pub struct Rates {
     pub is_achieved: bool,
 }
 
-/// Resumptions, as they were asked for and as they were seen.
+/// Resumptions requested, offered and observed.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Resumptions {
     /// Connections that were meant to resume.
     pub wanted: u64,
-    /// Of which a session was offered.
+    /// Connections that offered a session.
     pub offered: u64,
     /// Handshakes that the server let resume.
     pub observed: u64,
@@ -119,15 +119,15 @@ pub struct EarlyData {
     pub wanted: u64,
     /// That did, since a ticket at hand allowed it.
     pub offered: u64,
-    /// Of which the server took it.
+    /// Connections whose early data the server accepted.
     pub accepted: u64,
-    /// Of which it did not, so that the request was sent again.
+    /// Connections whose early data the server rejected; the request was sent again.
     pub rejected: u64,
 }
 
-/// Bodies and header fields of requests and answers, in bytes.
+/// Bytes of bodies and header fields in each direction.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Parts {
+pub struct MessageBytes {
     /// Bodies sent.
     pub body_in: u64,
     /// Bodies received.
@@ -138,9 +138,9 @@ pub struct Parts {
     pub head_plain: u64,
 }
 
-/// How the generator itself fared.
+/// The generator's own load and limits.
 #[derive(Clone, Debug, Serialize)]
-pub struct Generator {
+pub struct GeneratorSummary {
     /// Its threads.
     pub threads: u64,
     /// Share of the measured time that they were busy.
@@ -155,7 +155,7 @@ pub struct LoadSummary {
     /// Requests.
     pub requests: RequestCounts,
     /// How long it measured.
-    pub spans_s: Spans,
+    pub spans_s: MeasuredSeconds,
     /// Requests a second.
     pub rate_per_s: Rates,
     /// Failed requests by cause; they add up to `requests.failed`.
@@ -173,23 +173,23 @@ pub struct LoadSummary {
     /// Bytes.
     pub bytes: ByteCounts,
     /// What they are made of.
-    pub parts: Parts,
+    pub parts: MessageBytes,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
-    /// How the generator itself fared.
-    pub generator: Generator,
+    /// The generator's own load and limits.
+    pub generator: GeneratorSummary,
     /// What has to be known to read the figures; every form of output says it.
     pub notes: Vec<String>,
 }
 
-/// What counts as an answer.
+/// The outcomes that count as an answer.
 pub const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
 
 /// The summary of a run's load.
 pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {
     let totals = series.totals();
     let record = run.load_record();
-    let spans = Spans::of(record, series.whole());
+    let spans = MeasuredSeconds::of(record, series.whole());
     let requests = RequestCounts {
         scheduled: totals[LoadCounter::Scheduled],
         sent: totals[LoadCounter::Sent],
@@ -231,7 +231,7 @@ pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> 
         },
         early_data,
         bytes: ByteCounts { r#in: totals[LoadCounter::BytesIn], out: totals[LoadCounter::BytesOut] },
-        parts: Parts {
+        parts: MessageBytes {
             body_in: totals[LoadCounter::BodyIn],
             body_out: totals[LoadCounter::BodyOut],
             head_out: totals[LoadCounter::HeadOut],
@@ -247,7 +247,7 @@ fn early_data(totals: &Counters<LoadCounter>) -> EarlyData {
     EarlyData { wanted: totals[LoadCounter::EarlyWanted], offered, accepted, rejected }
 }
 
-fn rates(requests: &RequestCounts, spans: Spans) -> Rates {
+fn rates(requests: &RequestCounts, spans: MeasuredSeconds) -> Rates {
     let per_second = |amount: u64, seconds: f64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let achieved = per_second(requests.answered, spans.measured);
     let due = requests.scheduled.saturating_sub(requests.warmup);
@@ -264,7 +264,7 @@ fn notes(
     requests: &RequestCounts,
     rates: Rates,
     early: EarlyData,
-    generator: &Generator,
+    generator: &GeneratorSummary,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if run.setting(TRUST).is_some_and(|trust| trust.value == Value::Text(INSECURE.to_owned())) {
@@ -316,7 +316,7 @@ fn disagreement(run: &Run) -> Option<String> {
     })
 }
 
-fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {
+fn generator(run: &Run, requests: &RequestCounts, spans: MeasuredSeconds) -> GeneratorSummary {
     let threads = run.load_record().map_or(0, |record| record.threads);
     let used_s = run.load_cpu_us() as f64 / 1e6;
     let could_s = spans.measured * threads as f64;
@@ -329,7 +329,7 @@ fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {
     if late > LATE_MAX {
         limits.push(format!("it took on {:.1} % of the requests more than 1 ms late", late * 100.0));
     }
-    Generator { threads, busy, limits }
+    GeneratorSummary { threads, busy, limits }
 }
 
 #[cfg(test)]
@@ -359,7 +359,7 @@ mod tests {
         latencies[LoadLatency::Response].record_ns(200_000_000);
         let measured_us = (last_s.max(5.0) * 1e6) as u64;
         let record = LoadRecord { due_us: 5_000_000, measured_us, ..LoadRecord::default() };
-        let rates = rates(&requests, Spans::of(Some(&record), &latencies));
+        let rates = rates(&requests, MeasuredSeconds::of(Some(&record), &latencies));
         assert_eq!(rates.wanted, Some(500.0));
         (rates.achieved.round(), rates.is_achieved)
     }

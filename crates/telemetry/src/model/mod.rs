@@ -30,22 +30,22 @@ mod tls_summary;
 use crate::history::update::ForeignRecords;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
-use crate::record::origin::{Suppressed, Writer};
+use crate::record::origin::{SuppressedMessages, Writer};
 use crate::record::{Record, Stamp};
 
 pub use crate::record::Level;
 pub use alert_summary::AlertSummary;
-pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+pub use experiment_summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 pub use http_summary::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load_summary::{
-    ANSWERED, BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions,
-    Spans, TRUST,
+    ANSWERED, BUSY_MAX, GeneratorSummary, INSECURE, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes,
+    Rates, RequestCounts, Resumptions, TRUST,
 };
 pub use merged::RunMember;
 pub use run::alerts::AlertEpisode;
 pub use run::client::{ClientRate, ClientStats};
 pub use run::clients::Clients;
-pub use run::experiment::{Compared, Experiment, Switch, Verdict};
+pub use run::experiment::{ArmSwitch, ComparedFigure, Experiment, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Arrival, Gap, Reading};
 pub use run::requests::{RecordedRequest, Requests};
@@ -57,8 +57,8 @@ pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LogSummary, Observed,
-    Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LogSummary,
+    ObservedProcess, Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
@@ -176,7 +176,7 @@ impl Model {
     }
 
     /// Counts messages that journald dropped, for the newest run that may have lost records by it.
-    pub fn note_suppressed(&mut self, notice: &Suppressed) {
+    pub fn note_suppressed(&mut self, notice: &SuppressedMessages) {
         let concerns = |run: &&mut Run| {
             let Writer { origin, unit, .. } = run.writer();
             run.stopped().is_none() && notice.concerns(origin, unit)

@@ -67,7 +67,7 @@ pub struct Summary {
     pub process: Option<ProcessSummary>,
     /// What an observed process and its descendants used; absent where none was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed: Option<Observed>,
+    pub observed: Option<ObservedProcess>,
 }
 
 /// The log of another terminator that was counted.
@@ -96,7 +96,7 @@ pub struct ProcessSummary {
 
 /// What an observed process and its descendants used.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Observed {
+pub struct ObservedProcess {
     /// The process.
     pub pid: u64,
     /// CPU time since observing began, in seconds.
@@ -107,6 +107,12 @@ pub struct Observed {
     pub threads_max: u64,
     /// The most resident memory in one sample, in bytes.
     pub memory_max_bytes: u64,
+    /// Open descriptors at the last reading; 0 if the kernel hides them.
+    pub descriptors: u64,
+    /// Listening TCP sockets.
+    pub listeners: u64,
+    /// Connections that waited there to be accepted.
+    pub backlog: u64,
 }
 
 /// Connections, as the proxy counts them.
@@ -189,7 +195,7 @@ pub struct ClientSummary {
     pub exchange_p99_us: Option<f64>,
 }
 
-/// What became of the records.
+/// Counts of records written, read and lost.
 #[derive(Clone, Debug, Serialize)]
 pub struct JournalSummary {
     /// Where they were read.
@@ -310,7 +316,7 @@ impl Run {
             log: self.counted_log().map(|began| LogSummary {
                 terminator: began.log.clone(),
                 resolution_us: began.log_resolution_us,
-                absent: began.absent.split("; ").filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+                absent: began.absent.iter().map(str::to_owned).collect(),
             }),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load_summary::of(self, series)),
@@ -330,15 +336,18 @@ impl Run {
         }
     }
 
-    fn observed(&self) -> Option<Observed> {
+    fn observed(&self) -> Option<ObservedProcess> {
         let host = self.host().filter(|host| host.observed_pid > 0)?;
         let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.recorded_us() as f64 / 1e6);
-        Some(Observed {
+        Some(ObservedProcess {
             pid: host.observed_pid,
             cpu_s,
             cpu_percent: if run_s > 0.0 { cpu_s / run_s * 100.0 } else { 0.0 },
             threads_max: host.observed_threads_max,
             memory_max_bytes: host.observed_memory_max_bytes,
+            descriptors: host.observed_descriptors,
+            listeners: host.observed_listeners,
+            backlog: host.observed_backlog,
         })
     }
 

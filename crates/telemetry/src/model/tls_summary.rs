@@ -11,6 +11,7 @@ use super::summary::{ByteCounts, Percentiles};
 use crate::collect::tls::{Dimension, FullReason, OTHER_VALUE};
 use crate::metrics::{Counters, ProxyLatency, TlsCounter, TlsLatency, UsageCounter};
 use crate::record::age_counts::AgeCounts;
+use crate::record::log_figure::LogFigure;
 
 /// What the proxy counted of TLS besides handshakes.
 #[derive(Clone, Debug, Serialize)]
@@ -56,9 +57,9 @@ pub struct AgeCount {
 /// Where the time of handshakes went.
 #[derive(Clone, Debug, Serialize)]
 pub struct WallTimes {
-    /// Of full ones.
+    /// Of full handshakes.
     pub full: WallTime,
-    /// Of resumed ones.
+    /// Of resumed handshakes.
     pub resumed: WallTime,
 }
 
@@ -162,6 +163,10 @@ const BESIDE: [(&str, TlsCounter); 5] = [
 
 /// Full handshakes by reason; empty for a run without records of TLS.
 pub(super) fn full_by_reason(run: &Run) -> BTreeMap<&'static str, u64> {
+    // A log does not say.
+    if run.absent(LogFigure::FullReasons).is_some() {
+        return BTreeMap::new();
+    }
     let totals = run.tls().map(MetricSeries::totals);
     let count =
         |totals: &Counters<TlsCounter>| FullReason::ALL.map(|(_, counter, word)| (word, totals[counter]));

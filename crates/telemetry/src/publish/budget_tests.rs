@@ -1,22 +1,22 @@
-//! That the budget holds, and that nobody starves for it.
+//! Tests of the budget: it holds, and no kind of record starves.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::tests::{Paper, STATE, at, begun, count_of, load_delta, proxy_delta, read};
+use super::tests::{MemorySink, STATE, at, begun, count_of, load_delta, proxy_delta, read};
 use super::*;
 use crate::collect::delta::ClientDelta;
 use crate::histogram::Sketch;
 use crate::metrics::ClientCounter;
 use crate::metrics::Counters;
 use crate::record::Record;
-use crate::record::connection::Outcome;
+use crate::record::connection::ConnectionOutcome;
 use crate::record::ids::ClientId;
 use crate::testing::{client, connection};
 
 #[test]
 fn errors_beyond_the_budget_are_counted() {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 20, at(0));
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), 20, at(0));
     publisher.start(RunRecord::default(), at(0));
     let mut delta = ProxyDelta::default();
     for n in 0..100 {
@@ -36,8 +36,8 @@ fn errors_beyond_the_budget_are_counted() {
 
 /// A run of some seconds in which so many clients are active that the budget is short, with the same connection
 /// records each second.
-fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<Paper> {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<MemorySink> {
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     for second in 1..=seconds {
         let mut delta = ProxyDelta { connections: connections.to_vec(), ..ProxyDelta::default() };
@@ -74,7 +74,7 @@ fn crowd(clients: u8) -> ProxyDelta {
 }
 
 /// The longest time without a record of each kind or client, in microseconds.
-fn longest_silence_us(publisher: &Publisher<Paper>, end_us: u64) -> HashMap<String, u64> {
+fn longest_silence_us(publisher: &Publisher<MemorySink>, end_us: u64) -> HashMap<String, u64> {
     let mut last = HashMap::new();
     let mut longest: HashMap<String, u64> = HashMap::new();
     for Record { stamp, body } in publisher.records() {
@@ -164,7 +164,7 @@ fn the_end_of_a_run_of_many_clients_fits_the_rate_limit_of_journald() {
 
 #[test]
 fn samples_without_room_are_no_loss_to_warn_of() {
-    let sample = ConnectionRecord { outcome: Outcome::Ended, ..connection(1) };
+    let sample = ConnectionRecord { outcome: ConnectionOutcome::Ended, ..connection(1) };
     let publisher = crowded(20, &[sample]);
     assert_eq!(publisher.health().over_budget_total, 0);
     assert_eq!(count_of(&publisher, "health"), 0);
@@ -178,7 +178,7 @@ fn some_errors_are_recorded_however_many_clients_are_active() {
 }
 
 #[test]
-fn a_budget_that_is_short_for_long_is_told_now_and_then_and_at_the_end() {
+fn a_budget_short_for_long_is_logged_rarely_and_at_the_end() {
     let errors: Vec<_> = (0..100).map(connection).collect();
     let mut publisher = crowded(30, &errors);
     assert_eq!(count_of(&publisher, "health"), 3);
@@ -191,7 +191,7 @@ fn a_budget_that_is_short_for_long_is_told_now_and_then_and_at_the_end() {
 
 #[test]
 fn ten_thousand_changing_clients_keep_to_the_budget_and_lose_no_byte() {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     let mut counted = 0;
     for second in 1..=5_u32 {

@@ -195,7 +195,7 @@ impl ClientTable {
         }
     }
 
-    /// Keeps a record that could not be written of a client that has left; others are made anew.
+    /// Keeps a refused record of a client that has left. Other records are built again.
     pub(crate) fn refused(&mut self, due: DueRecord) {
         if due.record.last {
             self.leaving.push(due);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_give_way_to_what_a_person_did() {
+    fn notices_yield_to_actions_of_a_person() {
         let mut events = Events::default();
         push(&mut events, Body::Mark(MarkRecord { number: 1, text: String::new() }));
         for n in 0..EVENTS_MAX {

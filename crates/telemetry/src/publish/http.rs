@@ -1,4 +1,4 @@
-//! What the publisher keeps of HTTP mode: totals, routes, and requests that wait for a record.
+//! The publisher's state of HTTP mode: totals, routes, and requests that wait for a record.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const ERRORS_WAITING_MAX: usize = 256;
 /// Records of requests that did not fail, of one interval: as many of the slowest, and as many others.
 const SAMPLES_MAX: usize = 4;
 
-/// What the run has counted of HTTP, and what of it no record has carried yet.
+/// HTTP counters of the run, and the part of them that no record has carried yet.
 #[derive(Debug)]
 pub(super) struct HttpTotals {
     pub(super) totals: RunTotals<HttpCounter, HttpLatency>,
@@ -83,7 +83,7 @@ impl PendingRequests {
         self.errors.extend(kept.errors.iter().take(room).map(&named));
         let mut slowest: Vec<&SampledRequest> = kept.slowest.iter().collect();
         slowest.sort_by_key(|request| std::cmp::Reverse(request.record.duration_us));
-        // Of all workers alike, not of the first ones.
+        // Taken from all workers alike, not from the first ones.
         let step = kept.others.len().div_ceil(SAMPLES_MAX).max(1);
         let others = kept.others.iter().step_by(step);
         self.samples = slowest.into_iter().take(SAMPLES_MAX).chain(others).map(named).collect();

@@ -1,10 +1,10 @@
-//! That what is counted of HTTP is what is read, and keeps to the budget.
+//! Tests of HTTP records: they equal what was counted, and keep to the budget.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::tests::{Paper, at, count_of, proxy_delta, read};
+use super::tests::{MemorySink, at, count_of, proxy_delta, read};
 use super::*;
 use crate::collect::delta::ClientDelta;
 use crate::collect::http::{FinishedRequest, HttpDelta, ROUTES_MAX, RequestFailure};
@@ -24,8 +24,8 @@ fn name(index: usize) -> String {
     if index < ROUTES_MAX { format!("host/{index}") } else { "other".to_owned() }
 }
 
-fn begun(per_second: u32) -> Publisher<Paper> {
-    let mut publisher = Publisher::new(RunId::from_bits(9), Paper::default(), per_second, at(0));
+fn begun(per_second: u32) -> Publisher<MemorySink> {
+    let mut publisher = Publisher::new(RunId::from_bits(9), MemorySink::default(), per_second, at(0));
     publisher.name_routes(names());
     publisher.start(RunRecord::default(), at(0));
     publisher
@@ -53,7 +53,7 @@ fn counted(requests: &[(usize, u16, u64)]) -> HttpDelta {
 }
 
 /// A run with a second for each list of requests, and all of them.
-fn recorded(seconds: &[Vec<(usize, u16, u64)>]) -> (Publisher<Paper>, HttpDelta) {
+fn recorded(seconds: &[Vec<(usize, u16, u64)>]) -> (Publisher<MemorySink>, HttpDelta) {
     let mut publisher = begun(60);
     let mut all = HttpDelta::default();
     for (second, requests) in (1..).zip(seconds) {
@@ -90,7 +90,7 @@ fn assert_counted(run: &Run, all: &HttpDelta) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn what_is_counted_of_http_is_what_is_read_whatever_is_lost(
+    fn http_counters_read_back_equal_despite_losses(
         seconds in prop::collection::vec(
             prop::collection::vec((0_usize..60, prop::sample::select(vec![101_u16, 200, 204, 404, 500, 503]), 1_u64..90_000_000), 0..20),
             1..8,
@@ -253,7 +253,7 @@ fn a_journal_that_takes_nothing_for_a_while_costs_resolution_only() {
 }
 
 #[test]
-fn a_run_that_is_read_again_from_its_middle_keeps_the_totals_of_idle_routes() {
+fn a_run_reread_from_its_middle_keeps_totals_of_idle_routes() {
     let mut publisher = begun(60);
     for second in 1..=20 {
         let idle = [(1, 200, 1_000)];

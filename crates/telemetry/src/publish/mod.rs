@@ -5,7 +5,7 @@
 //! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept with their stamps, up to a
 //!   bound;
 //! - *pending records* of the interval that ended last. If the next interval ends before the journal has taken them, they
-//!   are made anew from the totals: the later record carries their counters, and only resolution is lost.
+//!   are built again from the totals: the later record carries their counters, and only resolution is lost.
 //!
 //! [`Publisher::retry`] offers both again, in order. `seq` is assigned when the journal accepts a record, so it has no
 //! hole, and records are written in its order.
@@ -335,7 +335,7 @@ impl<S: Sink> Publisher<S> {
         SliceBaseline { clients: self.clients.written(planned), ..self.written.clone() }
     }
 
-    /// Where records go.
+    /// The destination of records.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }

@@ -144,7 +144,7 @@ impl<S: Sink> Publisher<S> {
         self.pending_records.extend(self.host.is_some().then_some(PendingRecord::Host));
     }
 
-    /// What of usage no record has carried yet.
+    /// Usage that no record has carried yet.
     pub(super) fn plan_last_usage(&mut self) {
         let Some(tls) = &self.tls else { return };
         self.pending_records.extend(tls.usage.changed().cloned().map(PendingRecord::Usage));

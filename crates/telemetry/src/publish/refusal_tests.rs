@@ -1,11 +1,11 @@
-//! What happens when the journal takes no records for a while, or never.
+//! Tests with a journal that refuses records for a while, or always.
 
 use super::events::EVENTS_MAX;
-use super::tests::{Paper, assert_totals, at, begun, count_of, proxy_delta, read, true_totals, written};
+use super::tests::{MemorySink, assert_totals, at, begun, count_of, proxy_delta, read, true_totals, written};
 use super::*;
 
 #[test]
-fn what_the_sink_refuses_goes_with_a_later_record() {
+fn refused_counts_go_into_a_later_record() {
     let publisher = written(20, (10..17).collect());
     assert!(publisher.health().refused_total > 0);
     let model = read(&publisher.into_sink().entries, |_| false);
@@ -77,7 +77,7 @@ fn a_record_that_the_journal_never_takes_holds_up_no_other() {
 }
 
 #[test]
-fn events_beyond_what_may_wait_are_counted_and_told() {
+fn events_beyond_the_queue_are_counted_and_logged() {
     let mut publisher = begun(60);
     publisher.sink.room = 0;
     (0..100).for_each(|_| publisher.mark("", at(1)));
@@ -116,7 +116,7 @@ fn the_end_of_a_run_waits_for_the_journal_and_stays_the_end() {
 }
 
 #[test]
-fn what_journald_dropped_is_told_once_it_is_known() {
+fn records_dropped_by_journald_are_logged() {
     let mut publisher = begun(60);
     publisher.note_suppressed(7);
     publisher.interval(None, None, None, at(1));
@@ -129,7 +129,7 @@ fn what_journald_dropped_is_told_once_it_is_known() {
 
 #[test]
 fn a_journal_that_cannot_be_brought_up_to_date_has_refused_nothing() {
-    let paper = Paper { cannot_flush: true, ..Paper::default() };
+    let paper = MemorySink { cannot_flush: true, ..MemorySink::default() };
     let mut publisher = Publisher::new(RunId::from_bits(1), paper, 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     (1..10).for_each(|second| publisher.interval(Some(&proxy_delta(second)), None, None, at(second)));

@@ -1,4 +1,4 @@
-//! The totals of proxy or load, and what of them no record has carried yet.
+//! The totals of proxy or load, and the part that no record has carried yet.
 
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;

@@ -1,4 +1,4 @@
-//! Where records go: anything that accepts them, and a journal file.
+//! Sinks of records: the trait, and a journal file.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use journal::{EntryBuf, FileWriter, WriteError};
 use crate::record::Record;
 use crate::record::codec::encode;
 
-/// Where records go.
+/// The destination of records.
 pub trait Sink {
     /// Takes one record, or says why not. It must not wait.
     ///

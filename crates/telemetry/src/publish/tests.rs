@@ -14,8 +14,8 @@ use crate::record::codec;
 use crate::record::{Record, Stamp};
 use crate::testing::{bodies, client};
 
-/// Keeps records as journal entries, as a file would, and refuses those it is told to.
-pub(super) struct Paper {
+/// Keeps records as journal entries, as a file would, and refuses the records in `refuse`.
+pub(super) struct MemorySink {
     pub(super) entries: Vec<(EntryBuf, u64)>,
     pub(super) offered: u64,
     /// Offers that are refused for the moment, by their number from 1.
@@ -27,14 +27,14 @@ pub(super) struct Paper {
     pub(super) cannot_flush: bool,
 }
 
-impl Default for Paper {
+impl Default for MemorySink {
     fn default() -> Self {
         let room = usize::MAX;
         Self { entries: Vec::new(), offered: 0, refuse: HashSet::new(), room, never: "", cannot_flush: false }
     }
 }
 
-impl Sink for Paper {
+impl Sink for MemorySink {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         self.offered += 1;
         if record.body.kind().word == self.never {
@@ -55,8 +55,8 @@ impl Sink for Paper {
     }
 }
 
-impl Publisher<Paper> {
-    /// Takes so many records in a moment, and no more.
+impl Publisher<MemorySink> {
+    /// Accepts at most `records` records now.
     pub(super) fn give_room(&mut self, records: usize) {
         self.sink.room = records;
         self.retry();
@@ -86,8 +86,8 @@ pub(super) fn at(second: u64) -> Timestamps {
 }
 
 /// A publisher whose run has begun.
-pub(super) fn begun(records_per_second: u32) -> Publisher<Paper> {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), records_per_second, at(0));
+pub(super) fn begun(records_per_second: u32) -> Publisher<MemorySink> {
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), records_per_second, at(0));
     publisher.start(RunRecord::default(), at(0));
     publisher
 }
@@ -132,10 +132,10 @@ pub(super) const STATE: LoadState = LoadState {
     measured_us: 950_000,
 };
 
-/// A run of `seconds`, written to paper.
-pub(super) fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {
-    let paper = Paper { refuse, ..Paper::default() };
-    let mut publisher = Publisher::new(RunId::from_bits(7), paper, RECORDS_PER_SECOND_OWN, at(0));
+/// A run of `seconds`, written to memory.
+pub(super) fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<MemorySink> {
+    let sink = MemorySink { refuse, ..MemorySink::default() };
+    let mut publisher = Publisher::new(RunId::from_bits(7), sink, RECORDS_PER_SECOND_OWN, at(0));
     publisher.start(RunRecord { version: "test".into(), ..RunRecord::default() }, at(0));
     for second in 1..seconds {
         let host = Some(HostRecord::default());
@@ -168,7 +168,8 @@ fn the_phases_of_a_load_travel_seldom_and_are_all_there_at_the_end() {
     for class in [LoadLatency::Service, LoadLatency::FirstByte] {
         delta.latencies[class].record_ns(200_000);
     }
-    let mut publisher = Publisher::new(RunId::from_bits(7), Paper::default(), RECORDS_PER_SECOND_OWN, at(0));
+    let mut publisher =
+        Publisher::new(RunId::from_bits(7), MemorySink::default(), RECORDS_PER_SECOND_OWN, at(0));
     publisher.start(RunRecord::default(), at(0));
     for second in 1..seconds {
         publisher.interval(None, Some((&delta, STATE)), None, at(second));
@@ -217,7 +218,7 @@ pub(super) fn assert_totals(model: &Model, seconds: u64) {
 }
 
 #[test]
-fn what_is_counted_is_what_is_read() {
+fn counters_read_back_equal_those_counted() {
     let publisher = written(20, HashSet::new());
     let made = publisher.made();
     let model = read(&publisher.into_sink().entries, |_| false);
@@ -265,14 +266,14 @@ fn time_in_which_the_process_did_not_run_is_a_gap() {
     assert_eq!(spans, [1, 1, 1, 6, 1], "no client looks faster than it was");
 }
 
-pub(super) fn count_of(publisher: &Publisher<Paper>, kind: &str) -> usize {
+pub(super) fn count_of(publisher: &Publisher<MemorySink>, kind: &str) -> usize {
     let is_it = |entry: &EntryBuf| entry.iter().any(|field| field == ("TLSDASH_KIND", kind.as_bytes()));
     publisher.sink.entries.iter().filter(|(entry, _)| is_it(entry)).count()
 }
 
 #[test]
 fn a_jump_of_the_wall_clock_is_told_and_moves_no_rate() {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     publisher.interval(Some(&proxy_delta(1)), None, None, at(1));
     let stepped = Timestamps { realtime_us: at(2).realtime_us - 3_600_000_000, ..at(2) };
@@ -332,7 +333,7 @@ proptest! {
 
 #[test]
 fn a_window_holds_whole_intervals_although_ticks_wander() {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     for second in 1..=30 {
         let late =

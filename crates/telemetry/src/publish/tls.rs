@@ -1,4 +1,4 @@
-//! What the publisher keeps of TLS: totals, ages of tickets, and who uses what.
+//! The publisher's state of TLS: totals, ages of tickets, and usage.
 
 use super::run_totals::RunTotals;
 use super::usage::UsageTable;
@@ -7,7 +7,7 @@ use crate::metrics::{Metric as _, TlsCounter, TlsLatency};
 use crate::record::age_counts::AgeCounts;
 use crate::record::{Latencies, TlsRecord};
 
-/// What the run has counted of TLS, and what of it no record has carried yet.
+/// TLS counters of the run, and the part of them that no record has carried yet.
 #[derive(Debug)]
 pub(super) struct TlsTotals {
     pub(super) totals: RunTotals<TlsCounter, TlsLatency>,

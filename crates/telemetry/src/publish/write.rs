@@ -10,7 +10,7 @@ use crate::record::{Body, Record, Stamp};
 /// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
 /// room than the rest of the load, and the final record has them all.
 const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
-/// One of so many records of the load carries the latencies of request phases.
+/// Every n-th record of the load carries the latencies of request phases.
 pub(super) const PHASES_EVERY: u64 = 60;
 
 impl<S: Sink> Publisher<S> {

@@ -41,7 +41,7 @@ impl AgeCounts {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let before = |class: usize| earlier.counts.get(class).copied().unwrap_or(0);
         let counts =

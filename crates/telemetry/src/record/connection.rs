@@ -7,7 +7,7 @@ use crate::record::ids::{ClientId, ConnId, ParseIdError};
 
 /// Why a connection was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum ConnectionOutcome {
     /// It ended well and was taken as a sample.
     Ended,
     /// Its handshake was not done at the deadline.
@@ -38,7 +38,7 @@ pub enum Outcome {
     PendingBound,
 }
 
-impl Outcome {
+impl ConnectionOutcome {
     /// Every outcome with its word in the journal.
     pub const WORDS: &'static [(Self, &'static str)] = &[
         (Self::Ended, "ended"),
@@ -63,7 +63,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ConnectionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word =
             Self::WORDS.iter().find(|(outcome, _)| outcome == self).map_or("unknown", |(_, word)| word);
@@ -71,7 +71,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl FromStr for Outcome {
+impl FromStr for ConnectionOutcome {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
@@ -87,7 +87,7 @@ pub struct ConnectionRecord {
     /// Its source address.
     pub client: ClientId,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ConnectionOutcome,
     /// What went wrong, in words; empty if nothing did.
     pub detail: String,
     /// The negotiated protocol version, such as `TLSv1.3`; empty before that.

@@ -156,7 +156,7 @@ impl EventCounts {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let since = |entry: &EventCount| {
             let count = entry.count.saturating_sub(earlier.of(entry.event));

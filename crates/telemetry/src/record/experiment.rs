@@ -1,4 +1,4 @@
-//! How experiments are recorded.
+//! The records of experiments.
 
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::record::field;
@@ -41,7 +41,7 @@ wire! {
         /// How it compares; `None` before there are four pairs.
         pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
         /// What the stage came to.
-        pub outcome: experiment::Outcome = &field::EXPERIMENT_OUTCOME,
+        pub outcome: experiment::ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
         /// Why, in words.
         pub reason: String = &field::EXPERIMENT_REASON,
     }

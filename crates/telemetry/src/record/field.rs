@@ -115,12 +115,13 @@ fields! {
     LOG_RESOLUTION = "LOG_RESOLUTION_US", Micros, "1000", "Resolution of the times in the log: what took less counts as that much; 0 without a log.";
     ABSENT = "ABSENT", Text, "handshake time: nginx does not log how long a handshake took", "Figures that the log cannot give, each with the reason, separated by semicolons.";
     RUNS_ON = "RUNS_ON", Flag, "0", "Only what was recorded of the run ended; the process ran on.";
+    NEXT_RUN = "NEXT_RUN", Text, "5f0c8e1d2b3a49788c6d5e4f3a2b1c0d", "Id of the run of the process that has taken over in an upgrade (absent if none has).";
     HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
     HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";
     HAS_HTTP = "HAS_HTTP", Flag, "1", "The record also carries the fields of an `http` record, for the whole run.";
     OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";
     CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Clients that changed and whose record was put off for lack of budget.";
-    HTTP_REQUESTS_OPEN = "HTTP_REQUESTS_OPEN", Count, "32", "Requests under way at the end of the interval.";
+    HTTP_REQUESTS_OPEN = "HTTP_REQUESTS_OPEN", Count, "32", "Requests in flight at the end of the interval.";
     HTTP_REQUESTS_QUEUED = "HTTP_REQUESTS_QUEUED", Count, "0", "Of these, requests that wait for an upstream connection.";
     HTTP_UPSTREAM_OPEN = "HTTP_UPSTREAM_OPEN", Count, "40", "Upstream connections at the end of the interval, idle ones included.";
     HTTP_UPSTREAM_IDLE = "HTTP_UPSTREAM_IDLE", Count, "8", "Idle upstream connections at the end of the interval.";
@@ -191,7 +192,7 @@ fields! {
     EXPERIMENT_SETTING = "EXPERIMENT_SETTING", Text, "proxy.workers", "Dotted name of the setting whose values are compared.";
     EXPERIMENT_A = "EXPERIMENT_A", Text, "1", "Its first value.";
     EXPERIMENT_B = "EXPERIMENT_B", Text, "2", "Its second value.";
-    EXPERIMENT_PAIR = "EXPERIMENT_PAIR", Count, "7", "The pair that is under way or complete, from 1 in each stage.";
+    EXPERIMENT_PAIR = "EXPERIMENT_PAIR", Count, "7", "The pair that is in progress or complete, from 1 in each stage.";
     EXPERIMENT_PAIRS = "EXPERIMENT_PAIRS", Count, "12", "Pairs that are planned in this stage.";
     EXPERIMENT_BLOCK = "EXPERIMENT_BLOCK_US", Micros, "10000000", "Length of a block.";
     EXPERIMENT_DISCARD = "EXPERIMENT_DISCARD_US", Micros, "2000000", "Time after each switch that does not count.";
@@ -229,6 +230,9 @@ fields! {
     OBSERVED_THREADS_MAX = "OBSERVED_THREADS_MAX", Count, "46", "The most threads that they had at a reading.";
     OBSERVED_MEMORY = "OBSERVED_MEMORY_BYTES", Bytes, "7800000", "Their resident memory; shared pages count for each.";
     OBSERVED_MEMORY_MAX = "OBSERVED_MEMORY_MAX_BYTES", Bytes, "7800000", "The most of it at a reading.";
+    OBSERVED_DESCRIPTORS = "OBSERVED_DESCRIPTORS", Count, "118", "Their open descriptors; 0 if the kernel hides them.";
+    OBSERVED_LISTENERS = "OBSERVED_LISTENERS", Count, "4", "Their listening TCP sockets, looked for every ten readings.";
+    OBSERVED_BACKLOG = "OBSERVED_BACKLOG", Count, "0", "Connections that waited there to be accepted, at that moment.";
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not taken when the next interval ended.";
     HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record because of that.";
     HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal took no records for a moment; what waited was offered again.";

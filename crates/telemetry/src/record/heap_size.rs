@@ -125,12 +125,17 @@ impl HeapSize for LoadRecord {
 
 impl HeapSize for RunRecord {
     fn heap_bytes(&self) -> usize {
-        let Self { version, host, listen, upstream, certificate, control_socket, .. } = self;
+        let Self { version, host, listen, upstream, certificate, control_socket, next_run, .. } = self;
         let Self { kernel, cpu_model, governor, clock_source, settings, proxy, http, load, .. } = self;
         let texts = [version, host, listen, upstream, certificate, kernel, cpu_model, governor, clock_source];
-        let texts = texts.into_iter().chain([control_socket]);
+        let texts = texts.into_iter().chain([control_socket, next_run]);
         let texts: usize = texts.map(String::heap_bytes).sum();
-        texts + settings.heap_bytes() + proxy.heap_bytes() + http.heap_bytes() + load.heap_bytes()
+        texts
+            + self.absent.as_str().len()
+            + settings.heap_bytes()
+            + proxy.heap_bytes()
+            + http.heap_bytes()
+            + load.heap_bytes()
     }
 }
 

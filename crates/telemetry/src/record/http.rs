@@ -13,9 +13,9 @@ wire! {
     /// HTTP over all routes, once an interval: cumulative counters, and the interval's latencies.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HttpRecord {
-        /// Requests under way at the end of the interval.
+        /// Requests in flight at the end of the interval.
         pub requests: u64 = &field::HTTP_REQUESTS_OPEN,
-        /// Of these, requests that wait for an upstream connection.
+        /// The part of these that waits for an upstream connection.
         pub queued: u64 = &field::HTTP_REQUESTS_QUEUED,
         /// Upstream connections, idle ones included.
         pub upstream_open: u64 = &field::HTTP_UPSTREAM_OPEN,

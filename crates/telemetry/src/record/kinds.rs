@@ -14,7 +14,7 @@ use crate::record::wire::{DecodeError, FieldSource, WireFields};
 
 /// One kind of record: its word, its `MESSAGE_ID`, and its syslog priority.
 #[derive(Debug)]
-pub struct Kind {
+pub struct RecordKind {
     /// The value of `TLSDASH_KIND`.
     pub word: &'static str,
     /// The value of `MESSAGE_ID`: fixed for all time.
@@ -27,12 +27,12 @@ macro_rules! kinds {
     ($($variant:ident($record:ty) $word:literal $id:literal $meaning:literal;)*) => {
         impl Body {
             /// The kinds of records, in the order of the document.
-            pub const KINDS: &'static [Kind] = &[
-                $(Kind { word: $word, message_id: $id, meaning: $meaning },)*
+            pub const KINDS: &'static [RecordKind] = &[
+                $(RecordKind { word: $word, message_id: $id, meaning: $meaning },)*
             ];
 
             /// The kind of this record.
-            pub fn kind(&self) -> &'static Kind {
+            pub fn kind(&self) -> &'static RecordKind {
                 let word = match self { $(Self::$variant(_) => $word,)* };
                 Self::KINDS.iter().find(|kind| kind.word == word).expect("every variant stands in the list")
             }

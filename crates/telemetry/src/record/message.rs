@@ -18,7 +18,7 @@ use crate::record::{
 /// The syslog priority of a record.
 pub(crate) fn priority(body: &Body) -> u8 {
     match body {
-        Body::Health(health) if !health.is_well() => 4,
+        Body::Health(health) if !health.is_healthy() => 4,
         Body::Connection(connection) if connection.outcome.is_error() => 4,
         Body::Request(request) if request.is_error() && !request.is_of_client() => 4,
         Body::Notice(notice) => match notice.level {
@@ -221,7 +221,7 @@ fn usage_sentence(usage: &UsageRecord) -> String {
 fn http_sentence(http: &HttpRecord) -> String {
     let c = &http.counters;
     format!(
-        "http: {} requests, {} 4xx, {} 5xx, {} retried, {} under way, {} queued{}",
+        "http: {} requests, {} 4xx, {} 5xx, {} retried, {} in flight, {} queued{}",
         c[HttpCounter::Requests],
         c[HttpCounter::Status4xx],
         c[HttpCounter::Status5xx],

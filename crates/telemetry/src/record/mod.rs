@@ -13,6 +13,7 @@ pub(crate) mod http;
 pub(crate) mod ids;
 mod kinds;
 mod latencies;
+pub(crate) mod log_figure;
 pub(crate) mod message;
 pub(crate) mod origin;
 pub(crate) mod setting;
@@ -29,9 +30,10 @@ use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{
     ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
-use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::{ClientId, ConnId, RunId};
+use crate::record::log_figure::AbsentFigures;
 use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
 use crate::record::words::words;
@@ -39,7 +41,7 @@ use crate::record::words::words;
 pub use alert::{AlertRecord, AlertState};
 pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
-pub use kinds::Kind;
+pub use kinds::RecordKind;
 pub use latencies::{Latencies, Latency};
 pub use tls::{TlsRecord, UsageRecord};
 
@@ -88,28 +90,28 @@ pub struct Record {
     pub body: Body,
 }
 
-/// What a record says; the variant is its kind.
+/// The content of a record; the variant is its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// A run began or ended.
     Run(Box<RunRecord>),
-    /// What the proxy counted.
+    /// Counters of the proxy.
     Proxy(Box<ProxyRecord>),
-    /// What the proxy counted for one client.
+    /// Counters of one client.
     Client(ClientRecord),
     /// One connection: an error, or a sample.
     Connection(Box<ConnectionRecord>),
-    /// What the proxy counted of TLS.
+    /// TLS counters of the proxy.
     Tls(Box<TlsRecord>),
-    /// What the proxy counted for one TLS version, server name, or other value of a dimension.
+    /// Counters of one TLS version, server name, or other value of a dimension.
     Usage(Box<UsageRecord>),
-    /// What the proxy counted of HTTP.
+    /// HTTP counters of the proxy.
     Http(Box<HttpRecord>),
-    /// What the proxy counted for one route.
+    /// Counters of one route.
     Route(Box<RouteRecord>),
     /// One request: an error, one of the slowest, or a sample.
     Request(Box<RequestRecord>),
-    /// What the load counted.
+    /// Counters of the load.
     Load(Box<LoadRecord>),
     /// A setting was changed.
     Setting(SettingRecord),
@@ -179,9 +181,11 @@ wire! {
         /// Resolution of the times in the log, in microseconds: what took less counts as that much; 0 without a log.
         pub log_resolution_us: u64 = &field::LOG_RESOLUTION,
         /// Figures that the log cannot give, each with the reason, separated by semicolons.
-        pub absent: String = &field::ABSENT,
+        pub absent: AbsentFigures = &field::ABSENT,
         /// True in the last record of a part of a run: the process ran on.
         pub runs_on: bool = &field::RUNS_ON,
+        /// Id of the run of the process that has taken over; empty if none has.
+        pub next_run: String = &field::NEXT_RUN,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
         pub proxy: Option<ProxyRecord> = &field::HAS_PROXY,
         /// The totals of TLS with histograms of the whole run; only at the end of a run with a proxy.
@@ -244,7 +248,7 @@ wire! {
     pub struct ClientRecord {
         /// Whose traffic it is.
         pub client: ClientId = &field::CLIENT,
-        /// Tells the stays of a client in the bounded table apart, and grows; counters begin anew with each.
+        /// Counts a client's stays in the bounded table. Its counters start at 0 with each stay.
         pub epoch: u64 = &field::CLIENT_EPOCH,
         /// True if no further record of this epoch follows.
         pub last: bool = &field::CLIENT_LAST,
@@ -323,6 +327,12 @@ wire! {
         pub observed_memory_bytes: u64 = &field::OBSERVED_MEMORY,
         /// The most of it at a reading.
         pub observed_memory_max_bytes: u64 = &field::OBSERVED_MEMORY_MAX,
+        /// Their open descriptors; 0 if the kernel hides them.
+        pub observed_descriptors: u64 = &field::OBSERVED_DESCRIPTORS,
+        /// Their listening TCP sockets.
+        pub observed_listeners: u64 = &field::OBSERVED_LISTENERS,
+        /// Connections that waited there to be accepted.
+        pub observed_backlog: u64 = &field::OBSERVED_BACKLOG,
         /// CPU time by whose threads used it, in microseconds of the run so far.
         pub cpu: Counters<CpuGroup> = &FAMILY,
     }
@@ -352,8 +362,8 @@ wire! {
 }
 
 impl HealthRecord {
-    /// True if nothing is amiss: waiting alone loses nothing.
-    pub fn is_well(&self) -> bool {
+    /// True if no record was lost or refused. Records that only wait do not count.
+    pub fn is_healthy(&self) -> bool {
         *self == Self { waits_total: self.waits_total, ..Self::default() }
     }
 }
@@ -395,7 +405,7 @@ wire! {
     @impl ConnectionRecord {
         conn: ConnId = &field::CONNECTION,
         client: ClientId = &field::CLIENT,
-        outcome: Outcome = &field::OUTCOME,
+        outcome: ConnectionOutcome = &field::OUTCOME,
         detail: String = &field::DETAIL,
         tls_version: String = &field::TLS_VERSION,
         cipher: String = &field::CIPHER,

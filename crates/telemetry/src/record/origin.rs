@@ -1,4 +1,4 @@
-//! Who wrote an entry, by the trusted fields that the journal itself adds.
+//! The writer of an entry, by the trusted fields that journald adds.
 
 use crate::record::clean;
 use crate::record::ids;
@@ -33,7 +33,7 @@ impl Origin {
     }
 
     /// True if the other one is known to be on another machine.
-    pub(crate) fn is_elsewhere(&self, other: &Self) -> bool {
+    pub(crate) fn is_on_other_machine(&self, other: &Self) -> bool {
         self.machine.zip(other.machine).is_some_and(|(machine, other)| machine != other)
     }
 
@@ -131,7 +131,7 @@ pub(crate) fn is_tlsdash(unit: &str) -> bool {
 
 /// A message of journald: its rate limit dropped messages of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suppressed {
+pub struct SuppressedMessages {
     /// `_BOOT_ID`: where and when.
     pub boot: Option<u128>,
     /// `OBJECT_PID`: the process whose message, the first to be taken again, brought it out.
@@ -142,7 +142,12 @@ pub struct Suppressed {
     pub dropped: u64,
 }
 
-impl Suppressed {
+impl SuppressedMessages {
+    /// Reads it from an entry that was read, if the entry is such a message.
+    pub fn of_entry(entry: &journal::Entry) -> Option<Self> {
+        Self::of(entry)
+    }
+
     /// Reads it from an entry, if the entry is such a word and journald's own: `driver` is a transport that no client
     /// can claim.
     pub(crate) fn of(entry: &dyn FieldSource) -> Option<Self> {
@@ -189,20 +194,20 @@ mod tests {
 
     #[test]
     fn only_journald_itself_is_believed_that_it_dropped_messages() {
-        assert_eq!(Suppressed::of(&notice("driver")).unwrap().dropped, 17);
-        assert_eq!(Suppressed::of(&notice("journal")), None);
+        assert_eq!(SuppressedMessages::of(&notice("driver")).unwrap().dropped, 17);
+        assert_eq!(SuppressedMessages::of(&notice("journal")), None);
     }
 
     #[test]
-    fn what_was_dropped_concerns_the_processes_of_that_unit_in_that_boot() {
-        let notice = Suppressed::of(&notice("driver")).unwrap();
+    fn dropped_messages_concern_that_units_processes_in_that_boot() {
+        let notice = SuppressedMessages::of(&notice("driver")).unwrap();
         let at = |boot, pid| Origin { boot: Some(boot), pid: Some(pid), ..Origin::default() };
         assert!(notice.concerns(&at(7, 1), "tlsdash.service"));
         assert!(notice.concerns(&at(7, 42), ""));
         assert!(!notice.concerns(&at(8, 42), "tlsdash.service"), "another boot");
         assert!(!notice.concerns(&at(7, 1), "other.service"));
         assert!(
-            !Suppressed { unit: String::new(), ..notice }.concerns(&at(7, 1), ""),
+            !SuppressedMessages { unit: String::new(), ..notice }.concerns(&at(7, 1), ""),
             "no unit is not one unit"
         );
     }

@@ -32,7 +32,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// When a changed setting acts.
+/// When a changed setting takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Applies {
@@ -40,7 +40,7 @@ pub enum Applies {
     Live,
     /// On connections that begin after the change.
     NewConnections,
-    /// Only when the program starts anew.
+    /// Only after a restart of the program.
     Restart,
 }
 
@@ -113,7 +113,7 @@ pub enum SettingError {
         /// What it may be.
         reason: String,
     },
-    /// It only changes when the program starts anew.
+    /// The setting only changes with a restart of the program.
     #[error("{0} changes only at a restart")]
     Restart(String),
 }

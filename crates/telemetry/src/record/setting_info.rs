@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_refused_with_those_that_there_are() {
+    fn unknown_words_are_refused_with_the_known_ones() {
         let oldest = setting(Value::Text("1.2".into()), "", None);
         let known = info(SettingKind::OneOf(vec!["1.2".into(), "1.3".into()]));
         assert_eq!(oldest.parse(Some(&known), "1.3"), Ok(Value::Text("1.3".into())));

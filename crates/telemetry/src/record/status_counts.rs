@@ -39,7 +39,7 @@ impl StatusCounts {
         self.other = self.other.saturating_add(more.other);
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let since = |&(status, n): &(u16, u64)| (status, n.saturating_sub(earlier.of(status)));
         let counts = self.counts.iter().map(since).filter(|(_, n)| *n > 0).collect();

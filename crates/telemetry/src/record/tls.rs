@@ -1,4 +1,4 @@
-//! The records of TLS: why handshakes are full, where their time goes, and who uses what.
+//! The records of TLS: reasons of full handshakes, parts of their time, and usage.
 
 use crate::collect::tls::Dimension;
 use crate::metrics::{Counters, TlsCounter, TlsLatency, UsageCounter};

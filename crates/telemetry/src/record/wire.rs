@@ -8,16 +8,17 @@ use journal::EntryBuf;
 
 use crate::collect::http::RequestFailure;
 use crate::collect::tls::Dimension;
-use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
+use crate::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
 use crate::insight::costs::CostTable;
 use crate::metrics::{Counters, Metric};
 use crate::record::age_counts::AgeCounts;
-use crate::record::connection::Outcome;
+use crate::record::connection::ConnectionOutcome;
 use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
 use crate::record::ids::{ClientId, ConnId};
+use crate::record::log_figure::AbsentFigures;
 use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::status_counts::StatusCounts;
 use crate::record::{AlertState, HttpVersion, Latencies, Latency, Level, Phase};
@@ -187,7 +188,7 @@ impl WireField for bool {
     }
 }
 
-/// Empty text needs no field. Text that is read is cleaned anew: a journal is not trusted more than a peer.
+/// Empty text needs no field. Text read from a journal is cleaned again: a journal is trusted no more than a peer.
 impl WireField for String {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
@@ -197,6 +198,19 @@ impl WireField for String {
 
     fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         Ok(from.text(&field.name).map(crate::record::clean::text).unwrap_or_default())
+    }
+}
+
+/// Longer than a peer's text, since each figure has its reason.
+impl WireField for AbsentFigures {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.as_str().is_empty() {
+            out.push(&field.name, self.as_str().as_bytes());
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(Self::from).unwrap_or_default())
     }
 }
 
@@ -222,7 +236,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase Dimension AlertState ClientId HttpVersion Level Outcome Arm ExperimentStep Stage Verdict);
+parsed!(Phase Dimension AlertState ClientId HttpVersion Level ConnectionOutcome Arm ExperimentStep Stage ExperimentOutcome);
 
 impl WireField for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {

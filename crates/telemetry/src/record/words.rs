@@ -1,4 +1,4 @@
-//! Enums that travel as words.
+//! Enums that are encoded as words.
 
 /// Declares an enum that travels as one of its words.
 macro_rules! words {

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tui::{AlertNotify, ColourScheme, Colours, Glyphs, Keymap, Zone};
 
-use super::value::{Expected, Parsed};
+use super::value::{InvalidValue, ParsedValue};
 use super::{Flags, ProxyOptions, usage, without_flags};
 
 /// What every mode that may have a dashboard takes.
@@ -24,7 +24,7 @@ pub(crate) struct AppearanceOptions {
     pub(crate) plain: bool,
     /// Colours: auto, dark, light, 16 for the terminal's own, or none
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    theme: Parsed<ThemeName>,
+    theme: ParsedValue<ThemeName>,
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
@@ -33,7 +33,7 @@ pub(crate) struct AppearanceOptions {
     pub(crate) utc: bool,
     /// Tell by the terminal that an alert fires: off, bell, or desktop for a notification (OSC 9 or 777)
     #[arg(long, value_name = "HOW", default_value = "off")]
-    alert_notify: Parsed<Notify>,
+    alert_notify: ParsedValue<Notify>,
 }
 
 /// How the terminal tells that an alert fires.
@@ -41,14 +41,14 @@ pub(crate) struct AppearanceOptions {
 struct Notify(AlertNotify);
 
 impl FromStr for Notify {
-    type Err = Expected;
+    type Err = InvalidValue;
 
-    fn from_str(name: &str) -> Result<Self, Expected> {
+    fn from_str(name: &str) -> Result<Self, InvalidValue> {
         Ok(Self(match name {
             "off" => AlertNotify::Off,
             "bell" => AlertNotify::Bell,
             "desktop" => AlertNotify::desktop(),
-            _ => return Err(Expected("off, bell or desktop")),
+            _ => return Err(InvalidValue("off, bell or desktop")),
         }))
     }
 }
@@ -64,10 +64,10 @@ impl Default for AppearanceOptions {
 pub(crate) struct ThemeName(ColourScheme);
 
 impl FromStr for ThemeName {
-    type Err = Expected;
+    type Err = InvalidValue;
 
-    fn from_str(name: &str) -> Result<Self, Expected> {
-        ColourScheme::named(name).map(Self).ok_or(Expected("auto, dark, light, 16 or none"))
+    fn from_str(name: &str) -> Result<Self, InvalidValue> {
+        ColourScheme::named(name).map(Self).ok_or(InvalidValue("auto, dark, light, 16 or none"))
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_colours_of_a_file_are_taken_and_what_means_nothing_is_refused() {
+    fn keys_and_colours_of_a_file_apply_and_unknown_ones_are_refused() {
         let text = "theme = \"dark\"\n[keys]\nquit = [\"ctrl-q\"]\n[colors]\ngraph = \"#102030\"";
         let appearance = resolve(text).unwrap();
         assert_eq!(appearance.scheme, ColourScheme::named("dark").unwrap().with("graph", "#102030").unwrap());

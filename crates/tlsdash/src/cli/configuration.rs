@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use telemetry::Cpus;
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
-use super::declared::Declared;
 use super::http::{ALPN, HttpOptions, OnOff};
 use super::mode::ProxyMode;
+use super::option_values::OptionValues;
 use super::source::ConfigurationSource;
 use super::tls::TlsFileOptions;
-use super::value::{Parsed, Time, one_or_many, workers};
+use super::value::{ParsedValue, PositiveDuration, one_or_many, workers};
 use super::{Flags, RunOptions, usage};
 use crate::control::ControlOptions;
 use crate::control::client::SOCKET_NAME;
@@ -44,12 +44,12 @@ pub(crate) struct ProxyOptions {
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
     #[serde(deserialize_with = "one_or_many")]
-    pub(crate) listen: Vec<Parsed<ListenAddr>>,
+    pub(crate) listen: Vec<ParsedValue<ListenAddr>>,
     /// Upstream that gets the plaintext: unix:/path or host:port; may be repeated: the one with the fewest connections
     /// gets the next
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
-    pub(crate) upstream: Vec<Parsed<Upstream>>,
+    pub(crate) upstream: Vec<ParsedValue<Upstream>>,
     /// Run as this user, NAME or NAME:GROUP, after binding addresses and reading keys as root
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,11 +70,11 @@ pub(crate) struct ProxyOptions {
     /// Send the upstream a PROXY header that names the client: v1, or v2 with the TLS parameters [default: none]
     #[arg(long, value_name = "VERSION")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) proxy_protocol: Option<Parsed<ProxyProtocol>>,
+    pub(crate) proxy_protocol: Option<ParsedValue<ProxyProtocol>>,
     /// Trusted proxies, which must send a PROXY header, such as 10.0.0.0/8,2001:db8::1 [default: none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) accept_proxy: Option<Parsed<TrustedPeers>>,
+    pub(crate) accept_proxy: Option<ParsedValue<TrustedPeers>>,
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,13 +84,13 @@ pub(crate) struct ProxyOptions {
     pub(crate) tls_files: TlsFileOptions,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) tls: Declared<TlsSettings>,
+    pub(crate) tls: OptionValues<TlsSettings>,
     /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, http2, streams,
     /// keepalive, lifetime, sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
     /// 100..1000/30s+1000/60s
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) load: Option<Parsed<Plan>>,
+    pub(crate) load: Option<ParsedValue<Plan>>,
     /// Worker threads, each with its own event loop [default: one per core]
     #[arg(long, value_name = "N", value_parser = workers)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,14 +98,14 @@ pub(crate) struct ProxyOptions {
     /// Cores for the workers, such as 0-3,8: one worker on each unless --workers says more [default: any core]
     #[arg(long, value_name = "LIST")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cpus: Option<Parsed<Cpus>>,
+    pub(crate) cpus: Option<ParsedValue<Cpus>>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) limits: Declared<Limits>,
+    pub(crate) limits: OptionValues<Limits>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) duration: Option<Parsed<Time>>,
+    pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunOptions,
@@ -121,7 +121,7 @@ pub(crate) struct ProxyOptions {
     pub(crate) http: HttpOptions,
     #[command(flatten, next_help_heading = "HTTP mode")]
     #[serde(flatten)]
-    pub(crate) http_limits: Declared<HttpLimits>,
+    pub(crate) http_limits: OptionValues<HttpLimits>,
     /// The words that the configuration file has.
     #[arg(skip)]
     #[serde(skip)]
@@ -280,13 +280,13 @@ mod tests {
             ["tlsdash", "--config", file.to_str().unwrap(), "--upstream", "unix:/b", "--tls-min", "1.2"];
         let (cli, flags) = Cli::read(args.into_iter().chain(["--cert", "b.pem"])).unwrap();
         let options = cli.proxy.source(flags).read().unwrap().with_defaults().unwrap();
-        assert_eq!(options.upstream.iter().map(Parsed::text).collect::<Vec<_>>(), ["unix:/b"]);
+        assert_eq!(options.upstream.iter().map(ParsedValue::text).collect::<Vec<_>>(), ["unix:/b"]);
         assert_eq!(options.workers.map(NonZeroUsize::get), Some(3));
         assert_eq!((options.run.interval.text(), options.run.journal.text()), ("2s", "auto"));
         assert!(options.run.headless && !options.run.append);
         assert_eq!(options.limits.values().idle_timeout.as_secs(), 60);
         assert!(options.tls.is_given("tls-min") && options.tls.is_given("tls-max"));
-        assert_eq!(options.listen.iter().map(Parsed::text).collect::<Vec<_>>(), [":8443"]);
+        assert_eq!(options.listen.iter().map(ParsedValue::text).collect::<Vec<_>>(), [":8443"]);
         assert_eq!((options.tls_files.cert.len(), options.tls_files.key.len()), (1, 0));
     }
 

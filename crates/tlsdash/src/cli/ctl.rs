@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Format;
-use super::value::{Parsed, Time};
+use super::value::{ParsedValue, PositiveDuration};
 
 #[derive(Args, Debug)]
 pub(crate) struct CtlArgs {
@@ -35,7 +35,7 @@ pub(crate) enum CtlRequest {
         value: String,
         /// Put the former value back after this time, even if this program is gone
         #[arg(long, value_name = "TIME")]
-        r#for: Option<Parsed<Time>>,
+        r#for: Option<ParsedValue<PositiveDuration>>,
     },
     /// Leave a note in the time line
     Mark {
@@ -45,6 +45,8 @@ pub(crate) enum CtlRequest {
     },
     /// Read the configuration file, certificates and keys again, as SIGHUP does
     Reload,
+    /// Start the program anew and leave the clients to it, as SIGUSR2 does
+    Upgrade,
     /// Serve open connections to their end, then end, as SIGTERM does
     Drain,
     /// Forget sessions and ticket keys: the next handshake of every client is full

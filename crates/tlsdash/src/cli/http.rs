@@ -11,9 +11,9 @@ use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route, RouteTimeouts};
 use serde::{Deserialize, Serialize};
 use telemetry::{Value, quantity};
 
-use super::declared::{DeclaredError, read};
 use super::mode::ProxyMode;
-use super::value::{Parsed, one_or_many, values};
+use super::option_values::{OptionValueError, read};
+use super::value::{ParsedValue, one_or_many, values};
 use super::{ProxyOptions, usage};
 
 /// What clients may speak, unless `--alpn` says otherwise.
@@ -42,7 +42,7 @@ pub(crate) struct HttpOptions {
     /// Peers whose X-Forwarded-For, -Proto and -Host are believed and continued, such as 10.0.0.0/8 [default: none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trust_forwarded: Option<Parsed<TrustedPeers>>,
+    pub(crate) trust_forwarded: Option<ParsedValue<TrustedPeers>>,
     /// Tell upstreams TLS version, cipher suite, server name and verified client name by X-TLS-* fields
     #[arg(long)]
     pub(crate) tls_headers: bool,
@@ -68,7 +68,7 @@ struct RouteEntry {
     #[serde(default)]
     path: String,
     #[serde(default, deserialize_with = "one_or_many")]
-    upstreams: Vec<Parsed<Upstream>>,
+    upstreams: Vec<ParsedValue<Upstream>>,
     #[serde(flatten)]
     timeouts: toml::Table,
 }
@@ -79,7 +79,7 @@ enum RouteEntryError {
     #[error("unknown field `{word}`, expected one of `host`, `path`, `upstreams`, `{}`", RouteTimeouts::NAMES.join("`, `"))]
     Unknown { word: String },
     #[error("{word}: {value}: {error}")]
-    Timeout { word: String, value: toml::Value, error: DeclaredError },
+    Timeout { word: String, value: toml::Value, error: OptionValueError },
     #[error(transparent)]
     Route(#[from] ParseRouteError),
 }
@@ -102,7 +102,7 @@ impl TryFrom<RouteEntry> for RouteOption {
 }
 
 /// Reads a time as the setting of this name does; `None` if there is no such setting.
-fn read_timeout(name: &str, text: &str) -> Option<Result<Duration, DeclaredError>> {
+fn read_timeout(name: &str, text: &str) -> Option<Result<Duration, OptionValueError>> {
     let of_proxy = || Some(read(Limits::option(name)?, text));
     let of_http = || Some(read(HttpLimits::option(name)?, text));
     match of_proxy().or_else(of_http)? {

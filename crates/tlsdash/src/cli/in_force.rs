@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use telemetry::{Alerts, Setting, Value};
 
 use super::ProxyOptions;
-use super::value::Parsed;
+use super::value::ParsedValue;
 
 /// In front of the names of the settings of proxy and load.
 const PROXY: &str = "proxy.";
@@ -74,7 +74,7 @@ impl ProxyOptions {
 
 /// Changes the alert of this number, from 1, or takes it away.
 fn take_alert(
-    alerts: &mut Vec<Option<Parsed<telemetry::Alert>>>,
+    alerts: &mut Vec<Option<ParsedValue<telemetry::Alert>>>,
     number: usize,
     value: &Value,
 ) -> anyhow::Result<bool> {
@@ -162,7 +162,7 @@ mod tests {
             assert!(printed.lines().any(|printed| printed == line), "{line} in {printed}");
         }
         let read = options(&printed);
-        let alerts: Vec<_> = read.run.alert.iter().map(Parsed::text).collect();
+        let alerts: Vec<_> = read.run.alert.iter().map(ParsedValue::text).collect();
         assert_eq!(alerts, ["failed.ratio > 1% over 1m", "service.p50 > 1ms"]);
         assert_eq!(read.to_toml().unwrap(), printed);
     }

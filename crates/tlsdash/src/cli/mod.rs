@@ -1,8 +1,8 @@
 //! The command line and the configuration file. Both have the same options, and flags win.
 //!
-//! The options of the proxy are in `configuration.rs`. Its limits and TLS options are not in this crate: each is declared
-//! once in proxy-core (see `DeclaredOptions`), and `declared.rs` makes a flag and a configuration key of it. After a
-//! change `just schema` writes docs/options.md.
+//! The options of the proxy are in `configuration.rs`. Its limits and TLS options are not in this crate: proxy-core
+//! declares each once (see `DeclaredOptions`), and `option_values.rs` makes a flag and a configuration key of it. After
+//! a change `just schema` writes docs/options.md.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
@@ -11,13 +11,13 @@ pub(crate) mod appearance;
 pub(crate) mod config;
 mod configuration;
 pub(crate) mod ctl;
-pub(crate) mod declared;
 #[cfg(test)]
 mod document;
 pub(crate) mod http;
 mod in_force;
 mod internal;
 pub(crate) mod mode;
+pub(crate) mod option_values;
 mod printed;
 mod recorded;
 pub(crate) mod source;
@@ -47,10 +47,10 @@ use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use config::ConfigArgs;
 use ctl::CtlArgs;
-use declared::Declared;
 use mode::ProxyMode;
+use option_values::OptionValues;
 use tls::TlsFileOptions;
-use value::{Parsed, RecordInterval, Time, one_or_many};
+use value::{ParsedValue, PositiveDuration, RecordInterval, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions, read_file};
@@ -206,7 +206,7 @@ pub(crate) enum Format {
 pub(crate) struct RunOptions {
     /// Where records go: auto, system, namespace:NAME, file:PATH.journal, or off (headless only)
     #[arg(long, value_name = "WHERE", default_value = "auto")]
-    pub(crate) journal: Parsed<JournalChoice>,
+    pub(crate) journal: ParsedValue<JournalChoice>,
     /// Write a second copy of all records to this journal file, which must not exist
     #[arg(long, value_name = "FILE.journal")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,7 +216,7 @@ pub(crate) struct RunOptions {
     pub(crate) append: bool,
     /// Time between records of the counters, 100ms to 60s
     #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(crate) interval: Parsed<RecordInterval>,
+    pub(crate) interval: ParsedValue<RecordInterval>,
     /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,
@@ -230,7 +230,7 @@ pub(crate) struct RunOptions {
     /// repeated (docs/alerts.md)
     #[arg(long, value_name = "CONDITION")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
-    pub(crate) alert: Vec<Parsed<Alert>>,
+    pub(crate) alert: Vec<ParsedValue<Alert>>,
     /// Serve figures for Prometheus at http://ADDR/metrics, and /healthz and /readyz (docs/metrics.md)
     #[arg(long, value_name = "ADDR", value_parser = value::address)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,7 +242,7 @@ pub(crate) struct RunOptions {
     /// words: quick, normal, careful, aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ab: Option<Parsed<ExperimentPlan>>,
+    pub(crate) ab: Option<ParsedValue<ExperimentPlan>>,
 }
 
 impl Default for RunOptions {
@@ -268,14 +268,14 @@ pub(crate) struct DemoArgs {
     pub(crate) workers: Option<NonZeroUsize>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Parsed<Time>>,
+    pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
     /// Configuration file in TOML, for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tls_files: TlsFileOptions,
     #[command(flatten)]
-    pub(crate) tls: Declared<TlsSettings>,
+    pub(crate) tls: OptionValues<TlsSettings>,
     #[command(flatten)]
     pub(crate) run: RunOptions,
     #[command(flatten)]

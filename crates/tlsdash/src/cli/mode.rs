@@ -5,8 +5,8 @@ use proxy_http::HttpLimits;
 use serde::{Deserialize, Serialize};
 
 use super::ProxyOptions;
-use super::declared::Declared;
 use super::http::HttpOptions;
+use super::option_values::OptionValues;
 
 /// Words of the file that mean something in HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
@@ -32,7 +32,7 @@ impl ProxyOptions {
     pub(super) fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
         let (word, instead) = TCP_ONLY;
         let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
-        let limits = Declared::<HttpLimits>::names();
+        let limits = OptionValues::<HttpLimits>::names();
         let of_http = HTTP_ONLY.into_iter().chain(limits);
         let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
         let is_tcp = self.mode == ProxyMode::Tcp;
@@ -50,7 +50,7 @@ impl ProxyOptions {
     pub(super) fn without_foreign_words(&self) -> Self {
         match self.mode {
             ProxyMode::Tcp => {
-                Self { http: HttpOptions::default(), http_limits: Declared::default(), ..self.clone() }
+                Self { http: HttpOptions::default(), http_limits: OptionValues::default(), ..self.clone() }
             }
             ProxyMode::Http => Self { proxy_protocol: None, ..self.clone() },
         }

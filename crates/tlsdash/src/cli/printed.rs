@@ -7,7 +7,7 @@ use proxy_core::{Limits, TlsSettings};
 use proxy_http::HttpLimits;
 
 use super::configuration::ROUTE;
-use super::declared::examples;
+use super::option_values::examples;
 use super::{Cli, ProxyOptions};
 
 /// Words that have no default, with what they may be. Those that the proxy declares have examples of their own.
@@ -90,7 +90,7 @@ mod tests {
     proptest! {
         /// As the fuzz target does at length.
         #[test]
-        fn what_is_printed_of_any_configuration_reads_back_the_same(
+        fn any_printed_configuration_reads_back(
             word in prop::sample::select(EXAMPLES.iter().map(|(word, _)| *word).chain([
                 "tickets", "groups", "idle-timeout", "pending-max", "connections-max", "theme", "interval", "nothing",
             ]).collect::<Vec<_>>()),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_stands_in_the_printed_configuration() {
+    fn the_printed_configuration_has_every_flag() {
         let printed = ProxyOptions::default().with_defaults().unwrap().to_toml().unwrap();
         for argument in Cli::command().get_arguments() {
             let word = argument.get_long().unwrap_or_default();

@@ -14,7 +14,7 @@ use telemetry::Moment;
 use telemetry::insight::Severity;
 
 use super::Format;
-use super::value::{Parsed, time, time_or_none};
+use super::value::{ParsedValue, time, time_or_none};
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 
@@ -34,10 +34,10 @@ pub(crate) struct RunsArgs {
     pub(crate) host: Option<String>,
     /// Start of the time range: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) since: Option<Parsed<Moment>>,
+    pub(crate) since: Option<ParsedValue<Moment>>,
     /// End of the time range
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) until: Option<Parsed<Moment>>,
+    pub(crate) until: Option<ParsedValue<Moment>>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
 }

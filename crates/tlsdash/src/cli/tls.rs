@@ -6,7 +6,7 @@ use clap::Args;
 use proxy_core::{Certificate, ClientAuth, ClientCa, Resumption, TicketKeyFile, Tls, TlsSettings};
 use serde::{Deserialize, Serialize};
 
-use super::declared::Declared;
+use super::option_values::OptionValues;
 use super::value::one_or_many;
 use crate::cli::usage;
 use crate::commands::proxy::generated;
@@ -44,7 +44,7 @@ impl TlsFileOptions {
     ///
     /// # Errors
     /// When a file cannot be used, or they and the settings do not fit together.
-    pub(crate) fn load(&self, settings: &Declared<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
+    pub(crate) fn load(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
         let is_auth_given = settings.is_given("client-auth");
         let settings = settings.values().clone();
         settings.check().map_err(usage)?;

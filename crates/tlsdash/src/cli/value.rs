@@ -19,18 +19,18 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// A value with the text it was parsed from. A printed configuration shows the text.
 #[derive(Clone, Debug)]
-pub(crate) struct Parsed<T> {
+pub(crate) struct ParsedValue<T> {
     text: String,
     value: T,
 }
 
-impl<T> Parsed<T> {
+impl<T> ParsedValue<T> {
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
 
-impl<T> Deref for Parsed<T> {
+impl<T> Deref for ParsedValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -38,7 +38,7 @@ impl<T> Deref for Parsed<T> {
     }
 }
 
-impl<T: FromStr> FromStr for Parsed<T> {
+impl<T: FromStr> FromStr for ParsedValue<T> {
     type Err = T::Err;
 
     fn from_str(text: &str) -> Result<Self, T::Err> {
@@ -46,13 +46,13 @@ impl<T: FromStr> FromStr for Parsed<T> {
     }
 }
 
-impl<T> Serialize for Parsed<T> {
+impl<T> Serialize for ParsedValue<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
     }
 }
 
-impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for ParsedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(|error| D::Error::custom(format_args!("{text}: {error}")))
@@ -60,7 +60,7 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
 }
 
 /// Returns the values without their texts.
-pub(crate) fn values<T: Clone>(parsed: &[Parsed<T>]) -> Vec<T> {
+pub(crate) fn values<T: Clone>(parsed: &[ParsedValue<T>]) -> Vec<T> {
     parsed.iter().map(|one| one.value.clone()).collect()
 }
 
@@ -72,13 +72,13 @@ where
 {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a text or a list of texts")]
-    enum Texts {
+    enum TextOrList {
         One(String),
         Many(Vec<String>),
     }
-    let texts = match Texts::deserialize(deserializer)? {
-        Texts::One(text) => vec![text],
-        Texts::Many(texts) => texts,
+    let texts = match TextOrList::deserialize(deserializer)? {
+        TextOrList::One(text) => vec![text],
+        TextOrList::Many(texts) => texts,
     };
     texts.into_iter().map(|text| T::deserialize(text.into_deserializer())).collect()
 }
@@ -86,19 +86,19 @@ where
 /// The text is not a valid value. Holds a phrase for what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
-pub(crate) struct Expected(pub(crate) &'static str);
+pub(crate) struct InvalidValue(pub(crate) &'static str);
 
-const TIME: Expected = Expected("a time with its unit, such as 500ms, 10s or 5m");
-const NONZERO_TIME: Expected = Expected("a time longer than nothing");
-const INTERVAL: Expected = Expected("a time from 100ms to 60s");
+const TIME: InvalidValue = InvalidValue("a time with its unit, such as 500ms, 10s or 5m");
+const NONZERO_TIME: InvalidValue = InvalidValue("a time longer than nothing");
+const INTERVAL: InvalidValue = InvalidValue("a time from 100ms to 60s");
 
 /// Parses a duration such as `10s`; `0s` means none.
-pub(crate) fn time_or_none(text: &str) -> Result<Duration, Expected> {
+pub(crate) fn time_or_none(text: &str) -> Result<Duration, InvalidValue> {
     humantime::parse_duration(text).map_err(|_| TIME)
 }
 
 /// Parses a duration above 0, such as `10s`.
-pub(crate) fn time(text: &str) -> Result<Duration, Expected> {
+pub(crate) fn time(text: &str) -> Result<Duration, InvalidValue> {
     match time_or_none(text)? {
         Duration::ZERO => Err(NONZERO_TIME),
         time => Ok(time),
@@ -106,7 +106,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, Expected> {
 }
 
 /// Parses a duration as wrk and h2load do: a number without a unit is in seconds.
-pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, Expected> {
+pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, InvalidValue> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if is_number { time(&format!("{text}s")) } else { time(text) }
 }
@@ -127,8 +127,8 @@ where
 }
 
 /// Parses an address with a port.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, Expected> {
-    text.parse().map_err(|_| Expected("an address and a port, such as 127.0.0.1:9443"))
+pub(crate) fn address(text: &str) -> Result<SocketAddr, InvalidValue> {
+    text.parse().map_err(|_| InvalidValue("an address and a port, such as 127.0.0.1:9443"))
 }
 
 /// Parses the number of the proxy's workers.
@@ -140,12 +140,12 @@ pub(crate) fn workers(text: &str) -> Result<NonZeroUsize, String> {
 
 /// A duration above 0.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Time(pub(crate) Duration);
+pub(crate) struct PositiveDuration(pub(crate) Duration);
 
-impl FromStr for Time {
-    type Err = Expected;
+impl FromStr for PositiveDuration {
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Expected> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         time(text).map(Self)
     }
 }
@@ -155,9 +155,9 @@ impl FromStr for Time {
 pub(crate) struct RecordInterval(pub(crate) Duration);
 
 impl FromStr for RecordInterval {
-    type Err = Expected;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Expected> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let interval = time(text)?;
         let is_in_range = (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval);
         if is_in_range { Ok(Self(interval)) } else { Err(INTERVAL) }

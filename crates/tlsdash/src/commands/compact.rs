@@ -8,7 +8,8 @@ use anyhow::{Context, bail, ensure};
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use telemetry::model::Run;
 use telemetry::{
-    Downsampler, EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Writer,
+    Downsampler, EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, SeenRecords,
+    Writer,
 };
 use tempfile::TempPath;
 
@@ -104,7 +105,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     let source = whole.source;
     let mut tail = source.opener(Start::Oldest)()?;
     if let Some(why) = tail.refusal() {
-        bail!("{source} cannot be read whole, and nothing is to be lost: {why}");
+        bail!("{source} cannot be read completely, and the copy would lack records: {why}");
     }
     // The trusted fields are those of the original's process.
     let options = FileOptions { size_max: FILE_BYTES_MAX, common: EntryBuf::new(), ..FileOptions::default() };
@@ -114,6 +115,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
         downsampler: Downsampler::new(STRETCH),
         entry: EntryBuf::new(),
         thin: Vec::new(),
+        seen: SeenRecords::default(),
     };
     let mut writers = Writers::new();
     let mut filter = EntryFilter::new(whole.filter.clone());
@@ -161,6 +163,7 @@ struct CompactCopy {
     downsampler: Downsampler,
     entry: EntryBuf,
     thin: Vec<Record>,
+    seen: SeenRecords,
 }
 
 impl CompactCopy {
@@ -168,6 +171,9 @@ impl CompactCopy {
         let record = telemetry::decode(entry).context("a record cannot be read, and is not to be lost")?;
         let Some(record) = record else { return self.keep(entry) };
         let writer = Writer::of_entry(entry);
+        if !self.seen.insert(&writer.origin, &record.stamp) {
+            return Ok(());
+        }
         let (writer, trusted) = writers.entry(writer.origin).or_insert_with(|| {
             let trusted = trusted(entry);
             (writer, trusted)

@@ -42,6 +42,7 @@ fn request(args: &CtlRequest) -> ControlRequest {
         },
         CtlRequest::Mark { text } => ControlRequest::Mark { text: text.join(" ") },
         CtlRequest::Reload => ControlRequest::Reload {},
+        CtlRequest::Upgrade => ControlRequest::Upgrade {},
         CtlRequest::Drain => ControlRequest::Drain {},
         CtlRequest::ForgetSessions => ControlRequest::ForgetSessions {},
         CtlRequest::RotateTickets => ControlRequest::RotateTickets {},

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use loadgen::{DemoUpstream, Plan, PlanError, Template, UpstreamAddr};
-use proxy_core::{ProxyConfig, Upstream};
+use proxy_core::{ListenerSource, ProxyConfig, Upstream};
 use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::Appearance;
@@ -79,9 +79,9 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         appearance: args.appearance.clone(),
         ..ProxyOptions::default()
     };
-    session.configuration = Some(Box::new(RunConfiguration { options, source: None }));
-    let bound = proxy::BoundSession::bind(config, http, Vec::new())?;
-    bound.start(Some(plan), requests(args.mode), session, channels)
+    session.configuration = Some(Box::new(RunConfiguration { options, source: None, program: None }));
+    let bound = proxy::BoundSession::bind(config, http, ListenerSource::Bind)?;
+    bound.start(Some(plan), requests(args.mode), session, channels, None)
 }
 
 fn http(socket: &Path) -> anyhow::Result<HttpConfig> {

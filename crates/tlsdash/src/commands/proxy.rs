@@ -4,8 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 
 use anyhow::Context;
-use loadgen::{Known, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
-use proxy_core::{BoundProxy, Certificate, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream};
+use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
+use proxy_core::{
+    BoundProxy, Certificate, ListenerSource, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream,
+};
 use proxy_http::{HttpConfig, HttpStartError, Route};
 use telemetry::{Cpus, Level, NoticeRecord, RunRecord};
 
@@ -14,6 +16,7 @@ use crate::cli::http::OnOff;
 use crate::cli::mode::ProxyMode;
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
+use crate::journals::state_directory;
 use crate::service;
 use crate::service::privileges;
 use crate::session::console;
@@ -21,44 +24,68 @@ use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::environment;
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig, host_name};
+use crate::upgrade::predecessor::Predecessor;
+use crate::upgrade::program::UpgradeProgram;
 
 /// Runs the proxy until it must end.
 pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let prints = args.print_config;
+    let program = UpgradeProgram::at_start()?;
+    let mut predecessor = if prints { None } else { Predecessor::find()? };
     let source = args.source(flags);
     let options = source.read()?;
     let inherited = if prints { Vec::new() } else { service::inherited()? };
-    if !inherited.is_empty() && !options.listen.is_empty() {
+    let is_inherited = !inherited.is_empty() || predecessor.as_ref().is_some_and(Predecessor::is_managed);
+    if is_inherited && !options.listen.is_empty() {
         return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
     }
-    let is_inherited = !inherited.is_empty();
-    let options = options.with_defaults()?;
+    let mut options = options.with_defaults()?;
     let http = options.http_config()?;
     if prints {
         return crate::summary::print_text(&options.to_toml()?);
     }
+    if predecessor.is_some() {
+        // The former recording is not complete yet.
+        options.run.record = options.run.record.map(|path| state_directory::free_beside(&path));
+    }
     let appearance = Appearance::resolve(&options.appearance, &options.tables)?;
     let duration = options.duration.as_ref().map(|duration| duration.0);
     let mut session = SessionConfig::resolve(&options.run, duration, appearance)?;
-    let user = options.user.as_deref().map(privileges::ServiceUser::resolve).transpose()?;
+    // A process that has given up root starts one that never had it.
+    let is_root = predecessor.is_none() || privileges::is_root();
+    let user =
+        options.user.as_deref().filter(|_| is_root).map(privileges::ServiceUser::resolve).transpose()?;
     privileges::forbid_dumps()?;
     let config = check(&options)?;
-    let mut bound = BoundSession::bind(config, http, inherited)?;
+    let mut bound = BoundSession::bind(config, http, source_of(inherited, predecessor.as_mut()))?;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
         user.become_it()?;
     }
+    if predecessor.is_some() {
+        session.journal = session.journal.beside();
+    }
+    let program = program.with_state_directory(session.journal.state_directory());
+    let program = Some(program).filter(|_| session.frontend == Frontend::Headless);
     if let Some(warning) = privileges::warning_of_root() {
         console::say_early(&warning);
         bound.notices.push(warning);
     }
     session.control = options.control_options();
-    let channels = Channels::new(&session)?;
+    let channels = Channels::taking_over(&session, predecessor.as_mut())?;
     let plan = options.load.as_deref().cloned();
     let listen = if is_inherited { Vec::new() } else { options.listen.clone() };
     let options = ProxyOptions { listen, ..options };
-    session.configuration = Some(Box::new(RunConfiguration { options, source: Some(source) }));
-    bound.start(plan, Vec::new(), session, channels)
+    session.configuration = Some(Box::new(RunConfiguration { options, source: Some(source), program }));
+    bound.start(plan, Vec::new(), session, channels, predecessor.as_ref())
+}
+
+/// The sockets of the service manager, else those of the process that this one replaces.
+fn source_of(managed: Vec<TcpListener>, predecessor: Option<&mut Predecessor>) -> ListenerSource {
+    match predecessor {
+        Some(predecessor) if managed.is_empty() => predecessor.take_listeners(),
+        _ => managed.into(),
+    }
 }
 
 /// Makes the configuration of the proxy, with everything that can be refused before it binds.
@@ -112,11 +139,10 @@ pub(crate) struct BoundSession {
 
 impl BoundSession {
     /// Prints the warnings, and acquires everything that can be refused to the proxy, before it accepts a connection.
-    /// Listens on the `inherited` sockets, if there are any.
     pub(crate) fn bind(
         config: ProxyConfig,
         http: Option<HttpConfig>,
-        inherited: Vec<TcpListener>,
+        listeners: ListenerSource,
     ) -> anyhow::Result<Self> {
         let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
         let upstreams = all_upstreams(&config, &routes);
@@ -125,9 +151,8 @@ impl BoundSession {
         let header = header(&config, &upstreams);
         let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
         let bound = match http {
-            Some(http) => proxy_http::bind(config, http, inherited),
-            None if inherited.is_empty() => Proxy::bind(config).map_err(HttpStartError::Start),
-            None => Proxy::bind_inherited(config, inherited).map_err(HttpStartError::Start),
+            Some(http) => proxy_http::bind(config, http, listeners),
+            None => Proxy::bind_on(config, listeners).map_err(HttpStartError::Start),
         };
         let refused = |error: ProxyStartError| match error {
             ProxyStartError::Config(_)
@@ -151,9 +176,16 @@ impl BoundSession {
         requests: Vec<Template>,
         session: SessionConfig,
         channels: Channels,
+        predecessor: Option<&Predecessor>,
     ) -> anyhow::Result<()> {
-        let Self { proxy: bound, mut header, routes, notices } = self;
+        let Self { proxy: mut bound, mut header, routes, notices } = self;
         let journal = session.journal.open()?;
+        // Until then everything can be refused, and the other process goes on.
+        let await_legacy = |other: &Predecessor| other.await_legacy(channels.run, bound.local_addrs());
+        let legacy = predecessor.map(await_legacy).transpose()?;
+        if let Some(legacy) = &legacy {
+            bound.restore_ticket_keys(&legacy.keys)?;
+        }
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
@@ -162,14 +194,18 @@ impl BoundSession {
                 let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
                 let target = load_target(addr)?;
                 let presented = proxy.presented();
-                let trust = Trust::Known(Known::new(move |der| presented.contains(der)));
+                let trust = Trust::Known(KnownCertificates::new(move |der| presented.contains(der)));
                 let config = LoadConfig::new(target, plan, trust);
                 // Paused: the controller starts it when everything is ready.
                 Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
             }
             None => None,
         };
-        service::ready();
+        match predecessor {
+            // It tells the service manager, to which this process is a stranger until then.
+            Some(predecessor) => predecessor.tell_serving(),
+            None => service::ready(),
+        }
         if session.frontend == Frontend::Headless {
             let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
             crate::say(format_args!(
@@ -187,7 +223,7 @@ impl BoundSession {
             observed: None,
             ends_with_load: false,
         };
-        Session { config: session, channels, title, header, notices, workload, journal }.run()
+        Session { config: session, channels, title, header, notices, workload, journal, legacy }.run()
     }
 }
 

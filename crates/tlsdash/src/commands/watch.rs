@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use telemetry::model::Level;
 use telemetry::{Follower, HistoryReader, RunSlice, Update, WriterFilter};
-use tui::{DashboardSender, Event, Opening, RemoteControl};
+use tui::{DashboardSender, Event, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, WatchArgs, usage};
@@ -57,7 +57,7 @@ fn show(
     // The person can switch to the other runs.
     part.filter.id_prefix.clear();
     let (events, inbox) = tui::channel();
-    let opening = Opening { from: args.from.clone(), speed: args.play };
+    let opening = ReplayStart { from: args.from.clone(), speed: args.play };
     let replay = Replay {
         history: Some(history_reader(&part, events.clone())?),
         opening: (args.from.is_some() || args.play.is_some()).then_some(opening),

@@ -28,6 +28,8 @@ use nix::unistd::Uid;
 use access::{AccessRules, ControlGroup};
 use server::ControlListener;
 
+use crate::upgrade::predecessor::Predecessor;
+
 /// The options of the control socket.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlOptions {
@@ -45,11 +47,11 @@ impl ControlOptions {
         telemetry::clean::line(&path.to_string_lossy())
     }
 
-    /// Makes the socket, as the user that the service runs as.
+    /// Makes the socket, as the user that the service runs as, or takes it over from the process that this one replaces.
     ///
     /// # Errors
     /// If a group does not exist, or the socket cannot be made.
-    pub(crate) fn listen(&self) -> anyhow::Result<ControlListener> {
+    pub(crate) fn listen(&self, predecessor: Option<&mut Predecessor>) -> anyhow::Result<ControlListener> {
         let find = |option: &str, name: &Option<String>| {
             name.as_deref().map(|name| ControlGroup::find(option, name)).transpose()
         };
@@ -58,7 +60,10 @@ impl ControlOptions {
             writers: find("--control-group", &self.group)?,
             readers: find("--control-readers", &self.readers)?,
         };
-        ControlListener::bind(&self.path, rules)
+        match predecessor.and_then(|predecessor| predecessor.take_control(&self.path)) {
+            Some(listener) => ControlListener::take_over(&self.path, listener, rules),
+            None => ControlListener::bind(&self.path, rules),
+        }
     }
 }
 
@@ -94,6 +99,8 @@ pub(crate) enum ControlAction {
     Change(ServiceChange),
     /// Read the configuration file, certificates and keys again.
     Reload,
+    /// Start the program anew, and leave the clients to it.
+    Upgrade,
     /// Tell every setting.
     Settings,
     /// Tell what a reload with this text as the configuration file would change.

@@ -49,6 +49,8 @@ pub(crate) enum ControlRequest {
     },
     /// Read the configuration file, certificates and keys again.
     Reload {},
+    /// Start the program anew, and leave the clients to it.
+    Upgrade {},
     /// What a reload with another configuration file would change.
     CompareConfiguration {
         /// The text of the file.
@@ -120,6 +122,15 @@ pub(crate) struct ReloadData {
     pub(crate) restart: Vec<String>,
 }
 
+/// The data of the answer to [`ControlRequest::Upgrade`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UpgradeData {
+    /// The run of the new process.
+    pub(crate) run: String,
+    /// Its process id.
+    pub(crate) pid: u32,
+}
+
 /// A setting with two values, as a person reads them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReloadedSetting {
@@ -159,6 +170,7 @@ impl ControlRequest {
             Self::Set { .. }
             | Self::Mark { .. }
             | Self::Reload {}
+            | Self::Upgrade {}
             | Self::Drain {}
             | Self::ForgetSessions {}
             | Self::RotateTickets {}

@@ -86,7 +86,7 @@ fn check_access(run: RunId, response: ControlResponse) -> Result<(), RemoteRefus
     let data =
         data.ok_or_else(|| RemoteRefusal::Access("the service does not say who may change it".to_owned()))?;
     if data.run != run.to_string() {
-        let text = "its control socket serves another run by now: this one was killed";
+        let text = "its control socket serves another run by now: this one was replaced or killed";
         return Err(RemoteRefusal::Access(text.to_owned()));
     }
     if !data.write {

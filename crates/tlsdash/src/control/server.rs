@@ -5,9 +5,11 @@
 
 use std::fs;
 use std::io::{self, BufReader};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use super::access::{Access, AccessRules, ControlPeer};
 use super::conversation::{IDLE, converse, line, send};
 use super::protocol::{AccessData, ControlRequest, ControlResponse, revert_after};
 use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
+use crate::service::accepting::AcceptStop;
 use crate::service::clients::{ClientPlaces, read_model};
 use crate::session::spawn;
 
@@ -27,8 +30,8 @@ use crate::session::spawn;
 const CLIENTS_MAX: usize = 16;
 /// The longest time for an answer of the controller, or of the owner of the model.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause after an error of accept, such as a lack of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The same for an upgrade: longer than a new process may take to be ready.
+const UPGRADE_PATIENCE: Duration = Duration::from_secs(13);
 
 /// A listening control socket; its file is removed when this is dropped.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode: another process may have replaced it.
     identity: (u64, u64),
+    /// Whether another process serves the socket by now.
+    is_left: AtomicBool,
 }
 
 impl SocketFile {
@@ -51,12 +56,17 @@ impl SocketFile {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Leaves the file to the process that serves the socket from now on.
+    pub(crate) fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let is_ours = identity(&self.path).is_ok_and(|identity| identity == self.identity);
-        if is_ours {
+        if is_ours && !self.is_left.load(Ordering::Relaxed) {
             // Whoever removed it before has done this work.
             let _ = fs::remove_file(&self.path);
         }
@@ -105,7 +115,28 @@ impl ControlListener {
         let listener = UnixListener::bind(path);
         rustix::process::umask(before);
         let listener = listener.with_context(cannot)?;
-        let file = SocketFile { identity: identity(path).with_context(cannot)?, path: path.to_owned() };
+        Self::at(path, listener, rules, AtomicBool::new(false))
+    }
+
+    /// Serves the socket at `path` that another process served.
+    ///
+    /// # Errors
+    /// If the file has gone, or the kernel refuses.
+    pub(crate) fn take_over(path: &Path, listener: UnixListener, rules: AccessRules) -> anyhow::Result<Self> {
+        // The file is the other process's until this one serves.
+        Self::at(path, listener, rules, AtomicBool::new(true))
+    }
+
+    fn at(
+        path: &Path,
+        listener: UnixListener,
+        rules: AccessRules,
+        is_left: AtomicBool,
+    ) -> anyhow::Result<Self> {
+        let name = path.display();
+        let cannot = || format!("cannot make the socket --control {name}");
+        let identity = identity(path).with_context(cannot)?;
+        let file = SocketFile { identity, path: path.to_owned(), is_left };
         if let Some(group) = &rules.writers {
             std::os::unix::fs::chown(path, None, Some(group.gid.as_raw()))
                 .with_context(|| format!("cannot give --control {name} to its --control-group"))?;
@@ -114,26 +145,33 @@ impl ControlListener {
         Ok(Self { listener, file, rules })
     }
 
-    /// Serves clients until the process ends. The socket's file goes with the returned value.
+    /// The socket, for the process that replaces this one.
+    ///
+    /// # Errors
+    /// If there is no descriptor for it.
+    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+        self.listener.as_fd().try_clone_to_owned()
+    }
+
+    /// Serves clients until the process ends, or `stop` ends it. The socket's file goes with the returned value.
     ///
     /// # Errors
     /// If there can be no thread for it.
-    pub(crate) fn serve(self, target: ControlTarget) -> anyhow::Result<SocketFile> {
+    pub(crate) fn serve(self, target: ControlTarget, stop: AcceptStop) -> anyhow::Result<SocketFile> {
         let Self { listener, file, rules } = self;
+        file.is_left.store(false, Ordering::Relaxed);
         let places = ClientPlaces::new(CLIENTS_MAX);
+        listener.set_nonblocking(true).context("cannot serve --control")?;
         // CPU time is accounted by the beginning of the name.
         spawn("dashboard-control", move || {
-            for stream in listener.incoming() {
-                let Ok(stream) = stream else {
-                    std::thread::sleep(ACCEPT_PAUSE);
-                    continue;
-                };
+            let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
+            stop.accept_until(&listener, accept, |stream| {
                 let (target, rules) = (target.clone(), rules.clone());
                 let Some(place) = places.take() else {
                     // It reads this, or its end of file.
                     let text = "too many clients of the control socket; try again";
                     let _ = send(&stream, &line(&ControlResponse::refused(text)));
-                    continue;
+                    return;
                 };
                 // Without a thread the connection is closed.
                 let _ = spawn("dashboard-control", move || {
@@ -141,7 +179,7 @@ impl ControlListener {
                     let _ = serve(&stream, &target, &rules);
                     drop(place);
                 });
-            }
+            });
         })?;
         Ok(file)
     }
@@ -163,6 +201,7 @@ impl ControlTarget {
             ControlRequest::Status {} => return self.status(),
             ControlRequest::Settings {} => return self.ask(ControlAction::Settings, by),
             ControlRequest::Reload {} => return self.ask(ControlAction::Reload, by),
+            ControlRequest::Upgrade {} => return self.ask(ControlAction::Upgrade, by),
             ControlRequest::CompareConfiguration { text } => {
                 return self.ask(ControlAction::CompareConfiguration(text.clone()), by);
             }
@@ -208,11 +247,12 @@ impl ControlTarget {
     /// Has the controller do it, and waits for what comes of it.
     fn act(&self, action: ControlAction, by: String) -> Result<ControlAnswer, String> {
         let (reply, replied) = sync_channel(1);
+        let patience = if action == ControlAction::Upgrade { UPGRADE_PATIENCE } else { PATIENCE };
         self.commands.try_send(ControlCommand { action, by, reply }).map_err(|error| match error {
             TrySendError::Full(_) => "too many requests wait; try again".to_owned(),
             TrySendError::Disconnected(_) => "the service is ending".to_owned(),
         })?;
-        let answer = replied.recv_timeout(PATIENCE);
+        let answer = replied.recv_timeout(patience);
         answer
             .map_err(|_| "the service did not answer in time; whether it was done is not known".to_owned())?
     }

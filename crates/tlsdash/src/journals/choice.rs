@@ -23,6 +23,8 @@ pub(crate) enum JournalChoice {
     Instance(JournaldInstance),
     /// This file.
     File(PathBuf),
+    /// This file, or one beside it while another process writes it.
+    Beside(PathBuf),
     /// Nowhere: to measure what watching costs.
     Off,
 }
@@ -71,6 +73,7 @@ impl JournalChoice {
         match self {
             Self::Off => Ok(OpenJournal::Off),
             Self::File(path) => Ok(OpenJournal::File(Box::new(state_directory::create_named(path)?))),
+            Self::Beside(path) => Ok(OpenJournal::File(Box::new(state_directory::create_beside(path)?))),
             Self::Instance(instance) => {
                 let (sender, origin) =
                     probe::open(instance).with_context(|| format!("--journal {instance}"))?;
@@ -78,6 +81,22 @@ impl JournalChoice {
             }
             Self::Auto => open_auto(state_directory::make),
             Self::AutoIn(folder) => open_auto(|| Ok(folder.clone())),
+        }
+    }
+
+    /// The journal of a process that replaces another one, which still writes its own.
+    pub(crate) fn beside(self) -> Self {
+        match self {
+            Self::File(path) => Self::Beside(path),
+            other => other,
+        }
+    }
+
+    /// The state directory from before root was given up.
+    pub(crate) fn state_directory(&self) -> Option<PathBuf> {
+        match self {
+            Self::AutoIn(folder) => Some(folder.clone()),
+            Self::Auto | Self::Instance(_) | Self::File(_) | Self::Beside(_) | Self::Off => None,
         }
     }
 

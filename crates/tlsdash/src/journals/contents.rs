@@ -47,7 +47,7 @@ impl<'a> JournalContents<'a> {
         let warn = |text| crate::say(format_args!("warning: {text}"));
         let deliver = move |update| updates.send(update).is_ok();
         let follower = Follower::start(opener(place, warn), filter.clone(), deliver)?;
-        let walked = follower.walked_bytes();
+        let walked = follower.bytes_read();
         let ending = spawn("ending", move || follower.finish())?;
         let mut contents =
             Self { place, writers, model: Model::for_merging(history), ignored: IgnoredRuns::default() };

@@ -12,7 +12,7 @@ use report::RunPart;
 use telemetry::model::{self, Run};
 use telemetry::{Model, Moment, MomentRange, Record, RunFilter, RunId, TimeRange};
 
-use crate::cli::value::{Expected, Parsed};
+use crate::cli::value::{InvalidValue, ParsedValue};
 use crate::cli::{RunsArgs, usage};
 use crate::journals::choice;
 use crate::journals::contents::JournalContents;
@@ -39,9 +39,9 @@ pub(crate) struct RunQuery<'a> {
     /// The name of the host; `None` for all hosts.
     pub(crate) host: Option<&'a str>,
     /// Leave out what is earlier, by the clock.
-    pub(crate) since: Option<&'a Parsed<Moment>>,
+    pub(crate) since: Option<&'a ParsedValue<Moment>>,
     /// Leave out what is later.
-    pub(crate) until: Option<&'a Parsed<Moment>>,
+    pub(crate) until: Option<&'a ParsedValue<Moment>>,
 }
 
 impl<'a> RunQuery<'a> {
@@ -222,7 +222,7 @@ fn described(parts: &[model::RunMember<'_>]) -> Vec<RunPart> {
 /// The time range of `--since` and `--until`.
 fn by_clock(wanted: &RunQuery<'_>) -> anyhow::Result<TimeRange> {
     let now_us = Timestamps::now().realtime_us;
-    let place = |flag: &str, moment: Option<&Parsed<Moment>>, open: u64| {
+    let place = |flag: &str, moment: Option<&ParsedValue<Moment>>, open: u64| {
         let Some(moment) = moment else { return Ok(open) };
         moment.by_clock(now_us).map_err(|error| usage(format!("--{flag} {}: {error}", moment.text())))
     };
@@ -306,14 +306,14 @@ fn place_and_window(
 pub(crate) struct RunPrefix(String);
 
 impl FromStr for RunPrefix {
-    type Err = Expected;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Expected> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         if is_hex && (1..=32).contains(&text.len()) {
             return Ok(Self(text.to_owned()));
         }
-        Err(Expected("a run's id, or the beginning of it: up to 32 hexadecimal digits"))
+        Err(InvalidValue("a run's id, or the beginning of it: up to 32 hexadecimal digits"))
     }
 }
 

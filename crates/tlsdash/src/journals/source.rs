@@ -6,6 +6,7 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use journal::{Entry, InstanceError, JournaldInstance, ReadError, Start, Tail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telemetry::{RunId, WriterFilter};
 
 /// An entry is read if it has one of these fields: that of our records, or journald's own number of messages that it
@@ -64,7 +65,10 @@ impl JournalSource {
 
     fn open(&self, start: Start) -> Result<Tail, ReadError> {
         match self {
-            Self::Path(path) => Tail::open(path, start),
+            Self::Path(path) => {
+                allow_many_files();
+                Tail::open(path, start)
+            }
             Self::Instance(instance) => Tail::open_instance(instance, start),
         }
     }
@@ -111,6 +115,14 @@ impl JournalSource {
         }
         found
     }
+}
+
+/// Raises the limit on descriptors as far as it goes: each file that is being written in a folder stays open, and the usual
+/// limit is 1,024.
+fn allow_many_files() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // Files beyond the limit are said when they cannot be opened.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// The total size of the wanted journal files in a folder.

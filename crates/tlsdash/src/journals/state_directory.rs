@@ -27,6 +27,34 @@ pub(crate) fn create_named(path: &Path) -> Result<FileWriter, WriteError> {
     FileWriter::create(path, FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() })
 }
 
+/// Creates a file at a path that the user named, or, while another process writes that, the first of `NAME-2.journal`,
+/// `NAME-3.journal` and so on that no process writes.
+///
+/// # Errors
+/// When no file can be created.
+pub(crate) fn create_beside(path: &Path) -> Result<FileWriter, WriteError> {
+    let mut created = create_named(path);
+    for n in 2..=WRITERS_MAX {
+        if !matches!(created, Err(WriteError::Locked { .. })) {
+            break;
+        }
+        created = create_named(&numbered(path, n));
+    }
+    created
+}
+
+/// The path, or, if a file is there, the first of `NAME-2.journal`, `NAME-3.journal` and so on where none is.
+pub(crate) fn free_beside(path: &Path) -> PathBuf {
+    let others = (2..=u32::MAX).map(|n| numbered(path, n));
+    std::iter::once(path.to_owned()).chain(others).find(|path| !path.exists()).unwrap_or_default()
+}
+
+/// The path with a number behind the file's name.
+fn numbered(path: &Path, n: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{n}.journal"))
+}
+
 /// Returns the state directory, creating it if needed.
 ///
 /// # Errors

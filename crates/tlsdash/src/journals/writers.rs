@@ -6,7 +6,7 @@ use clap::Args;
 use nix::unistd::User;
 use telemetry::{Origin, Writer, WriterFilter};
 
-use crate::cli::value::Parsed;
+use crate::cli::value::ParsedValue;
 use crate::journals::source::JournalSource;
 
 /// Accounts named in messages about ignored runs; a user may have thousands of subordinate UIDs.
@@ -18,7 +18,7 @@ pub(crate) struct WriterArgs {
     /// Read runs of this user only. By default, in a journal of this host, those of root, your own, and those of the
     /// units tlsdash.service, tlsdash@NAME.service and tlsdash-NAME.service; in a recording all
     #[arg(long, value_name = "UID|NAME")]
-    pub(crate) uid: Option<Parsed<UserId>>,
+    pub(crate) uid: Option<ParsedValue<UserId>>,
     /// Read runs of this service of the system only
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Option<String>,
@@ -44,7 +44,7 @@ impl WriterArgs {
 
     /// Whose runs are read, in words.
     fn described(&self) -> String {
-        match (self.uid.as_ref().map(Parsed::text), &self.unit) {
+        match (self.uid.as_ref().map(ParsedValue::text), &self.unit) {
             (Some(uid), Some(unit)) => format!("of user {uid} in {unit}"),
             (Some(uid), None) => format!("of user {uid}"),
             (None, Some(unit)) => format!("of {unit}"),

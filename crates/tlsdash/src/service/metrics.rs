@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use report::MetricsFormat;
 use telemetry::{Model, RunId, Timestamps};
 use tui::DashboardSender;
 
+use crate::service::accepting::AcceptStop;
 use crate::service::clients::{ClientPlaces, read_model};
 use crate::session::spawn;
 
@@ -27,8 +29,6 @@ const SEND_PATIENCE: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: usize = 8 << 10;
 /// The header fields of a request.
 const FIELDS_MAX: usize = 64;
-/// Pause after an error of accept, such as a lack of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A record is late after this many intervals and a second.
 const LATE_INTERVALS: u32 = 3;
 
@@ -62,24 +62,35 @@ impl MetricsListener {
         Ok(Self(listener))
     }
 
+    /// Listens on a socket that another process had.
+    pub(crate) fn take_over(listener: TcpListener) -> Self {
+        Self(listener)
+    }
+
+    /// The socket, for the process that replaces this one.
+    ///
+    /// # Errors
+    /// If there is no descriptor for it.
+    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+        self.0.as_fd().try_clone_to_owned()
+    }
+
     /// The address that it listens on.
     pub(crate) fn addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Serves `source` until the process ends.
+    /// Serves `source` until the process ends, or `stop` ends it.
     ///
     /// # Errors
     /// If there can be no thread for it.
-    pub(crate) fn serve(self, source: MetricsSource) -> anyhow::Result<()> {
+    pub(crate) fn serve(self, source: MetricsSource, stop: AcceptStop) -> anyhow::Result<()> {
         let places = ClientPlaces::new(CONNECTIONS_MAX);
+        self.0.set_nonblocking(true).context("cannot serve --metrics")?;
         // CPU time is accounted by the beginning of the name.
         spawn("dashboard-scrape", move || {
-            for stream in self.0.incoming() {
-                let Ok(stream) = stream else {
-                    std::thread::sleep(ACCEPT_PAUSE);
-                    continue;
-                };
+            let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
+            stop.accept_until(&self.0, accept, |stream| {
                 let source = source.clone();
                 if let Some(place) = places.take() {
                     // Without a thread the connection is closed.
@@ -89,7 +100,7 @@ impl MetricsListener {
                         drop(place);
                     });
                 }
-            }
+            });
         })?;
         Ok(())
     }

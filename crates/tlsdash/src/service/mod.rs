@@ -1,18 +1,31 @@
 //! The service manager: sockets it passes, and notifications (`sd_listen_fds(3)`, `sd_notify(3)`). Without a service
 //! manager, none of this does anything.
 
+pub(crate) mod accepting;
 pub(crate) mod clients;
 pub(crate) mod metrics;
 pub(crate) mod privileges;
 pub(crate) mod signals;
 
+use std::ffi::OsStr;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
 use listenfd::ListenFd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use sd_notify::NotifyState;
 
 use crate::cli::usage;
+
+/// The longest wait for the service manager.
+const BARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The listening sockets passed by `LISTEN_FDS` and `LISTEN_PID`. To be called once, while there is only one thread,
 /// since it clears these variables.
@@ -47,6 +60,37 @@ pub(crate) fn reloading() {
     let now = NotifyState::monotonic_usec_now().ok();
     let states: Vec<_> = [NotifyState::Reloading].into_iter().chain(now).collect();
     tell(&states);
+}
+
+/// Makes another process of the service its main process, and waits a moment until the service manager has noted it: when
+/// this process ends, that is not the end of the service.
+pub(crate) fn hand_main_to(pid: u32) {
+    tell(&[NotifyState::MainPid(pid)]);
+    // The service manager may be gone, or older than this notification.
+    let _ = await_service_manager();
+}
+
+/// Waits until what was told before has been noted (`sd_notify_barrier(3)`).
+fn await_service_manager() -> io::Result<()> {
+    let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    let address = address.as_bytes();
+    let address = match address.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(OsStr::from_bytes(address))?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.connect_addr(&address)?;
+    let (reader, writer) = io::pipe()?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [writer.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(&socket, &[IoSlice::new(b"BARRIER=1")], &mut control, SendFlags::NOSIGNAL)?;
+    drop(writer);
+    // The other end is closed once the notification has been handled.
+    let timeout = Timespec::try_from(BARRIER_PATIENCE).map_err(io::Error::other)?;
+    poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timeout))?;
+    Ok(())
 }
 
 fn tell(states: &[NotifyState<'_>]) {

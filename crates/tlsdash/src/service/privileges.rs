@@ -21,6 +21,11 @@ pub(crate) fn forbid_dumps() -> anyhow::Result<()> {
         .context("cannot rule out core dumps")
 }
 
+/// Whether the program runs as root.
+pub(crate) fn is_root() -> bool {
+    Uid::effective().is_root()
+}
+
 /// A warning if the program serves as root.
 pub(crate) fn warning_of_root() -> Option<NoticeRecord> {
     let text = "serving as root: use --user, or User= in the unit";

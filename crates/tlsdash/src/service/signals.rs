@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use tui::{DashboardSender, Event};
 
@@ -19,6 +19,27 @@ impl Reload {
     /// Asks for it.
     pub(crate) fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the request; true if there was one.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// A request to start the program anew. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UpgradeSignal(Arc<AtomicBool>);
+
+impl UpgradeSignal {
+    /// Starts to take SIGUSR2 as one.
+    ///
+    /// # Errors
+    /// If the signal cannot be caught.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGUSR2, Arc::clone(&asked)).context("cannot listen for signals")?;
+        Ok(Self(asked))
     }
 
     /// Takes the request; true if there was one.

@@ -23,6 +23,12 @@ impl Console {
         let _ = self.events.send(Event::Update(Update::Notice(level, telemetry::clean::line(text))));
     }
 
+    /// Ends the run, as SIGTERM does.
+    pub(crate) fn end_run(&self) {
+        // Only fails once the front end has ended.
+        let _ = self.events.send(Event::Terminate);
+    }
+
     /// Shows a message that is also a record. A dashboard reads the record back, so only a headless run shows it here.
     pub(crate) fn echo(&self, level: Level, text: &str) {
         if self.frontend == Frontend::Headless {

@@ -41,7 +41,7 @@ pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExperimentError {
     /// Another one is running.
-    #[error("one is under way; end it first")]
+    #[error("an experiment is in progress; end it first")]
     UnderWay,
     /// The run cannot make this comparison.
     #[error(transparent)]
@@ -133,8 +133,9 @@ impl ExperimentRunner {
         }
     }
 
-    /// Stops the running experiment early and returns the steps to carry out.
+    /// Stops the running experiment early, or drops the requested one, and returns the steps to carry out.
     pub(crate) fn stop(&mut self) -> Vec<Step> {
+        self.wanted = None;
         self.under_way().map(ExperimentRun::stop).unwrap_or_default()
     }
 
@@ -156,6 +157,11 @@ impl ExperimentRunner {
     /// Whether an experiment runs.
     pub(crate) fn is_under_way(&self) -> bool {
         self.running.as_ref().is_some_and(|running| !running.is_over())
+    }
+
+    /// Whether an experiment runs, or starts with the next interval.
+    pub(crate) fn is_wanted_or_under_way(&self) -> bool {
+        self.wanted.is_some() || self.is_under_way()
     }
 
     fn under_way(&mut self) -> Option<&mut ExperimentRun> {

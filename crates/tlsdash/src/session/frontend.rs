@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
-use tui::{Event, Exit, Inbox, Opening, RemoteControl};
+use tui::{Event, Exit, Inbox, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
 use crate::session::progress::HeadlessProgress;
@@ -66,7 +66,7 @@ pub(crate) struct FrontendOptions {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) history: Option<HistoryReader>,
-    pub(crate) opening: Option<Opening>,
+    pub(crate) opening: Option<ReplayStart>,
 }
 
 /// What a headless run keeps and shows.

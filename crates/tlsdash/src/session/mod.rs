@@ -2,6 +2,7 @@
 
 pub(crate) mod console;
 pub(crate) mod controller;
+mod endpoints;
 pub(crate) mod environment;
 mod experiments;
 pub(crate) mod frontend;
@@ -14,9 +15,8 @@ mod setting_infos;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,21 +31,26 @@ use telemetry::{
 };
 use tui::{DashboardSender, Event, Inbox};
 
+use self::endpoints::RunEndpoints;
+pub(crate) use self::endpoints::SharedEndpoints;
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
 use crate::cli::{Format, RunOptions, usage, value};
-use crate::control::server::{ControlListener, ControlTarget, SocketFile};
-use crate::control::{ControlCommand, ControlOptions};
+use crate::control::ControlOptions;
+use crate::control::server::ControlListener;
 use crate::journals::choice::{JournalChoice, OpenJournal};
-use crate::service::metrics::{MetricsListener, MetricsSource};
-use crate::service::signals::{self, HangUp, Reload};
+use crate::service::metrics::MetricsListener;
+use crate::service::signals::{self, HangUp, Reload, UpgradeSignal};
 use crate::session::console::Console;
-use crate::session::controller::{JournalOutcome, RunConfiguration, RunController, RunSetup, Workload};
+use crate::session::controller::{
+    JournalOutcome, RunConfiguration, RunController, RunSetup, RunSignals, Workload,
+};
 use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
 use crate::session::recording::{ActiveRecording, RecordingFile};
 use crate::summary;
+use crate::upgrade::predecessor::{Legacy, Predecessor};
 
 /// Capacity of the command queue; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
@@ -165,6 +170,9 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// shutdown.
 #[derive(Debug)]
 pub(crate) struct Channels {
+    /// The run that they are for.
+    pub(crate) run: RunId,
+    upgrade: UpgradeSignal,
     events: DashboardSender,
     inbox: Inbox,
     reload: Reload,
@@ -174,14 +182,28 @@ pub(crate) struct Channels {
 
 impl Channels {
     pub(crate) fn new(config: &SessionConfig) -> anyhow::Result<Self> {
+        Self::taking_over(config, None)
+    }
+
+    /// The same, with the sockets of the process that this one replaces, if there is one.
+    pub(crate) fn taking_over(
+        config: &SessionConfig,
+        mut predecessor: Option<&mut Predecessor>,
+    ) -> anyhow::Result<Self> {
+        let run = RunId::random().context("cannot draw a run id")?;
         config.frontend.say_if_forced(config.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
         let hang_up = if config.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
-        let metrics = config.metrics.map(MetricsListener::bind).transpose()?;
-        let control = config.control.as_ref().map(ControlOptions::listen).transpose()?;
+        let upgrade = UpgradeSignal::listen()?;
+        let take_metrics = |addr| match predecessor.as_mut().and_then(|other| other.take_metrics(addr)) {
+            Some(listener) => Ok(MetricsListener::take_over(listener)),
+            None => MetricsListener::bind(addr),
+        };
+        let metrics = config.metrics.map(take_metrics).transpose()?;
+        let control = config.control.as_ref().map(|control| control.listen(predecessor)).transpose()?;
         signals::listen(config.frontend, hang_up, events.clone(), reload.clone())?;
-        Ok(Self { events, inbox, reload, metrics, control })
+        Ok(Self { run, upgrade, events, inbox, reload, metrics, control })
     }
 }
 
@@ -196,6 +218,8 @@ pub(crate) struct Session {
     pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) workload: Workload,
     pub(crate) journal: OpenJournal,
+    /// What the process left that this one has replaced.
+    pub(crate) legacy: Option<Legacy>,
 }
 
 /// A run that has ended.
@@ -272,9 +296,10 @@ impl Session {
     ///
     /// # Errors
     /// When it could not be started.
+    #[expect(clippy::too_many_lines, reason = "it connects the parts of a run, one after the other")]
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
-        let Self { config, channels, title, mut header, notices, workload, journal } = self;
-        let Channels { events, inbox, reload, metrics, control } = channels;
+        let Self { config, channels, title, mut header, notices, workload, journal, legacy } = self;
+        let Channels { run, upgrade, events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
         // Nobody can add an alert to a run without a dashboard and without a control socket.
         let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
@@ -283,7 +308,6 @@ impl Session {
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         header.control_socket =
             config.control.as_ref().map(ControlOptions::recorded_path).unwrap_or_default();
-        let run = RunId::random().context("cannot draw a run id")?;
         let recording = config.record.as_ref().map(|place| ActiveRecording::create(place, events.clone()));
         let recording = recording.transpose()?;
         let place = journal.source();
@@ -292,7 +316,7 @@ impl Session {
         let read_back =
             place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
         let endpoints = RunEndpoints::serve(metrics, control, run, &events, &config)?;
-        let RunEndpoints { is_ending, control, _socket_file } = endpoints;
+        let RunEndpoints { is_ending, control, shared, _socket_file } = endpoints;
         let shown = frontend::FrontendOptions {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
@@ -316,8 +340,21 @@ impl Session {
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
         let (interval, configuration) = (config.interval, config.configuration);
-        let setup = RunSetup { header, notices, interval, experiment, alerts, configuration, control };
-        let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
+        let endpoints = shared;
+        let setup = RunSetup {
+            run,
+            header,
+            notices,
+            interval,
+            experiment,
+            alerts,
+            configuration,
+            control,
+            endpoints,
+            legacy,
+        };
+        let signals = RunSignals { reload, upgrade };
+        let controller = RunController::new(workload, publisher, setup, console, suppressed, signals);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {
@@ -346,48 +383,6 @@ impl Session {
             Err(_) => (None, false),
         };
         Ok(FinishedRun { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
-    }
-}
-
-/// What others reach while the run lasts.
-struct RunEndpoints {
-    /// Set once the run ends.
-    is_ending: Arc<AtomicBool>,
-    /// Commands of the control socket.
-    control: Receiver<ControlCommand>,
-    /// Removed when the run has ended.
-    _socket_file: Option<SocketFile>,
-}
-
-impl RunEndpoints {
-    /// Serves figures and control, and says where if nothing else is shown.
-    fn serve(
-        metrics: Option<MetricsListener>,
-        control: Option<ControlListener>,
-        run: RunId,
-        events: &DashboardSender,
-        config: &SessionConfig,
-    ) -> anyhow::Result<Self> {
-        let say = |text: String| {
-            if config.frontend == Frontend::Headless {
-                crate::say(text);
-            }
-        };
-        let is_ending = Arc::new(AtomicBool::new(false));
-        if let Some(metrics) = metrics {
-            let addr = metrics.addr().context("cannot tell the address of --metrics")?;
-            let (events, is_ending) = (events.clone(), Arc::clone(&is_ending));
-            let (interval, clients_max) = (config.interval, config.metrics_clients);
-            metrics.serve(MetricsSource { run, clients_max, events, interval, is_ending })?;
-            say(format!("metrics on http://{addr}/metrics"));
-        }
-        let (commands, orders) = sync_channel(COMMANDS_MAX);
-        let target = ControlTarget { run, events: events.clone(), commands };
-        let socket_file = control.map(|control| control.serve(target)).transpose()?;
-        if let Some(file) = &socket_file {
-            say(format!("control socket {}", file.path().display()));
-        }
-        Ok(Self { is_ending, control: orders, _socket_file: socket_file })
     }
 }
 

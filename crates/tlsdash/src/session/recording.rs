@@ -80,7 +80,7 @@ pub(crate) fn file_of_now(extension: &str) -> PathBuf {
 pub(crate) fn check_new(what: &str, path: &Path) -> anyhow::Result<()> {
     check_name(what, path)?;
     if path.exists() {
-        let reason = "it exists, and a recording is not to be lost; name another file";
+        let reason = "it exists, and recordings are never overwritten; name another file";
         return Err(usage(format!("{what} {}: {reason}", path.display())));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use telemetry::model::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+use telemetry::model::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 
 /// Adds some lines for each experiment.
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
@@ -24,7 +24,7 @@ pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
     }
 }
 
-fn metric(compared: &ComparedSummary, out: &mut String) {
+fn metric(compared: &ComparedFigureSummary, out: &mut String) {
     if let Some(calibration) = &compared.calibration {
         super::line(out, "", format_args!("{}, A against A: {}", compared.metric, told(calibration)));
     }

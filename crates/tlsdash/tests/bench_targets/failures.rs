@@ -87,7 +87,7 @@ fn what_cannot_be_started_says_why() {
     let message = refused(&command(&folder, &[&file.display().to_string()]));
     assert!(message.ends_with("text: Permission denied (os error 13)"), "{message}");
     let cpus = |list: &str| SupervisedCommand { cpus: Some(list.to_owned()), ..command(&folder, &["true"]) };
-    assert!(refused(&cpus("1023")).starts_with("core 1023 is not there"));
+    assert!(refused(&cpus("1023")).starts_with("core 1023 does not exist"));
     assert!(refused(&cpus("all")).contains("is not a list of cores"));
     let nowhere = SupervisedCommand { directory: folder.path().join("nowhere"), ..base.clone() };
     assert!(refused(&nowhere).starts_with("there is no folder "));

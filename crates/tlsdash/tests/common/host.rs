@@ -16,13 +16,13 @@ const BEGAN_US: u64 = 1_700_000_000_000_000;
 const MOUNT: &str = "mount --bind \"$0/var-log-journal\" /var/log/journal && mount --bind \"$0/run-log\" /run/log \
     && exec \"$@\"";
 
-pub(crate) struct Host {
+pub(crate) struct TestHost {
     pub(crate) root: tempfile::TempDir,
 }
 
 /// Who wrote a run.
 #[derive(Clone, Copy)]
-pub(crate) struct Account {
+pub(crate) struct RunWriter {
     pub(crate) uid: u32,
     pub(crate) unit: &'static str,
     /// Empty for this host.
@@ -30,11 +30,11 @@ pub(crate) struct Account {
     pub(crate) hostname: &'static str,
 }
 
-pub(crate) const ROOT: Account = Account::of(0, "session-1.scope");
-pub(crate) const UNIT: Account = Account::of(998, "tlsdash.service");
-pub(crate) const FORGER: Account = Account::of(1_000, "user@1000.service");
+pub(crate) const ROOT: RunWriter = RunWriter::of(0, "session-1.scope");
+pub(crate) const UNIT: RunWriter = RunWriter::of(998, "tlsdash.service");
+pub(crate) const FORGER: RunWriter = RunWriter::of(1_000, "user@1000.service");
 
-impl Account {
+impl RunWriter {
     pub(crate) const fn of(uid: u32, unit: &'static str) -> Self {
         Self { uid, unit, machine: "", hostname: "box" }
     }
@@ -45,7 +45,7 @@ impl Account {
     }
 }
 
-impl Host {
+impl TestHost {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["var-log-journal", "run-log"] {
@@ -96,19 +96,19 @@ fn machine() -> String {
 
 /// A run of an account that began so many seconds after the first, with so many connections accepted.
 #[derive(Clone, Copy)]
-pub(crate) struct Told {
+pub(crate) struct HostRun {
     pub(crate) run: u128,
     pub(crate) late_s: u64,
     pub(crate) accepted: u64,
 }
 
-impl Told {
+impl HostRun {
     pub(crate) fn id(&self) -> String {
         RunId::from_bits(self.run << 96).to_string()
     }
 
     /// Writes its records, of two seconds and an end.
-    pub(crate) fn write(&self, writer: &mut FileWriter, account: Account) {
+    pub(crate) fn write(&self, writer: &mut FileWriter, account: RunWriter) {
         self.begin(writer, account);
         let stop = RunRecord { phase: Phase::Stop, proxy: Some(self.proxy()), ..self.header() };
         self.append(writer, account, 4, Body::Run(Box::new(stop)));
@@ -116,7 +116,7 @@ impl Told {
     }
 
     /// Writes its records as far as it has come after two seconds.
-    pub(crate) fn begin(&self, writer: &mut FileWriter, account: Account) {
+    pub(crate) fn begin(&self, writer: &mut FileWriter, account: RunWriter) {
         self.append(writer, account, 1, Body::Run(Box::new(self.header())));
         for seq in 2..=3 {
             self.append(writer, account, seq, Body::Proxy(Box::new(self.proxy())));
@@ -138,7 +138,7 @@ impl Told {
         proxy
     }
 
-    fn append(&self, writer: &mut FileWriter, account: Account, seq: u64, body: Body) {
+    fn append(&self, writer: &mut FileWriter, account: RunWriter, seq: u64, body: Body) {
         let at = Timestamps {
             realtime_us: BEGAN_US + (self.late_s + seq) * 1_000_000,
             monotonic_us: (1_000 + self.late_s + seq) * 1_000_000,

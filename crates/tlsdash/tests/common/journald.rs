@@ -16,7 +16,7 @@ const START: &str = "mount --bind \"$0/run-systemd\" /run/systemd && mount --bin
     && exec /lib/systemd/systemd-journald $1";
 
 /// A journald, and the mounts in which it is the system's, or that of the namespace `test`.
-pub(crate) struct Journald {
+pub(crate) struct TestJournald {
     pub(crate) root: tempfile::TempDir,
     namespace: &'static str,
     process: Child,
@@ -24,7 +24,7 @@ pub(crate) struct Journald {
     stdout: UnixStream,
 }
 
-impl Journald {
+impl TestJournald {
     pub(crate) fn system(settings: &str) -> Self {
         Self::start("", settings)
     }
@@ -88,7 +88,7 @@ impl Journald {
     }
 }
 
-impl Drop for Journald {
+impl Drop for TestJournald {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -81,13 +81,13 @@ pub(crate) fn send(signal: Signal, pid: u32) {
 }
 
 /// A running program, ended with the test.
-pub(crate) struct Running {
+pub(crate) struct TlsdashProcess {
     child: Child,
     lines: Receiver<String>,
     said: Vec<String>,
 }
 
-impl Running {
+impl TlsdashProcess {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -169,7 +169,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TlsdashProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -208,7 +208,7 @@ pub(crate) fn response(body: &[u8]) -> Vec<u8> {
 }
 
 /// A headless proxy on a free port with its journal, and whatever else `args` say.
-pub(crate) fn proxy(folder: &Path, upstream: &Path, args: &[&str]) -> Running {
+pub(crate) fn proxy(folder: &Path, upstream: &Path, args: &[&str]) -> TlsdashProcess {
     let mut command = tlsdash(folder);
     command
         .args(["--headless", "--listen", "127.0.0.1:0", "--format", "json"])
@@ -217,7 +217,7 @@ pub(crate) fn proxy(folder: &Path, upstream: &Path, args: &[&str]) -> Running {
         .arg("--journal")
         .arg(format!("file:{}", journal(folder).display()))
         .args(args);
-    Running::start(command)
+    TlsdashProcess::start(command)
 }
 
 pub(crate) fn journal(folder: &Path) -> PathBuf {

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::common::{self, PATIENCE, until};
 
 /// The program on a terminal of its own.
-pub(crate) struct Terminal {
+pub(crate) struct TestTerminal {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     pub(crate) screen: Arc<Mutex<vt100::Parser>>,
     keys: Arc<Mutex<Option<Box<dyn Write + Send>>>>,
@@ -32,7 +32,7 @@ pub(crate) const NOTHING: &str = "";
 pub(crate) const BLACK: &str = "\x1b]10;rgb:ffff/ffff/ffff\x07\x1b]11;rgb:0000/0000/0000\x07";
 pub(crate) const WHITE: &str = "\x1b]10;rgb:0000/0000/0000\x1b\\\x1b]11;rgb:ffff/ffff/ffff\x1b\\";
 
-impl Terminal {
+impl TestTerminal {
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         Self::with_colours(NOTHING, folder, args)
     }
@@ -123,7 +123,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for TestTerminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

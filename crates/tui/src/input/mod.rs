@@ -42,7 +42,8 @@ impl InputThread {
         let (stopped, stop) = io::pipe().map_err(setup)?;
         let (resized, resize_id) = signal_socket(Signal::WINCH).map_err(setup)?;
         let (continued, continue_id) = signal_socket(Signal::CONT).map_err(setup)?;
-        let mut watch = Watch { stopped, resized, continued, messages, late: LateAnswer::default() };
+        let mut watch =
+            InputWatch { stopped, resized, continued, messages, late: LateColourReply::default() };
         thread::Builder::new().name("dashboard-in".to_owned()).spawn(move || watch.run()).map_err(setup)?;
         Ok(Self { _stop: stop, signals: [resize_id, continue_id] })
     }
@@ -64,26 +65,26 @@ fn signal_socket(signal: Signal) -> io::Result<(UnixStream, SigId)> {
     Ok((reader, id))
 }
 
-/// What the thread waits for.
-struct Watch {
+/// The sources that the thread waits for.
+struct InputWatch {
     stopped: PipeReader,
     resized: UnixStream,
     continued: UnixStream,
     messages: SyncSender<Message>,
-    late: LateAnswer,
+    late: LateColourReply,
 }
 
 /// Tells keys from a terminal's answer to a question about its colours that came after nobody waited for it any more:
 /// crossterm, which knows no such answer, takes it for Alt-], one key for each of its characters, and Ctrl-G or Alt-\.
 #[derive(Debug, Default)]
-struct LateAnswer {
+struct LateColourReply {
     began: Option<Instant>,
 }
 
 /// An answer comes in one piece, or soon after its beginning; a person who presses Alt-] is not that quick.
 const ANSWER_TAKES: Duration = Duration::from_millis(100);
 
-impl LateAnswer {
+impl LateColourReply {
     /// True if the key is part of an answer.
     fn holds(&mut self, key: &KeyEvent, now: Instant) -> bool {
         let is = |code, modifiers| key.code == KeyCode::Char(code) && key.modifiers == modifiers;
@@ -99,19 +100,19 @@ impl LateAnswer {
     }
 }
 
-/// The thread has nothing left to do.
-struct Over;
+/// The input is closed; the thread ends.
+struct InputClosed;
 
-impl Watch {
+impl InputWatch {
     fn run(&mut self) {
         while self.turn().is_ok() {}
     }
 
     /// Waits until something happens, and tells it.
-    fn turn(&mut self) -> Result<(), Over> {
+    fn turn(&mut self) -> Result<(), InputClosed> {
         let [keys, stopped, resized, continued] = self.wait()?;
         if !stopped.is_empty() {
-            return Err(Over);
+            return Err(InputClosed);
         }
         if !resized.is_empty() {
             drain(&self.resized);
@@ -127,7 +128,7 @@ impl Watch {
         if keys.contains(PollFlags::IN) { self.read_keys() } else { Ok(()) }
     }
 
-    fn wait(&self) -> Result<[PollFlags; 4], Over> {
+    fn wait(&self) -> Result<[PollFlags; 4], InputClosed> {
         let keyboard = io::stdin();
         let mut fds = [
             PollFd::from_borrowed_fd(keyboard.as_fd(), PollFlags::IN),
@@ -141,13 +142,13 @@ impl Watch {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => {
                     let _ = self.lose();
-                    return Err(Over);
+                    return Err(InputClosed);
                 }
             }
         }
     }
 
-    fn read_keys(&mut self) -> Result<(), Over> {
+    fn read_keys(&mut self) -> Result<(), InputClosed> {
         loop {
             match event::poll(NEXT_KEY_PATIENCE) {
                 Ok(false) => return Ok(()),
@@ -164,13 +165,13 @@ impl Watch {
         }
     }
 
-    fn tell(&self, message: Message) -> Result<(), Over> {
-        self.messages.send(message).map_err(|_| Over)
+    fn tell(&self, message: Message) -> Result<(), InputClosed> {
+        self.messages.send(message).map_err(|_| InputClosed)
     }
 
-    fn lose(&self) -> Result<(), Over> {
+    fn lose(&self) -> Result<(), InputClosed> {
         let _ = self.messages.send(Message::TerminalLost);
-        Err(Over)
+        Err(InputClosed)
     }
 }
 
@@ -184,8 +185,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_answer_is_no_key_and_what_a_person_types_is() {
-        let mut late = LateAnswer::default();
+    fn a_late_terminal_reply_is_not_taken_for_keys() {
+        let mut late = LateColourReply::default();
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let key = |code, modifiers| KeyEvent::new(KeyCode::Char(code), modifiers);

@@ -7,7 +7,7 @@ use telemetry::{ClientId, Command, HistoryReply, RunId, Update};
 use crate::export::Export;
 use crate::options::Exit;
 use crate::table::ListMove;
-use crate::terminal::Suspend;
+use crate::terminal::SuspendTarget;
 use crate::terminal::pace::Urgency;
 use crate::view_model::{RouteId, UsageId};
 
@@ -18,7 +18,7 @@ use super::replay::PlayControl;
 use super::seek::SeekTarget;
 use super::tuning::SettingEdit;
 
-/// What a person requests, whatever the key.
+/// A request of the user, independent of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Quit,
@@ -111,7 +111,7 @@ pub(crate) enum Effect {
     /// Keep the arrangement for the next start.
     Keep(String),
     /// Suspend the process until it is continued.
-    Suspend(Suspend),
+    Suspend(SuspendTarget),
     /// Exit the dashboard.
     Leave(Exit),
 }

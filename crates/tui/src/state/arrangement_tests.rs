@@ -1,4 +1,4 @@
-//! How panes, columns and filters are arranged and kept.
+//! The arrangement of panes, columns and filters, and its file.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

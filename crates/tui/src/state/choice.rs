@@ -5,7 +5,7 @@ use super::{List, PaneId, PaneLayout, Screen, State};
 use crate::table::{Column, ListMove, Row, TableState};
 use crate::view::pane;
 
-/// What is chosen.
+/// The subject of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// Columns of a list, and their order.

@@ -2,10 +2,10 @@
 
 use telemetry::ClientId;
 
-use super::view::{Past, View};
+use super::view::{PastView, View};
 use super::{Intent, PlayControl, State};
 use crate::format;
-use crate::input::keymap::Needs;
+use crate::input::keymap::KeyRequirement;
 use crate::table::TableState;
 use crate::view_model::{self, ClientDetail, ClientRow, ClientRows, History};
 
@@ -28,26 +28,27 @@ impl State {
     pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
         let row = self.snapshot().table.get(id)?;
         let run = self.snapshot_run()?;
-        let us = self.past_in_memory().map_or_else(|| run.last_us(), Past::us);
+        let us = self.past_in_memory().map_or_else(|| run.last_us(), PastView::us);
         ClientDetail::at(run, row, us, self.history(id))
     }
 
     /// The past moment, if it is shown from the model in memory.
-    fn past_in_memory(&self) -> Option<&Past> {
+    fn past_in_memory(&self) -> Option<&PastView> {
         self.view.past().filter(|_| self.snapshot().ticket.is_none())
     }
 
     /// Says why an earlier moment lacks figures of clients; `None` if none in sight does.
-    pub(crate) fn clients_not_kept(&self) -> Option<String> {
+    pub(crate) fn missing_client_history(&self) -> Option<String> {
         let lacks = |row: &ClientRow| row.totals.is_none() || row.out_per_second.is_none();
-        (self.cursor_us().is_some() && self.clients.page().iter().any(lacks)).then(|| self.not_kept_words())
+        (self.cursor_us().is_some() && self.clients.page().iter().any(lacks))
+            .then(|| self.describe_client_history())
     }
 
     /// Says what is kept of clients at an earlier moment.
-    pub(crate) fn not_kept_words(&self) -> String {
+    pub(crate) fn describe_client_history(&self) -> String {
         let kept = format::span(view_model::kept_us(self.live.interval_us()));
         let play = self.options.keymap.names(Intent::Play(PlayControl::Toggle)).into_iter().next();
-        let play = play.filter(|_| self.can(Needs::Journal) && !self.is_replay());
+        let play = play.filter(|_| self.can(KeyRequirement::Journal) && !self.is_replay());
         let play = play.map_or_else(String::new, |key| format!("; {key} reads the journal"));
         format!("older than a client's last {} records ({kept} or more){play}", view_model::SLOTS)
     }

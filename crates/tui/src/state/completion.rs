@@ -1,11 +1,11 @@
-//! What prompts remember and offer: earlier texts of the session, and the words that can be typed.
+//! History and completion of prompts: earlier texts of the session, and the words that can be typed.
 
 use std::collections::HashMap;
 
 use telemetry::model::{Run, TimelineEvent};
 use telemetry::{SettingKind, Value};
 
-use super::prompt::{Prompt, Purpose};
+use super::prompt::{Prompt, PromptPurpose};
 use super::{List, State, shown_run};
 use crate::table;
 use crate::view_model::{ClientRow, HostRow, RequestRow, RouteRow, RunRow, UsageRow};
@@ -23,12 +23,12 @@ pub(crate) struct PromptHistory(HashMap<&'static str, Vec<String>>);
 
 impl PromptHistory {
     /// Returns the texts of a kind of prompt.
-    pub(super) fn of(&self, purpose: &Purpose) -> &[String] {
+    pub(super) fn of(&self, purpose: &PromptPurpose) -> &[String] {
         self.0.get(purpose.kind()).map_or(&[], Vec::as_slice)
     }
 
     /// Keeps a text as the latest.
-    pub(super) fn keep(&mut self, purpose: &Purpose, text: &str) {
+    pub(super) fn keep(&mut self, purpose: &PromptPurpose, text: &str) {
         if text.trim().is_empty() {
             return;
         }
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// Returns the completions of a text; `None` without any.
-    fn completion(&self, purpose: &Purpose, text: &str) -> Option<Completion> {
+    fn completion(&self, purpose: &PromptPurpose, text: &str) -> Option<Completion> {
         // Of a list, the last item is completed.
         let (head, item) = match self.separator(purpose) {
             Some(sign) => {
@@ -104,10 +104,10 @@ impl State {
     }
 
     /// Returns the separator of a list; `None` for a single word.
-    fn separator(&self, purpose: &Purpose) -> Option<char> {
+    fn separator(&self, purpose: &PromptPurpose) -> Option<char> {
         match purpose {
-            Purpose::Filter(_) | Purpose::Hosts => Some(' '),
-            Purpose::Value(name) => match self.info(name).map(|info| &info.kind) {
+            PromptPurpose::Filter(_) | PromptPurpose::Hosts => Some(' '),
+            PromptPurpose::Value(name) => match self.info(name).map(|info| &info.kind) {
                 Some(SettingKind::ListOf(_)) => Some(','),
                 _ => None,
             },
@@ -116,34 +116,34 @@ impl State {
     }
 
     /// Returns the words that a prompt takes.
-    fn words(&self, purpose: &Purpose) -> Vec<String> {
+    fn words(&self, purpose: &PromptPurpose) -> Vec<String> {
         match purpose {
-            Purpose::Filter(List::Routes) => {
+            PromptPurpose::Filter(List::Routes) => {
                 let names = self.all_routes().iter().map(|row| row.name.to_string());
                 table::comparisons::<RouteRow>().chain(names).collect()
             }
-            Purpose::Filter(List::Usage) => {
+            PromptPurpose::Filter(List::Usage) => {
                 let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
                 table::comparisons::<UsageRow>().chain(values.map(|(value, _)| value.to_owned())).collect()
             }
-            Purpose::Filter(List::Hosts) => {
+            PromptPurpose::Filter(List::Hosts) => {
                 table::comparisons::<HostRow>().chain(self.host_names()).collect()
             }
-            Purpose::Filter(List::Requests) => table::comparisons::<RequestRow>().collect(),
-            Purpose::Filter(List::Clients) => {
+            PromptPurpose::Filter(List::Requests) => table::comparisons::<RequestRow>().collect(),
+            PromptPurpose::Filter(List::Clients) => {
                 let mut clients: Vec<_> = self.client_ids().collect();
                 clients.sort_unstable();
                 table::comparisons::<ClientRow>().chain(clients.iter().map(ToString::to_string)).collect()
             }
-            Purpose::Hosts => {
+            PromptPurpose::Hosts => {
                 let mut hosts: Vec<String> =
                     self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();
                 hosts.sort_unstable();
                 hosts.dedup();
                 table::comparisons::<RunRow>().chain(hosts).collect()
             }
-            Purpose::Value(name) => self.values_of(name),
-            Purpose::Moment => {
+            PromptPurpose::Value(name) => self.values_of(name),
+            PromptPurpose::Moment => {
                 let run = shown_run(&self.model, &self.options);
                 let marks = run.into_iter().flat_map(Run::markers).filter_map(|marker| match marker.event {
                     TimelineEvent::Mark { number, .. } => Some(format!("mark:{number}")),
@@ -151,9 +151,9 @@ impl State {
                 });
                 marks.chain(MOMENTS.map(str::to_owned)).collect()
             }
-            Purpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
-            Purpose::Experiment(form) => self.form_words(form),
-            Purpose::FileName | Purpose::Help => Vec::new(),
+            PromptPurpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
+            PromptPurpose::Experiment(form) => self.form_words(form),
+            PromptPurpose::FileName | PromptPurpose::Help => Vec::new(),
         }
     }
 

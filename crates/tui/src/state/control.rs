@@ -9,7 +9,7 @@ use telemetry::model::{Marker, Run, TimelineEvent};
 use telemetry::{Command, Setting, Value};
 
 use super::quick_control::{self, Direction, QuickControl};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 
 /// How long the records may take to show a change before it counts as refused.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
@@ -22,7 +22,7 @@ struct PendingChange {
     name: String,
     before: Value,
     value: Value,
-    at: Now,
+    at: ClockReading,
     /// True for an undo, which cannot be undone itself.
     is_undo: bool,
 }
@@ -59,7 +59,7 @@ impl Control {
         run: Option<&Run>,
         control: QuickControl,
         direction: Direction,
-        now: Now,
+        now: ClockReading,
     ) -> Result<Command, String> {
         let run = changeable(run)?;
         let has_load = run.load().is_some() || run.settings().iter().any(|s| s.name.starts_with("load."));
@@ -81,7 +81,7 @@ impl Control {
         run: Option<&Run>,
         name: &str,
         value: Value,
-        now: Now,
+        now: ClockReading,
     ) -> Result<Command, String> {
         self.ask_as(run, name, value, now, false)
     }
@@ -91,7 +91,7 @@ impl Control {
         run: Option<&Run>,
         name: &str,
         value: Value,
-        now: Now,
+        now: ClockReading,
         is_undo: bool,
     ) -> Result<Command, String> {
         let run = changeable(run)?;
@@ -111,7 +111,7 @@ impl Control {
     ///
     /// # Errors
     /// A message, if there is none.
-    pub(super) fn undo(&mut self, run: Option<&Run>, now: Now) -> Result<Command, String> {
+    pub(super) fn undo(&mut self, run: Option<&Run>, now: ClockReading) -> Result<Command, String> {
         let (name, before) =
             self.done.last().cloned().ok_or("no change was made from here that could be taken back")?;
         let command = self.ask_as(run, &name, before, now, true)?;
@@ -120,7 +120,7 @@ impl Control {
     }
 
     /// Removes pending changes that the records confirm, and those that have timed out.
-    pub(super) fn settle(&mut self, run: &Run, now: Now) {
+    pub(super) fn settle(&mut self, run: &Run, now: ClockReading) {
         let Self { asks, done, made, refused } = self;
         asks.retain(|ask| {
             if has_come(run, ask) {

@@ -6,7 +6,7 @@ use telemetry::figures::{Figure, Statistic};
 use telemetry::{Applies, LatencyClass, Setting};
 
 use super::State;
-use super::prompt::{Prompt, Purpose};
+use super::prompt::{Prompt, PromptPurpose};
 
 /// The lengths that a plan knows by name.
 const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
@@ -135,7 +135,7 @@ impl State {
             .filter(|form| setting.is_none_or(|setting| setting.name == form.text(FormField::Setting)));
         let form = form.unwrap_or_else(|| ExperimentForm::of(setting));
         let text = form.text(form.field()).to_owned();
-        self.prompt = Some(Prompt::preset(Purpose::Experiment(Box::new(form)), &text));
+        self.prompt = Some(Prompt::preset(PromptPurpose::Experiment(Box::new(form)), &text));
     }
 
     /// Returns the setting of a form, which may be named without its group.
@@ -232,7 +232,7 @@ mod tests {
 
     fn text_of(stage: &TestDashboard, field: FormField) -> String {
         match stage.state.prompt.as_ref().map(|prompt| &prompt.purpose) {
-            Some(Purpose::Experiment(form)) => form.text(field).to_owned(),
+            Some(PromptPurpose::Experiment(form)) => form.text(field).to_owned(),
             other => panic!("{other:?}"),
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_the_setting_that_is_typed() {
+    fn a_missing_value_is_asked_for_with_its_setting() {
         let mut stage = TestDashboard::live(options(), 3);
         form(&mut stage);
         for (keys, name) in [("load.keepalive", "load.keepalive"), ("\x15resume", "load.resume")] {

@@ -7,7 +7,7 @@ use telemetry::RunId;
 use telemetry::model::Level;
 
 use super::{ListMove, PaneAction, PaneId, Preset, State};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::table::{Row as _, Rows, TableState};
 use crate::view::layout;
 use crate::view_model::{HostRow, HostState, HostTable};
@@ -87,7 +87,7 @@ impl HostCondition {
 
 impl State {
     /// Makes the list of hosts anew.
-    pub(super) fn refresh_hosts(&mut self, now: Now) {
+    pub(super) fn refresh_hosts(&mut self, now: ClockReading) {
         if !self.options.watches {
             return;
         }
@@ -102,13 +102,13 @@ impl State {
     }
 
     /// Returns whether the list of hosts is too old to be shown.
-    pub(super) fn are_hosts_due(&self, now: Now) -> bool {
+    pub(super) fn are_hosts_due(&self, now: ClockReading) -> bool {
         let is_old = |then: Instant| now.instant.saturating_duration_since(then) >= REFRESH;
         self.options.watches && self.hosts.refreshed.is_none_or(is_old)
     }
 
     /// Reports hosts that fall silent or come back, and clocks that differ.
-    fn say_conditions(&mut self, table: &HostTable, now: Now) {
+    fn say_conditions(&mut self, table: &HostTable, now: ClockReading) {
         if !self.caught_up || !table.has_several() {
             return;
         }

@@ -2,6 +2,7 @@
 
 mod action;
 mod alerts;
+mod arrangement;
 #[cfg(test)]
 mod arrangement_tests;
 mod choice;
@@ -10,7 +11,6 @@ mod completion;
 mod control;
 mod experiment_form;
 mod hosts;
-mod kept;
 mod mouse;
 mod navigation;
 mod palette;
@@ -40,8 +40,8 @@ use std::collections::VecDeque;
 use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
 use telemetry::{Model, RunId};
 
-use crate::clock::Now;
-use crate::input::keymap::{Context, Needs};
+use crate::clock::ClockReading;
+use crate::input::keymap::{KeyContext, KeyRequirement};
 use crate::options::Options;
 use crate::table::TableState;
 use crate::theme::Theme;
@@ -59,7 +59,7 @@ pub(crate) use experiment_form::{ExperimentForm, FormField};
 use hosts::HostList;
 pub(crate) use palette::PaletteEntry;
 pub(crate) use panes::{PaneAction, PaneId, PaneLayout, Preset};
-pub(crate) use prompt::{Prompt, Purpose};
+pub(crate) use prompt::{Prompt, PromptPurpose};
 pub(crate) use quick_control::{Direction, QuickControl};
 use recording::RecordingState;
 use remote::RemoteAccess;
@@ -214,20 +214,20 @@ impl State {
     }
 
     /// The context that decides what keys do.
-    pub(crate) fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> KeyContext {
         match self.screen {
-            Screen::Tuning => Context::Tuning,
-            Screen::Experiments => Context::Experiments,
-            Screen::Runs => Context::Runs,
-            Screen::Choice(..) => Context::Choice,
-            _ if self.is_replay() => Context::Replay,
+            Screen::Tuning => KeyContext::Tuning,
+            Screen::Experiments => KeyContext::Experiments,
+            Screen::Runs => KeyContext::Runs,
+            Screen::Choice(..) => KeyContext::Choice,
+            _ if self.is_replay() => KeyContext::Replay,
             Screen::Dashboard
             | Screen::Help { .. }
             | Screen::Client(_)
             | Screen::Route(_)
             | Screen::Findings(_)
             | Screen::Usage(_)
-            | Screen::Requests { .. } => Context::Panes,
+            | Screen::Requests { .. } => KeyContext::Panes,
         }
     }
 
@@ -237,18 +237,20 @@ impl State {
     }
 
     /// Returns whether the requirements of a key are met.
-    pub(crate) fn can(&self, needs: Needs) -> bool {
+    pub(crate) fn can(&self, needs: KeyRequirement) -> bool {
         let figures = self.figures();
         match needs {
-            Needs::Nothing => true,
-            Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
-            Needs::Http => self.has_http(),
-            Needs::Hosts => self.has_hosts(),
-            Needs::Journal => self.options.history.is_some(),
-            Needs::Process => !self.options.watches,
-            Needs::Recorder => !self.options.watches || self.options.remote.is_some(),
-            Needs::Control => self.obstacle().is_none(),
-            Needs::Load => self.obstacle().is_none() && figures.is_none_or(|figures| figures.load.is_some()),
+            KeyRequirement::Nothing => true,
+            KeyRequirement::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
+            KeyRequirement::Http => self.has_http(),
+            KeyRequirement::Hosts => self.has_hosts(),
+            KeyRequirement::Journal => self.options.history.is_some(),
+            KeyRequirement::Process => !self.options.watches,
+            KeyRequirement::Recorder => !self.options.watches || self.options.remote.is_some(),
+            KeyRequirement::Control => self.obstacle().is_none(),
+            KeyRequirement::Load => {
+                self.obstacle().is_none() && figures.is_none_or(|figures| figures.load.is_some())
+            }
         }
     }
 
@@ -282,7 +284,7 @@ impl State {
 
     /// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
     /// batches per frame, so the work is done once per frame and not per batch.
-    pub(crate) fn prepare(&mut self, now: Now) {
+    pub(crate) fn prepare(&mut self, now: ClockReading) {
         self.time_recording(now);
         let has_news = std::mem::take(&mut self.stale);
         if has_news {
@@ -300,7 +302,7 @@ impl State {
         self.control.changed_since(self.view.past()?.since.realtime_us)
     }
 
-    fn refresh(&mut self, now: Now) {
+    fn refresh(&mut self, now: ClockReading) {
         let Some(run) = shown_run(&self.model, &self.options) else { return };
         self.control.settle(run, now);
         let (id, began_us) = (run.id(), run.began_realtime_us());
@@ -337,7 +339,7 @@ impl State {
         shown_run(&self.model, &self.options)
     }
 
-    fn notice(&mut self, level: Level, text: impl Into<String>, now: Now) {
+    fn notice(&mut self, level: Level, text: impl Into<String>, now: ClockReading) {
         if self.notices.len() == NOTICES_MAX {
             self.notices.pop_front();
         }
@@ -349,7 +351,7 @@ impl State {
     }
 
     /// Shows, on a visible screen, why the dashboard does not suspend.
-    fn refuse_to_stop(&mut self, now: Now) {
+    fn refuse_to_stop(&mut self, now: ClockReading) {
         let is_load = self.run().and_then(Run::began).is_some_and(|began| began.listen.is_empty());
         let what = if is_load { "load" } else { "proxy" };
         let text = format!("Ctrl-Z would stop the {what}: use --headless and `tlsdash watch`");

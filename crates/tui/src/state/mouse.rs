@@ -4,12 +4,12 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::update::want;
 use super::{ChoiceEdit, Effect, Intent, ListMove, Screen, State};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::terminal::pace::Urgency;
 use crate::view::layout::{self, ClickTarget};
 
 /// Handles a mouse event.
-pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effect> {
+pub(super) fn point(state: &mut State, event: MouseEvent, now: ClockReading) -> Vec<Effect> {
     match event.kind {
         MouseEventKind::ScrollUp => want(state, Intent::Scroll(ListMove::Up), now),
         MouseEventKind::ScrollDown => want(state, Intent::Scroll(ListMove::Down), now),
@@ -34,7 +34,7 @@ fn drag(state: &mut State, row: u16) -> Vec<Effect> {
     vec![Effect::Draw(Urgency::Now)]
 }
 
-fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
+fn click(state: &mut State, at: (u16, u16), now: ClockReading) -> Vec<Effect> {
     if !matches!(
         state.screen,
         Screen::Dashboard | Screen::Runs | Screen::Requests { .. } | Screen::Choice(..)

@@ -10,7 +10,7 @@ pub(super) fn toggle_help(state: &mut State) {
 
 pub(super) fn toggle_tuning(state: &mut State) {
     toggle_screen(state, Screen::Tuning);
-    state.select_what_can_change();
+    state.select_changeable_setting();
 }
 
 pub(super) fn scroll(state: &mut State, to: ListMove) {

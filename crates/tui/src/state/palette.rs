@@ -7,7 +7,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use telemetry::{ClientId, RunId};
 
 use super::{List, State};
-use crate::input::keymap::{BINDINGS, Binding, Needs};
+use crate::input::keymap::{BINDINGS, Binding, KeyRequirement};
 use crate::table::{Column, ColumnUnit, Row};
 use crate::view_model::{ClientRow, RouteId, RouteRow};
 
@@ -118,8 +118,8 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let columns =
         ClientRow::COLUMNS.iter().enumerate().filter(|(_, column)| column.unit != ColumnUnit::Graph);
     let orders = columns.map(|(at, _)| PaletteEntry::SortBy(List::Clients, at));
-    let orders = orders.filter(|_| state.can(Needs::Clients));
-    let columns = (0..RouteRow::COLUMNS.len()).filter(|_| state.can(Needs::Http));
+    let orders = orders.filter(|_| state.can(KeyRequirement::Clients));
+    let columns = (0..RouteRow::COLUMNS.len()).filter(|_| state.can(KeyRequirement::Http));
     let orders = orders.chain(columns.map(|at| PaletteEntry::SortBy(List::Routes, at)));
     let routes = state.all_routes().iter().map(|row| PaletteEntry::Route(row.id, Arc::clone(&row.name)));
     let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));

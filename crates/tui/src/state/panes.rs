@@ -1,4 +1,4 @@
-//! Which panes are shown, how tall they are, and which one has the focus.
+//! The shown panes, their heights, and the focus.
 
 use super::{List, Screen, State};
 use crate::view::layout;
@@ -243,7 +243,7 @@ impl State {
                 };
                 self.panes = PaneLayout { hidden: preset.hidden().to_vec(), focus, ..PaneLayout::default() };
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
-                self.select_what_can_change();
+                self.select_changeable_setting();
             }
         }
     }

@@ -13,7 +13,7 @@ const TEXT_MAX: usize = 200;
 /// The text that is being typed, and its purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt {
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: PromptPurpose,
     input: Input,
     /// True while the whole text is selected, so that the first typed character replaces it.
     pub(crate) is_selected: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Prompt {
 
 /// The purpose of a prompt.
 #[derive(Clone, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum PromptPurpose {
     /// A filter of a list.
     Filter(List),
     /// A filter of runs by host.
@@ -53,7 +53,7 @@ pub(crate) enum Purpose {
     },
 }
 
-impl Purpose {
+impl PromptPurpose {
     /// The prompts of a kind share their history.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Purpose {
 }
 
 impl Prompt {
-    pub(super) fn new(purpose: Purpose, text: String) -> Self {
+    pub(super) fn new(purpose: PromptPurpose, text: String) -> Self {
         Self {
             purpose,
             input: Input::new(text),
@@ -83,7 +83,7 @@ impl Prompt {
     }
 
     /// Returns a prompt with a value that the first typed character replaces.
-    pub(super) fn preset(purpose: Purpose, text: &str) -> Self {
+    pub(super) fn preset(purpose: PromptPurpose, text: &str) -> Self {
         let mut prompt = Self::new(purpose, String::new());
         prompt.preset_text(text);
         prompt

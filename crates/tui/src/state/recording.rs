@@ -6,7 +6,7 @@ use telemetry::RecordingStatus;
 use telemetry::model::Level;
 
 use super::State;
-use crate::clock::Now;
+use crate::clock::ClockReading;
 
 /// The time within which a second request to leave confirms the first.
 const MEANT: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub(super) struct RecordingState {
 
 impl State {
     /// Updates the state of the recording.
-    pub(super) fn note_recording(&mut self, recording: RecordingStatus, now: Now) {
+    pub(super) fn note_recording(&mut self, recording: RecordingStatus, now: ClockReading) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.since = match recording {
             RecordingStatus::Written => Some((since, false)),
@@ -35,7 +35,7 @@ impl State {
     }
 
     /// Returns whether to leave: during a recording, only a second request within a short time does.
-    pub(super) fn may_leave(&mut self, now: Now) -> bool {
+    pub(super) fn may_leave(&mut self, now: ClockReading) -> bool {
         let asked = self.recorded.leaving.replace(now.instant);
         let is_meant = asked.is_some_and(|asked| now.instant.duration_since(asked) < MEANT);
         if self.recorded.since.is_none() || is_meant {
@@ -46,7 +46,7 @@ impl State {
     }
 
     /// Updates the duration of the recording.
-    pub(super) fn time_recording(&mut self, now: Now) {
+    pub(super) fn time_recording(&mut self, now: ClockReading) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.seconds = now.instant.saturating_duration_since(since).as_secs();
     }

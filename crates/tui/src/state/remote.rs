@@ -6,7 +6,7 @@ use telemetry::model::{Level, Run};
 use telemetry::{Command, RunId};
 
 use super::{Screen, State};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::remote::{RemoteAction, RemoteRequest};
 
 const ONLY_WATCHES: &str = "read-only: this dashboard only watches";
@@ -79,12 +79,12 @@ impl State {
     }
 
     /// Asks anew whether the shown run can be changed.
-    pub(crate) fn doubt_access(&mut self) {
+    pub(crate) fn recheck_access(&mut self) {
         self.access.is_doubted = true;
     }
 
     /// Takes in whether a run can be changed.
-    pub(super) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: Now) {
+    pub(super) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: ClockReading) {
         if self.access.run != Some(run) {
             return;
         }
@@ -130,7 +130,7 @@ impl State {
     }
 
     /// Says what came of a key: in the log, and in the list that may cover it.
-    pub(super) fn answer(&mut self, level: Level, text: String, now: Now) {
+    pub(super) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
         if level == Level::Warning {
             self.control.note_refusal(&text);
         }

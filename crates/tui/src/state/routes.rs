@@ -1,5 +1,6 @@
 //! Routes and single requests of HTTP mode at the shown moment, and which list keys act on.
 
+use telemetry::HttpLatency;
 use telemetry::model::Run;
 
 use super::view::View;
@@ -119,7 +120,7 @@ impl State {
     fn shown_moment(&self) -> Option<(&Run, u64)> {
         let run = self.snapshot_run()?;
         let past = self.view.past().filter(|_| self.snapshot().ticket.is_none());
-        Some((run, past.map_or_else(|| run.last_us(), super::view::Past::us)))
+        Some((run, past.map_or_else(|| run.last_us(), super::view::PastView::us)))
     }
 
     /// The details of a route at the shown moment.
@@ -139,7 +140,7 @@ impl State {
         routes.arrange(&mut table.rows, sight);
         let Screen::Requests { failed_only } = self.screen else { return };
         let listed = self.recorded_requests(failed_only);
-        let sight = view::requests::rows_in_sight(self, listed.len());
+        let sight = view::requests::visible_rows(self, listed.len());
         let RequestList { table, rows } = &mut self.requests;
         rows.change(|rows| *rows = listed);
         table.arrange(rows, sight);
@@ -150,7 +151,8 @@ impl State {
         let wanted = view_model::requests(run, us, figures.span).into_iter();
         let wanted = wanted.filter(|recorded| !failed_only || recorded.request.is_error());
         let row = |recorded: &telemetry::model::RecordedRequest| {
-            RequestRow::of(recorded.clone(), self.time_of_day(recorded.realtime_us))
+            let resolution = run.resolution(HttpLatency::Request.into());
+            RequestRow::of(recorded.clone(), self.time_of_day(recorded.realtime_us), resolution)
         };
         wanted.map(row).collect()
     }
@@ -167,7 +169,7 @@ impl State {
     /// Selects another route or request.
     pub(super) fn scroll_http(&mut self, to: super::ListMove) {
         if matches!(self.screen, Screen::Requests { .. }) {
-            let sight = view::requests::rows_in_sight(self, self.requests.table.counts().1);
+            let sight = view::requests::visible_rows(self, self.requests.table.counts().1);
             let RequestList { table, rows } = &mut self.requests;
             return table.go(to, rows, sight);
         }

@@ -4,7 +4,7 @@ use telemetry::RunId;
 use telemetry::model::{Level, Run};
 
 use super::{Screen, State, shown_run};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::table::{ListMove, Rows, TableState};
 use crate::view;
 use crate::view_model::RunRow;
@@ -26,7 +26,7 @@ impl State {
     /// Updates the listed runs, and selects the shown one, or else the first, if none is selected.
     pub(super) fn arrange_runs(&mut self) {
         let listed: Vec<RunRow> = self.runs().into_iter().map(RunRow::of).collect();
-        let sight = view::runs::rows_in_sight(self.size(), listed.len());
+        let sight = view::runs::visible_rows(self.size(), listed.len());
         let (shown, RunList { table, rows }) = (self.shown, &mut self.runs);
         rows.change(|rows| *rows = listed);
         table.arrange(rows, sight);
@@ -51,7 +51,7 @@ impl State {
     }
 
     /// Shows the selected run.
-    pub(super) fn show_selected_run(&mut self, now: Now) {
+    pub(super) fn show_selected_run(&mut self, now: ClockReading) {
         match self.runs.table.selected {
             Some(id) if self.is_run_shown(id) => {}
             Some(_) if !self.options.watches => {
@@ -89,7 +89,7 @@ impl State {
     }
 
     /// Keeps showing runs of the same account, and reports every run of another one once.
-    pub(super) fn stay(&mut self, id: RunId, now: Now) {
+    pub(super) fn stay(&mut self, id: RunId, now: ClockReading) {
         if !self.caught_up || self.options.run.is_some() {
             return;
         }
@@ -117,13 +117,29 @@ impl State {
     }
 
     /// Shows the next run.
-    pub(super) fn next_run(&mut self, now: Now) {
+    pub(super) fn next_run(&mut self, now: ClockReading) {
         let runs = self.runs();
         let at = self.run().and_then(|shown| runs.iter().position(|run| run.id() == shown.id()));
         let next = at.and_then(|at| runs.get((at + 1) % runs.len())).map(|run| run.id());
         match next.filter(|_| self.options.watches && runs.len() > 1) {
             Some(id) => self.show_run(id),
             None => self.notice(Level::Notice, "there is no other run to show", now),
+        }
+    }
+
+    /// Shows the run of the process that has taken over from that of the shown run, which has just ended.
+    pub(super) fn follow_upgrade(&mut self, now: ClockReading) {
+        let stopped = self.run().and_then(Run::stopped);
+        let next = stopped.and_then(|stopped| stopped.next_run.parse::<RunId>().ok());
+        let Some(next) = next.filter(|_| self.options.watches) else { return };
+        if self.model.run(next).is_some() {
+            self.show_run(next);
+        } else {
+            let text = format!(
+                "run {} has taken over; this source does not have it: watch the folder of the journal's files",
+                next.short()
+            );
+            self.notice(Level::Notice, text, now);
         }
     }
 

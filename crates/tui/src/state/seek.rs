@@ -4,8 +4,8 @@ use telemetry::model::{Interval, Level, MetricSeries};
 use telemetry::{LatencyClass, Metric};
 
 use super::State;
-use super::view::{Past, View};
-use crate::clock::Now;
+use super::view::{PastView, View};
+use crate::clock::ClockReading;
 use crate::view::layout;
 use crate::view_model::Span;
 
@@ -35,18 +35,18 @@ impl State {
 
     /// The past moment that is shown, on the run's monotonic clock.
     pub(crate) fn past_us(&self) -> Option<u64> {
-        self.view.past().map(Past::us)
+        self.view.past().map(PastView::us)
     }
 
     /// Freezes the view at the last record, unless it already shows the past.
-    pub(super) fn freeze(&mut self, now: Now) {
+    pub(super) fn freeze(&mut self, now: ClockReading) {
         if self.view.past().is_some() {
             return;
         }
         // Records read but not drawn yet belong to this moment.
         self.refresh(now);
         if let Some(run) = self.run() {
-            self.view = View::Frozen(Box::new(Past::freeze(&self.live, run, now)));
+            self.view = View::Frozen(Box::new(PastView::freeze(&self.live, run, now)));
         }
     }
 
@@ -63,7 +63,7 @@ impl State {
     }
 
     /// Goes to another moment, and freezes the view for it. Without such a moment, a live view stays live.
-    pub(super) fn seek(&mut self, target: SeekTarget, now: Now) {
+    pub(super) fn seek(&mut self, target: SeekTarget, now: ClockReading) {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
         // The end of a run that goes on is the present. A replay of a run that is over stays one at its end.
         if target == SeekTarget::End && !(is_over && self.is_replay()) {
@@ -84,7 +84,7 @@ impl State {
     }
 
     /// Goes to a moment, and freezes the view for it.
-    pub(super) fn go_to(&mut self, us: u64, now: Now) {
+    pub(super) fn go_to(&mut self, us: u64, now: ClockReading) {
         self.freeze(now);
         self.show_moment(us, now);
         self.stale = true;
@@ -92,14 +92,14 @@ impl State {
     }
 
     /// Shows the past moment anew, after the window has changed.
-    pub(super) fn show_moment_anew(&mut self, now: Now) {
-        if let Some(us) = self.view.past().map(Past::us) {
+    pub(super) fn refresh_past_moment(&mut self, now: ClockReading) {
+        if let Some(us) = self.view.past().map(PastView::us) {
             self.show_moment(us, now);
         }
     }
 
     /// Shows a moment from the model in memory, until the journal has been read up to it.
-    fn show_moment(&mut self, us: u64, now: Now) {
+    fn show_moment(&mut self, us: u64, now: ClockReading) {
         let is_replay = self.is_replay();
         let mut view = std::mem::take(&mut self.view);
         if let Some((past, run)) = view.past_mut().zip(self.run()) {

@@ -1,9 +1,9 @@
-//! What the panes show of a run at one moment.
+//! The contents of the panes for a run at one moment.
 
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, ClientRows, MarkComparison, RouteRows, Span, ViewModel, Windows};
+use crate::view_model::{self, ClientRows, MarkComparison, RouteRows, Span, SpanWindows, ViewModel};
 
 /// The figures, the clients and the routes of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -15,7 +15,7 @@ pub(super) struct Snapshot {
     pub(super) figures: Option<ViewModel>,
     pub(super) table: ClientRows,
     pub(super) routes: RouteRows,
-    windows: Windows,
+    windows: SpanWindows,
     baseline: MarkComparison,
 }
 

@@ -1,4 +1,4 @@
-//! What keys and news do.
+//! Effects of keys and updates.
 
 mod any_event;
 mod clients;

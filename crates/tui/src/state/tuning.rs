@@ -6,7 +6,7 @@ use telemetry::{Applies, Command, Setting, SettingInfo, SettingKind, Value, clea
 use super::control::within;
 use super::quick_control::{self, Direction};
 use super::{Effect, State, shown_run};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::view_model::{self, AppliedChange};
 
 /// An edit of the selected setting, or of all staged ones.
@@ -97,7 +97,7 @@ impl State {
     }
 
     /// Selects the first changeable setting, unless one is already selected.
-    pub(super) fn select_what_can_change(&mut self) {
+    pub(super) fn select_changeable_setting(&mut self) {
         let changes = |setting: &Setting| setting.applies != Applies::Restart;
         if self.tuning.selected == 0 {
             self.tuning.selected = self.settings().iter().position(changes).unwrap_or(0);
@@ -158,27 +158,27 @@ impl State {
     }
 
     /// Requests all staged changes.
-    pub(super) fn apply_staged(&mut self, now: Now) -> Vec<Effect> {
+    pub(super) fn apply_staged(&mut self, now: ClockReading) -> Vec<Effect> {
         let staged = std::mem::take(&mut self.tuning.staged);
         self.tuning.complaint = staged.is_empty().then(|| "nothing is staged".to_owned());
         staged.into_iter().filter_map(|(name, value)| self.ask(&name, value, now)).collect()
     }
 
-    fn ask(&mut self, name: &str, value: Value, now: Now) -> Option<Effect> {
+    fn ask(&mut self, name: &str, value: Value, now: ClockReading) -> Option<Effect> {
         let run = shown_run(&self.model, &self.options);
         let asked = self.control.ask(run, name, value, now);
         self.sent(asked, now)
     }
 
     /// Undoes the last change.
-    pub(super) fn undo(&mut self, now: Now) -> Option<Effect> {
+    pub(super) fn undo(&mut self, now: ClockReading) -> Option<Effect> {
         let run = shown_run(&self.model, &self.options);
         let asked = self.control.undo(run, now);
         self.sent(asked, now)
     }
 
     /// Returns the command, or a notice that explains why there is none.
-    pub(super) fn sent(&mut self, asked: Result<Command, String>, now: Now) -> Option<Effect> {
+    pub(super) fn sent(&mut self, asked: Result<Command, String>, now: ClockReading) -> Option<Effect> {
         match asked {
             Ok(command) => Some(Effect::Send(command)),
             Err(why) => {

@@ -1,4 +1,4 @@
-//! What is typed into the prompt, and what becomes of it.
+//! Text typed into the prompt, and its effect.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use telemetry::model::Level;
@@ -7,11 +7,11 @@ use tui_input::InputRequest;
 use tui_input::backend::crossterm::to_input_request;
 
 use super::palette::{self, PaletteEntry};
-use super::prompt::{Prompt, Purpose};
+use super::prompt::{Prompt, PromptPurpose};
 use super::routes::with_table;
 use super::update::want;
 use super::{Effect, List, Screen, State};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::export::Export;
 use crate::format;
 use crate::table::{Order, RowFilter};
@@ -23,27 +23,28 @@ impl State {
     pub(super) fn type_filter(&mut self) {
         let list = self.list();
         let text = with_table!(self, list, table => table.filter.text().to_owned());
-        self.prompt = Some(Prompt::new(Purpose::Filter(list), text));
+        self.prompt = Some(Prompt::new(PromptPurpose::Filter(list), text));
     }
 
     /// Opens the prompt for a filter of hosts.
     pub(super) fn type_hosts(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.table.filter.text().to_owned()));
+        self.prompt = Some(Prompt::new(PromptPurpose::Hosts, self.runs.table.filter.text().to_owned()));
     }
 
     /// Opens the prompt for a search in the help.
     pub(super) fn type_help_search(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Help, self.help_search.clone()));
+        self.prompt = Some(Prompt::new(PromptPurpose::Help, self.help_search.clone()));
     }
 
     /// Opens the prompt for a moment.
     pub(super) fn type_moment(&mut self) {
-        self.prompt = Some(Prompt::new(Purpose::Moment, String::new()));
+        self.prompt = Some(Prompt::new(PromptPurpose::Moment, String::new()));
     }
 
     /// Opens the prompt for a value of the selected setting.
     pub(super) fn type_value(&mut self) {
-        self.prompt = self.typed_from().map(|(name, value)| Prompt::preset(Purpose::Value(name), &value));
+        self.prompt =
+            self.typed_from().map(|(name, value)| Prompt::preset(PromptPurpose::Value(name), &value));
     }
 
     /// Opens the prompt for a value of the selected setting that begins with this digit.
@@ -55,12 +56,12 @@ impl State {
     }
 
     /// Opens the prompt for the name of the view's files.
-    pub(super) fn type_file_name(&mut self, now: Now) {
+    pub(super) fn type_file_name(&mut self, now: ClockReading) {
         let Some(run) = self.figures().map(|figures| figures.run.clone()) else {
             return self.notice(Level::Notice, "there is nothing to write yet", now);
         };
         let name = format!("tlsdash-{run}-{}", format::time_of_day(now.realtime_us).replace(':', ""));
-        self.prompt = Some(Prompt::new(Purpose::FileName, name));
+        self.prompt = Some(Prompt::new(PromptPurpose::FileName, name));
     }
 
     /// Returns the effect that writes the view to files of this name.
@@ -80,11 +81,11 @@ impl State {
     /// Opens the search.
     pub(super) fn open_palette(&mut self) {
         let found = palette::find(self, "");
-        self.prompt = Some(Prompt::new(Purpose::Palette { found, selected: 0 }, String::new()));
+        self.prompt = Some(Prompt::new(PromptPurpose::Palette { found, selected: 0 }, String::new()));
     }
 
     /// Handles a key while the prompt is open.
-    pub(super) fn typed(&mut self, key: KeyEvent, now: Now) -> Vec<Effect> {
+    pub(super) fn typed(&mut self, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
         let draw = vec![Effect::Draw(Urgency::Now)];
         let Some(mut prompt) = self.prompt.take() else { return Vec::new() };
         if key.kind == KeyEventKind::Release {
@@ -119,14 +120,14 @@ impl State {
 
     /// Selects a match, or goes through the texts that were entered before.
     fn choose(&mut self, prompt: &mut Prompt, is_up: bool) {
-        if let Purpose::Palette { found, selected } = &mut prompt.purpose
+        if let PromptPurpose::Palette { found, selected } = &mut prompt.purpose
             && !(is_up && *selected == 0)
         {
             let by = if is_up { -1 } else { 1 };
             *selected = selected.saturating_add_signed(by).min(found.len().saturating_sub(1));
             return;
         }
-        if let Purpose::Experiment(form) = &mut prompt.purpose {
+        if let PromptPurpose::Experiment(form) = &mut prompt.purpose {
             form.turn(is_up);
             let text = form.text(form.field()).to_owned();
             prompt.preset_text(&text);
@@ -148,7 +149,7 @@ impl State {
     }
 
     /// Takes what was typed; what is refused stays to be mended, with the reason beneath.
-    fn enter(&mut self, mut prompt: Prompt, now: Now) -> Vec<Effect> {
+    fn enter(&mut self, mut prompt: Prompt, now: ClockReading) -> Vec<Effect> {
         match self.take_typed(&prompt, now) {
             Ok(effects) => {
                 self.prompt_history.keep(&prompt.purpose, prompt.text());
@@ -165,33 +166,35 @@ impl State {
     /// Updates filters and matches after each character.
     pub(super) fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
-            Purpose::Filter(list) => {
+            PromptPurpose::Filter(list) => {
                 with_table!(self, list, table => table.filter = RowFilter::parse(prompt.text()));
             }
-            Purpose::Hosts => self.runs.table.filter = RowFilter::parse(prompt.text()),
-            Purpose::Help => {
+            PromptPurpose::Hosts => self.runs.table.filter = RowFilter::parse(prompt.text()),
+            PromptPurpose::Help => {
                 prompt.text().clone_into(&mut self.help_search);
                 self.screen = Screen::Help { offset: 0 };
             }
-            Purpose::Palette { .. } => {
+            PromptPurpose::Palette { .. } => {
                 let found = palette::find(self, prompt.text());
-                prompt.purpose = Purpose::Palette { found, selected: 0 };
+                prompt.purpose = PromptPurpose::Palette { found, selected: 0 };
             }
-            Purpose::Experiment(_) => {
+            PromptPurpose::Experiment(_) => {
                 let text = prompt.text().to_owned();
-                if let Purpose::Experiment(form) = &mut prompt.purpose {
+                if let PromptPurpose::Experiment(form) = &mut prompt.purpose {
                     self.set_field(form, &text);
                 }
             }
-            Purpose::Value(_) | Purpose::FileName | Purpose::Moment => {}
+            PromptPurpose::Value(_) | PromptPurpose::FileName | PromptPurpose::Moment => {}
         }
     }
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Filter(list) => with_table!(self, list, table => table.filter = RowFilter::default()),
-            Purpose::Hosts => self.runs.table.filter = RowFilter::default(),
-            Purpose::Help => self.help_search.clear(),
+            PromptPurpose::Filter(list) => {
+                with_table!(self, list, table => table.filter = RowFilter::default());
+            }
+            PromptPurpose::Hosts => self.runs.table.filter = RowFilter::default(),
+            PromptPurpose::Help => self.help_search.clear(),
             _ => {}
         }
     }
@@ -200,22 +203,22 @@ impl State {
     ///
     /// # Errors
     /// With what can be typed instead.
-    fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Result<Vec<Effect>, String> {
+    fn take_typed(&mut self, prompt: &Prompt, now: ClockReading) -> Result<Vec<Effect>, String> {
         match &prompt.purpose {
-            Purpose::Filter(_) | Purpose::Hosts | Purpose::Help => {}
-            Purpose::Value(name) => self.stage_text(name, prompt.text())?,
-            Purpose::Experiment(form) => {
+            PromptPurpose::Filter(_) | PromptPurpose::Hosts | PromptPurpose::Help => {}
+            PromptPurpose::Value(name) => self.stage_text(name, prompt.text())?,
+            PromptPurpose::Experiment(form) => {
                 self.check_form(form)?;
                 self.last_form = Some((**form).clone());
                 let command = Command::Experiment(form.plan());
                 return Ok(vec![Effect::Draw(Urgency::Now), Effect::Send(command)]);
             }
-            Purpose::Moment => {
+            PromptPurpose::Moment => {
                 let us = self.typed_moment(prompt.text())?;
                 self.go_to(us, now);
             }
-            Purpose::FileName => return self.export_to(prompt.text()),
-            Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
+            PromptPurpose::FileName => return self.export_to(prompt.text()),
+            PromptPurpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
                 Some(PaletteEntry::SortBy(List::Clients, column)) => {
                     self.clients.order = Order::by::<ClientRow>(column);

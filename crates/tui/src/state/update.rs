@@ -12,16 +12,16 @@ use super::{
     Action, Direction, Effect, Intent, PaneAction, PlayControl, Preset, QuickControl, Screen, SettingEdit,
     State, ViewStatus,
 };
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::options::Exit;
-use crate::terminal::Suspend;
+use crate::terminal::SuspendTarget;
 use crate::terminal::pace::Urgency;
 use crate::view::help;
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
 
 /// Updates the state after an event at `now`, and returns what the caller has to do.
-pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
+pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Vec<Effect> {
     match action {
         Action::Want(intent) => {
             let effects = want(state, intent, now);
@@ -73,13 +73,17 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
     }
 }
 
-fn take_in(state: &mut State, news: Update, now: Now) {
+fn take_in(state: &mut State, news: Update, now: ClockReading) {
     match news {
         Update::Batch(batch) => {
             let shown = state.options.run.or_else(|| state.shown.filter(|_| state.caught_up));
             state.last_record = LastRecord::of(&batch, &state.model, shown, now).or(state.last_record);
+            let has_run_on = state.run().is_some_and(|run| run.stopped().is_none());
             state.model.apply_batch(batch);
             state.stale = true;
+            if has_run_on && state.caught_up {
+                state.follow_upgrade(now);
+            }
         }
         Update::CaughtUp => {
             state.caught_up = true;
@@ -93,7 +97,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
 }
 
 /// Redraws only if the passing of time changes the screen.
-fn tick(state: &mut State, now: Now) -> Vec<Effect> {
+fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
     // A pending change that is never confirmed must disappear even if no record arrives.
     state.stale |= state.control.is_waiting();
     let has_moved = state.play_on(now);
@@ -107,14 +111,14 @@ fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     }
 }
 
-fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
+fn typed(state: &mut State, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
     let effects = state.typed(key, now);
     state.arrange();
     effects
 }
 
 /// Executes a person's request.
-pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+pub(super) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<Effect> {
     if !applies(state, intent) {
         return Vec::new();
     }
@@ -226,9 +230,9 @@ fn acts_on_help(intent: Intent) -> bool {
 }
 
 /// Only a viewer suspends: a server would stop serving its clients.
-fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
+fn suspend(state: &mut State, now: ClockReading) -> Vec<Effect> {
     if state.options.watches {
-        return vec![Effect::Suspend(Suspend::Group)];
+        return vec![Effect::Suspend(SuspendTarget::Group)];
     }
     state.refuse_to_stop(now);
     state.arrange();
@@ -236,7 +240,7 @@ fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
 }
 
 /// Copies the selection, or else the screen, to the clipboard.
-fn copy(state: &mut State, now: Now) -> Vec<Effect> {
+fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
         (Screen::Runs, _) => {
             let table = &state.runs.table;
@@ -263,7 +267,7 @@ fn copy(state: &mut State, now: Now) -> Vec<Effect> {
     vec![DRAW, Effect::Copy(text)]
 }
 
-fn toggle_freeze(state: &mut State, now: Now) {
+fn toggle_freeze(state: &mut State, now: ClockReading) {
     match state.view {
         View::Live => state.freeze(now),
         View::Frozen(_) | View::Replay(..) => state.go_live(),
@@ -271,16 +275,16 @@ fn toggle_freeze(state: &mut State, now: Now) {
     state.status = ViewStatus::of(state, now);
 }
 
-fn change_span(state: &mut State, direction: Direction, now: Now) {
+fn change_span(state: &mut State, direction: Direction, now: ClockReading) {
     state.span = match direction {
         Direction::Down => state.span.shorter(),
         Direction::Up => state.span.longer(),
     };
     state.stale = true;
-    state.show_moment_anew(now);
+    state.refresh_past_moment(now);
 }
 
-fn edit_setting(state: &mut State, edit: SettingEdit, now: Now) -> Vec<Effect> {
+fn edit_setting(state: &mut State, edit: SettingEdit, now: ClockReading) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
@@ -296,14 +300,14 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: Now) -> Vec<Effect> {
     effects
 }
 
-fn compare(state: &mut State, now: Now) {
+fn compare(state: &mut State, now: ClockReading) {
     if !refuse_if_read_only(state, now) {
         state.tuning.complaint = None;
         state.type_experiment();
     }
 }
 
-fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: Now) -> Vec<Effect> {
+fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: ClockReading) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
@@ -312,14 +316,14 @@ fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: N
     std::iter::once(DRAW).chain(state.sent(asked, now)).collect()
 }
 
-fn send(state: &mut State, command: Command, now: Now) -> Vec<Effect> {
+fn send(state: &mut State, command: Command, now: ClockReading) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
     vec![DRAW, Effect::Send(command)]
 }
 
-fn record(state: &mut State, now: Now) -> Vec<Effect> {
+fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {
     if let Some(why) = state.recording_obstacle() {
         state.answer(Level::Warning, why.to_owned(), now);
         return vec![DRAW];
@@ -328,7 +332,7 @@ fn record(state: &mut State, now: Now) -> Vec<Effect> {
 }
 
 /// Only the process of a run knows its options.
-fn write_configuration(state: &mut State, now: Now) -> Vec<Effect> {
+fn write_configuration(state: &mut State, now: ClockReading) -> Vec<Effect> {
     if state.options.watches {
         let why = "only the dashboard beside the proxy writes a configuration; `tlsdash ctl settings` shows what is in force";
         state.answer(Level::Warning, why.to_owned(), now);
@@ -338,9 +342,9 @@ fn write_configuration(state: &mut State, now: Now) -> Vec<Effect> {
 }
 
 /// Says why nothing can be changed, if so.
-fn refuse_if_read_only(state: &mut State, now: Now) -> bool {
+fn refuse_if_read_only(state: &mut State, now: ClockReading) -> bool {
     let Some(why) = state.obstacle() else { return false };
-    state.doubt_access();
+    state.recheck_access();
     state.answer(Level::Warning, why, now);
     true
 }

@@ -1,4 +1,4 @@
-//! Who uses what at the shown moment: the values of one dimension at a time.
+//! Usage at the shown moment: the values of one dimension at a time.
 
 use telemetry::Dimension;
 use telemetry::model::Usage;

@@ -1,4 +1,4 @@
-//! Which moment of the run is shown: the present or a past one.
+//! The shown moment of the run: the present or a past one.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use telemetry::{ClientId, Model};
 
 use super::replay::Playback;
 use super::snapshot::Snapshot;
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::view_model::{self, ClientRows, History, PastSetting};
 
 /// Which moment is shown.
@@ -17,20 +17,20 @@ pub(super) enum View {
     #[default]
     Live,
     /// A past moment.
-    Frozen(Box<Past>),
+    Frozen(Box<PastView>),
     /// A past moment from which the run is played.
-    Replay(Box<Past>, Playback),
+    Replay(Box<PastView>, Playback),
 }
 
 impl View {
-    pub(super) fn past(&self) -> Option<&Past> {
+    pub(super) fn past(&self) -> Option<&PastView> {
         match self {
             Self::Live => None,
             Self::Frozen(past) | Self::Replay(past, _) => Some(past),
         }
     }
 
-    pub(super) fn past_mut(&mut self) -> Option<&mut Past> {
+    pub(super) fn past_mut(&mut self) -> Option<&mut PastView> {
         match self {
             Self::Live => None,
             Self::Frozen(past) | Self::Replay(past, _) => Some(past),
@@ -62,9 +62,9 @@ impl View {
 
 /// A past moment, on the run's monotonic clock. Reading goes on meanwhile.
 #[derive(Debug)]
-pub(super) struct Past {
+pub(super) struct PastView {
     /// When the view was frozen.
-    pub(super) since: Now,
+    pub(super) since: ClockReading,
     /// The latest moment that can be shown: that of freezing, or the run's last record during a replay.
     pub(super) end_us: u64,
     /// Right edge of the timeline.
@@ -83,9 +83,9 @@ pub(super) struct Past {
     slot_us: u64,
 }
 
-impl Past {
+impl PastView {
     /// The moment of the last record.
-    pub(super) fn freeze(live: &Snapshot, run: &Run, now: Now) -> Self {
+    pub(super) fn freeze(live: &Snapshot, run: &Run, now: ClockReading) -> Self {
         let slot_us = live.interval_us().max(1);
         let history = |id| view_model::history(run, id, slot_us);
         let end_us = run.last_us();

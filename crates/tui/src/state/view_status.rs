@@ -1,4 +1,4 @@
-//! What the badge at the top says: live, frozen, playing, silent or ended.
+//! The state in the badge at the top: live, frozen, playing, silent or ended.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use telemetry::{Batch, Model, Record, RunId};
 
 use super::State;
 use super::view::View;
-use crate::clock::Now;
+use crate::clock::ClockReading;
 
 /// Silence up to this long is not shown, however short the interval.
 const SILENCE_MIN: Duration = Duration::from_secs(3);
@@ -16,7 +16,7 @@ const SILENT_INTERVALS: u32 = 3;
 /// When the last record of the shown run was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastRecord {
-    pub(super) at: Now,
+    pub(super) at: ClockReading,
     /// Its age when it was read; zero if it was read as it was written.
     pub(super) age: Duration,
 }
@@ -24,7 +24,7 @@ pub(super) struct LastRecord {
 impl LastRecord {
     /// Returns what a batch, before it is folded, reveals about the shown run or a new one; `None` if it has
     /// no record of them. Records of another process with the same run id do not make it live.
-    pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: Now) -> Option<Self> {
+    pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: ClockReading) -> Option<Self> {
         let is_its = |id| model.run(id).is_none_or(|run| run.writer().origin == batch.writer.origin);
         let is_it = |id, other| id == other || model.run(other).is_none();
         let is_shown =
@@ -60,7 +60,7 @@ pub(crate) enum ViewStatus {
 }
 
 impl ViewStatus {
-    pub(super) fn of(state: &State, now: Now) -> Self {
+    pub(super) fn of(state: &State, now: ClockReading) -> Self {
         match &state.view {
             View::Live => Self::of_present(state, now),
             View::Frozen(past) => Self::Frozen(since(past.since, now).as_secs()),
@@ -70,7 +70,7 @@ impl ViewStatus {
     }
 
     /// The status of the present, whether or not it is shown.
-    pub(super) fn of_present(state: &State, now: Now) -> Self {
+    pub(super) fn of_present(state: &State, now: ClockReading) -> Self {
         let (Some(figures), Some(last_record)) = (&state.live.figures, state.last_record) else {
             return Self::Waiting;
         };
@@ -90,6 +90,6 @@ impl ViewStatus {
     }
 }
 
-fn since(then: Now, now: Now) -> Duration {
+fn since(then: ClockReading, now: ClockReading) -> Duration {
     now.instant.saturating_duration_since(then.instant)
 }

@@ -13,7 +13,7 @@ use super::{CellValue, Column, ColumnUnit, Row};
 #[derive(Clone, Debug)]
 pub(crate) struct RowFilter<R: Row> {
     text: String,
-    terms: Vec<Term<R>>,
+    terms: Vec<FilterTerm<R>>,
     error: Option<FilterError>,
 }
 
@@ -25,7 +25,7 @@ impl<R: Row> Default for RowFilter<R> {
 
 /// A word of a filter.
 #[derive(Clone, Debug)]
-enum Term<R: Row> {
+enum FilterTerm<R: Row> {
     /// The name of the row contains this text.
     Named(String),
     /// The address of the row is in this network.
@@ -103,7 +103,7 @@ impl<R: Row> RowFilter<R> {
     }
 }
 
-impl<R: Row> Term<R> {
+impl<R: Row> FilterTerm<R> {
     fn passes(&self, row: &R) -> bool {
         match self {
             Self::Named(text) => contains(&(R::COLUMNS[0].value)(row), text),
@@ -123,7 +123,7 @@ fn contains(value: &CellValue<'_>, text: &str) -> bool {
     match value {
         CellValue::Text(value) => value.to_lowercase().contains(text),
         CellValue::Client(id) => id.to_string().contains(text),
-        CellValue::Number(_) | CellValue::Quantile(_) => false,
+        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => false,
     }
 }
 
@@ -140,7 +140,7 @@ impl FilterOperator {
     }
 }
 
-fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
+fn term<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
     let found = OPERATORS.iter().filter_map(|&(sign, operator)| Some((word.find(sign)?, sign, operator)));
     // Of `<=` and `<` at the same place, the longer one.
     let Some((at, sign, operator)) = found.min_by_key(|&(at, sign, _)| (at, std::cmp::Reverse(sign.len())))
@@ -156,7 +156,7 @@ fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
     match (column.is_left(), operator) {
         (true, FilterOperator::Equal | FilterOperator::NotEqual) if column.unit == ColumnUnit::Address => {
             match (named(text)?, operator) {
-                (Term::Named(text), _) => Ok(Term::Contains {
+                (FilterTerm::Named(text), _) => Ok(FilterTerm::Contains {
                     value: column.value,
                     text,
                     wanted: operator == FilterOperator::Equal,
@@ -167,10 +167,12 @@ fn term<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
         }
         (true, FilterOperator::Equal | FilterOperator::NotEqual) => {
             let wanted = operator == FilterOperator::Equal;
-            Ok(Term::Contains { value: column.value, text: text.to_lowercase(), wanted })
+            Ok(FilterTerm::Contains { value: column.value, text: text.to_lowercase(), wanted })
         }
         (true, _) => Err(FilterError::TextOrder { column: column.name }),
-        (false, _) => Ok(Term::Compares { value: column.value, operator, number: column.number(text)? }),
+        (false, _) => {
+            Ok(FilterTerm::Compares { value: column.value, operator, number: column.number(text)? })
+        }
     }
 }
 
@@ -180,16 +182,16 @@ fn named_columns<R: Row>() -> impl Iterator<Item = &'static Column<R>> {
 }
 
 /// Reads a part of a name, or a network.
-fn named<R: Row>(word: &str) -> Result<Term<R>, FilterError> {
+fn named<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
     if R::COLUMNS[0].unit != ColumnUnit::Address || !word.contains('/') {
-        return Ok(Term::Named(word.to_lowercase()));
+        return Ok(FilterTerm::Named(word.to_lowercase()));
     }
     let (address, length) = word.split_once('/').unwrap_or((word, ""));
     let unfinished = length.is_empty() && IpAddr::from_str(address).is_ok();
     // While it is being typed, a network without its length is a whole address.
     let network =
         if unfinished { address.parse::<IpAddr>().ok().map(IpNet::from) } else { word.parse().ok() };
-    network.map(Term::Network).ok_or_else(|| FilterError::Network { text: word.to_owned() })
+    network.map(FilterTerm::Network).ok_or_else(|| FilterError::Network { text: word.to_owned() })
 }
 
 impl<R> Column<R> {

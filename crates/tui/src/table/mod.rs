@@ -13,7 +13,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::json;
-use telemetry::ClientId;
+use telemetry::{ClientId, TimeResolution};
 
 use crate::format;
 use crate::theme::Glyphs;
@@ -98,6 +98,8 @@ pub(crate) enum CellValue<'r> {
     Client(ClientId),
     Number(Option<f64>),
     Quantile(Option<Quantile>),
+    /// Nanoseconds, and how finely they are known.
+    Time(Option<u64>, TimeResolution),
 }
 
 impl<'r> CellValue<'r> {
@@ -115,6 +117,7 @@ impl<'r> CellValue<'r> {
         match self {
             Self::Number(number) => *number,
             Self::Quantile(quantile) => quantile.map(|quantile| quantile.ns as f64),
+            Self::Time(ns, _) => ns.map(|ns| ns as f64),
             Self::Text(_) | Self::Client(_) => None,
         }
     }
@@ -122,7 +125,11 @@ impl<'r> CellValue<'r> {
     fn address(&self) -> Option<IpAddr> {
         match self {
             Self::Client(ClientId::Addr(address)) => Some(*address),
-            Self::Client(ClientId::Other) | Self::Text(_) | Self::Number(_) | Self::Quantile(_) => None,
+            Self::Client(ClientId::Other)
+            | Self::Text(_)
+            | Self::Number(_)
+            | Self::Quantile(_)
+            | Self::Time(..) => None,
         }
     }
 
@@ -132,7 +139,10 @@ impl<'r> CellValue<'r> {
             Self::Text(text) => return text.clone().into_owned(),
             Self::Client(id) => return id.to_string(),
             Self::Number(number) => *number,
-            Self::Quantile(quantile) => quantile.map(|quantile| quantile.ns as f64),
+            Self::Quantile(Some(Quantile { ns, resolution, .. })) | Self::Time(Some(ns), resolution) => {
+                return format::latency(*ns, *resolution, glyphs);
+            }
+            Self::Quantile(None) | Self::Time(None, _) => None,
         };
         let Some(number) = number else { return glyphs.none().to_string() };
         match unit {
@@ -153,6 +163,7 @@ impl<'r> CellValue<'r> {
             Self::Client(id) => json!(id.to_string()),
             Self::Number(number) => json!(number),
             Self::Quantile(quantile) => json!(quantile.map(|quantile| quantile.ns as f64 / 1e3)),
+            Self::Time(ns, _) => json!(ns.map(|ns| ns as f64)),
         }
     }
 }

@@ -23,7 +23,7 @@ impl Order {
     }
 }
 
-/// A row's place among the others: smaller comes first. It holds nearly all that is compared, so that ranking ten
+/// The sort key of a row; smaller keys come first. It holds nearly all that is compared, so that ranking ten
 /// thousand rows does not look at them again and again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rank {
@@ -75,6 +75,7 @@ fn key(value: &CellValue<'_>) -> u64 {
         // No value below zero has to be told apart, so the bits of a float are in its order.
         CellValue::Number(number) => number.map_or(0, |number| 1 + number.max(0.0).to_bits()),
         CellValue::Quantile(quantile) => quantile.map_or(0, |quantile| quantile.ns),
+        CellValue::Time(ns, _) => ns.unwrap_or(0),
     }
 }
 

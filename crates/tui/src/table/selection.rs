@@ -1,4 +1,4 @@
-//! What a person chose of a table: order, columns, filter, selection; and the rows in sight.
+//! The state of a table: order, columns, filter, selection, and the visible rows.
 
 use super::{ColumnUnit, Order, Row, RowFilter, Rows};
 

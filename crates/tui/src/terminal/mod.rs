@@ -58,7 +58,7 @@ pub fn restore() {
 
 /// The receiver of the stop signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suspend {
+pub(crate) enum SuspendTarget {
     /// This process: another process sent the signal.
     Process,
     /// Its process group, as a terminal does on Ctrl-Z: the shell then sees the whole job stop, even if
@@ -172,12 +172,12 @@ impl Terminal {
 
     /// Restores the terminal and asks the kernel to stop the process. With several threads, this may take
     /// effect shortly after the return, so take over the terminal only when the process is continued.
-    pub(crate) fn suspend(whom: Suspend) -> io::Result<()> {
+    pub(crate) fn suspend(whom: SuspendTarget) -> io::Result<()> {
         leave();
         // SIGSTOP, since the program handles SIGTSTP as an event.
         match whom {
-            Suspend::Process => kill_process(getpid(), Signal::STOP)?,
-            Suspend::Group => kill_current_process_group(Signal::STOP)?,
+            SuspendTarget::Process => kill_process(getpid(), Signal::STOP)?,
+            SuspendTarget::Group => kill_current_process_group(Signal::STOP)?,
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use telemetry::Update;
 
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::options::Options;
 use crate::state::{Action, Effect, State, update};
 use crate::view::view;
@@ -35,7 +35,7 @@ impl Write for CountingWriter {
 /// An invisible dashboard of a fixed size. Its clock advances only on request.
 pub struct Offscreen {
     state: State,
-    now: Now,
+    now: ClockReading,
     size: Rect,
     terminal: Terminal<CrosstermBackend<CountingWriter>>,
     written: CountingWriter,
@@ -54,7 +54,13 @@ impl Offscreen {
         let options_of_terminal = TerminalOptions { viewport: Viewport::Fixed(size) };
         let terminal = Terminal::with_options(CrosstermBackend::new(written.clone()), options_of_terminal)
             .expect("nothing is asked of a terminal of fixed size");
-        Self { state: State::new(options, (columns, rows)), now: Now::read(), size, terminal, written }
+        Self {
+            state: State::new(options, (columns, rows)),
+            now: ClockReading::read(),
+            size,
+            terminal,
+            written,
+        }
     }
 
     /// Processes an update; returns whether to draw.

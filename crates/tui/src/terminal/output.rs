@@ -23,7 +23,7 @@ const PIECES_MAX: usize = 32;
 
 /// The state shared by both ends.
 #[derive(Debug, Default)]
-struct Shared {
+struct OutputState {
     /// The queued pieces.
     pending: AtomicUsize,
     /// If set, all output is discarded.
@@ -34,7 +34,7 @@ struct Shared {
 
 /// The progress of the output.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress(Arc<Shared>);
+pub(crate) struct Progress(Arc<OutputState>);
 
 impl Progress {
     /// Returns whether the last output is still being written.

@@ -51,6 +51,11 @@ impl Glyphs {
         self.pick("≥", ">=")
     }
 
+    /// Precedes an upper bound.
+    pub(crate) fn at_most(self) -> &'static str {
+        self.pick("≤", "<=")
+    }
+
     /// Points at the selected row.
     pub(crate) fn pointer(self) -> char {
         self.pick('▶', '>')

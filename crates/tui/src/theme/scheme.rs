@@ -17,13 +17,13 @@ const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
 /// The requested colours; [`ColourScheme::palette`] resolves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColourScheme {
-    base: Base,
+    base: BasePalette,
     /// Validated colours of roles.
     changes: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Base {
+enum BasePalette {
     Auto,
     Dark,
     Light,
@@ -35,11 +35,11 @@ impl ColourScheme {
     /// Returns the scheme of a name: `auto`, `dark`, `light`, `16` or `none`; `None` for any other.
     pub fn named(name: &str) -> Option<Self> {
         let base = match name {
-            "auto" => Base::Auto,
-            "dark" => Base::Dark,
-            "light" => Base::Light,
-            "16" => Base::Sixteen,
-            "none" => Base::Monochrome,
+            "auto" => BasePalette::Auto,
+            "dark" => BasePalette::Dark,
+            "light" => BasePalette::Light,
+            "16" => BasePalette::Sixteen,
+            "none" => BasePalette::Monochrome,
             _ => return None,
         };
         Some(Self { base, changes: Vec::new() })
@@ -65,24 +65,24 @@ impl ColourScheme {
     /// This may write to the terminal and wait up to 600 ms for its answer: call it before
     /// [`run`](crate::run()), and never while a dashboard is drawn.
     pub fn palette(&self) -> Palette {
-        self.palette_in(&Surroundings::real())
+        self.palette_in(&TerminalEnvironment::real())
     }
 
-    fn palette_in(&self, around: &Surroundings<'_>) -> Palette {
-        let is_automatic = self.base == Base::Auto;
+    fn palette_in(&self, around: &TerminalEnvironment<'_>) -> Palette {
+        let is_automatic = self.base == BasePalette::Auto;
         let base = match self.base {
-            Base::Monochrome => return Palette::Monochrome,
-            Base::Auto if around.no_color || around.profile < TermProfile::Ansi16 => {
+            BasePalette::Monochrome => return Palette::Monochrome,
+            BasePalette::Auto if around.no_color || around.profile < TermProfile::Ansi16 => {
                 return Palette::Monochrome;
             }
-            Base::Auto if around.profile < TermProfile::Ansi256 => Colours::SIXTEEN,
-            Base::Auto => match (around.background)() {
+            BasePalette::Auto if around.profile < TermProfile::Ansi256 => Colours::SIXTEEN,
+            BasePalette::Auto => match (around.background)() {
                 Some(ThemeMode::Light) => Colours::LIGHT,
                 Some(ThemeMode::Dark) | None => Colours::DARK,
             },
-            Base::Dark => Colours::DARK,
-            Base::Light => Colours::LIGHT,
-            Base::Sixteen => Colours::SIXTEEN,
+            BasePalette::Dark => Colours::DARK,
+            BasePalette::Light => Colours::LIGHT,
+            BasePalette::Sixteen => Colours::SIXTEEN,
         };
         let at_least = if is_automatic { TermProfile::Ansi16 } else { TermProfile::Ansi256 };
         let profile = around.profile.max(at_least);
@@ -99,14 +99,14 @@ fn nearest(profile: TermProfile, colour: Color) -> Color {
 }
 
 /// The environment that determines the colours.
-struct Surroundings<'a> {
+struct TerminalEnvironment<'a> {
     no_color: bool,
     profile: TermProfile,
     /// Queried only if needed.
     background: &'a dyn Fn() -> Option<ThemeMode>,
 }
 
-impl Surroundings<'_> {
+impl TerminalEnvironment<'_> {
     fn real() -> Self {
         let settings = DetectorSettings::new().enable_tmux_info(false);
         Self {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn palette(name: &str, profile: TermProfile, background: Option<ThemeMode>) -> Palette {
-        let around = Surroundings { no_color: false, profile, background: &|| background };
+        let around = TerminalEnvironment { no_color: false, profile, background: &|| background };
         ColourScheme::named(name).unwrap().palette_in(&around)
     }
 
@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn no_color_applies_unless_a_theme_is_named() {
         let asked = || panic!("the terminal was asked");
-        let around = Surroundings { no_color: true, profile: TermProfile::TrueColor, background: &asked };
+        let around =
+            TerminalEnvironment { no_color: true, profile: TermProfile::TrueColor, background: &asked };
         assert_eq!(ColourScheme::named("auto").unwrap().palette_in(&around), Palette::Monochrome);
         let dark = ColourScheme::named("dark").unwrap().palette_in(&around);
         assert_eq!(dark, Palette::Coloured(Colours::DARK));
@@ -181,7 +182,8 @@ mod tests {
             (TermProfile::Ansi256, "75"),
             (TermProfile::Ansi16, "lightcyan"),
         ] {
-            let around = Surroundings { no_color: false, profile, background: &|| Some(ThemeMode::Dark) };
+            let around =
+                TerminalEnvironment { no_color: false, profile, background: &|| Some(ThemeMode::Dark) };
             let Palette::Coloured(colours) = scheme.palette_in(&around) else { panic!("{profile:?}") };
             let graph = colours.entries().find(|(role, _)| *role == "graph");
             assert_eq!(graph, Some(("graph", expected.to_owned())), "{profile:?}");

@@ -26,7 +26,7 @@ fn place(state: &State, of: Choice) -> Option<(Rect, usize)> {
     overlay::place(Rect::new(0, 0, columns, rows), (LINE_CELLS, lines)).map(|area| (area, lines))
 }
 
-/// Returns the first line in sight.
+/// Returns the first visible line.
 fn first_line(area: Rect, selected: usize) -> usize {
     (selected + 1).saturating_sub(usize::from(area.height) - 2)
 }

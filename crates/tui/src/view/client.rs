@@ -7,7 +7,7 @@
 //! |             p50 0.21  p99 0.77  max 3.13 ms  n 81234 in whole run       |
 //! | total       in 80.1 MB  out 4.10 GB  exchanges 81234  connections 8123  |
 //! | handshakes  full 240 (3.0%)  resumed 7883  errors 0                     |
-//! | why full    no ticket 12  expired 3  without TLS 1.3 on offer 2         |
+//! | why full    no ticket 12  expired 3  without TLS 1.3 2                  |
 //! | connection  TLSv1.3, AES-256-GCM, X25519, ALPN h2, name example.org     |
 //! | failed      handshake-alert: the client sent the alert unknown_ca       |
 //! | bytes/s     ▁▁▂▁▁▁▃█▆▂▁▁▁▁▁                                             |
@@ -88,7 +88,7 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     texts.push(("bytes/s", graph.trim_start().to_owned()));
     let lacks_records = row.totals.is_none() || row.out_per_second.is_none() || detail.silent_us.is_err();
     if is_past && lacks_records {
-        texts.push(("not kept", state.not_kept_words()));
+        texts.push(("not kept", state.describe_client_history()));
     }
     texts
 }
@@ -132,7 +132,7 @@ fn totals(state: &State, row: &ClientRow) -> (String, String) {
 fn full_reasons(row: &ClientRow) -> Option<String> {
     let totals = row.totals?;
     let reasons = labels::CLIENT_FULL_REASONS.iter().map(|(name, counter)| (*name, totals[*counter]));
-    let old = [("without TLS 1.3 on offer", totals[ClientCounter::Tls12Only])];
+    let old = [("without TLS 1.3", totals[ClientCounter::Tls12Only])];
     let counted = reasons.chain(old).filter(|(_, n)| *n > 0);
     let all: Vec<String> = counted.map(|(name, n)| format!("{name} {}", format::count(n))).collect();
     (!all.is_empty()).then(|| all.join("  "))
@@ -144,7 +144,7 @@ fn latency(theme: Theme, latency: Option<ClientLatency>, span: &str) -> String {
     let Some(ClientLatency { p50, p99, max_ns, n }) = latency else {
         return format!("{} in {span}", theme.glyphs.none());
     };
-    let (p50, p99) = (quantile_text(p50), quantile_text(p99));
+    let (p50, p99) = (quantile_text(theme, p50), quantile_text(theme, p99));
     let (max, n) = (format::millis(max_ns), format::count(n));
     format!("p50 {p50}  p99 {p99}  max {max} ms  n {n} in {span}")
 }

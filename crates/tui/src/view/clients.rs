@@ -56,7 +56,7 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let columns = Columns::of(table, usize::from(area.width));
     let cells = usize::from(area.width);
     let not_kept = || {
-        let text = format!(" {}: {}", theme.glyphs.none(), state.clients_not_kept()?);
+        let text = format!(" {}: {}", theme.glyphs.none(), state.missing_client_history()?);
         Some(Line::styled(format::cut(&text, cells, theme.glyphs), theme.notice()))
     };
     let complaint = complaint(state, table, cells).or_else(not_kept);

@@ -12,7 +12,7 @@ const NAME_CELLS: usize = 12;
 /// A line and its name, which is empty where the line goes on with the one above.
 pub(super) type NamedLine = (&'static str, String);
 
-/// Draws the box, with lines of at most so many cells.
+/// Draws the box, with lines of at most `width` cells.
 pub(super) fn render(
     state: &State,
     frame: &mut Frame<'_>,

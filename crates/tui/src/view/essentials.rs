@@ -34,7 +34,7 @@ fn of(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     }
     let p99 = |row: &LatencyRow| {
         let quantile = row.quantiles[2]?;
-        let text = format!("{} ms", format::millis(quantile.ns));
+        let text = format!("{} ms", format::latency(quantile.ns, quantile.resolution, theme.glyphs));
         let text = if quantile.thin { format!("({text})") } else { text };
         Some(StatusItem::figure(theme, 2, &format!("{} p99", row.class.title()), text))
     };

@@ -13,14 +13,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::EstimateRecord;
-use telemetry::experiment::{Outcome, Stage};
+use telemetry::experiment::{ExperimentOutcome, Stage};
 use telemetry::figures::{FigureName, FigureUnit};
-use telemetry::model::{Compared, Experiment};
+use telemetry::model::{ComparedFigure, Experiment};
 
 use super::experiment_form;
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{Purpose, State};
+use crate::state::{PromptPurpose, State};
 
 /// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;
@@ -63,7 +63,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let theme = state.theme;
     let cells = usize::from(area.width);
-    if let Some(Purpose::Experiment(form)) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
+    if let Some(PromptPurpose::Experiment(form)) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
         return put(frame, area, &experiment_form::lines(state, form, area.width));
     }
     let experiments = state.experiments();
@@ -130,9 +130,13 @@ fn sentence(experiment: &Experiment) -> String {
     };
     let (metric, setting) = (&compared.metric, &plan.setting);
     let better = match verdict.outcome {
-        Outcome::Better => format!("{setting} {} (B) is better than {} (A) by {metric}", plan.b, plan.a),
-        Outcome::Worse => format!("{setting} {} (B) is worse than {} (A) by {metric}", plan.b, plan.a),
-        Outcome::NoDifference => format!("{metric} shows no difference between A and B"),
+        ExperimentOutcome::Better => {
+            format!("{setting} {} (B) is better than {} (A) by {metric}", plan.b, plan.a)
+        }
+        ExperimentOutcome::Worse => {
+            format!("{setting} {} (B) is worse than {} (A) by {metric}", plan.b, plan.a)
+        }
+        ExperimentOutcome::NoDifference => format!("{metric} shows no difference between A and B"),
         _ => format!("not enough to judge: {metric} says nothing about A and B"),
     };
     let p = verdict.estimate.map_or_else(String::new, |estimate| format!(" (p={:.3})", estimate.p_value));
@@ -160,7 +164,7 @@ fn progress(state: &State, experiment: &Experiment) -> String {
         return format!("{sentence}over after {made} {pairs} of {}; * is what it was made for", plan.pairs);
     }
     let seconds = |us: u64| format::clock(us / 1_000_000);
-    let in_block = experiment.in_block_us(state.last_us()).map_or_else(String::new, |us| {
+    let in_block = experiment.block_elapsed_us(state.last_us()).map_or_else(String::new, |us| {
         format!(
             ", {} in force for {} of {}",
             plan.arm.to_string().to_uppercase(),
@@ -178,7 +182,7 @@ fn progress(state: &State, experiment: &Experiment) -> String {
 }
 
 /// Returns the result for a figure: in one line, or in two if there is little room.
-fn figure_lines(state: &State, compared: &Compared, widths: FigureWidths) -> Vec<Line<'static>> {
+fn figure_lines(state: &State, compared: &ComparedFigure, widths: FigureWidths) -> Vec<Line<'static>> {
     let theme = state.theme;
     let FigureWidths { name: name_cells, figure, effect: effect_cells, chance: chance_cells, is_three_lines } =
         widths;
@@ -215,13 +219,13 @@ fn figure_lines(state: &State, compared: &Compared, widths: FigureWidths) -> Vec
 }
 
 /// Returns the verdict, or that there is none yet.
-fn outcome(state: &State, compared: &Compared) -> (String, Style) {
+fn outcome(state: &State, compared: &ComparedFigure) -> (String, Style) {
     let theme = state.theme;
     match (&compared.verdict, &compared.calibration) {
         (Some(verdict), _) => {
             let style = match verdict.outcome {
-                Outcome::Better => theme.good(),
-                Outcome::Worse => theme.warning(),
+                ExperimentOutcome::Better => theme.good(),
+                ExperimentOutcome::Worse => theme.warning(),
                 _ => theme.notice(),
             };
             (verdict.outcome.to_string().to_uppercase(), style)

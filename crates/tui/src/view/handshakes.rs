@@ -74,8 +74,11 @@ pub(super) const PANE: Pane = Pane {
         let (theme, handshakes) = (state.theme, &figures.handshakes);
         if area.height < TABLE_MIN {
             let below = reasons(theme, handshakes, usize::from(area.width)).filter(|_| area.height > 1);
-            let inline =
-                if below.is_some() { &[][..] } else { handshakes.full_reasons.as_deref().unwrap_or(&[]) };
+            let inline = if below.is_some() || handshakes.absent.full_reasons.is_some() {
+                &[][..]
+            } else {
+                handshakes.full_reasons.as_deref().unwrap_or(&[])
+            };
             let first = one_line(theme, handshakes, inline, area.width);
             put(frame, area, &std::iter::once(first).chain(below).collect::<Vec<_>>());
         } else {
@@ -145,13 +148,21 @@ fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<
     if h.retransmitted > 0 {
         all = format!("{all}, {} retransmitted", format::count(h.retransmitted));
     }
+    if let Some(reason) = &h.absent.all {
+        return vec![heading(theme, &["handshakes"], "", width), absent(theme, "all", reason, cells)];
+    }
     let mut lines = vec![heading(theme, &["handshakes"], &all, width), shares(theme, h, cells)];
     lines.extend(reasons(theme, h, cells));
-    if h.full_reasons.is_some() {
+    if let Some(reason) = &h.absent.walls {
+        lines.push(absent(theme, "time", reason, cells));
+    } else if h.full_reasons.is_some() {
         let types = ["full", "resumed"].into_iter().zip(&h.walls);
         lines.extend(types.map(|(kind, wall)| wall_time(theme, &format!("{kind:<8}"), wall.as_ref(), cells)));
     }
     lines.push(failures(theme, h, cells));
+    if let Some(reason) = h.absent.groups.as_ref().filter(|_| lines.len() + 3 <= usize::from(height)) {
+        lines.push(absent(theme, "group", reason, cells));
+    }
     lines.extend(negotiated(theme, h, cells, usize::from(height).saturating_sub(lines.len())));
     lines
 }
@@ -204,6 +215,9 @@ fn shares(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
 
 /// Draws why handshakes were full, if records tell.
 fn reasons(theme: Theme, h: &Handshakes, cells: usize) -> Option<Line<'static>> {
+    if let Some(reason) = &h.absent.full_reasons {
+        return Some(absent(theme, "why full", reason, cells));
+    }
     let reasons = h.full_reasons.as_deref()?;
     let counted = reason_words(reasons, |name, n, share| {
         format!("{name} {} ({})", format::count(n), format::percent(share))
@@ -248,13 +262,24 @@ fn wall_time(theme: Theme, kind: &str, wall: Option<&MeanHandshake>, cells: usiz
     flexible_share_line(theme, kind, &wall.parts, cells, &[long, vec![short]])
 }
 
+/// Draws a figure that the log does not give, with the reason.
+fn absent(theme: Theme, name: &str, reason: &str, cells: usize) -> Line<'static> {
+    let text = format!("{} {reason}", theme.glyphs.none());
+    let text = format::cut(&text, cells.saturating_sub(NAMED_CELLS), theme.glyphs);
+    Line::from(vec![
+        Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label()),
+        Span::styled(text, theme.quiet()),
+    ])
+}
+
 /// Draws failures in the window, with their causes.
 fn failures(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     let is_recent = h.failed.recent > 0;
     let figure = if is_recent { theme.warning() } else { theme.figure() };
     let reasons: Vec<NamedCount<'_>> = h.reasons.iter().map(|(reason, n)| (&**reason, *n)).collect();
     let causes = [listed(if is_recent { &h.recent_causes } else { &h.causes }), listed(&reasons)];
-    let causes: Vec<String> = causes.into_iter().filter(|causes| !causes.is_empty()).collect();
+    let absent = h.absent.causes.iter().map(|reason| format!("{} {reason}", theme.glyphs.none()));
+    let causes: Vec<String> = causes.into_iter().filter(|causes| !causes.is_empty()).chain(absent).collect();
     let words = h.failed.words();
     let room = cells.saturating_sub(NAMED_CELLS + words.len() + 2);
     let causes = format::cut(&causes.join("; "), room, theme.glyphs);

@@ -18,7 +18,7 @@ use telemetry::LatencyClass;
 
 use super::overlay;
 use crate::format;
-use crate::input::keymap::{BINDINGS, Binding, Context};
+use crate::input::keymap::{BINDINGS, Binding, KeyContext};
 use crate::state::{Intent, State};
 use crate::theme::Theme;
 
@@ -148,7 +148,8 @@ fn groups(state: &State) -> Vec<HelpGroup> {
     };
     let of_intent = |group| {
         move |binding: &Binding| {
-            matches!(binding.context, Context::Anywhere | Context::Panes) && topic(binding.intent) == group
+            matches!(binding.context, KeyContext::Anywhere | KeyContext::Panes)
+                && topic(binding.intent) == group
         }
     };
     let owned = |&(name, meaning): &(&str, &str)| (name.to_owned(), meaning.to_owned());
@@ -158,13 +159,13 @@ fn groups(state: &State) -> Vec<HelpGroup> {
         keys("everywhere:", &of_intent(Topic::Program)),
         keys("what is shown:", &of_intent(Topic::View)),
         keys("time:", &of_intent(Topic::Time)),
-        keys("while a run is played:", &in_context(Context::Replay)),
+        keys("while a run is played:", &in_context(KeyContext::Replay)),
         keys("lists:", &of_intent(Topic::Lists)),
         keys("load and settings:", &of_intent(Topic::Control)),
-        keys("on the list of settings:", &in_context(Context::Tuning)),
-        keys("on the experiments:", &in_context(Context::Experiments)),
-        keys("on the list of runs:", &in_context(Context::Runs)),
-        keys("on a list of columns or panes:", &in_context(Context::Choice)),
+        keys("on the list of settings:", &in_context(KeyContext::Tuning)),
+        keys("on the experiments:", &in_context(KeyContext::Experiments)),
+        keys("on the list of runs:", &in_context(KeyContext::Runs)),
+        keys("on a list of columns or panes:", &in_context(KeyContext::Choice)),
         (
             "latencies:",
             LatencyClass::all()

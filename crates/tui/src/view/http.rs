@@ -111,7 +111,7 @@ fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
     let label = |name: &str| Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label());
     let sum = http.statuses.iter().map(|(_, n)| *n).sum::<u64>();
     let percent = |n: u64| format::percent(n as f64 / sum.max(1) as f64);
-    // Of errors, a count says more than a share near zero.
+    // For errors, a count says more than a share near zero.
     let counted = |name: &str, n: u64| match name {
         "2xx" | "3xx" => format!("{name} {}", percent(n)),
         _ => format!("{name} {}", format::count(n)),
@@ -143,7 +143,7 @@ fn times_line(theme: Theme, times: &ProtocolTimes, cells: usize) -> Line<'static
         let shown = times.map_or_else(
             || theme.glyphs.none().to_string(),
             |RequestTimes { p50, p99, .. }| {
-                format!("p50 {} p99 {} ms", quantile_text(p50), quantile_text(p99))
+                format!("p50 {} p99 {} ms", quantile_text(theme, p50), quantile_text(theme, p99))
             },
         );
         StatusItem::figure(theme, priority, name, shown)

@@ -131,13 +131,14 @@ impl LatencyColumn {
         let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
         match self {
             Self::Quantile(at) => row.quantiles[at].map_or_else(none, |at| quantile(theme, at, cells)),
-            Self::Bounds => match bounds(theme, row.p99) {
+            Self::Bounds => match bounds(theme, row) {
                 Some(text) => Span::styled(format!("{text:>0$} ", cells - 1), theme.label()),
                 None => none(),
             },
             Self::Change => row.change.map_or_else(none, |change| self::change(theme, change, cells)),
             Self::Max => row.max_ns.map_or_else(none, |ns| {
-                Span::styled(format!("{:>1$} ", format::millis(ns), cells - 1), theme.figure())
+                let text = format::latency(ns, row.resolution, theme.glyphs);
+                Span::styled(format!("{text:>0$} ", cells - 1), theme.figure())
             }),
             Self::Rate => {
                 let text = row.per_second.map_or_else(|| theme.glyphs.none().to_string(), format::per_second);
@@ -149,10 +150,13 @@ impl LatencyColumn {
 }
 
 /// Formats an interval, or its lower end; `None` for too few samples.
-fn bounds(theme: Theme, p99: Bounds) -> Option<String> {
-    let low = format::millis(p99.low_ns?);
-    Some(match p99.high_ns {
-        Some(high) => format!("{low}-{}", format::millis(high)),
+fn bounds(theme: Theme, row: &LatencyRow) -> Option<String> {
+    let ms = |ns| format::latency(ns, row.resolution, theme.glyphs);
+    let Bounds { low_ns, high_ns } = row.p99;
+    let low = ms(low_ns?);
+    Some(match high_ns.map(ms) {
+        Some(high) if high == low => low,
+        Some(high) => format!("{}-{high}", low.replace(' ', "")),
         None => format!("{} {low}", theme.glyphs.at_least()),
     })
 }
@@ -215,6 +219,12 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     let mut lines = vec![heading(theme, &titles.each_ref().map(String::as_str), &names, table.width)];
     lines.extend(figures.latencies.iter().take(usize::from(area.height) - 1).map(|row| {
         let mut spans = name(theme, row, usize::from(name_cells));
+        if let Some(reason) = &row.absent {
+            let text = format!("{} {reason}", theme.glyphs.none());
+            let text = format::cut(&text, usize::from(cells), theme.glyphs);
+            spans.push(Span::styled(text, theme.quiet()));
+            return Line::from(spans);
+        }
         spans.extend(columns.iter().map(|column| {
             super::alerts::mark(theme, figures, row, column.statistic(), column.cell(theme, row))
         }));

@@ -145,7 +145,7 @@ fn left_width(state: &State, width: u16) -> u16 {
     latency::width(state).min(width.saturating_sub(RIGHT_WIDTH_MIN + GAP))
 }
 
-/// What a pane, or panes beside each other, can use.
+/// The space that a pane, or panes beside each other, can use.
 #[derive(Clone, Copy)]
 struct Demand {
     pane: &'static Pane,
@@ -224,7 +224,7 @@ fn divide(height: u16, demands: &[Demand]) -> Vec<u16> {
 }
 
 /// Returns whether there is room for more than the essential panes.
-pub(super) fn is_roomy(state: &State) -> bool {
+pub(super) fn has_spare_room(state: &State) -> bool {
     state.size().1 >= WIDE_MIN.1
 }
 

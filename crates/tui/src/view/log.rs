@@ -27,7 +27,7 @@ pub(super) const PANE: Pane = Pane {
     id: PaneId::Log,
     meaning: "warnings, events, and the counts of an earlier moment",
     rows: |state| {
-        let (size, heading) = (state.size(), u16::from(layout::is_roomy(state)));
+        let (size, heading) = (state.size(), u16::from(layout::has_spare_room(state)));
         let urgent = usize::from(silence(state).is_some() || warnings(state).next().is_some())
             + super::past::height(state);
         let lines = state.log_len().min(usize::from(size.1 / LOG_SHARE).max(1));
@@ -41,7 +41,7 @@ pub(super) const PANE: Pane = Pane {
     hints: &[],
 };
 
-/// The log gets one of so many rows of the screen unless more are left.
+/// The log gets one n-th of the screen's rows, and more if rows are left.
 const LOG_SHARE: u16 = 6;
 /// The minimum rows of a screen for more than one line.
 const TALL_MIN: u16 = 20;
@@ -49,7 +49,7 @@ const TALL_MIN: u16 = 20;
 /// Draws the warnings, and as many lines as fit.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    if layout::is_roomy(state) && area.height > 1 {
+    if layout::has_spare_room(state) && area.height > 1 {
         let title = format!("log, {}", state.options.zone.name(state.last_realtime_us()));
         lines.push(heading(state.theme, &[&title, "log"], &hidden_panes(state), area.width));
     }

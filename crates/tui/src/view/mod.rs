@@ -47,7 +47,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::format;
-use crate::state::{PaneId, Purpose, Screen, State};
+use crate::state::{PaneId, PromptPurpose, Screen, State};
 use layout::Layout;
 
 /// Draws the whole screen.
@@ -84,7 +84,9 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Usage(id) => usage_detail::render(state, frame, id),
         Screen::Requests { failed_only } => requests::render(state, frame, failed_only),
     }
-    if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
+    if let Some(PromptPurpose::Palette { found, selected }) =
+        state.prompt.as_ref().map(|prompt| &prompt.purpose)
+    {
         palette::render(state, frame, found, *selected);
     }
 }

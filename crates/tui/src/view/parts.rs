@@ -137,7 +137,7 @@ pub(super) fn fit(mut segments: Vec<StatusItem>, width: usize) -> Vec<Span<'stat
     spans
 }
 
-/// Returns the segments in order on at most so many rows; the last row leaves out those with the highest rank.
+/// Returns the segments in order on at most `rows` rows. The last row omits segments with the highest rank.
 pub(super) fn wrap(segments: Vec<StatusItem>, width: usize, rows: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut rest = segments;
@@ -252,7 +252,7 @@ pub(super) fn selected(theme: Theme, line: Line<'static>) -> Line<'static> {
 /// Formats a percentile in milliseconds, with a cell on either side for the brackets of one with fewer than
 /// ten samples above it.
 pub(super) fn quantile(theme: Theme, quantile: Quantile, cells: usize) -> Span<'static> {
-    let text = quantile_text(quantile);
+    let text = quantile_text(theme, quantile);
     if quantile.thin {
         let style = theme.quiet().remove_modifier(Modifier::BOLD);
         Span::styled(format!("{text:>cells$}"), style)
@@ -262,7 +262,7 @@ pub(super) fn quantile(theme: Theme, quantile: Quantile, cells: usize) -> Span<'
 }
 
 /// Formats a percentile in milliseconds, in brackets if fewer than ten samples lie above it.
-pub(super) fn quantile_text(quantile: Quantile) -> String {
-    let text = format::millis(quantile.ns);
+pub(super) fn quantile_text(theme: Theme, quantile: Quantile) -> String {
+    let text = format::latency(quantile.ns, quantile.resolution, theme.glyphs);
     if quantile.thin { format!("({text})") } else { text }
 }

@@ -20,7 +20,7 @@ use crate::view_model::{PastSetting, TimelineColumn, levels};
 pub(super) fn height(state: &State) -> usize {
     match state.earlier() {
         None => 0,
-        Some(_) if state.is_replay() && !layout::is_roomy(state) => 1,
+        Some(_) if state.is_replay() && !layout::has_spare_room(state) => 1,
         Some(_) => 3,
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let cells = usize::from(width);
     let settings = Line::from(fit(then(state, settings), cells));
     // In a replay, the playback line shows the time and the log the events.
-    if state.is_replay() && !layout::is_roomy(state) {
+    if state.is_replay() && !layout::has_spare_room(state) {
         return vec![settings];
     }
     let summary = Line::from(fit(summary(state, us, column), cells));
@@ -55,13 +55,14 @@ fn summary(state: &State, us: u64, column: Option<&TimelineColumn>) -> Vec<Statu
         return segments;
     };
     let figure = |rank, name: &str, text: String| StatusItem::figure(theme, rank, name, text);
+    let ms = |ns| format::latency(ns, column.resolution, theme.glyphs);
     let n = format!("{} in {}", format::count(column.n), format::span(column.span_us));
     segments.push(figure(1, "n", n));
     for (at, percentile) in Percentile::TIMELINE.iter().enumerate() {
-        segments.extend(column.quantiles[at].map(|ns| figure(2, percentile.label, format::millis(ns))));
+        segments.extend(column.quantiles[at].map(|ns| figure(2, percentile.label, ms(ns))));
     }
     if column.n > 0 {
-        segments.push(figure(1, "max", format!("{} ms", format::millis(column.max_ns))));
+        segments.push(figure(1, "max", format!("{} ms", ms(column.max_ns))));
     }
     segments
 }

@@ -1,4 +1,4 @@
-//! What is being typed, at the bottom of the screen; beneath it why it is refused, or what it would do.
+//! The prompt at the bottom of the screen. The line below says why the text is refused, or what it would do.
 //!
 //! ```text
 //! proxy.handshake-timeout: 8d
@@ -13,7 +13,7 @@ use ratatui::widgets::Clear;
 
 use super::parts::put;
 use crate::format;
-use crate::state::{Completion, List, Prompt, Purpose, State};
+use crate::state::{Completion, List, Prompt, PromptPurpose, State};
 use crate::table::{Row, TableState};
 use crate::theme::Theme;
 
@@ -36,14 +36,14 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
 fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let name = match &prompt.purpose {
-        Purpose::Filter(list) => format!("filter {}: ", list.name()),
-        Purpose::Hosts => "filter hosts: ".to_owned(),
-        Purpose::Help => "search the help: ".to_owned(),
-        Purpose::Value(name) => format!("{name}: "),
-        Purpose::Experiment(form) => format!("A/B {}: ", form.field().label()),
-        Purpose::Moment => "go to: ".to_owned(),
-        Purpose::FileName => "write to files: ".to_owned(),
-        Purpose::Palette { .. } => "find: ".to_owned(),
+        PromptPurpose::Filter(list) => format!("filter {}: ", list.name()),
+        PromptPurpose::Hosts => "filter hosts: ".to_owned(),
+        PromptPurpose::Help => "search the help: ".to_owned(),
+        PromptPurpose::Value(name) => format!("{name}: "),
+        PromptPurpose::Experiment(form) => format!("A/B {}: ", form.field().label()),
+        PromptPurpose::Moment => "go to: ".to_owned(),
+        PromptPurpose::FileName => "write to files: ".to_owned(),
+        PromptPurpose::Palette { .. } => "find: ".to_owned(),
     };
     let room = usize::from(area.width).saturating_sub(format::width(&name) + 1);
     let before: String = prompt.text().chars().take(prompt.cursor()).collect();
@@ -116,27 +116,27 @@ fn matches<R: Row>(rows: &str, table: &TableState<R>) -> Result<String, String> 
 fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
     let text = prompt.text().trim();
     match &prompt.purpose {
-        Purpose::Filter(List::Clients) => matches("clients", &state.clients),
-        Purpose::Filter(List::Routes) => matches("routes", &state.routes),
-        Purpose::Filter(List::Requests) => matches("requests", &state.requests.table),
-        Purpose::Filter(List::Hosts) => matches("hosts", &state.hosts.table),
-        Purpose::Filter(List::Usage) => matches("values", &state.usage.table),
-        Purpose::Hosts => matches("runs", &state.runs.table),
-        Purpose::Value(name) => {
+        PromptPurpose::Filter(List::Clients) => matches("clients", &state.clients),
+        PromptPurpose::Filter(List::Routes) => matches("routes", &state.routes),
+        PromptPurpose::Filter(List::Requests) => matches("requests", &state.requests.table),
+        PromptPurpose::Filter(List::Hosts) => matches("hosts", &state.hosts.table),
+        PromptPurpose::Filter(List::Usage) => matches("values", &state.usage.table),
+        PromptPurpose::Hosts => matches("runs", &state.runs.table),
+        PromptPurpose::Value(name) => {
             let (setting, value) = state.parse_value(name, text)?;
             let change = format!("{} > {}", setting.shown(&setting.value), setting.shown(&value));
             let allowed = setting.allowed(state.info(name)).unwrap_or_default();
             Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
         }
-        Purpose::Experiment(form) => state.check_form(form).map(|time| format!("Enter starts: {time}")),
-        Purpose::Moment if text.is_empty() => {
+        PromptPurpose::Experiment(form) => state.check_form(form).map(|time| format!("Enter starts: {time}")),
+        PromptPurpose::Moment if text.is_empty() => {
             Ok("13:05:20, +01:20 or +5m into the run, -30s before its end, mark:2".to_owned())
         }
-        Purpose::Moment => {
+        PromptPurpose::Moment => {
             let us = state.typed_moment(text)?;
             Ok(state.moment_words(us))
         }
-        Purpose::FileName => Ok(format!("writes {text}.txt and {text}.json")),
-        Purpose::Help | Purpose::Palette { .. } => Ok(String::new()),
+        PromptPurpose::FileName => Ok(format!("writes {text}.txt and {text}.json")),
+        PromptPurpose::Help | PromptPurpose::Palette { .. } => Ok(String::new()),
     }
 }

@@ -31,8 +31,8 @@ fn place(size: (u16, u16), requests: usize) -> Option<Rect> {
     overlay::place(Rect::new(0, 0, size.0, size.1), (LINE_CELLS, rows))
 }
 
-/// Returns how many requests of so many are visible.
-pub(crate) fn rows_in_sight(state: &State, requests: usize) -> usize {
+/// Returns how many of `requests` requests are visible.
+pub(crate) fn visible_rows(state: &State, requests: usize) -> usize {
     place(state.size(), requests).map_or(0, |area| usize::from(area.height).saturating_sub(3 + NOTE_ROWS))
 }
 
@@ -60,7 +60,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, failed_only: bool) {
     let key_cells = cells.saturating_sub(format::width(&headings) + 1);
     let mut lines = vec![Line::styled(format!(" {key:<key_cells$}{headings}"), theme.label())];
     lines.extend(complaint(state, table, cells));
-    let sight = rows_in_sight(state, table.counts().1);
+    let sight = visible_rows(state, table.counts().1);
     let rows = sight.saturating_sub(lines.len() - 1);
     let shown = &table.page()[..table.page().len().min(rows)];
     lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));

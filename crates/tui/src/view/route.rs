@@ -19,7 +19,7 @@
 
 use ratatui::Frame;
 use telemetry::model::RecordedRequest;
-use telemetry::{RouteCounter, RouteLatency};
+use telemetry::{RouteCounter, RouteLatency, TimeResolution};
 
 use super::detail;
 use super::parts::{byte_rate, quantile_text, rate};
@@ -108,7 +108,7 @@ fn times(theme: Theme, times: Option<RequestTimes>, span: &str) -> String {
     let Some(RequestTimes { p50, p99, max_ns, n }) = times else {
         return format!("{} in {span}", theme.glyphs.none());
     };
-    let (p50, p99) = (quantile_text(p50), quantile_text(p99));
+    let (p50, p99) = (quantile_text(theme, p50), quantile_text(theme, p99));
     format!("p50 {p50}  p99 {p99}  max {} ms  n {} in {span}", format::millis(max_ns), format::count(n))
 }
 
@@ -168,7 +168,7 @@ fn graph(theme: Theme, slots: &[Option<f64>], shown: fn(f64) -> String) -> Strin
 
 /// Returns a request in a line, what matters most first.
 fn request(state: &State, recorded: &RecordedRequest) -> String {
-    let row = RequestRow::of(recorded.clone(), state.time_of_day(recorded.realtime_us));
+    let row = RequestRow::of(recorded.clone(), state.time_of_day(recorded.realtime_us), TimeResolution::FINE);
     let request = &row.recorded.request;
     let ms = |us: u64| format::millis(us * 1_000);
     let status = if request.status == 0 { "no status".to_owned() } else { request.status.to_string() };

@@ -24,8 +24,8 @@ fn place(size: (u16, u16), runs: usize) -> Option<Rect> {
     overlay::place(Rect::new(0, 0, size.0, size.1), (LINE_CELLS, runs.max(1) + 1))
 }
 
-/// Returns how many runs of so many fit on a screen.
-pub(crate) fn rows_in_sight(size: (u16, u16), runs: usize) -> usize {
+/// Returns how many of `runs` runs fit on a screen.
+pub(crate) fn visible_rows(size: (u16, u16), runs: usize) -> usize {
     place(size, runs).map_or(0, |area| usize::from(area.height).saturating_sub(3))
 }
 

@@ -21,7 +21,7 @@ use super::system::{failures, losses};
 use crate::format;
 use crate::state::{Intent, State, ViewStatus};
 use crate::theme::Theme;
-use crate::view_model::{Count, LatencyRow, Loop, ViewModel};
+use crate::view_model::{Count, LatencyRow, LoopState, ViewModel};
 
 /// The minimum columns for figures and details in one line.
 const WIDE_MIN: u16 = 120;
@@ -68,7 +68,7 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
     let gap = if is_narrow { "  " } else { FIGURE_GAP };
     let row = main_latency(figures);
     let p99 = row.and_then(|row| row.quantiles[2]);
-    let p99 = p99.map_or_else(|| theme.glyphs.none().to_string(), quantile_text);
+    let p99 = p99.map_or_else(|| theme.glyphs.none().to_string(), |p99| quantile_text(theme, p99));
     let is_http = figures.http.is_some();
     let class = match row {
         Some(row) if is_http => row.class.info().alias,
@@ -215,12 +215,12 @@ pub(super) fn unseen_change(state: &State) -> Option<String> {
 }
 
 /// Returns whether the load runs, and at which rate.
-fn load_state(theme: Theme, kind: Loop, offered_per_second: f64) -> StatusItem {
+fn load_state(theme: Theme, kind: LoopState, offered_per_second: f64) -> StatusItem {
     let offered = format::per_second(offered_per_second);
     match kind {
-        Loop::Stopped => StatusItem::text(0, "load STOPPED", theme.notice()),
-        Loop::Open => StatusItem::text(1, format!("OPEN loop {offered}/s"), theme.quiet()),
-        Loop::Closed => StatusItem::text(1, "CLOSED loop", theme.quiet()),
+        LoopState::Stopped => StatusItem::text(0, "load STOPPED", theme.notice()),
+        LoopState::Open => StatusItem::text(1, format!("OPEN loop {offered}/s"), theme.quiet()),
+        LoopState::Closed => StatusItem::text(1, "CLOSED loop", theme.quiet()),
     }
 }
 

@@ -17,7 +17,7 @@ use super::parts::{StatusItem, byte_rate, heading, put, rate, status_line};
 use crate::format;
 use crate::state::{PaneId, State};
 use crate::theme::Theme;
-use crate::view_model::{Count, LoadFigures, Loop, ProxyFigures, ViewModel};
+use crate::view_model::{Count, LoadFigures, LoopState, ProxyFigures, ViewModel};
 
 /// The pane.
 pub(super) const PANE: Pane = Pane {
@@ -60,9 +60,9 @@ fn lines(state: &State, figures: &ViewModel, width: u16) -> Vec<Line<'static>> {
 fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
     let (word, style) = match load.kind {
-        Loop::Stopped => ("STOPPED", theme.notice()),
-        Loop::Open => ("OPEN loop", theme.good()),
-        Loop::Closed => ("CLOSED loop", theme.good()),
+        LoopState::Stopped => ("STOPPED", theme.notice()),
+        LoopState::Open => ("OPEN loop", theme.good()),
+        LoopState::Closed => ("CLOSED loop", theme.good()),
     };
     let figure = |rank, name, text: String| StatusItem::figure(theme, rank, name, text);
     let mut segments = vec![StatusItem::text(0, word, style)];
@@ -80,7 +80,7 @@ fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16)
         ]);
     } else {
         if load.offered_per_second > 0.0 {
-            let name = if load.kind == Loop::Stopped { "rate" } else { "offered" };
+            let name = if load.kind == LoopState::Stopped { "rate" } else { "offered" };
             segments.push(figure(1, name, format!("{}/s", format::per_second(load.offered_per_second))));
         }
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));

@@ -95,6 +95,13 @@ impl<R: Row> Columns<R> {
             };
             let is_left = column.is_left();
             let room = cells.saturating_sub(usize::from(is_left || column.unit == ColumnUnit::Latency));
+            // Without a blank between them two names would be read as one.
+            let touches = format::width(&name) >= room && text.ends_with(|last| last != ' ');
+            let name = if touches && !is_left && name != column.heading {
+                sorted(theme, table, at, column.heading.split(' ').next().unwrap_or_default())
+            } else {
+                name
+            };
             let name = longest_fitting(theme, &[&name, column.heading], room);
             let fill = " ".repeat(room.saturating_sub(format::width(&name)));
             match column.unit {

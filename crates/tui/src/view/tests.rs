@@ -8,6 +8,7 @@ mod hosts;
 mod http;
 mod lists;
 mod messages;
+mod observed;
 mod plots;
 mod shown_run;
 mod usage;
@@ -17,7 +18,7 @@ use telemetry::Update;
 
 use crate::options::Options;
 use crate::state::{Action, Direction, Intent, ListMove, QuickControl, SeekTarget, SettingEdit};
-use crate::synthetic::Synthetic;
+use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 use crate::theme::scheme::ColourScheme;
@@ -120,7 +121,7 @@ fn settings_are_docked_and_latencies_stay_visible() {
 fn of_three_hosts() -> TestDashboard {
     let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 9);
     for (bits, host, seconds) in [(7_u128, "edge-1.example.org", 2), (9, "edge-2.example.org", 0)] {
-        let mut other = Synthetic::default();
+        let mut other = SyntheticLoad::default();
         let mut records = vec![other.start()];
         records.extend((0..seconds).flat_map(|_| other.second()));
         records.extend((seconds == 0).then(|| other.stop()));
@@ -184,7 +185,7 @@ fn what_has_changed_since_a_mark() {
     let names = |screen: &str| screen.lines().find(|line| line.contains("latency, ms")).unwrap().to_owned();
     let narrow = names(&stage.screen(80, 24));
     assert!(narrow.ends_with("p50     p99     max       /s         n   vs mark 1"), "{narrow}");
-    // The window that is compared goes with the one that is looked at.
+    // The compared window follows the displayed one.
     (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(!stage.screen(160, 48).contains("% *"), "{}", stage.screen(160, 48));
 }

@@ -1,4 +1,4 @@
-//! Who uses what: the values of one dimension since the start of the run.
+//! The usage pane: the values of one dimension since the start of the run.
 //!
 //! ```text
 //! ─ usage by version 1-2/2, since the start ─ handshakes▼  share  full  resumed  failed  bytes MB   CPU  only choice

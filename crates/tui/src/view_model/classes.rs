@@ -3,11 +3,11 @@
 use telemetry::model::Run;
 use telemetry::{
     HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter,
-    ProxyLatency, percentile_interval_ns, quantile_is_thin,
+    ProxyLatency, TimeResolution, percentile_interval_ns, quantile_is_thin,
 };
 
 use super::span::{Samples, SpanData};
-use super::{Span, Windows};
+use super::{Span, SpanWindows};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +24,11 @@ const fn row<L, C>(latency: L, counter: C, rank: u8) -> ClassRow<L, C> {
 }
 
 impl<L: Metric + Into<LatencyClass>, C: Metric> ClassRow<L, C> {
-    fn over(&self, taken: &SpanData<'_, C, L>) -> LatencyRow {
+    fn over(&self, run: &Run, taken: &SpanData<'_, C, L>) -> LatencyRow {
         let Self { latency, counter, rank } = *self;
-        LatencyRow::of(latency.into(), rank, taken.samples(latency), taken.rate(counter))
+        let class = latency.into();
+        let known = (run.resolution(class), run.absent_class(class));
+        LatencyRow::of((class, rank), known, taken.samples(latency), taken.rate(counter))
     }
 }
 
@@ -63,6 +65,8 @@ pub(crate) struct Quantile {
     pub(crate) ns: u64,
     /// True if it rests on fewer than ten samples above it.
     pub(crate) thin: bool,
+    /// How finely it is known.
+    pub(crate) resolution: TimeResolution,
 }
 
 /// Between which latencies a percentile lies with 95 % confidence, in nanoseconds; an end is `None` where too few samples
@@ -105,7 +109,7 @@ pub(crate) struct LatencyRow {
     pub(crate) rank: u8,
     /// At each of [`Percentile::TABLE`]; `None` without samples.
     pub(crate) quantiles: [Option<Quantile>; 5],
-    /// Of the 99th percentile.
+    /// Bounds of the 99th percentile.
     pub(crate) p99: Bounds,
     /// The 99th percentile against that of the window before a mark; `None` where there is none to compare.
     pub(crate) change: Option<P99Change>,
@@ -115,26 +119,39 @@ pub(crate) struct LatencyRow {
     pub(crate) per_second: Option<f64>,
     /// Samples.
     pub(crate) n: u64,
+    /// How finely they are known.
+    pub(crate) resolution: TimeResolution,
+    /// Why there are none, and what would give them; `None` if there can be.
+    pub(crate) absent: Option<String>,
 }
 
+/// The rank of rows without figures: the last.
+const ABSENT_RANK: u8 = 9;
 /// The place of the 99th percentile among those of the table.
 const P99_AT: usize = 2;
 
 impl LatencyRow {
-    fn of(class: LatencyClass, rank: u8, samples: Samples<'_>, per_second: Option<f64>) -> Self {
+    fn of(
+        (class, rank): (LatencyClass, u8),
+        (resolution, absent): (TimeResolution, Option<&str>),
+        samples: Samples<'_>,
+        per_second: Option<f64>,
+    ) -> Self {
         let n = samples.count();
         let at = |Percentile { q, .. }| {
-            Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q) })
+            Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q), resolution })
         };
         Self {
             class,
-            rank,
+            rank: if absent.is_some() { ABSENT_RANK } else { rank },
             quantiles: Percentile::TABLE.map(at),
             p99: Bounds::of(samples, Percentile::P99.q),
             change: None,
             max_ns: (n > 0).then(|| samples.max_ns()),
             per_second,
             n,
+            resolution,
+            absent: absent.map(str::to_owned),
         }
     }
 }
@@ -152,7 +169,7 @@ pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
 }
 
 /// Every class that the run has, in the order of the table: what the load waits for, then the parts of it.
-pub(super) fn all(run: &Run, windows: &Windows, span: Span) -> Vec<LatencyRow> {
+pub(super) fn all(run: &Run, windows: &SpanWindows, span: Span) -> Vec<LatencyRow> {
     let mut rows = Vec::new();
     if let Some((taken, track)) = windows.load(run, span).zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
@@ -160,17 +177,17 @@ pub(super) fn all(run: &Run, windows: &Windows, span: Span) -> Vec<LatencyRow> {
         let applies = |row: &&ClassRow<LoadLatency, LoadCounter>| {
             !is_closed || row.latency == LoadLatency::Service || track.samples_total(row.latency) > 0
         };
-        rows.extend(LOAD.iter().filter(applies).map(|row| row.over(&taken)));
+        rows.extend(LOAD.iter().filter(applies).map(|row| row.over(run, &taken)));
     }
     if let Some(taken) = windows.http(run, span) {
-        rows.extend(HTTP.iter().map(|row| row.over(&taken)));
+        rows.extend(HTTP.iter().map(|row| row.over(run, &taken)));
     }
     if let Some(taken) = windows.proxy(run, span) {
         // An exchange of HTTP mode is what `upstream` times.
         let applies = |row: &&ClassRow<ProxyLatency, ProxyCounter>| {
             run.http().is_none() || row.latency != ProxyLatency::Exchange
         };
-        rows.extend(PROXY.iter().filter(applies).map(|row| row.over(&taken)));
+        rows.extend(PROXY.iter().filter(applies).map(|row| row.over(run, &taken)));
     }
     rows.sort_by_key(|row: &LatencyRow| row.rank);
     rows

@@ -66,7 +66,7 @@ impl Row for ClientRow {
             name: "failed",
             alias: "errors",
             heading: "failed",
-            meaning: "failed handshakes, unreachable upstreams, broken connections, timeouts",
+            meaning: "failed handshakes, unreachable upstreams, broken connections, timeouts, failed requests",
             cells: (7, 7),
             rank: 3,
             emphasis: Emphasis::Failures,
@@ -86,7 +86,7 @@ impl Row for ClientRow {
         Column {
             name: "tls",
             heading: "tls",
-            meaning: "TLS version of its latest connection with a record",
+            meaning: "TLS version of its handshakes; of its latest recorded connection if they differ",
             unit: ColumnUnit::Text,
             cells: (5, 5),
             rank: 9,

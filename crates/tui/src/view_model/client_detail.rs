@@ -5,7 +5,7 @@ use telemetry::model::{ClientStats, Run};
 
 use super::{ClientLatency, ClientRow, History};
 
-/// It is not kept of this moment, only of a later one.
+/// The history of the client begins after this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfHistory;
 

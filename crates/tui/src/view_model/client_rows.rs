@@ -1,7 +1,7 @@
 //! All clients, kept from one look at the run to the next.
 //!
 //! Ten thousand clients may be in it and sixty have a record in a second, so only those rows are worked on of which
-//! something may have changed, and only the page in sight is ever put in order.
+//! something may have changed, and only the visible page is sorted.
 
 use foldhash::HashMap;
 use telemetry::model::{DEFERRED_US_MAX, MetricSeries, Run};
@@ -82,6 +82,7 @@ impl RecentRows {
         let Some(client) = run.client(id) else { return };
         let next = rows.len();
         let mut row = ClientRow::at(client, u64::MAX);
+        row.tls = row.sole_version(run).unwrap_or(row.tls);
         // A log does not tell.
         row.open = row.open.filter(|_| run.counted_log().is_none());
         let at = *self.places.entry(id).or_insert(next);

@@ -1,7 +1,10 @@
 //! One client of the table.
 
 use telemetry::model::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
-use telemetry::{ClientCounter, ClientId, Counters, Sketch, labels, quantile_is_thin};
+use telemetry::{
+    ClientCounter, ClientId, Counters, ProxyCounter, Sketch, TimeResolution, TlsCounter, labels,
+    quantile_is_thin,
+};
 
 use super::Span;
 use super::classes::Quantile;
@@ -19,10 +22,13 @@ pub(crate) struct ClientLatency {
 }
 
 impl ClientLatency {
-    /// `None` without samples.
+    /// `None` without samples: logs of other terminators have no exchanges.
     pub(super) fn of(sketch: &Sketch) -> Option<Self> {
         let n = sketch.count();
-        let at = |q| Some(Quantile { ns: sketch.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+        let at = |q| {
+            let thin = quantile_is_thin(n, q);
+            Some(Quantile { ns: sketch.quantile_ns(q)?, thin, resolution: TimeResolution::FINE })
+        };
         Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: sketch.max_ns(), n })
     }
 
@@ -57,7 +63,7 @@ pub(crate) struct ClientRow {
     pub(crate) errors: Option<u64>,
     /// Since the beginning; `None` at an earlier moment to which its records do not reach back.
     pub(crate) totals: Option<Counters<ClientCounter>>,
-    /// TLS version of its latest recorded connection, such as `1.3`; empty if unknown.
+    /// TLS version of its handshakes, or of its latest recorded connection if they differ; empty if unknown.
     pub(crate) tls: &'static str,
     /// Cipher suite of that connection; empty if unknown.
     pub(crate) cipher: &'static str,
@@ -100,6 +106,24 @@ impl ClientRow {
         }
     }
 
+    /// The TLS version of all its handshakes, if they have the same one and the counts prove it.
+    pub(super) fn sole_version(&self, run: &Run) -> Option<&'static str> {
+        let of_proxy = run.proxy()?.totals();
+        let of_12 = of_proxy.sum(&[ProxyCounter::Tls12Full, ProxyCounter::Tls12Resumed]);
+        if of_12 != run.tls()?.totals()[TlsCounter::Tls12Only] {
+            // Clients that offered TLS 1.3 were given TLS 1.2.
+            return None;
+        }
+        let totals = self.totals?;
+        let handshakes = totals.sum(&[ClientCounter::HandshakesFull, ClientCounter::HandshakesResumed]);
+        match totals[ClientCounter::Tls12Only] {
+            _ if handshakes == 0 => None,
+            0 => Some("1.3"),
+            n if n == handshakes => Some("1.2"),
+            _ => None,
+        }
+    }
+
     /// What was counted since the beginning.
     pub(crate) fn counted(&self, counter: ClientCounter) -> Option<u64> {
         self.totals.map(|totals| totals[counter])
@@ -124,9 +148,10 @@ impl ClientRow {
         [self.in_per_second, self.out_per_second, self.exchanges_per_second] = [rate(0), rate(1), rate(2)];
         let count = |at: usize| recent.map(|recent| recent.counted[at].round() as u64);
         (self.connections, self.errors) = (count(3), count(6));
+        // A share of whole handshakes: the window may begin within an interval.
         self.full_share = recent.and_then(|RecentActivity { counted, .. }| {
-            let handshakes = counted[4] + counted[5];
-            (handshakes > 0.0).then(|| counted[4] / handshakes)
+            let (full, resumed) = (counted[4].round(), counted[5].round());
+            (full + resumed > 0.0).then(|| full / (full + resumed))
         });
     }
 }
@@ -162,7 +187,7 @@ const COUNTED: [ClientCounter; 7] = [
 /// What a client did over some time; where an interval lies within it only in part, a part of what it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RecentActivity {
-    /// Of each of [`COUNTED`].
+    /// A count for each of [`COUNTED`].
     counted: [f64; COUNTED.len()],
     /// The time, in microseconds.
     span_us: u64,

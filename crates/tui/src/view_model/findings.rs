@@ -1,4 +1,4 @@
-//! What is about to break at a moment, and what would help.
+//! Findings and advice at a moment.
 
 use telemetry::insight::{self, Advice, Finding};
 use telemetry::model::Run;

@@ -1,7 +1,7 @@
 //! Handshakes: how many, how, and why not.
 
 use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, Metric, ProxyCounter, ProxyLatency, labels};
+use telemetry::{Counters, LoadCounter, LogFigure, Metric, ProxyCounter, ProxyLatency, labels};
 
 use super::span::{Count, LoadSpanData, ProxySpanData, SpanData, TlsSpanData};
 
@@ -41,6 +41,36 @@ pub(crate) struct Handshakes {
     pub(crate) causes: Vec<NamedCount<'static>>,
     /// Alerts and other reasons, by the records of single connections; those without a record are not among them.
     pub(crate) reasons: Vec<(String, u64)>,
+    /// What a log does not tell of them.
+    pub(crate) absent: AbsentOfHandshakes,
+}
+
+/// Why figures of handshakes are absent, and what would give them; `None` for those that there can be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AbsentOfHandshakes {
+    /// All of them.
+    pub(crate) all: Option<String>,
+    /// Why they were full.
+    pub(crate) full_reasons: Option<String>,
+    /// What they cost, and the parts of their time.
+    pub(crate) walls: Option<String>,
+    /// Why they failed.
+    pub(crate) causes: Option<String>,
+    /// Groups of their key exchanges.
+    pub(crate) groups: Option<String>,
+}
+
+impl AbsentOfHandshakes {
+    pub(super) fn of(run: &Run) -> Self {
+        let reason = |figure| run.absent(figure).map(str::to_owned);
+        Self {
+            all: reason(LogFigure::Handshakes),
+            full_reasons: reason(LogFigure::FullReasons),
+            walls: reason(LogFigure::HandshakeCpu),
+            causes: reason(LogFigure::Failures).or_else(|| reason(LogFigure::FailureCauses)),
+            groups: reason(LogFigure::Groups),
+        }
+    }
 }
 
 /// Where the mean handshake of one type spent its time.

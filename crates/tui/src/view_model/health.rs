@@ -1,4 +1,4 @@
-//! How far the figures can be trusted.
+//! The health of the measurement: losses, delays, warnings.
 
 use telemetry::model::{Gap, Run};
 use telemetry::{CpuGroup, LoadCounter, Model, ProxyCounter, Value};

@@ -3,12 +3,12 @@
 use telemetry::model::{MetricSeries, Run};
 use telemetry::{
     Counters, CpuGroup, Histogram, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
-    ProxyLatency, RunId, quantile_is_thin,
+    ProxyLatency, RunId, TimeResolution, quantile_is_thin,
 };
 
 use super::NOW_US;
 use super::classes::Quantile;
-use crate::clock::Now;
+use crate::clock::ClockReading;
 
 /// Silence up to this long is not shown, however short the interval.
 const SILENCE_MIN_US: u64 = 3_000_000;
@@ -23,18 +23,18 @@ const LATE_MIN_US: i64 = 5_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostState {
     Live,
-    /// Its latest record has this clock's time of the future, by so many seconds.
+    /// The timestamp of its latest record is this many seconds in the future.
     ClockAhead(u64),
-    /// All its records arrive so many seconds late, or its clock is behind.
+    /// All its records arrive this many seconds late, or its clock is behind.
     Late(u64),
-    /// No record was read for so many seconds.
+    /// No record was read for this many seconds.
     Silent(u64),
     /// Its run has ended in order.
     Ended,
 }
 
 impl HostState {
-    fn of(run: &Run, interval_us: u64, now: Now) -> Self {
+    fn of(run: &Run, interval_us: u64, now: ClockReading) -> Self {
         let arrival = run.reading().arrival();
         let read_us = arrival.map_or_else(|| run.last_realtime_us(), |arrival| arrival.realtime_us);
         let silent_us = now.realtime_us.saturating_sub(read_us);
@@ -145,7 +145,7 @@ pub(crate) struct HostTable {
 
 impl HostTable {
     /// Returns the hosts of all runs that were read.
-    pub(crate) fn of(runs: &[Run], now: Now) -> Self {
+    pub(crate) fn of(runs: &[Run], now: ClockReading) -> Self {
         let mut sum = HostSum::default();
         let mut scratch = Histogram::new();
         let states: Vec<HostState> =
@@ -314,7 +314,7 @@ fn added<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T
 
 fn p99(answers: &Histogram) -> Option<Quantile> {
     let thin = quantile_is_thin(answers.count(), 0.99);
-    Some(Quantile { ns: answers.quantile_ns(0.99)?, thin })
+    Some(Quantile { ns: answers.quantile_ns(0.99)?, thin, resolution: TimeResolution::FINE })
 }
 
 /// Returns the cores that all threads of the process kept busy.

@@ -1,5 +1,6 @@
 //! HTTP over all routes.
 
+use telemetry::model::Run;
 use telemetry::{Counters, HttpCounter, HttpGauges, HttpLatency, RequestFailure, labels};
 
 use super::handshakes::{NamedCount, seen};
@@ -39,6 +40,7 @@ pub(crate) struct ProtocolTimes {
 
 impl HttpFigures {
     pub(super) fn of(
+        run: &Run,
         totals: &Counters<HttpCounter>,
         taken: &HttpSpanData<'_>,
         gauges: Option<HttpGauges>,
@@ -49,7 +51,7 @@ impl HttpFigures {
             requests: totals[HttpCounter::Requests],
             statuses: labels::STATUS_CLASSES.map(|(name, counter)| (name, counters[counter])).to_vec(),
             protocols: PROTOCOLS.map(|(name, counter, ..)| (name, counters[counter])),
-            times: times(totals, taken),
+            times: times(run, totals, taken),
             failed: Count::of(totals, taken, &RequestFailure::ALL.map(|(_, counter, _)| counter)),
             recent_causes: seen(causes(), counters),
             causes: seen(causes(), totals),
@@ -66,11 +68,11 @@ const PROTOCOLS: [(&str, HttpCounter, HttpLatency, HttpLatency); 2] = [
 ];
 
 /// What a single protocol takes is what all requests take.
-fn times(totals: &Counters<HttpCounter>, taken: &HttpSpanData<'_>) -> Vec<ProtocolTimes> {
+fn times(run: &Run, totals: &Counters<HttpCounter>, taken: &HttpSpanData<'_>) -> Vec<ProtocolTimes> {
     if PROTOCOLS.iter().any(|(_, counter, ..)| totals[*counter] == 0) {
         return Vec::new();
     }
-    let of = |class| RequestTimes::of(taken.samples(class));
+    let of = |class| RequestTimes::of(taken.samples(class), run.resolution(class.into()));
     let of_protocol = |(protocol, _, first_byte, request)| ProtocolTimes {
         protocol,
         first_byte: of(first_byte),

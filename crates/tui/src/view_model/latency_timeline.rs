@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use telemetry::model::{Marker, MetricSeries, Run};
 use telemetry::{
     HttpLatency, LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, RunId, SparseHistogram,
+    TimeResolution,
 };
 
 use super::levels::{self, LEVELS, Levels};
@@ -73,6 +74,8 @@ pub(crate) struct TimelineColumn {
     pub(crate) quantiles: [Option<u64>; 4],
     /// Exact maximum in nanoseconds; 0 without samples.
     pub(crate) max_ns: u64,
+    /// How finely the times are known.
+    pub(crate) resolution: TimeResolution,
 }
 
 /// What a timeline is of.
@@ -153,14 +156,16 @@ impl LatencyTimeline {
     }
 
     fn column(&self, run: &Run, number: u64) -> TimelineColumn {
-        match self.of.map(|of| of.class) {
+        let class = self.of.map(|of| of.class);
+        let resolution = class.map(|class| run.resolution(class)).unwrap_or_default();
+        let column = match class {
             Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Tls(class)) => run.tls().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Http(class)) => run.http().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
             None => None,
-        }
-        .unwrap_or_default()
+        };
+        TimelineColumn { resolution, ..column.unwrap_or_default() }
     }
 
     fn of_track<C: Metric, L: Metric>(

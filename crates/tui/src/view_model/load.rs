@@ -6,9 +6,9 @@ use telemetry::{Counters, LoadCounter, Value, labels};
 use super::handshakes::{NamedCount, seen};
 use super::span::{Count, LoadSpanData};
 
-/// How the load goes.
+/// The loop of the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loop {
+pub(crate) enum LoopState {
     /// The load sends no requests.
     Stopped,
     /// Requests fall due on a schedule.
@@ -20,7 +20,7 @@ pub(crate) enum Loop {
 /// What the load is asked for, and what it does.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadFigures {
-    pub(crate) kind: Loop,
+    pub(crate) kind: LoopState,
     /// Requests a second that are asked for; 0 in a closed loop.
     pub(crate) offered_per_second: f64,
     /// Requests sent a second; `None` while no time has passed.
@@ -78,15 +78,15 @@ impl LoadFigures {
         self.resume_percent = number("load.resume").unwrap_or(self.resume_percent);
         self.connections = number("load.connections").map_or(self.connections, |n| n as u64);
         self.keep_alive = value("load.keepalive").unwrap_or_else(|| self.keep_alive.clone());
-        let is_running = value("load.running").map_or(self.kind != Loop::Stopped, |text| text == "on");
+        let is_running = value("load.running").map_or(self.kind != LoopState::Stopped, |text| text == "on");
         self.kind = kind(is_running, self.offered_per_second);
     }
 }
 
-fn kind(is_running: bool, rate: f64) -> Loop {
+fn kind(is_running: bool, rate: f64) -> LoopState {
     match (is_running, rate > 0.0) {
-        (false, _) => Loop::Stopped,
-        (true, true) => Loop::Open,
-        (true, false) => Loop::Closed,
+        (false, _) => LoopState::Stopped,
+        (true, true) => LoopState::Open,
+        (true, false) => LoopState::Closed,
     }
 }

@@ -4,7 +4,7 @@ use telemetry::Alerts;
 use telemetry::model::{Experiment, Marker, Run, TimelineEvent};
 
 use super::classes;
-use super::{Span, ViewModel, Windows};
+use super::{Span, SpanWindows, ViewModel};
 
 /// How long after its last record an experiment may take to put its setting back, in microseconds.
 const PUT_BACK_US_MAX: u64 = 2_000_000;
@@ -12,7 +12,7 @@ const PUT_BACK_US_MAX: u64 = 2_000_000;
 /// The window that ends at the latest mark; without any mark, at the latest change of a setting that a person made.
 #[derive(Debug, Default)]
 pub(crate) struct MarkComparison {
-    windows: Windows,
+    windows: SpanWindows,
 }
 
 impl MarkComparison {

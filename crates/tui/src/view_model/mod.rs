@@ -38,12 +38,12 @@ pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_rows::ClientRows;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
 pub(crate) use findings::OpenFindings;
-pub(crate) use handshakes::{Handshakes, MeanHandshake, NamedCount};
+pub(crate) use handshakes::{AbsentOfHandshakes, Handshakes, MeanHandshake, NamedCount};
 pub(crate) use health::{Health, Warning};
 pub(crate) use hosts::{HostRow, HostState, HostTable};
 pub(crate) use http::{HttpFigures, ProtocolTimes};
 pub(crate) use latency_timeline::{LatencyTimeline, TimelineColumn, first_class, next_class};
-pub(crate) use load::{LoadFigures, Loop};
+pub(crate) use load::{LoadFigures, LoopState};
 pub(crate) use mark_comparison::MarkComparison;
 pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
@@ -51,7 +51,7 @@ pub(crate) use requests::RequestRow;
 pub(crate) use routes::{RequestTimes, RouteDetail, RouteId, RouteRow, RouteRows, RouteSlot, requests};
 pub(crate) use runs::RunRow;
 pub(crate) use setting_changes::{AppliedChange, setting_changes};
-pub(crate) use span::{Count, Span, Windows};
+pub(crate) use span::{Count, Span, SpanWindows};
 pub(crate) use sparkline::{History, SLOTS, history};
 pub(crate) use usage::{UsageId, UsageRow, usage_rows};
 
@@ -109,7 +109,7 @@ pub(crate) struct ViewModel {
     pub(crate) load: Option<LoadFigures>,
     /// Handshakes, by the proxy, or by the load in a run without one.
     pub(crate) handshakes: Handshakes,
-    /// What became of the records.
+    /// Counts of records written, read and lost.
     pub(crate) health: Health,
     /// Cores kept busy, by group of threads, those without threads left out.
     pub(crate) cpu: Vec<(&'static str, f64)>,
@@ -130,7 +130,7 @@ pub(crate) struct ViewModel {
 impl ViewModel {
     /// `run` at a moment, over windows that have been slid to it. Health and warnings describe the reading and are always
     /// the latest; the reasons of failures are known only for the latest moment.
-    pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &Windows) -> Self {
+    pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &SpanWindows) -> Self {
         let is_latest = us >= run.last_us();
         let began = run.began();
         let health = Health::of(model, run);
@@ -153,6 +153,7 @@ impl ViewModel {
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
         }
+        handshakes.absent = AbsentOfHandshakes::of(run);
         let alerts = alerts::at(run, us);
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
@@ -164,7 +165,7 @@ impl ViewModel {
         let http = http_totals
             .as_ref()
             .zip(windows.http(run, span))
-            .map(|(totals, taken)| HttpFigures::of(totals, &taken, run.http_gauges_at(us)));
+            .map(|(totals, taken)| HttpFigures::of(run, totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
             figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));

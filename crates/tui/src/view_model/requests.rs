@@ -1,5 +1,6 @@
 //! Single requests: the slowest of the window, and those that failed.
 
+use telemetry::TimeResolution;
 use telemetry::model::RecordedRequest;
 
 use super::routes::{RouteId, cause};
@@ -16,14 +17,22 @@ pub(crate) struct RequestRow {
     /// When its interval ended.
     pub(crate) time: String,
     pub(crate) recorded: RecordedRequest,
+    /// How finely its times are known.
+    pub(crate) resolution: TimeResolution,
 }
 
 impl RequestRow {
     /// `time` is when its interval ended, as the screen writes it.
-    pub(crate) fn of(recorded: RecordedRequest, time: String) -> Self {
+    pub(crate) fn of(recorded: RecordedRequest, time: String, resolution: TimeResolution) -> Self {
         let request = &recorded.request;
         let path = if request.path.is_empty() { "(path not recorded)" } else { &*request.path };
-        Self { target: format!("{} {path}", request.method), cause: cause(&recorded), time, recorded }
+        Self {
+            target: format!("{} {path}", request.method),
+            cause: cause(&recorded),
+            time,
+            recorded,
+            resolution,
+        }
     }
 
     /// All of it in a sentence.
@@ -51,8 +60,8 @@ impl RequestRow {
     }
 
     /// Returns the cell of a time; a time of 0 is unknown.
-    fn timed(us: u64) -> CellValue<'static> {
-        CellValue::Number((us > 0).then_some(us as f64 * 1e3))
+    fn timed(&self, us: u64) -> CellValue<'static> {
+        CellValue::Time((us > 0).then_some(us * 1_000), self.resolution)
     }
 }
 
@@ -92,7 +101,7 @@ impl Row for RequestRow {
             heading: "total ms",
             meaning: "first byte of the request to the end, slow clients included",
             rank: 2,
-            value: |row| Self::timed(row.recorded.request.duration_us),
+            value: |row| row.timed(row.recorded.request.duration_us),
             ..TIME
         },
         Column {
@@ -110,7 +119,7 @@ impl Row for RequestRow {
             heading: "upstream",
             meaning: "request head sent to response head received; blank: no response",
             rank: 4,
-            value: |row| Self::timed(row.recorded.request.upstream_us),
+            value: |row| row.timed(row.recorded.request.upstream_us),
             ..TIME
         },
         Column {
@@ -118,7 +127,7 @@ impl Row for RequestRow {
             heading: "ttfb",
             meaning: "request head received to the first byte to the client; blank: no response",
             rank: 6,
-            value: |row| Self::timed(row.recorded.request.first_byte_us),
+            value: |row| row.timed(row.recorded.request.first_byte_us),
             ..TIME
         },
         Column {
@@ -126,7 +135,7 @@ impl Row for RequestRow {
             heading: "queue",
             meaning: "waiting for an upstream connection; blank: it did not wait",
             rank: 8,
-            value: |row| Self::timed(row.recorded.request.queue_us),
+            value: |row| row.timed(row.recorded.request.queue_us),
             ..TIME
         },
         Column {

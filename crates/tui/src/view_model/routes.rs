@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use telemetry::model::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWindow, Run};
-use telemetry::{Counters, Metric, RouteCounter, RouteLatency, RunId, quantile_is_thin};
+use telemetry::{Counters, Metric, RouteCounter, RouteLatency, RunId, TimeResolution, quantile_is_thin};
 
 use super::classes::Quantile;
 use super::span::Samples;
@@ -37,9 +37,9 @@ pub(crate) struct RequestTimes {
 
 impl RequestTimes {
     /// `None` without samples.
-    pub(super) fn of(samples: Samples<'_>) -> Option<Self> {
+    pub(super) fn of(samples: Samples<'_>, resolution: TimeResolution) -> Option<Self> {
         let n = samples.count();
-        let at = |q| Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+        let at = |q| Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q), resolution });
         Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: samples.max_ns(), n })
     }
 }
@@ -53,7 +53,7 @@ pub(crate) struct RouteRow {
     pub(crate) counted: Option<Counters<RouteCounter>>,
     /// The time that was counted in, in microseconds.
     pub(crate) span_us: u64,
-    /// Of each class, in the order of [`RouteLatency::ALL`].
+    /// Latencies of each class, in the order of [`RouteLatency::ALL`].
     pub(crate) times: [Option<RequestTimes>; 3],
     /// What was counted since the beginning.
     pub(crate) totals: Counters<RouteCounter>,
@@ -81,15 +81,17 @@ impl RouteRow {
         let counted = (is_kept && window.span_us > 0).then_some(window.counters);
         let times = |at: usize| {
             let samples = Samples::WindowHistogram(window.latency(RouteLatency::ALL[at]));
-            counted.and_then(|_| RequestTimes::of(samples))
+            counted.and_then(|_| RequestTimes::of(samples, TimeResolution::FINE))
         };
         let times = [times(0), times(1), times(2)];
         Self { times, totals, ..Self::new(route, (counted, window.span_us)) }
     }
 
     fn whole(route: &RouteStats, duration_us: u64) -> Self {
-        let times =
-            |at: usize| RequestTimes::of(Samples::Whole(&route.series().whole()[RouteLatency::ALL[at]]));
+        let times = |at: usize| {
+            let samples = Samples::Whole(&route.series().whole()[RouteLatency::ALL[at]]);
+            RequestTimes::of(samples, TimeResolution::FINE)
+        };
         let counted = (duration_us > 0).then_some(*route.totals());
         Self { times: [times(0), times(1), times(2)], ..Self::new(route, (counted, duration_us)) }
     }
@@ -177,9 +179,9 @@ pub(crate) struct RouteDetail {
     pub(crate) history: Vec<RouteSlot>,
     /// Failures in the window by cause, of the requests that have a record.
     pub(crate) causes: Vec<(String, u64)>,
-    /// Of the window, the slowest first.
+    /// Requests of the window, slowest first.
     pub(crate) slowest: Vec<RecordedRequest>,
-    /// Of the window, the latest first.
+    /// Failed requests of the window, latest first.
     pub(crate) failed: Vec<RecordedRequest>,
 }
 

@@ -2,8 +2,8 @@
 
 use telemetry::model::{Interval, MetricSeries, Run};
 use telemetry::{
-    HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId,
-    quantile_is_thin,
+    HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
+    RunId, quantile_is_thin,
 };
 
 use super::classes::Quantile;
@@ -40,9 +40,9 @@ impl RunRow {
         let ended = run.stopped().is_some();
         let (per_second, p99) = match (run.http(), run.proxy(), run.load()) {
             _ if ended => (None, None),
-            (Some(http), ..) => latest(http, HttpCounter::Requests, HttpLatency::FirstByte),
-            (None, Some(proxy), _) => latest(proxy, ProxyCounter::Exchanges, ProxyLatency::Exchange),
-            (None, None, Some(load)) => latest(load, LoadCounter::Ok, LoadLatency::Service),
+            (Some(http), ..) => latest(run, http, HttpCounter::Requests, class_of_requests(run)),
+            (None, Some(proxy), _) => latest(run, proxy, ProxyCounter::Exchanges, ProxyLatency::Exchange),
+            (None, None, Some(load)) => latest(run, load, LoadCounter::Ok, LoadLatency::Service),
             (None, None, None) => (None, None),
         };
         Self {
@@ -60,7 +60,14 @@ impl RunRow {
     }
 }
 
-fn latest<C: Metric, L: Metric>(
+/// What tells how soon requests are answered: a log has no time to the first byte.
+fn class_of_requests(run: &Run) -> HttpLatency {
+    let first_byte = HttpLatency::FirstByte;
+    if run.absent_class(first_byte.into()).is_some() { HttpLatency::Request } else { first_byte }
+}
+
+fn latest<C: Metric, L: Metric + Into<LatencyClass>>(
+    run: &Run,
     track: &MetricSeries<C, L>,
     counter: C,
     class: L,
@@ -69,7 +76,7 @@ fn latest<C: Metric, L: Metric>(
     let latency = last.map(|interval| interval.latency(class));
     let p99 = latency.and_then(|latency| {
         let thin = quantile_is_thin(latency.count(), 0.99);
-        Some(Quantile { ns: latency.quantile_ns(0.99)?, thin })
+        Some(Quantile { ns: latency.quantile_ns(0.99)?, thin, resolution: run.resolution(class.into()) })
     });
     (last.and_then(|interval| interval.rate(counter)), p99)
 }

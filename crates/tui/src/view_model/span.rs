@@ -8,7 +8,7 @@ use telemetry::{
 
 use crate::format;
 
-/// Some time up to the last record, or all of the run.
+/// A time up to the last record, or the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
     /// So many microseconds.
@@ -65,10 +65,10 @@ impl Span {
     }
 }
 
-/// What the series of a run hold for a span, kept from one look to the next: then only what enters and leaves is
-/// worked on.
+/// Windows over the series of a run for a span. They are kept between frames, so that only intervals that enter or
+/// leave are added or removed.
 #[derive(Debug, Default)]
-pub(crate) struct Windows {
+pub(crate) struct SpanWindows {
     of: Option<RunId>,
     proxy: Window<ProxyCounter, ProxyLatency>,
     tls: Window<TlsCounter, TlsLatency>,
@@ -76,7 +76,7 @@ pub(crate) struct Windows {
     load: Window<LoadCounter, LoadLatency>,
 }
 
-impl Windows {
+impl SpanWindows {
     /// Moves them over the span up to a moment, or to the last records before it.
     pub(crate) fn slide_to(&mut self, run: &Run, span: Span, until_us: u64) {
         if self.of != Some(run.id()) {

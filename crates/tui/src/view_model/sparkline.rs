@@ -1,9 +1,9 @@
-//! What a client did over the last intervals.
+//! Sparklines: a client's bytes over the last intervals.
 
 use telemetry::ClientId;
 use telemetry::model::Run;
 
-/// Intervals of a sparkline; of a client, so many records are kept.
+/// Intervals of a sparkline, and records kept for each client.
 pub(crate) const SLOTS: usize = 60;
 
 /// Bytes a second, both ways, for each of the last intervals, oldest first; `None` where records are missing, or have

@@ -1,4 +1,4 @@
-//! Who uses what: the values of one dimension, such as TLS versions or server names, since the start of the run.
+//! Usage: the values of one dimension, such as TLS versions or server names, since the start of the run.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

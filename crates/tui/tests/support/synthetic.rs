@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use telemetry::{
     AlertRecord, AlertState, Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId,
-    ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency,
-    LoadRecord, MarkRecord, Metric, Outcome, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId,
-    RunRecord, Setting, SettingRecord, Sketch, Stamp, Update, Value,
+    ConnectionOutcome, ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies, LoadCounter,
+    LoadLatency, LoadRecord, MarkRecord, Metric, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record,
+    RunId, RunRecord, Setting, SettingRecord, Sketch, Stamp, Update, Value,
 };
 
 use http::SyntheticHttp;
@@ -26,7 +26,7 @@ const CLIENTS: u64 = 20;
 const RECORDS_OF_OTHERS: u64 = 40;
 
 /// A run that grows by a second at a time.
-pub struct Synthetic {
+pub struct SyntheticLoad {
     seq: u64,
     second: u64,
     rate: f64,
@@ -51,7 +51,7 @@ pub struct Synthetic {
     pub is_failing: bool,
 }
 
-impl Default for Synthetic {
+impl Default for SyntheticLoad {
     fn default() -> Self {
         Self {
             seq: 0,
@@ -75,7 +75,7 @@ impl Default for Synthetic {
     }
 }
 
-impl Synthetic {
+impl SyntheticLoad {
     /// A run with so many clients more, of which sixty have a record in a second, as the budget has it: the busiest
     /// each time, the others in turn.
     #[allow(dead_code, reason = "not every user of this file has a crowd")]
@@ -422,7 +422,7 @@ impl Synthetic {
         let connection = ConnectionRecord {
             conn: ConnId(self.second * 500),
             client: "10.0.0.23".parse().expect("the address is well formed"),
-            outcome: Outcome::HandshakeAlert,
+            outcome: ConnectionOutcome::HandshakeAlert,
             detail: "the client sent the alert unknown_ca".into(),
             tls_version: String::new(),
             cipher: String::new(),

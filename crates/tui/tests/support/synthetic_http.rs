@@ -17,7 +17,7 @@ pub struct SyntheticHttp {
     samples: Counters<HttpLatency>,
     statuses: StatusCounts,
     routes: [(Counters<RouteCounter>, Counters<RouteLatency>); 2],
-    /// Requests under way besides the usual ones.
+    /// Requests in flight besides the usual ones.
     pub more_in_flight: u64,
 }
 

@@ -77,7 +77,7 @@ impl CellRunner<'_> {
             match found {
                 Ok(rate) => usable.push((rate, target)),
                 Err(LoadFailure::Interrupted) => return Err(LoadFailure::Interrupted),
-                Err(LoadFailure::Failed(reason)) => failure = reason,
+                Err(LoadFailure::Failed(reason)) => failure = format!("{}: {reason}", target.name),
             }
         }
         let slowest = usable.iter().min_by(|(one, _), (other, _)| one.total_cmp(other));

@@ -120,6 +120,7 @@ impl TreeSamples {
         let most =
             |of: fn(&TreeSample) -> u64| self.samples.within(from_us, to_us).map(of).max().unwrap_or(0);
         let at_rest = self.samples.values().next().copied().unwrap_or_default();
+        let at_end = self.samples.within(from_us, to_us).last().copied().unwrap_or_default();
         let cpu_us = (grown(|sample| sample.cpu_ns) / 1e3).round() as u64;
         let ticks = [grown(|sample| sample.user_ticks), grown(|sample| sample.system_ticks)];
         let user_us = (cpu_us as f64 * self.user_share(ticks)).round() as u64;
@@ -131,6 +132,7 @@ impl TreeSamples {
             pss_peak: most(|sample| sample.memory.pss_bytes),
             rss_at_rest: at_rest.memory.resident_bytes,
             pss_at_rest: at_rest.memory.pss_bytes,
+            rss_at_end: at_end.memory.resident_bytes,
             threads_max: most(|sample| sample.threads),
             descriptors_max: most(|sample| sample.descriptors),
             context_switches: grown(|sample| sample.switches).round() as u64,

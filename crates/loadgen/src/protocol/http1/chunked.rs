@@ -1,6 +1,6 @@
 //! The chunked coding.
 
-use super::{HEAD_BYTES_MAX, MalformedAnswer};
+use super::{HEAD_BYTES_MAX, MalformedResponse};
 
 /// The chunked coding, taken off as it comes (RFC 9112, section 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum ChunkStep {
     AfterData,
     /// Within it.
     LineEnd,
-    /// In a trailer line that has so many bytes; an empty one ends the body.
+    /// In a trailer line, of which this many bytes were read; an empty line ends the body.
     Trailer {
         len: u32,
     },
@@ -51,7 +51,7 @@ impl Chunked {
         &mut self,
         input: &[u8],
         mut data: impl FnMut(&[u8]),
-    ) -> Result<usize, MalformedAnswer> {
+    ) -> Result<usize, MalformedResponse> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
             if let ChunkStep::Data(left) = self.step {
@@ -68,13 +68,13 @@ impl Chunked {
         Ok(at)
     }
 
-    fn next(&mut self, byte: u8) -> Result<ChunkStep, MalformedAnswer> {
+    fn next(&mut self, byte: u8) -> Result<ChunkStep, MalformedResponse> {
         Ok(match (self.step, byte) {
             (ChunkStep::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
-                let digit = char::from(byte).to_digit(16).ok_or(MalformedAnswer)?;
+                let digit = char::from(byte).to_digit(16).ok_or(MalformedResponse)?;
                 ChunkStep::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
-            (ChunkStep::Size { digits: 0, .. }, _) => return Err(MalformedAnswer),
+            (ChunkStep::Size { digits: 0, .. }, _) => return Err(MalformedResponse),
             (ChunkStep::Size { size, .. } | ChunkStep::Extension { size }, b'\n') => match size {
                 0 => ChunkStep::Trailer { len: 0 },
                 size => ChunkStep::Data(size),
@@ -92,12 +92,12 @@ impl Chunked {
                 self.spend()?;
                 ChunkStep::Trailer { len: len + u32::from(byte != b'\r') }
             }
-            _ => return Err(MalformedAnswer),
+            _ => return Err(MalformedResponse),
         })
     }
 
-    fn spend(&mut self) -> Result<(), MalformedAnswer> {
+    fn spend(&mut self) -> Result<(), MalformedResponse> {
         self.overhead += 1;
-        if self.overhead > HEAD_BYTES_MAX { Err(MalformedAnswer) } else { Ok(()) }
+        if self.overhead > HEAD_BYTES_MAX { Err(MalformedResponse) } else { Ok(()) }
     }
 }

@@ -1,8 +1,8 @@
-//! What the fields of a head say: how long the body is, and whether the connection goes on.
+//! The framing of a response: the length of its body, and whether the connection is kept.
 
-use super::MalformedAnswer;
+use super::MalformedResponse;
 
-/// What the fields of a head say about its body and its connection.
+/// The framing of a response's body, and whether its connection is kept, from the fields of its head.
 pub(super) struct ResponseFraming {
     pub(super) body: BodyFraming,
     pub(super) keep_alive: bool,
@@ -16,7 +16,7 @@ pub(super) enum BodyFraming {
 
 impl ResponseFraming {
     /// RFC 9112, section 6.3, and section 9.3 for the connection.
-    pub(super) fn read(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, MalformedAnswer> {
+    pub(super) fn read(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, MalformedResponse> {
         let mut length = None;
         let mut coded = false;
         let mut chunked = false;
@@ -24,9 +24,9 @@ impl ResponseFraming {
         for field in fields {
             let name = field.name;
             if name.eq_ignore_ascii_case("content-length") {
-                let bytes = content_length(field.value).ok_or(MalformedAnswer)?;
+                let bytes = content_length(field.value).ok_or(MalformedResponse)?;
                 if length.is_some_and(|earlier| earlier != bytes) {
-                    return Err(MalformedAnswer);
+                    return Err(MalformedResponse);
                 }
                 length = Some(bytes);
             } else if name.eq_ignore_ascii_case("transfer-encoding") {

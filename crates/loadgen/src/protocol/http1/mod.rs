@@ -9,7 +9,7 @@ mod session;
 
 use std::mem::MaybeUninit;
 
-use super::answer::{Answer, BodyCheck, ExpectedAnswer, INTERIM_MAX};
+use super::response::{BodyCheck, CompleteResponse, ExpectedResponse, INTERIM_MAX};
 use chunked::Chunked;
 use framing::{BodyFraming, ResponseFraming};
 pub(crate) use session::Http1Session;
@@ -18,26 +18,26 @@ pub(crate) use session::Http1Session;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most header fields of an answer.
 const FIELDS_MAX: usize = 128;
-/// What a piece of input led to.
+/// The result of parsing a piece of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeedResult {
     /// Bytes that belong to the answer; the rest of the input lies beyond it.
     pub(crate) consumed: usize,
     /// The answer, once it is whole.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<CompleteResponse>,
 }
 
 /// The answer is not HTTP/1.x, or too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MalformedAnswer;
+pub(crate) struct MalformedResponse;
 
-/// Parses one answer after the other.
+/// Parses responses, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     state: ParserState,
     /// The beginning of a head that came in pieces.
     head: Vec<u8>,
-    expected: ExpectedAnswer,
+    expected: ExpectedResponse,
     /// Bytes of the head so far.
     head_bytes: u64,
     body: BodyCheck,
@@ -45,7 +45,7 @@ pub(crate) struct Parser {
     has_begun: bool,
     interim: u32,
     /// The answer whose body is being read.
-    answer: Option<Answer>,
+    answer: Option<CompleteResponse>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,13 +63,13 @@ enum ParserState {
 
 impl Parser {
     /// Expects an answer, and forgets an earlier one.
-    pub(crate) fn expect(&mut self, expected: &ExpectedAnswer) {
+    pub(crate) fn expect(&mut self, expected: &ExpectedResponse) {
         self.head.clear();
         self.state = ParserState::Head;
         self.answer = None;
         if expected.is_raw {
             self.state = ParserState::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
-            self.answer = Some(Answer { keep_alive: true, ..Answer::default() });
+            self.answer = Some(CompleteResponse { keep_alive: true, ..CompleteResponse::default() });
         }
         // All threads share an expected body, whose reference count is best left alone.
         if expected.body.is_some() || self.expected.body.is_some() {
@@ -89,7 +89,7 @@ impl Parser {
     }
 
     /// Takes in the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
-    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<FeedResult, MalformedAnswer> {
+    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<FeedResult, MalformedResponse> {
         let mut consumed = 0;
         while consumed < input.len() {
             let rest = &input[consumed..];
@@ -126,17 +126,17 @@ impl Parser {
     }
 
     /// The connection was closed in order, which completes a body without a length.
-    pub(crate) fn end(&mut self) -> Option<Answer> {
+    pub(crate) fn end(&mut self) -> Option<CompleteResponse> {
         if self.state != ParserState::UntilClose {
             return None;
         }
         self.complete()
     }
 
-    fn complete(&mut self) -> Option<Answer> {
+    fn complete(&mut self) -> Option<CompleteResponse> {
         self.state = ParserState::Idle;
         let answer = self.answer.take()?;
-        Some(Answer {
+        Some(CompleteResponse {
             head_bytes: self.head_bytes,
             head_plain_bytes: self.head_bytes,
             body_bytes: self.body.bytes,
@@ -146,13 +146,13 @@ impl Parser {
     }
 
     /// Takes the bytes of a head; a head that comes in one piece is not copied.
-    fn feed_head(&mut self, input: &[u8]) -> Result<usize, MalformedAnswer> {
+    fn feed_head(&mut self, input: &[u8]) -> Result<usize, MalformedResponse> {
         if self.head.is_empty() {
             if let Some(len) = self.parse_head(input)? {
                 return Ok(len);
             }
             if input.len() > HEAD_BYTES_MAX {
-                return Err(MalformedAnswer);
+                return Err(MalformedResponse);
             }
             self.head.extend_from_slice(input);
             return Ok(input.len());
@@ -163,38 +163,38 @@ impl Parser {
         // Parsing only once the blank line is there keeps a server that drips byte by byte from costing
         // quadratic work.
         if !has_blank_line(&self.head, before) {
-            return if self.head.len() > HEAD_BYTES_MAX { Err(MalformedAnswer) } else { Ok(input.len()) };
+            return if self.head.len() > HEAD_BYTES_MAX { Err(MalformedResponse) } else { Ok(input.len()) };
         }
         let head = std::mem::take(&mut self.head);
         let parsed = self.parse_head(&head);
         self.head = head;
         self.head.clear();
         // A blank line before the status line looks like the end of the head and is not; nobody sends one.
-        let len = parsed?.ok_or(MalformedAnswer)?;
-        len.checked_sub(before).ok_or(MalformedAnswer)
+        let len = parsed?.ok_or(MalformedResponse)?;
+        len.checked_sub(before).ok_or(MalformedResponse)
     }
 
     /// Parses a head if all of it is there, gives its length, and goes on to the body.
-    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, MalformedAnswer> {
+    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, MalformedResponse> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut []);
         let parsed = httparse::ParserConfig::default()
             .parse_response_with_uninit_headers(&mut response, input, &mut fields)
-            .map_err(|_| MalformedAnswer)?;
+            .map_err(|_| MalformedResponse)?;
         let httparse::Status::Complete(len) = parsed else { return Ok(None) };
         if len > HEAD_BYTES_MAX {
-            return Err(MalformedAnswer);
+            return Err(MalformedResponse);
         }
         self.head_bytes += len as u64;
         let (Some(status), Some(version)) = (response.code, response.version) else {
-            return Err(MalformedAnswer);
+            return Err(MalformedResponse);
         };
         match status {
             // An upgrade was never asked for (RFC 9110, section 15.2.2).
-            0..100 | 101 | 600.. => return Err(MalformedAnswer),
+            0..100 | 101 | 600.. => return Err(MalformedResponse),
             100..200 => {
                 self.interim += 1;
-                return if self.interim > INTERIM_MAX { Err(MalformedAnswer) } else { Ok(Some(len)) };
+                return if self.interim > INTERIM_MAX { Err(MalformedResponse) } else { Ok(Some(len)) };
             }
             _ => {}
         }
@@ -207,7 +207,8 @@ impl Parser {
             BodyFraming::UntilClose => ParserState::UntilClose,
         };
         let keep_alive = framing.keep_alive && self.state != ParserState::UntilClose;
-        self.answer = Some(Answer { status: Some(status), keep_alive, ..Answer::default() });
+        self.answer =
+            Some(CompleteResponse { status: Some(status), keep_alive, ..CompleteResponse::default() });
         Ok(Some(len))
     }
 }

@@ -2,11 +2,11 @@
 
 use telemetry::LoadEvent;
 
-use super::{Answer, Parser};
+use super::{CompleteResponse, Parser};
 use crate::clock::now_ns;
 use crate::protocol::{
-    AnswerTimes, ConnectionEnd, EndedRequests, Failure, Fate, Prepared, PreparedRequests, ProtocolSession,
-    Request, RequestOutcome, cut_off, timed_out,
+    ConnectionEnd, ConnectionFate, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
+    Request, RequestOutcome, ResponseTimes, cut_off, timed_out,
 };
 use crate::tls::Alpn;
 
@@ -17,7 +17,7 @@ const SAMPLE_BYTES: usize = 60;
 #[derive(Debug, Default)]
 pub(crate) struct Http1Session {
     parser: Parser,
-    /// The request under way.
+    /// The request in flight.
     request: Option<Request>,
     /// Bytes of it that were sent.
     sent_bytes: usize,
@@ -27,31 +27,31 @@ pub(crate) struct Http1Session {
     first_byte_ns: u64,
     carried: u32,
     answers: u32,
-    fate: Fate,
+    fate: ConnectionFate,
 }
 
 impl Http1Session {
-    fn answered(&mut self, answer: Answer, done_ns: u64, ended: &mut EndedRequests) {
+    fn answered(&mut self, answer: CompleteResponse, done_ns: u64, ended: &mut EndedRequests) {
         let Some(request) = self.request.take() else { return };
         self.answers += 1;
         ended.push((
             request,
-            RequestOutcome::Answered(answer, AnswerTimes { first_ns: self.first_byte_ns, done_ns }),
+            RequestOutcome::Answered(answer, ResponseTimes { first_ns: self.first_byte_ns, done_ns }),
         ));
     }
 
     /// What follows a whole answer.
-    fn fate_after(&self, answer: Answer, prepared: &Prepared) -> Fate {
+    fn fate_after(&self, answer: CompleteResponse, prepared: &EncodedRequest) -> ConnectionFate {
         let is_sent = self.sent_bytes == prepared.bytes(self.is_last).len();
         if !is_sent || (self.is_last && prepared.expected.is_raw) {
             // An answer before the end of its request: the framing cannot be trusted. And a server without a protocol
             // does not know that this was the last.
-            Fate::WeClose
+            ConnectionFate::WeClose
         } else if self.is_last || !answer.keep_alive {
             // The server is better placed to close first: the side that does keeps the pair of ports for a minute.
-            Fate::ServerCloses
+            ConnectionFate::ServerCloses
         } else {
-            Fate::Open
+            ConnectionFate::Open
         }
     }
 }
@@ -75,15 +75,15 @@ impl ProtocolSession for Http1Session {
         self.answers
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self) -> ConnectionFate {
         self.fate
     }
 
     fn has_room(&self) -> bool {
-        self.request.is_none() && self.fate == Fate::Open
+        self.request.is_none() && self.fate == ConnectionFate::Open
     }
 
-    fn begin(&mut self, request: Request, prepared: &Prepared, is_last: bool) {
+    fn begin(&mut self, request: Request, prepared: &EncodedRequest, is_last: bool) {
         self.parser.expect(&prepared.expected);
         self.request = Some(request);
         self.sent_bytes = 0;
@@ -96,7 +96,7 @@ impl ProtocolSession for Http1Session {
         self.sent_bytes = 0;
     }
 
-    fn output<'a>(&'a mut self, requests: &'a PreparedRequests) -> &'a [u8] {
+    fn output<'a>(&'a mut self, requests: &'a EncodedRequests) -> &'a [u8] {
         let Some(request) = &self.request else { return &[] };
         &requests.at(request.template).bytes(self.is_last)[self.sent_bytes..]
     }
@@ -105,11 +105,11 @@ impl ProtocolSession for Http1Session {
         self.sent_bytes += bytes;
     }
 
-    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests) {
+    fn receive(&mut self, plaintext: &[u8], requests: &EncodedRequests, ended: &mut EndedRequests) {
         let Some(request) = &self.request else {
-            if self.fate != Fate::Lost {
+            if self.fate != ConnectionFate::Lost {
                 // It would be taken for the answer to the next request.
-                self.fate = Fate::WeClose;
+                self.fate = ConnectionFate::WeClose;
             }
             return;
         };
@@ -122,13 +122,13 @@ impl ProtocolSession for Http1Session {
             let sample = String::from_utf8_lossy(&plaintext[..plaintext.len().min(SAMPLE_BYTES)]);
             let failure = Failure::new(LoadEvent::Protocol, sample);
             ended.extend(self.request.take().map(|request| (request, RequestOutcome::Failed(failure))));
-            self.fate = Fate::Lost;
+            self.fate = ConnectionFate::Lost;
             return;
         };
         if let Some(answer) = fed.answer {
             let has_excess = fed.consumed < plaintext.len();
             let fate = self.fate_after(answer, requests.at(request.template));
-            self.fate = if has_excess { Fate::WeClose } else { fate };
+            self.fate = if has_excess { ConnectionFate::WeClose } else { fate };
             // Most answers come in one piece, whose time is known.
             let done_ns = if had_begun { now_ns() } else { self.first_byte_ns };
             self.answered(answer, done_ns, ended);
@@ -138,7 +138,7 @@ impl ProtocolSession for Http1Session {
     fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests) {
         if let Some(request) = self.request.take_if(|request| request.deadline_ns <= now_ns) {
             ended.push((request, timed_out(self.parser.has_begun())));
-            self.fate = Fate::Lost;
+            self.fate = ConnectionFate::Lost;
         }
     }
 

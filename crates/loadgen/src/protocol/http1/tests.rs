@@ -7,7 +7,7 @@ fn feed(
     parser: &mut Parser,
     input: &[u8],
     sizes: &[usize],
-) -> Result<(usize, Option<Answer>), MalformedAnswer> {
+) -> Result<(usize, Option<CompleteResponse>), MalformedResponse> {
     let mut consumed = 0;
     for size in sizes.iter().cycle() {
         let end = (consumed + size).min(input.len());
@@ -20,9 +20,9 @@ fn feed(
     unreachable!("the sizes are above zero")
 }
 
-fn parse(input: &[u8]) -> Result<(usize, Option<Answer>), MalformedAnswer> {
+fn parse(input: &[u8]) -> Result<(usize, Option<CompleteResponse>), MalformedResponse> {
     let mut parser = Parser::default();
-    parser.expect(&ExpectedAnswer::default());
+    parser.expect(&ExpectedResponse::default());
     feed(&mut parser, input, &[usize::MAX / 2])
 }
 
@@ -35,18 +35,18 @@ fn the_answer_ends_where_its_body_does() {
     let input = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 ...";
     let (consumed, answer) = parse(input).unwrap();
     assert_eq!(consumed, input.len() - b"HTTP/1.1 ...".len());
-    let Answer { status, keep_alive, body_bytes, .. } = answer.unwrap();
+    let CompleteResponse { status, keep_alive, body_bytes, .. } = answer.unwrap();
     assert_eq!((status, keep_alive, body_bytes), (Some(200), true, 3));
 }
 
 #[test]
-fn nothing_is_taken_while_nothing_is_expected() {
+fn bytes_without_a_request_are_not_parsed() {
     let mut parser = Parser::default();
     assert_eq!(parser.feed(b"HTTP/1.1 408 \r\n"), Ok(FeedResult { consumed: 0, answer: None }));
 }
 
 #[test]
-fn the_connection_is_kept_as_version_and_fields_say() {
+fn keep_alive_follows_version_and_connection_field() {
     assert!(kept("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     assert!(!kept("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: foo, Close\r\n\r\n"));
     assert!(!kept("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"));
@@ -58,10 +58,13 @@ fn the_connection_is_kept_as_version_and_fields_say() {
 #[test]
 fn a_body_without_a_length_ends_with_the_connection() {
     let mut parser = Parser::default();
-    parser.expect(&ExpectedAnswer::default());
+    parser.expect(&ExpectedResponse::default());
     let input = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nanything";
     assert_eq!(feed(&mut parser, input, &[7]), Ok((input.len(), None)));
-    assert!(matches!(parser.end(), Some(Answer { status: Some(200), keep_alive: false, body_bytes: 8, .. })));
+    assert!(matches!(
+        parser.end(),
+        Some(CompleteResponse { status: Some(200), keep_alive: false, body_bytes: 8, .. })
+    ));
     assert_eq!(parser.end(), None);
 }
 
@@ -70,7 +73,7 @@ fn an_end_in_the_middle_completes_nothing() {
     let cases = ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab"];
     for input in cases {
         let mut parser = Parser::default();
-        parser.expect(&ExpectedAnswer::default());
+        parser.expect(&ExpectedResponse::default());
         parser.feed(input.as_bytes()).unwrap();
         assert_eq!(parser.end(), None, "{input:?}");
         assert_eq!(parser.has_begun(), !input.is_empty());
@@ -81,27 +84,27 @@ fn an_end_in_the_middle_completes_nothing() {
 fn a_list_of_equal_lengths_is_one_length() {
     let same = b"HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\nContent-Length: 3\r\n\r\nabc";
     assert_eq!(parse(same).unwrap().0, same.len());
-    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 3, 4\r\n\r\nabc"), Err(MalformedAnswer));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 3, 4\r\n\r\nabc"), Err(MalformedResponse));
     assert_eq!(
         parse(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"),
-        Err(MalformedAnswer)
+        Err(MalformedResponse)
     );
-    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc"), Err(MalformedAnswer));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc"), Err(MalformedResponse));
 }
 
 #[test]
-fn heads_are_bounded_however_they_come() {
+fn the_size_of_a_head_is_bounded() {
     let mut input = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
     input.resize(2 * HEAD_BYTES_MAX, b'y');
     for size in [1, 1_000, HEAD_BYTES_MAX, 2 * HEAD_BYTES_MAX] {
         let mut parser = Parser::default();
-        parser.expect(&ExpectedAnswer::default());
-        assert_eq!(feed(&mut parser, &input, &[size]), Err(MalformedAnswer), "in pieces of {size}");
+        parser.expect(&ExpectedResponse::default());
+        assert_eq!(feed(&mut parser, &input, &[size]), Err(MalformedResponse), "in pieces of {size}");
         assert!(parser.head.len() <= HEAD_BYTES_MAX + 1);
     }
     // Also one that is whole.
     input.extend_from_slice(b"\r\n\r\n");
-    assert_eq!(parse(&input), Err(MalformedAnswer));
+    assert_eq!(parse(&input), Err(MalformedResponse));
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn line_ends_of_chunks_and_trailers_have_a_bound() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for begin in ["1\r\nx", "0\r\n", "0\r\nX: y", "1;x"] {
         let input = format!("{head}{begin}{}", "\r".repeat(2 * HEAD_BYTES_MAX));
-        assert_eq!(parse(input.as_bytes()), Err(MalformedAnswer), "{begin:?}");
+        assert_eq!(parse(input.as_bytes()), Err(MalformedResponse), "{begin:?}");
     }
 }
 
@@ -126,20 +129,20 @@ fn chunked(sizes: &[usize], extension: &str, trailer: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_is_held_to_what_is_expected() {
-    let is_right = |body: &str, expected: ExpectedAnswer| {
+fn a_body_is_compared_with_the_expected_one() {
+    let is_right = |body: &str, expected: ExpectedResponse| {
         let mut parser = Parser::default();
         parser.expect(&expected);
         let input = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         feed(&mut parser, input.as_bytes(), &[2]).unwrap().1.unwrap().body_is_right
     };
     let same =
-        |body: &str| ExpectedAnswer { body: Some(body.as_bytes().into()), ..ExpectedAnswer::default() };
+        |body: &str| ExpectedResponse { body: Some(body.as_bytes().into()), ..ExpectedResponse::default() };
     assert!(is_right("hello", same("hello")));
     for other in ["hellp", "hell", "helloo", ""] {
         assert!(!is_right(other, same("hello")), "{other}");
     }
-    let long = |bytes| ExpectedAnswer { body_bytes: Some(bytes), ..ExpectedAnswer::default() };
+    let long = |bytes| ExpectedResponse { body_bytes: Some(bytes), ..ExpectedResponse::default() };
     assert!(is_right("hello", long(5)));
     assert!(!is_right("hello", long(6)));
 }
@@ -147,10 +150,10 @@ fn a_body_is_held_to_what_is_expected() {
 #[test]
 fn an_echo_is_a_body_alone() {
     let mut parser = Parser::default();
-    parser.expect(&ExpectedAnswer {
+    parser.expect(&ExpectedResponse {
         body: Some(b"ping"[..].into()),
         is_raw: true,
-        ..ExpectedAnswer::default()
+        ..ExpectedResponse::default()
     });
     let (consumed, answer) = feed(&mut parser, b"pingpong", &[3]).unwrap();
     let answer = answer.unwrap();
@@ -178,7 +181,7 @@ proptest! {
         ];
         for (input, status, body_bytes) in cases {
             let mut parser = Parser::default();
-            parser.expect(&ExpectedAnswer::default());
+            parser.expect(&ExpectedResponse::default());
             let excess = [input.clone(), b"HTTP/1.1".to_vec()].concat();
             let (consumed, answer) = feed(&mut parser, &excess, &pieces).unwrap();
             prop_assert_eq!(consumed, input.len());
@@ -201,7 +204,7 @@ proptest! {
     ) {
         let input = [head, &noise].concat();
         let mut parser = Parser::default();
-        parser.expect(&ExpectedAnswer::default());
+        parser.expect(&ExpectedResponse::default());
         if let Ok((consumed, _)) = feed(&mut parser, &input, &pieces) {
             prop_assert!(consumed <= input.len());
         }

@@ -1,4 +1,4 @@
-//! Frames (RFC 9113, sections 4 and 6): how they begin, and those that a client writes.
+//! Frames (RFC 9113, sections 4 and 6): their header, and the frames that a client writes.
 
 /// Length of the head of a frame.
 pub(super) const HEAD_BYTES: usize = 9;
@@ -9,7 +9,7 @@ pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
 /// Number of the last stream that a client can open.
 pub(super) const ID_MAX: u32 = (1 << 31) - 1;
 
-/// What a client begins with.
+/// The connection preface of a client (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Types of frames.
@@ -44,11 +44,11 @@ pub(super) mod setting {
     pub(crate) const MAX_FRAME_SIZE: u16 = 5;
 }
 
-/// Why a stream or a connection ends (RFC 9113, section 7).
+/// An error code of HTTP/2 (RFC 9113, section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Code(pub(super) u32);
+pub(crate) struct ErrorCode(pub(super) u32);
 
-impl Code {
+impl ErrorCode {
     pub(super) const NO_ERROR: Self = Self(0);
     pub(super) const PROTOCOL_ERROR: Self = Self(1);
     pub(super) const FLOW_CONTROL_ERROR: Self = Self(3);
@@ -59,7 +59,7 @@ impl Code {
     pub(super) const ENHANCE_YOUR_CALM: Self = Self(11);
 }
 
-impl std::fmt::Display for Code {
+impl std::fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const NAMES: [&str; 14] = [
             "NO_ERROR",
@@ -84,9 +84,9 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// How a frame begins.
+/// A frame header (RFC 9113, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     pub(super) len: usize,
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -94,7 +94,7 @@ pub(super) struct Head {
     pub(super) id: u32,
 }
 
-impl Head {
+impl FrameHeader {
     pub(super) fn read(bytes: [u8; HEAD_BYTES]) -> Self {
         let [high, middle, low, kind, flags, a, b, c, d] = bytes;
         Self {
@@ -133,13 +133,13 @@ pub(super) fn window_update(out: &mut Vec<u8>, id: u32, bytes: u32) {
     out.extend_from_slice(&bytes.to_be_bytes());
 }
 
-pub(super) fn rst_stream(out: &mut Vec<u8>, id: u32, Code(code): Code) {
+pub(super) fn rst_stream(out: &mut Vec<u8>, id: u32, ErrorCode(code): ErrorCode) {
     head(out, 4, kind::RST_STREAM, 0, id);
     out.extend_from_slice(&code.to_be_bytes());
 }
 
 /// Writes that the client goes away. It has taken no stream of the server's.
-pub(super) fn goaway(out: &mut Vec<u8>, Code(code): Code) {
+pub(super) fn goaway(out: &mut Vec<u8>, ErrorCode(code): ErrorCode) {
     head(out, 8, kind::GOAWAY, 0, 0);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&code.to_be_bytes());

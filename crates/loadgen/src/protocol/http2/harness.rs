@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::hpack::Numbers;
+use super::hpack::FieldNumbers;
 use super::session::Http2Session;
 use crate::protocol::{
-    EndedRequests, Prepared, PreparedRequests, ProtocolSession as _, Request, RequestOutcome,
+    EncodedRequest, EncodedRequests, EndedRequests, ProtocolSession as _, Request, RequestOutcome,
 };
 use crate::target::Template;
 
@@ -17,10 +17,10 @@ const BODY_BYTES: usize = 70_000;
 /// Feeds a server's bytes to an HTTP/2 session, as a connection does.
 #[derive(Debug)]
 pub struct Http2Harness {
-    requests: PreparedRequests,
+    requests: EncodedRequests,
 }
 
-/// What the bytes led to.
+/// The result of the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Http2HarnessResult {
     /// Requests with a whole answer.
@@ -31,7 +31,7 @@ pub struct Http2HarnessResult {
     pub unheard: usize,
     /// The server broke the protocol, and the rest was ignored.
     pub is_broken: bool,
-    /// What was sent, the preface included.
+    /// The bytes sent, the preface included.
     pub output: Vec<u8>,
     /// Most bytes kept between two pieces.
     pub kept_bytes_max: usize,
@@ -44,8 +44,9 @@ impl Default for Http2Harness {
     fn default() -> Self {
         let target = "https://example.org/".parse().expect("a target");
         let template = Template::post("/", BODY_BYTES);
-        let prepared = Prepared::new(&template, &target, &mut Numbers::default()).expect("a plain request");
-        Self { requests: PreparedRequests::new(Arc::new([prepared]), 0) }
+        let prepared =
+            EncodedRequest::new(&template, &target, &mut FieldNumbers::default()).expect("a plain request");
+        Self { requests: EncodedRequests::new(Arc::new([prepared]), 0) }
     }
 }
 
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_how_much_was_decoded() {
+    fn the_number_of_decoded_bytes_is_returned() {
         let mut settings = Vec::new();
         head(&mut settings, 0, kind::SETTINGS, 0, 0);
         // As a seed of the fuzz target: a field that fills the table, and blocks that name it again and again.

@@ -7,10 +7,10 @@
 mod frame;
 mod harness;
 mod hpack;
-mod prepared;
+mod request;
 mod session;
 
 pub use harness::{Http2Harness, Http2HarnessResult};
-pub(crate) use hpack::Numbers;
-pub(crate) use prepared::Http2Request;
+pub(crate) use hpack::FieldNumbers;
+pub(crate) use request::Http2Request;
 pub(crate) use session::Http2Session;

@@ -34,7 +34,7 @@ fn two_seconds_at_500_are_exactly_1000_requests_2_ms_apart() {
 }
 
 #[test]
-fn a_rate_that_does_not_divide_a_second_drifts_by_nothing() {
+fn a_rate_that_does_not_divide_a_second_does_not_drift() {
     let mut pacer = running(3.0, None, ALONE);
     let day_ns = 86_400 * SECOND_NS;
     assert_eq!(pacer.advance(day_ns - 1), 3 * 86_400);
@@ -76,7 +76,7 @@ fn no_more_requests_fall_due_than_the_plan_has() {
 }
 
 #[test]
-fn a_schedule_of_so_many_requests_ends_where_one_more_would_be_due() {
+fn a_counted_schedule_ends_where_the_next_request_would_be_due() {
     let end_ns = |profile: &str, requests: u64, threads: u32| {
         let end_ns = |thread| {
             let part = ThreadPart { thread, threads };
@@ -97,7 +97,7 @@ fn a_schedule_of_so_many_requests_ends_where_one_more_would_be_due() {
 }
 
 #[test]
-fn what_would_fall_due_during_a_pause_does_not() {
+fn no_request_falls_due_during_a_pause() {
     let mut pacer = running(100.0, None, ALONE);
     pacer.advance(SECOND_NS - 1);
     pacer.pause();
@@ -204,7 +204,7 @@ fn poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process() {
 
 proptest! {
     #[test]
-    fn what_has_fallen_due_is_exactly_what_is_not_later_than_now(
+    fn requests_are_due_up_to_and_including_now(
         milli in 1_u64..2_000_000,
         elapsed_ns in 0_u64..10 * SECOND_NS,
         thread in 0_u32..8,

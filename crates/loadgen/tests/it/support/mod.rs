@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadgen::{Load, LoadConfig, Plan, Target, Trust};
 use telemetry::{Counters, LoadCounter, LoadDelta};
 
-pub(crate) use server::{Act, Exchange, Server};
+pub(crate) use server::{ScriptedRequest, ServerAction, TestServer};
 pub(crate) use telemetry::TlsVersion;
 
 /// Longer than any load here takes.
@@ -23,7 +23,7 @@ pub(crate) fn plan(text: &str) -> Plan {
 }
 
 /// A load on a server, at its path `/`.
-pub(crate) fn config(server: &Server, plan_text: &str) -> LoadConfig {
+pub(crate) fn config(server: &TestServer, plan_text: &str) -> LoadConfig {
     let target: Target = server.url("/").parse().unwrap();
     let trust = server.certificate().map_or(Trust::Roots, Trust::Certificate);
     LoadConfig::new(target, plan(plan_text), trust)

@@ -13,7 +13,7 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 use telemetry::TlsVersion;
 
 /// What the server does with a request.
-pub(crate) enum Act {
+pub(crate) enum ServerAction {
     /// Writes these bytes, and closes if the request asked for it.
     Answer(Vec<u8>),
     /// Writes the first bytes, waits, and writes the second.
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     Stall,
 }
 
-impl Act {
+impl ServerAction {
     /// A good answer of so many bytes.
     pub(crate) fn ok(bytes: usize) -> Self {
         let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n").into_bytes();
@@ -41,7 +41,7 @@ impl Act {
 
 /// A request as the script sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct ScriptedRequest {
     /// Number of the request among all, from 0.
     pub(crate) nth: u64,
     /// Number of the request on its connection, from 0.
@@ -54,7 +54,7 @@ pub(crate) struct Exchange {
 
 /// What the server saw of one address, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ServerCounts {
     pub(crate) connections: u64,
     pub(crate) full: u64,
     pub(crate) resumed: u64,
@@ -69,33 +69,33 @@ pub(crate) struct Seen {
     pub(crate) clean_ends: u64,
 }
 
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     address: SocketAddr,
     tls: Vec<Arc<ServerConfig>>,
     certificate: Option<Vec<u8>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServerState>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-type Script = dyn Fn(&Exchange) -> Act + Send + Sync;
+type Script = dyn Fn(&ScriptedRequest) -> ServerAction + Send + Sync;
 
-struct Shared {
+struct SharedServerState {
     script: Box<Script>,
-    seen: Mutex<BTreeMap<IpAddr, Seen>>,
+    seen: Mutex<BTreeMap<IpAddr, ServerCounts>>,
     requests: AtomicU64,
     open: AtomicU64,
     stopped: AtomicBool,
 }
 
-impl Server {
-    pub(crate) fn plain(script: impl Fn(&Exchange) -> Act + Send + Sync + 'static) -> Self {
+impl TestServer {
+    pub(crate) fn plain(script: impl Fn(&ScriptedRequest) -> ServerAction + Send + Sync + 'static) -> Self {
         Self::start(Vec::new(), None, Box::new(script))
     }
 
     /// TLS with a certificate of its own for localhost, and stateless tickets.
     pub(crate) fn tls(
         version: TlsVersion,
-        script: impl Fn(&Exchange) -> Act + Send + Sync + 'static,
+        script: impl Fn(&ScriptedRequest) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let (mut config, certificate) = tls_config(version);
         config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
@@ -107,7 +107,7 @@ impl Server {
     pub(crate) fn early(
         most: u32,
         accepts: bool,
-        script: impl Fn(&Exchange) -> Act + Send + Sync + 'static,
+        script: impl Fn(&ScriptedRequest) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let (mut config, certificate) = tls_config(TlsVersion::V13);
         config.session_storage = rustls::server::ServerSessionMemoryCache::new(1_000);
@@ -122,7 +122,7 @@ impl Server {
     fn start(tls: Vec<Arc<ServerConfig>>, certificate: Option<Vec<u8>>, script: Box<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedServerState {
             script,
             seen: Mutex::default(),
             requests: AtomicU64::new(0),
@@ -154,14 +154,14 @@ impl Server {
     }
 
     /// What was seen of each address, once every connection is over.
-    pub(crate) fn seen_by_address(&self) -> BTreeMap<IpAddr, Seen> {
+    pub(crate) fn seen_by_address(&self) -> BTreeMap<IpAddr, ServerCounts> {
         super::eventually("every connection is over", || self.shared.open.load(Ordering::SeqCst) == 0);
         self.shared.seen.lock().unwrap().clone()
     }
 
     /// What was seen in all, once every connection is over.
-    pub(crate) fn seen(&self) -> Seen {
-        self.seen_by_address().values().fold(Seen::default(), |all, one| Seen {
+    pub(crate) fn seen(&self) -> ServerCounts {
+        self.seen_by_address().values().fold(ServerCounts::default(), |all, one| ServerCounts {
             connections: all.connections + one.connections,
             full: all.full + one.full,
             resumed: all.resumed + one.resumed,
@@ -179,7 +179,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(self.address);
@@ -190,7 +190,7 @@ impl Drop for Server {
 }
 
 /// One configuration of TLS after the other serves a connection, where there are several.
-fn accept(listener: &TcpListener, tls: &[Arc<ServerConfig>], shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, tls: &[Arc<ServerConfig>], shared: &Arc<SharedServerState>) {
     let mut configs = tls.iter().cycle();
     for stream in listener.incoming() {
         if shared.stopped.load(Ordering::SeqCst) {
@@ -202,7 +202,7 @@ fn accept(listener: &TcpListener, tls: &[Arc<ServerConfig>], shared: &Arc<Shared
         shared.open.fetch_add(1, Ordering::SeqCst);
         std::thread::spawn(move || {
             let peer = stream.peer_addr().unwrap().ip();
-            let mut seen = Seen { connections: 1, ..Seen::default() };
+            let mut seen = ServerCounts { connections: 1, ..ServerCounts::default() };
             // A client that goes away is what many tests are about.
             let _ = serve(stream, tls, &shared, &mut seen);
             shared.add(peer, seen);
@@ -211,8 +211,8 @@ fn accept(listener: &TcpListener, tls: &[Arc<ServerConfig>], shared: &Arc<Shared
     }
 }
 
-impl Shared {
-    fn add(&self, peer: IpAddr, new: Seen) {
+impl SharedServerState {
+    fn add(&self, peer: IpAddr, new: ServerCounts) {
         let mut all = self.seen.lock().unwrap();
         let seen = all.entry(peer).or_default();
         seen.connections += new.connections;
@@ -227,12 +227,12 @@ impl Shared {
 }
 
 /// A connection, with TLS or without.
-enum Stream {
+enum ServerStream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
 }
 
-impl Stream {
+impl ServerStream {
     fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(tcp) => tcp,
@@ -266,12 +266,12 @@ impl Stream {
 fn serve(
     mut tcp: TcpStream,
     tls: Option<Arc<ServerConfig>>,
-    shared: &Shared,
-    seen: &mut Seen,
+    shared: &SharedServerState,
+    seen: &mut ServerCounts,
 ) -> io::Result<()> {
     let mut unread = Vec::new();
     let mut stream = match tls {
-        None => Stream::Plain(tcp),
+        None => ServerStream::Plain(tcp),
         Some(config) => {
             let mut connection = ServerConnection::new(config).unwrap();
             while connection.is_handshaking() {
@@ -287,7 +287,7 @@ fn serve(
                 seen.early += u64::from(!unread.is_empty());
                 seen.bytes_in += unread.len() as u64;
             }
-            Stream::Tls(Box::new(StreamOwned::new(connection, tcp)))
+            ServerStream::Tls(Box::new(StreamOwned::new(connection, tcp)))
         }
     };
     for on_connection in 0.. {
@@ -296,43 +296,43 @@ fn serve(
             return stream.close();
         };
         seen.requests += 1;
-        let mut answer = |stream: &mut Stream, bytes: &[u8]| {
+        let mut answer = |stream: &mut ServerStream, bytes: &[u8]| {
             stream.write_all(bytes)?;
             seen.bytes_out += bytes.len() as u64;
             io::Result::Ok(())
         };
         match (shared.script)(&exchange) {
-            Act::Answer(bytes) if !exchange.wants_close => answer(&mut stream, &bytes)?,
-            Act::Answer(bytes) | Act::AnswerAndClose(bytes) => {
+            ServerAction::Answer(bytes) if !exchange.wants_close => answer(&mut stream, &bytes)?,
+            ServerAction::Answer(bytes) | ServerAction::AnswerAndClose(bytes) => {
                 answer(&mut stream, &bytes)?;
                 stream.close()?;
                 return drain(&mut stream, seen);
             }
-            Act::AnswerSlowly(first, wait, second) => {
+            ServerAction::AnswerSlowly(first, wait, second) => {
                 answer(&mut stream, &first)?;
                 std::thread::sleep(wait);
                 answer(&mut stream, &second)?;
             }
-            Act::AnswerAndCut(bytes) => return answer(&mut stream, &bytes),
-            Act::AnswerAndReset(bytes) => {
+            ServerAction::AnswerAndCut(bytes) => return answer(&mut stream, &bytes),
+            ServerAction::AnswerAndReset(bytes) => {
                 answer(&mut stream, &bytes)?;
                 socket2::SockRef::from(stream.tcp()).set_linger(Some(Duration::ZERO))?;
                 return Ok(());
             }
-            Act::AnswerForever(first, again) => {
+            ServerAction::AnswerForever(first, again) => {
                 answer(&mut stream, &first)?;
                 loop {
                     answer(&mut stream, &again)?;
                 }
             }
-            Act::Stall => return drain(&mut stream, seen),
+            ServerAction::Stall => return drain(&mut stream, seen),
         }
     }
     Ok(())
 }
 
 /// Reads on until the client has closed.
-fn drain(stream: &mut Stream, seen: &mut Seen) -> io::Result<()> {
+fn drain(stream: &mut ServerStream, seen: &mut ServerCounts) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
         match stream.read(&mut buffer)? {
@@ -346,12 +346,12 @@ fn drain(stream: &mut Stream, seen: &mut Seen) -> io::Result<()> {
 
 /// Reads one request; `None` at a clean end between requests.
 fn read_request(
-    stream: &mut Stream,
+    stream: &mut ServerStream,
     unread: &mut Vec<u8>,
-    shared: &Shared,
-    seen: &mut Seen,
+    shared: &SharedServerState,
+    seen: &mut ServerCounts,
     on_connection: u64,
-) -> io::Result<Option<Exchange>> {
+) -> io::Result<Option<ScriptedRequest>> {
     let mut buffer = vec![0; 64 * 1024];
     let mut more = |unread: &mut Vec<u8>| {
         let len = stream.read(&mut buffer)?;
@@ -383,7 +383,7 @@ fn read_request(
     }
     unread.drain(..head_len + body_bytes);
     let mut words = head.split(' ');
-    Ok(Some(Exchange {
+    Ok(Some(ScriptedRequest {
         nth: shared.requests.fetch_add(1, Ordering::SeqCst),
         on_connection,
         method: words.next().unwrap().to_owned(),

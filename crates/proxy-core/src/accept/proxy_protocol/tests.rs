@@ -41,7 +41,7 @@ proptest! {
     ) {
         let version = if v2 { ProxyProtocol::V2 } else { ProxyProtocol::V1 };
         let endpoints = Endpoints::new(source, destination);
-        let negotiated = Negotiated {
+        let negotiated = NegotiatedInfo {
             version: "TLSv1.3", cipher: "TLS_CHACHA20_POLY1305_SHA256", alpn: &alpn, server_name: &name,
             client_certificate: certificate.as_ref().map(of_certificate),
         };
@@ -56,11 +56,11 @@ proptest! {
     }
 
     #[test]
-    fn whom_the_certificate_names_is_told_whole_as_far_as_a_header_has_room(
+    fn the_certificates_name_fits_into_the_header_or_is_left_out(
         source in addr(), destination in addr(), certificate in certificate(".{0,200}"), times in 1..1000_usize,
     ) {
         let certificate = certificate.map(|(conn, name)| (conn, name.map(|name| name.repeat(times))));
-        let negotiated = Negotiated {
+        let negotiated = NegotiatedInfo {
             version: "TLSv1.2", cipher: "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", alpn: &[b'x'; 255],
             server_name: &"x".repeat(255), client_certificate: certificate.as_ref().map(of_certificate),
         };
@@ -111,9 +111,9 @@ proptest! {
 }
 
 #[test]
-fn what_a_header_of_version_2_tells_is_what_was_negotiated() {
+fn a_version_2_header_carries_the_negotiated_parameters() {
     let endpoints = Endpoints::new("192.0.2.1:50000".parse().unwrap(), "192.0.2.9:443".parse().unwrap());
-    let negotiated = Negotiated {
+    let negotiated = NegotiatedInfo {
         version: "TLSv1.2",
         cipher: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
         alpn: b"h2",
@@ -130,7 +130,7 @@ fn what_a_header_of_version_2_tells_is_what_was_negotiated() {
         (Some("Ada"), 0, true, true)
     );
 
-    let nobody = Negotiated { client_certificate: None, alpn: b"", server_name: "", ..negotiated };
+    let nobody = NegotiatedInfo { client_certificate: None, alpn: b"", server_name: "", ..negotiated };
     let bytes = encode(ProxyProtocol::V2, endpoints, &nobody);
     let (header, _) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
     assert_eq!((header.alpn(), header.authority()), (None, None));
@@ -142,15 +142,15 @@ fn what_a_header_of_version_2_tells_is_what_was_negotiated() {
 fn a_version_1_header_is_the_line_of_the_specification() {
     let endpoints =
         Endpoints::new("[::ffff:192.0.2.1]:50000".parse().unwrap(), "192.0.2.9:443".parse().unwrap());
-    let line = encode(ProxyProtocol::V1, endpoints, &Negotiated::default());
+    let line = encode(ProxyProtocol::V1, endpoints, &NegotiatedInfo::default());
     assert_eq!(line, b"PROXY TCP4 192.0.2.1 192.0.2.9 50000 443\r\n");
     let mixed = Endpoints::new("[2001:db8::1]:50000".parse().unwrap(), "192.0.2.9:443".parse().unwrap());
-    let line = encode(ProxyProtocol::V1, mixed, &Negotiated::default());
+    let line = encode(ProxyProtocol::V1, mixed, &NegotiatedInfo::default());
     assert_eq!(line, b"PROXY TCP6 2001:db8::1 ::ffff:192.0.2.9 50000 443\r\n");
 }
 
 #[test]
-fn a_peer_that_speaks_for_itself_keeps_its_address() {
+fn a_local_header_keeps_the_peers_address() {
     let cases = [
         b"PROXY UNKNOWN\r\n".to_vec(),
         b"PROXY UNKNOWN ffff:f...f:ffff ffff:f...f:ffff 65535 65535\r\n".to_vec(),
@@ -167,7 +167,7 @@ fn a_peer_that_speaks_for_itself_keeps_its_address() {
 }
 
 #[test]
-fn what_cannot_become_a_header_is_refused_at_once() {
+fn bytes_that_cannot_start_a_header_are_refused_at_once() {
     for bytes in [
         b"\x16\x03\x01\x02\x00\x01\x00" as &[u8],
         b"GET / HTTP/1.1\r\n\r\n",
@@ -204,7 +204,7 @@ fn the_checksum_is_the_one_of_the_specification() {
 }
 
 #[test]
-fn a_header_without_end_is_given_up_at_the_bound() {
+fn an_endless_header_is_refused_at_the_limit() {
     let line = |len: usize| [b"PROXY UNKNOWN ".to_vec(), vec![b'x'; len - 16], b"\r\n".to_vec()].concat();
     assert_eq!(parse(&line(107)), Ok(ParsedHeader::Header(None, 107)));
     assert_eq!(parse(&line(108)), Err(HeaderError::TooLong), "also if it comes at once");

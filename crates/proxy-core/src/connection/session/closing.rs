@@ -1,13 +1,13 @@
-//! How a session ends, and what its record tells.
+//! The end of a session, and its record.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use telemetry::{ConnectionRecord, Outcome, ProxyCounter};
+use telemetry::{ConnectionOutcome, ConnectionRecord, ProxyCounter};
 
 use super::{Account, ClientSession, READ_BYTES_MAX};
 use crate::connection::LINGER_TIMEOUT;
-use crate::connection::handler::{ConnEnd, Next};
+use crate::connection::handler::{ConnEnd, NextStep};
 use crate::io::socket::IoResult;
 use crate::tls::EngineError;
 use crate::worker::context::WorkerContext;
@@ -20,11 +20,11 @@ impl ClientSession {
         let has_sent_all = self.from_client.source_ended && self.from_client.pending.is_empty();
         let is_over = !self.owes_client && (has_sent_all || self.to_client.source_ended);
         let outcome = if self.is_handshaking() {
-            Outcome::HandshakeEof
+            ConnectionOutcome::HandshakeEof
         } else if is_over {
-            Outcome::Ended
+            ConnectionOutcome::Ended
         } else {
-            Outcome::ClientBroken
+            ConnectionOutcome::ClientBroken
         };
         ConnEnd::at_once(outcome, error)
     }
@@ -34,7 +34,7 @@ impl ClientSession {
         let outcome = if self.is_handshaking() {
             error.handshake_outcome(self.engine.has_answered())
         } else {
-            Outcome::ClientBroken
+            ConnectionOutcome::ClientBroken
         };
         ConnEnd::after_sending(outcome, error)
     }
@@ -66,13 +66,13 @@ impl ClientSession {
     }
 
     /// What a session that is closing needs next.
-    pub(crate) fn next_closing(&self) -> Next {
+    pub(crate) fn next_closing(&self) -> NextStep {
         if self.from_client.source_ended {
-            if self.to_client.sink_closed { Next::Close } else { Next::Wait }
+            if self.to_client.sink_closed { NextStep::Close } else { NextStep::Wait }
         } else if self.socket.is_readable() {
-            Next::Again
+            NextStep::Again
         } else {
-            Next::Wait
+            NextStep::Wait
         }
     }
 
@@ -83,7 +83,12 @@ impl ClientSession {
     }
 
     /// Counts its end, if that is an error.
-    pub(crate) fn count_error(&self, outcome: Outcome, in_handshake: bool, context: &mut WorkerContext) {
+    pub(crate) fn count_error(
+        &self,
+        outcome: ConnectionOutcome,
+        in_handshake: bool,
+        context: &mut WorkerContext,
+    ) {
         if outcome.is_error() {
             context.stats.error(self.account.slot, outcome, in_handshake);
             if in_handshake {
@@ -93,7 +98,7 @@ impl ClientSession {
     }
 
     /// Counts its end, and closes its socket.
-    pub(crate) fn close(mut self, outcome: Outcome, detail: String, context: &mut WorkerContext) {
+    pub(crate) fn close(mut self, outcome: ConnectionOutcome, detail: String, context: &mut WorkerContext) {
         self.clear_deadline(context);
         self.release_ticket(context);
         self.drop_pending(context);
@@ -113,7 +118,7 @@ impl ClientSession {
         });
     }
 
-    fn record(&self, outcome: Outcome, detail: String, lifetime: Duration) -> ConnectionRecord {
+    fn record(&self, outcome: ConnectionOutcome, detail: String, lifetime: Duration) -> ConnectionRecord {
         let session = self.engine.session();
         ConnectionRecord {
             conn: self.account.id,

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use mio::Token;
 use mio::net::TcpStream;
-use telemetry::{ClientId, ConnId, Outcome};
+use telemetry::{ClientId, ConnId, ConnectionOutcome};
 
 pub(crate) use self::transfer::READS_PER_TURN_MAX;
 use super::half_duplex::HalfDuplex;
@@ -55,12 +55,12 @@ pub struct ClientSession {
     account: Account,
 }
 
-/// What is counted of a connection, and for whom.
+/// The counters of a connection, and the client that they belong to.
 struct Account {
     id: ConnId,
     client: ClientId,
     slot: ClientSlot,
-    /// Whether it has one of the places of its client.
+    /// Whether it counts towards the limit of its client.
     holds_place: bool,
     accepted_at: Instant,
     bytes_in: u64,
@@ -126,10 +126,10 @@ impl ClientSession {
             return Ok(());
         }
         let detail = format_args!("the client has {max} connections, and may have no more");
-        Err(ConnEnd::at_once(Outcome::HandshakeOther, detail))
+        Err(ConnEnd::at_once(ConnectionOutcome::HandshakeOther, detail))
     }
 
-    /// Accounts for the connection as that of `client`, whom the PROXY header of its peer has named.
+    /// Counts the connection for `client`, which the peer's PROXY header names.
     pub(crate) fn rename_client(
         &mut self,
         client: IpAddr,

@@ -7,7 +7,7 @@ use mio::event::Event;
 use telemetry::ProxyCounter;
 
 use super::{ClientSession, READ_BYTES_MAX};
-use crate::connection::handler::{ConnEnd, Next};
+use crate::connection::handler::{ConnEnd, NextStep};
 use crate::io::socket::IoResult;
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
@@ -33,8 +33,8 @@ impl ClientSession {
 
     /// What a session that only reads needs next.
     #[inline]
-    pub(crate) fn next_read(&self) -> Next {
-        if self.wants_read() { Next::Again } else { Next::Wait }
+    pub(crate) fn next_read(&self) -> NextStep {
+        if self.wants_read() { NextStep::Again } else { NextStep::Wait }
     }
 
     /// Bytes that TLS keeps until they are a whole record: they go in front of the next read.
@@ -181,6 +181,11 @@ impl ClientSession {
     /// Counts an exchange: a request of the client, and the first byte of its answer.
     pub fn count_exchange(&mut self, took: Duration, context: &mut WorkerContext) {
         context.stats.exchange(self.account.slot, took);
+    }
+
+    /// Counts requests of the client that failed on a connection that goes on.
+    pub fn count_failed_requests(&mut self, n: u64, context: &mut WorkerContext) {
+        context.stats.failed_requests(self.account.slot, n);
     }
 
     /// Queues a `close_notify`.

@@ -36,15 +36,15 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Values in any order, without GREASE (RFC 8701).
+/// A hash over values in any order, without GREASE (RFC 8701).
 #[derive(Default)]
-struct Bag {
+struct ValueSet {
     len: usize,
     /// The sum of their hashes, which does not depend on the order: clients permute their extensions.
     hash: u64,
 }
 
-impl Bag {
+impl ValueSet {
     /// Two decimal digits.
     fn count(&self) -> [u8; 2] {
         let n = self.len.min(99) as u8;
@@ -75,8 +75,8 @@ pub(super) struct Ja4<'a> {
     pub(super) extensions: HelloBytes<'a>,
     pub(super) signatures: HelloBytes<'a>,
     seed: u64,
-    cipher_bag: Bag,
-    extension_bag: Bag,
+    cipher_set: ValueSet,
+    extension_set: ValueSet,
 }
 
 impl Ja4<'_> {
@@ -90,25 +90,25 @@ impl Ja4<'_> {
             extensions: HelloBytes(&[]),
             signatures: HelloBytes(&[]),
             seed: RECENT_DIGESTS.with_borrow(|recent| recent.seed),
-            cipher_bag: Bag::default(),
-            extension_bag: Bag::default(),
+            cipher_set: ValueSet::default(),
+            extension_set: ValueSet::default(),
         }
     }
 
     /// Takes one of the cipher suites.
     pub(super) fn add_cipher(&mut self, suite: u16) {
         if !is_grease(suite) {
-            self.cipher_bag.len += 1;
-            self.cipher_bag.hash = self.cipher_bag.hash.wrapping_add(mix(self.seed ^ u64::from(suite)));
+            self.cipher_set.len += 1;
+            self.cipher_set.hash = self.cipher_set.hash.wrapping_add(mix(self.seed ^ u64::from(suite)));
         }
     }
 
     /// Takes the type of one of the extensions.
     pub(super) fn add_extension(&mut self, kind: u16) {
         if !is_grease(kind) {
-            self.extension_bag.len += 1;
+            self.extension_set.len += 1;
             let hash = if is_hashed(kind) { mix(self.seed ^ u64::from(kind)) } else { 0 };
-            self.extension_bag.hash = self.extension_bag.hash.wrapping_add(hash);
+            self.extension_set.hash = self.extension_set.hash.wrapping_add(hash);
         }
     }
 
@@ -131,7 +131,7 @@ impl Ja4<'_> {
 
     /// `None` if a list is too long.
     pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
-        let longest = self.cipher_bag.len.max(self.extension_bag.len).max(self.signatures.0.len() / 2);
+        let longest = self.cipher_set.len.max(self.extension_set.len).max(self.signatures.0.len() / 2);
         if longest > VALUES_MAX {
             return None;
         }
@@ -140,8 +140,8 @@ impl Ja4<'_> {
         text[0] = b't';
         text[1..3].copy_from_slice(version(self.version));
         text[3] = if self.has_server_name { b'd' } else { b'i' };
-        text[4..6].copy_from_slice(&self.cipher_bag.count());
-        text[6..8].copy_from_slice(&self.extension_bag.count());
+        text[4..6].copy_from_slice(&self.cipher_set.count());
+        text[6..8].copy_from_slice(&self.extension_set.count());
         text[8..10].copy_from_slice(&self.alpn);
         text[11..11 + DIGITS].copy_from_slice(&first);
         text[12 + DIGITS..].copy_from_slice(&second);
@@ -154,7 +154,7 @@ impl Ja4<'_> {
         let rest = rest.iter().fold(rest.len() as u64, |sum, &byte| sum << 8 | u64::from(byte));
         let chunks = chunks.iter().map(|chunk| u64::from_be_bytes(*chunk));
         let signatures = chunks.chain([rest]).fold(self.seed, |hash, chunk| mix(hash ^ chunk));
-        let key = mix(self.cipher_bag.hash ^ mix(self.extension_bag.hash ^ signatures));
+        let key = mix(self.cipher_set.hash ^ mix(self.extension_set.hash ^ signatures));
         RECENT_DIGESTS.with_borrow_mut(|recent| {
             let place = &mut recent.digests[key as usize % RECENT];
             if place.0 != key {

@@ -15,12 +15,12 @@ const CLIENT_HELLO: u8 = 1;
 #[derive(Debug, Default)]
 pub(in crate::tls) struct HelloReader {
     /// Only where it does not come in one piece.
-    partial: Option<Box<Partial>>,
+    partial: Option<Box<PartialHello>>,
     is_done: bool,
 }
 
-/// The bytes are no `ClientHello`.
-struct Malformed;
+/// The bytes are not a `ClientHello`.
+struct MalformedHello;
 
 impl HelloReader {
     /// Takes what has just come. Returns the message once it is whole, unless it is malformed.
@@ -44,7 +44,7 @@ impl HelloReader {
         let parsed = match partial.add(bytes) {
             Ok(None) => return None,
             Ok(Some(body)) => ClientHello::parse(body),
-            Err(Malformed) => None,
+            Err(MalformedHello) => None,
         };
         *self = Self { partial: None, is_done: true };
         parsed
@@ -59,21 +59,21 @@ fn whole(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The body of the message that begins with `bytes`, as soon as they hold all of it.
-fn body(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+fn body(bytes: &[u8]) -> Result<Option<&[u8]>, MalformedHello> {
     let Some((&[kind, len @ ..], rest)) = bytes.split_first_chunk::<MESSAGE_HEADER_BYTES>() else {
         return Ok(None);
     };
     let [high, middle, low] = len;
     let len = u32::from_be_bytes([0, high, middle, low]) as usize;
     if kind != CLIENT_HELLO || len > HELLO_BYTES_MAX {
-        return Err(Malformed);
+        return Err(MalformedHello);
     }
     Ok(rest.get(..len))
 }
 
-/// What has come of the message.
+/// The part of the message that was received.
 #[derive(Debug, Default)]
-struct Partial {
+struct PartialHello {
     header: [u8; RECORD_HEADER_BYTES],
     header_len: usize,
     /// Bytes of the present record that are still to come.
@@ -81,8 +81,8 @@ struct Partial {
     message: Vec<u8>,
 }
 
-impl Partial {
-    fn add(&mut self, mut bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+impl PartialHello {
+    fn add(&mut self, mut bytes: &[u8]) -> Result<Option<&[u8]>, MalformedHello> {
         while !bytes.is_empty() {
             let wanted =
                 if self.record_left == 0 { RECORD_HEADER_BYTES - self.header_len } else { self.record_left };
@@ -101,14 +101,14 @@ impl Partial {
         body(&self.message)
     }
 
-    fn add_header(&mut self, part: &[u8]) -> Result<(), Malformed> {
+    fn add_header(&mut self, part: &[u8]) -> Result<(), MalformedHello> {
         self.header[self.header_len..][..part.len()].copy_from_slice(part);
         self.header_len += part.len();
         if self.header_len == RECORD_HEADER_BYTES {
             let [kind, _, _, high, low] = self.header;
             (self.header_len, self.record_left) = (0, usize::from(u16::from_be_bytes([high, low])));
             if kind != HANDSHAKE || self.record_left == 0 {
-                return Err(Malformed);
+                return Err(MalformedHello);
             }
         }
         Ok(())

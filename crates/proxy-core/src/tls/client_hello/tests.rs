@@ -4,14 +4,14 @@ use super::*;
 use crate::tls::settings::{CIPHERS, GROUPS};
 
 /// A `ClientHello` in one record.
-struct Hello {
+struct HelloBuilder {
     version: u16,
     session_id: Vec<u8>,
     suites: Vec<u16>,
     extensions: Vec<(u16, Vec<u8>)>,
 }
 
-impl Hello {
+impl HelloBuilder {
     /// The example of JA4's description, with GREASE among all values.
     fn example() -> Self {
         let suites = [
@@ -103,7 +103,7 @@ fn read(pieces: impl IntoIterator<Item = Vec<u8>>) -> Option<ClientHello> {
 
 #[test]
 fn the_example_has_the_fingerprint_of_the_description() {
-    let mut hello = Hello::example();
+    let mut hello = HelloBuilder::example();
     for _ in 0..2 {
         assert_eq!(hello.fingerprint(), "t13d1516h2_8daaf6152771_e5627efa2ab1");
     }
@@ -117,7 +117,7 @@ fn the_example_has_the_fingerprint_of_the_description() {
 #[test]
 fn lists_that_are_empty_are_zeros_and_long_ones_have_no_fingerprint() {
     let mut hello =
-        Hello { version: 0x0301, session_id: Vec::new(), suites: Vec::new(), extensions: Vec::new() };
+        HelloBuilder { version: 0x0301, session_id: Vec::new(), suites: Vec::new(), extensions: Vec::new() };
     assert_eq!(hello.fingerprint(), "t10i000000_000000000000_000000000000");
     hello.suites = (1..200).map(|suite| suite * 0x0100).collect();
     assert!(hello.fingerprint().starts_with("t10i990000_"));
@@ -140,7 +140,7 @@ fn a_protocol_that_is_no_text_is_told_in_hexadecimal() {
         (b"\x30\xab\xcd\x31", "01"),
         (b"", "00"),
     ] {
-        let mut hello = Hello::example();
+        let mut hello = HelloBuilder::example();
         hello.set(extension::ALPN, long(&short(first)));
         assert_eq!(&hello.fingerprint()[8..10], told, "{first:?}");
     }
@@ -148,7 +148,7 @@ fn a_protocol_that_is_no_text_is_told_in_hexadecimal() {
 
 #[test]
 fn what_is_offered_is_read() {
-    let mut hello = Hello::example();
+    let mut hello = HelloBuilder::example();
     let parsed = hello.parsed();
     assert_eq!(parsed.server_name.as_deref(), Some("www.example.org"));
     assert!(parsed.choices.has_tls13() && parsed.choices.has_mlkem());
@@ -190,7 +190,7 @@ fn each_suite_and_group_of_the_proxy_has_a_bit_of_its_own() {
 
 #[test]
 fn what_is_no_client_hello_is_not_read() {
-    let message = Hello::example().message();
+    let message = HelloBuilder::example().message();
     assert!(read([record(&message)]).is_some());
     assert!(read([b"GET / HTTP/1.1\r\n\r\n".to_vec(), record(&message)]).is_none(), "it comes too late");
     assert!(read([record(&[&[2], &message[1..]].concat())]).is_none(), "a ServerHello");
@@ -199,29 +199,29 @@ fn what_is_no_client_hello_is_not_read() {
     for (kind, content) in
         [(0, vec![0]), (10, long(&[1])), (13, vec![9]), (16, long(&[])), (43, vec![3, 0, 0]), (43, vec![])]
     {
-        let mut hello = Hello::example();
+        let mut hello = HelloBuilder::example();
         hello.set(kind, content);
         assert_eq!(ClientHello::parse(&hello.body()), None, "extension {kind}");
     }
-    let body = Hello::example().body();
+    let body = HelloBuilder::example().body();
     assert_eq!(ClientHello::parse(&[&body[..], &[0]].concat()), None, "something is left over");
 }
 
 #[test]
 fn only_the_first_one_is_read() {
     let mut reader = HelloReader::default();
-    let bytes = record(&Hello::example().message());
+    let bytes = record(&HelloBuilder::example().message());
     assert!(reader.read(&bytes).is_some());
     assert!(reader.read(&bytes).is_none());
 }
 
 proptest! {
     #[test]
-    fn pieces_lead_to_what_the_whole_leads_to(
+    fn input_in_pieces_has_the_same_result_as_in_one_read(
         records in prop::collection::vec(1..400_usize, 1..20),
         reads in prop::collection::vec(1..400_usize, 1..20),
     ) {
-        let message = Hello::example().message();
+        let message = HelloBuilder::example().message();
         let (mut rest, mut wire, mut sizes) = (&message[..], Vec::new(), records.iter().cycle());
         while !rest.is_empty() {
             let (part, behind) = rest.split_at((*sizes.next().unwrap()).min(rest.len()));
@@ -235,7 +235,7 @@ proptest! {
             pieces.push(part.to_vec());
             rest = behind;
         }
-        prop_assert_eq!(read(pieces), Some(Hello::example().parsed()));
+        prop_assert_eq!(read(pieces), Some(HelloBuilder::example().parsed()));
     }
 
     #[test]
@@ -244,7 +244,7 @@ proptest! {
         at in 0..300_usize,
         step in 1..50_usize,
     ) {
-        let mut body = Hello::example().body();
+        let mut body = HelloBuilder::example().body();
         let at = at.min(body.len());
         body.splice(at..(at + garbage.len()).min(body.len()), garbage.clone());
         let whole = ClientHello::parse(&body);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
-use telemetry::Outcome;
+use telemetry::ConnectionOutcome;
 
 use super::*;
 use crate::tls::{Certificate, LiveTls, Tls};
@@ -12,7 +12,7 @@ use crate::tls::{Certificate, LiveTls, Tls};
 static VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
 
 /// A client and an engine with a wire between them.
-struct Pair {
+struct EnginePair {
     client: ClientConnection,
     engine: Engine,
     /// Plaintext that has come out of the engine.
@@ -23,7 +23,7 @@ struct Pair {
     received: Vec<u8>,
 }
 
-impl Pair {
+impl EnginePair {
     fn new(version: &'static SupportedProtocolVersion) -> Self {
         let certificate = Certificate::generate(&[]).unwrap();
         let mut roots = RootCertStore::empty();
@@ -99,7 +99,7 @@ fn bytewise(bytes: &[u8]) -> Vec<Vec<u8>> {
 #[test]
 fn ciphertext_may_come_a_byte_at_a_time() {
     for version in VERSIONS {
-        let mut pair = Pair::new(version);
+        let mut pair = EnginePair::new(version);
         while pair.client.is_handshaking() || pair.engine.is_handshaking() {
             pair.exchange(&mut bytewise);
         }
@@ -113,7 +113,7 @@ fn ciphertext_may_come_a_byte_at_a_time() {
 #[test]
 fn data_may_come_together_with_the_end_of_the_handshake() {
     for version in VERSIONS {
-        let mut pair = Pair::new(version);
+        let mut pair = EnginePair::new(version);
         pair.client.writer().write_all(b"early bird").unwrap();
         while pair.plaintext.is_empty() {
             pair.exchange(&mut |bytes| vec![bytes.to_vec()]);
@@ -126,9 +126,9 @@ fn data_may_come_together_with_the_end_of_the_handshake() {
 #[test]
 fn empty_input_and_empty_plaintext_change_nothing() {
     for version in VERSIONS {
-        let mut pair = Pair::new(version);
+        let mut pair = EnginePair::new(version);
         pair.receive(b"").unwrap();
-        let mut pair = Pair::connected(version);
+        let mut pair = EnginePair::connected(version);
         pair.receive(b"").unwrap();
         pair.engine.encrypt(b"", &mut pair.output).unwrap();
         assert!(pair.output.is_empty() && pair.plaintext.is_empty());
@@ -138,13 +138,13 @@ fn empty_input_and_empty_plaintext_change_nothing() {
 #[test]
 fn the_server_name_is_known_once_the_hello_has_been_read() {
     for version in VERSIONS {
-        let mut pair = Pair::new(version);
+        let mut pair = EnginePair::new(version);
         assert_eq!(pair.engine.session().server_name(), "");
         let hello = pair.client_sends();
         pair.receive(&hello).unwrap();
         assert_eq!(pair.engine.session().server_name(), "localhost");
         // Another connection of the same thread does not inherit it.
-        let mut other = Pair::new(version);
+        let mut other = EnginePair::new(version);
         other.receive(b"").unwrap();
         assert_eq!(other.engine.session().server_name(), "");
     }
@@ -153,7 +153,7 @@ fn the_server_name_is_known_once_the_hello_has_been_read() {
 #[test]
 fn a_close_notify_ends_what_is_handed_out() {
     for version in VERSIONS {
-        let mut pair = Pair::connected(version);
+        let mut pair = EnginePair::connected(version);
         pair.client.writer().write_all(b"last words").unwrap();
         pair.client.send_close_notify();
         let mut wire = pair.client_sends();
@@ -173,7 +173,7 @@ fn a_close_notify_ends_what_is_handed_out() {
 #[test]
 fn both_may_end_in_either_order() {
     for version in VERSIONS {
-        let mut pair = Pair::connected(version);
+        let mut pair = EnginePair::connected(version);
         pair.engine.close_notify(&mut pair.output).unwrap();
         pair.client_takes();
         assert_eq!(pair.client_reads(), b"");
@@ -190,7 +190,7 @@ fn both_may_end_in_either_order() {
 #[test]
 fn a_record_in_pieces_does_not_disturb_what_is_sent_meanwhile() {
     for version in VERSIONS {
-        let mut pair = Pair::connected(version);
+        let mut pair = EnginePair::connected(version);
         pair.client.writer().write_all(b"a request").unwrap();
         let wire = pair.client_sends();
         for piece in bytewise(&wire) {
@@ -205,7 +205,7 @@ fn a_record_in_pieces_does_not_disturb_what_is_sent_meanwhile() {
 
 #[test]
 fn a_key_update_is_answered_in_front_of_the_next_data() {
-    let mut pair = Pair::connected(&rustls::version::TLS13);
+    let mut pair = EnginePair::connected(&rustls::version::TLS13);
     for size in [7, 50, 10_000] {
         pair.client.refresh_traffic_keys().unwrap();
         pair.client.writer().write_all(b"new keys").unwrap();
@@ -223,9 +223,9 @@ fn a_key_update_is_answered_in_front_of_the_next_data() {
 
 #[test]
 fn what_is_not_tls_fails_with_an_alert_and_fails_again() {
-    let mut pair = Pair::new(&rustls::version::TLS13);
+    let mut pair = EnginePair::new(&rustls::version::TLS13);
     let error = pair.receive(b"GET / HTTP/1.1\r\n\r\n").unwrap_err();
-    assert_eq!(error.handshake_outcome(pair.engine.has_answered()), Outcome::NotTls);
+    assert_eq!(error.handshake_outcome(pair.engine.has_answered()), ConnectionOutcome::NotTls);
     assert_eq!(pair.output.as_slice()[..3], [21, 3, 3]);
     assert_eq!(pair.receive(b"more"), Err(EngineError::Failed));
     assert_eq!(pair.engine.encrypt(b"x", &mut pair.output), Err(EngineError::Failed));
@@ -235,7 +235,7 @@ fn what_is_not_tls_fails_with_an_alert_and_fails_again() {
 #[test]
 fn a_damaged_record_fails_after_the_data_before_it() {
     for version in VERSIONS {
-        let mut pair = Pair::connected(version);
+        let mut pair = EnginePair::connected(version);
         pair.client.writer().write_all(b"whole").unwrap();
         let mut wire = pair.client_sends();
         pair.client.writer().write_all(b"damaged").unwrap();
@@ -253,7 +253,7 @@ fn a_damaged_record_fails_after_the_data_before_it() {
 
 #[test]
 fn a_handshake_message_in_endless_fragments_is_refused_and_bounded() {
-    let mut pair = Pair::new(&rustls::version::TLS13);
+    let mut pair = EnginePair::new(&rustls::version::TLS13);
     // A ClientHello that claims 60,000 bytes and comes one byte a record.
     let mut header = [1, 0, 0xea, 0x60].into_iter();
     let mut failed = None;
@@ -277,7 +277,7 @@ proptest! {
         messages in prop::collection::vec((0..70_000_usize, 0..70_000_usize), 1..6),
         cuts in prop::collection::vec(1..40_000_usize, 1..20),
     ) {
-        let mut pair = Pair::connected(VERSIONS[usize::from(is_tls13)]);
+        let mut pair = EnginePair::connected(VERSIONS[usize::from(is_tls13)]);
         let mut cuts = cuts.iter().cycle();
         let mut split = |bytes: &[u8]| {
             let (mut rest, mut pieces) = (bytes, Vec::new());
@@ -307,7 +307,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), at in 0..300_usize) {
-        let mut pair = Pair::new(&rustls::version::TLS13);
+        let mut pair = EnginePair::new(&rustls::version::TLS13);
         let mut hello = pair.client_sends();
         let at = at.min(hello.len());
         hello.splice(at..(at + bytes.len()).min(hello.len()), bytes);

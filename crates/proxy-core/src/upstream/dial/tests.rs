@@ -32,7 +32,7 @@ impl BusyUpstream {
         key: usize,
         now: Instant,
     ) -> io::Result<ConnectProgress> {
-        let caller = Caller { registry: self.poll.registry(), key, token: Token(key), now };
+        let caller = DialContext { registry: self.poll.registry(), key, token: Token(key), now };
         attempt.advance(&mut self.dialer, caller)
     }
 }
@@ -46,7 +46,7 @@ fn is_established(progress: &io::Result<ConnectProgress>) -> bool {
 }
 
 #[test]
-fn a_full_backlog_is_asked_by_the_first_alone_and_not_beyond_the_deadline() {
+fn only_the_first_waiter_retries_a_full_backlog_until_its_deadline() {
     let (mut stage, _filler) = BusyUpstream::full();
     let start = Instant::now();
     let [mut first, mut second] = [0; 2].map(|_| ConnectAttempt::new(start, Duration::from_secs(1)));
@@ -63,7 +63,7 @@ fn a_full_backlog_is_asked_by_the_first_alone_and_not_beyond_the_deadline() {
 }
 
 #[test]
-fn those_that_wait_are_served_in_the_order_in_which_they_came() {
+fn waiting_connections_are_served_in_order() {
     let (mut stage, _filler) = BusyUpstream::full();
     let now = Instant::now();
     let mut attempts: Vec<_> = (0..4).map(|_| ConnectAttempt::new(now, Duration::from_secs(1))).collect();

@@ -1,4 +1,4 @@
-//! What a worker does in one turn when handshakes and established connections are ready at once.
+//! Turns in which handshakes and established connections are ready at once.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ use crate::{Certificate, Limits, Proxy, ProxyConfig, Upstream};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A worker that is driven by hand, between its clients and its upstream.
-struct Driven {
+struct WorkerHarness {
     worker: Worker<Relay>,
     events: Events,
     addr: SocketAddr,
@@ -30,12 +30,12 @@ struct Driven {
 }
 
 /// A client whose bytes are moved by hand, too.
-struct Client {
+struct ManualClient {
     socket: TcpStream,
     tls: ClientConnection,
 }
 
-impl Driven {
+impl WorkerHarness {
     fn new(limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("app.sock");
@@ -55,11 +55,11 @@ impl Driven {
         Self { worker, events, addr, upstream, tls, _folder: folder }
     }
 
-    fn connect(&self) -> Client {
+    fn connect(&self) -> ManualClient {
         let tls = ClientConnection::new(Arc::clone(&self.tls), ServerName::try_from("localhost").unwrap());
         let socket = TcpStream::connect(self.addr).unwrap();
         socket.set_nonblocking(true).unwrap();
-        Client { socket, tls: tls.unwrap() }
+        ManualClient { socket, tls: tls.unwrap() }
     }
 
     fn count(&self, counter: ProxyCounter) -> u64 {
@@ -85,7 +85,7 @@ impl Driven {
     }
 
     /// A client that has shaken hands, and its connection at the upstream.
-    fn established(&mut self) -> (Client, UnixStream) {
+    fn established(&mut self) -> (ManualClient, UnixStream) {
         let mut client = self.connect();
         client.tls.writer().write_all(b"first").unwrap();
         self.turn_until(|_| {
@@ -100,11 +100,11 @@ impl Driven {
     }
 
     /// As many clients whose `ClientHello`s have been noted by the worker and not looked at.
-    fn with_hellos(&mut self, n: usize) -> Vec<Client> {
+    fn with_hellos(&mut self, n: usize) -> Vec<ManualClient> {
         let mut clients: Vec<_> = (0..n).map(|_| self.connect()).collect();
         let accepted = self.count(ProxyCounter::Accepted) + n as u64;
         self.turn_until(|driven| driven.count(ProxyCounter::Accepted) == accepted);
-        clients.iter_mut().for_each(Client::exchange);
+        clients.iter_mut().for_each(ManualClient::exchange);
         self.wait_until(|driven| driven.worker.ready.handshakes() == n);
         clients
     }
@@ -119,7 +119,7 @@ impl Driven {
     }
 }
 
-impl Client {
+impl ManualClient {
     /// Sends what there is to send, and takes what has come.
     fn exchange(&mut self) {
         while self.tls.wants_write() {
@@ -146,7 +146,7 @@ fn received(upstream: &mut UnixStream) -> Vec<u8> {
 #[test]
 fn an_established_connection_is_served_before_handshakes_that_came_first() {
     const HANDSHAKES: usize = 8;
-    let mut driven = Driven::new(Limits::default());
+    let mut driven = WorkerHarness::new(Limits::default());
     let (mut client, mut upstream) = driven.established();
     let mut waiting = driven.with_hellos(HANDSHAKES);
     client.tls.writer().write_all(b"second").unwrap();
@@ -155,10 +155,10 @@ fn an_established_connection_is_served_before_handshakes_that_came_first() {
 
     driven.worker.serve_established();
     assert_eq!(received(&mut upstream), b"second");
-    assert!(!waiting.iter().any(Client::is_answered), "a handshake came first");
+    assert!(!waiting.iter().any(ManualClient::is_answered), "a handshake came first");
 
-    // Time is up, and the one that has waited longest gets on all the same.
-    let answered = |waiting: &[Client]| waiting.iter().filter(|client| client.is_answered()).count();
+    // Time is up, yet the handshake that has waited longest is served.
+    let answered = |waiting: &[ManualClient]| waiting.iter().filter(|client| client.is_answered()).count();
     for turn in 1..=HANDSHAKES {
         let now = Instant::now();
         driven.worker.serve_handshakes(now, now);
@@ -166,26 +166,26 @@ fn an_established_connection_is_served_before_handshakes_that_came_first() {
     }
     assert_eq!(driven.worker.ready.handshakes(), 0);
     driven.turn_until(|driven| {
-        waiting.iter_mut().for_each(Client::exchange);
+        waiting.iter_mut().for_each(ManualClient::exchange);
         driven.count(ProxyCounter::HandshakesFull) == HANDSHAKES as u64 + 1
     });
 }
 
 #[test]
 fn handshakes_that_are_left_over_go_on_without_an_event() {
-    let mut driven = Driven::new(Limits::default());
+    let mut driven = WorkerHarness::new(Limits::default());
     let waiting = driven.with_hellos(3);
     let now = Instant::now();
     driven.worker.serve_handshakes(now, now);
     assert_eq!(driven.worker.ready.handshakes(), 2);
     assert_eq!(driven.worker.timeout(), Some(Duration::ZERO));
     driven.worker.serve_handshakes(now, now + PATIENCE);
-    assert!(waiting.iter().all(Client::is_answered), "there was time for all");
+    assert!(waiting.iter().all(ManualClient::is_answered), "there was time for all");
 }
 
 #[test]
 fn clients_that_send_nothing_take_no_place_from_others() {
-    let mut driven = Driven::new(Limits::default());
+    let mut driven = WorkerHarness::new(Limits::default());
     let silent: Vec<_> = (0..200).map(|_| driven.connect()).collect();
     driven.established();
     assert_eq!(driven.count(ProxyCounter::Accepted), silent.len() as u64 + 1);
@@ -194,7 +194,7 @@ fn clients_that_send_nothing_take_no_place_from_others() {
 #[test]
 fn the_next_connection_is_accepted_in_the_turn_in_which_a_handshake_ends() {
     let limits = Limits { handshakes_max: Some(1), ..Limits::default() };
-    let mut driven = Driven::new(limits);
+    let mut driven = WorkerHarness::new(limits);
     let mut clients: Vec<_> = (0..4).map(|_| driven.connect()).collect();
     driven.turn_until(|driven| driven.count(ProxyCounter::Accepted) == 1);
     driven.turn();

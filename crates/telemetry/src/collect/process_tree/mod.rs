@@ -1,4 +1,4 @@
-//! What process trees use, read from `/proc`. `docs/bench-processes.md` says which file each figure comes from.
+//! Resource usage of process trees, from `/proc`. `docs/bench-processes.md` names the file behind each figure.
 
 mod process;
 
@@ -146,7 +146,7 @@ impl ProcessTree {
 }
 
 impl Process {
-    /// What changes when a process of a tree starts or ends.
+    /// Values that change when a process of a tree starts or ends.
     fn lineage(&self) -> (u32, u64, process::CpuTicks) {
         (self.pid, self.started_ticks, self.waited)
     }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn a_missing_process_is_refused() {
         assert!(ProcessTree::new(&[std::process::id(), u32::MAX - 1]).is_err());
     }
 

@@ -230,7 +230,7 @@ fn merge(a: &Record, b: Record) -> Record {
         (Body::Route(a), Body::Route(b)) => b.downsample(a),
         (Body::Load(a), Body::Load(b)) => b.downsample(a),
         (Body::Client(a), Body::Client(b)) => b.downsample(a),
-        // Of other kinds the later record is kept. They are listed, so that a new kind is decided on.
+        // Other kinds keep the later record. They are listed, so that the compiler asks for a decision on a new kind.
         (
             _,
             Body::Run(_)

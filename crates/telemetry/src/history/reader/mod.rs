@@ -1,7 +1,7 @@
 //! Reads past moments of a run from the journal, on a thread of its own.
 //!
 //! A [`Model`] keeps the latest few hours of a run, and less of its clients; the journal still holds the rest. For a
-//! [`Seek`], the [`HistoryReader`] reads the run up to a moment into a new model, and delivers that model. It keeps its
+//! [`SeekRequest`], the [`HistoryReader`] reads the run up to a moment into a new model, and delivers that model. It keeps its
 //! position in the journal, so that [`HistoryRequest::Continue`] can deliver the records that follow, to be played. It
 //! holds one model during a seek, and at most two polls of records.
 
@@ -24,16 +24,16 @@ use run_cursor::{ReadProgress, RunCursor};
 /// Most records in one reply.
 const RECORDS_MAX: usize = 256;
 
-/// A read request. A newer request replaces one still queued, and cancels a [`Seek`] that is being read. A cancelled
+/// A read request. A newer request replaces one still queued, and cancels a [`SeekRequest`] that is being read. A cancelled
 /// request gets no further reply.
 #[derive(Debug)]
 pub enum HistoryRequest {
     /// Read a run up to a moment.
-    Seek(Box<Seek>),
+    Seek(Box<SeekRequest>),
     /// Deliver the records after the last ones delivered, up to a moment. Nothing cancels it once it has begun. It is
-    /// ignored without a reply unless its ticket is that of the last [`Seek`], and that seek has reached its moment.
+    /// ignored without a reply unless its ticket is that of the last [`SeekRequest`], and that seek has reached its moment.
     Continue {
-        /// The ticket of the [`Seek`].
+        /// The ticket of the [`SeekRequest`].
         ticket: u64,
         /// Up to this moment of the run's monotonic clock, in microseconds.
         until_us: u64,
@@ -44,7 +44,7 @@ pub enum HistoryRequest {
 
 /// The run and moment to read up to.
 #[derive(Debug)]
-pub struct Seek {
+pub struct SeekRequest {
     /// Identifies the replies.
     pub ticket: u64,
     /// The run.
@@ -64,7 +64,7 @@ pub struct Seek {
 /// A reply of the reader.
 #[derive(Debug)]
 pub enum HistoryReply {
-    /// How far a [`Seek`] has read.
+    /// How far a [`SeekRequest`] has read.
     Progress {
         /// The ticket of the request.
         ticket: u64,
@@ -218,8 +218,8 @@ where
     }
 
     /// Reads up to a moment. Returns `None` if a newer request has arrived meanwhile, or nobody receives replies.
-    fn seek(&mut self, seek: Seek) -> Result<Option<RunCursor>, ReadError> {
-        let Seek { ticket, run, origin, mut model, since_us, until_us, last_seq } = seek;
+    fn seek(&mut self, seek: SeekRequest) -> Result<Option<RunCursor>, ReadError> {
+        let SeekRequest { ticket, run, origin, mut model, since_us, until_us, last_seq } = seek;
         // Records carry totals. A limited range subtracts those before it, and so needs the records before it too.
         let is_unlimited = self.range == TimeRange::ALL;
         let start = if is_unlimited && since_us > 0 { Start::Since(since_us) } else { Start::Oldest };

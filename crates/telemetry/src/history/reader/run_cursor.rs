@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use journal::{Entry, ReadError, Tail};
 
+use crate::history::seen_records::SeenRecords;
 use crate::history::slice::{RunSlice, TimeRange};
 use crate::record::codec;
 use crate::record::field;
@@ -36,6 +37,7 @@ struct RecordSelector {
     run_text: String,
     /// The process whose records count.
     origin: Origin,
+    seen: SeenRecords,
     slice: RunSlice,
     writer: Arc<Writer>,
     /// Not yet delivered, in order.
@@ -52,6 +54,7 @@ impl RunCursor {
             run,
             run_text: run.to_string(),
             origin,
+            seen: SeenRecords::default(),
             slice: RunSlice::new(range),
             writer: Arc::default(),
             ahead: VecDeque::new(),
@@ -113,6 +116,9 @@ impl RecordSelector {
         }
         // A malformed record was counted when it was first read.
         let Ok(Some(record)) = codec::decode(entry) else { return };
+        if !self.seen.insert(&self.origin, &record.stamp) {
+            return;
+        }
         if self.writer.origin != self.origin {
             self.writer = Arc::new(Writer::of(entry));
         }

@@ -90,7 +90,7 @@ fn seen(run: &Run) -> (Vec<u64>, String, Vec<String>) {
 
 fn seek(full: &Run, ticket: u64, model: Model, since_us: u64, until_us: u64) -> HistoryRequest {
     let (run, origin) = (full.id(), full.writer().origin);
-    HistoryRequest::Seek(Box::new(Seek {
+    HistoryRequest::Seek(Box::new(SeekRequest {
         ticket,
         run,
         origin,

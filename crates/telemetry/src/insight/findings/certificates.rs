@@ -1,7 +1,7 @@
-//! Certificates that expire, and server names that none of them has.
+//! Findings about certificates that expire, and server names without a certificate.
 
-use super::sight::Sight;
-use super::{Rule, Severity, Told};
+use super::context::FindingContext;
+use super::{FindingText, Rule, Severity};
 use crate::collect::tls::{Dimension, OTHER_VALUE};
 use crate::insight::{counted, percent, share};
 use crate::metrics::{Counters, UsageCounter};
@@ -56,13 +56,13 @@ fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
     Some(CertificateDescription { name, more, last_day, days_left: end_day as i64 - today })
 }
 
-fn expires(sight: &Sight<'_>) -> Option<Severity> {
-    let days = certificates(sight.run).map(|certificate| certificate.days_left).min()?;
+fn expires(context: &FindingContext<'_>) -> Option<Severity> {
+    let days = certificates(context.run).map(|certificate| certificate.days_left).min()?;
     DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
 }
 
-fn tell_expires(sight: &Sight<'_>) -> Told {
-    let mut all: Vec<_> = certificates(sight.run).collect();
+fn tell_expires(context: &FindingContext<'_>) -> FindingText {
+    let mut all: Vec<_> = certificates(context.run).collect();
     let whole = all.len();
     all.retain(|certificate| certificate.days_left <= DAYS[1].0);
     all.sort_by_key(|certificate| certificate.days_left);
@@ -77,10 +77,14 @@ fn tell_expires(sight: &Sight<'_>) -> Told {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Told::new(title)
+    FindingText::new(title)
         .figure("days left", first)
         .figure("certificates with at most 30 days left", format!("{} of {whole}", all.len()))
-        .advise("renew the files of --cert and --key; the proxy reads them again by itself")
+        .advise(if context.run.counted_log().is_some() {
+            "renew the terminator's certificate and reload it"
+        } else {
+            "renew the files of --cert and --key; the proxy reads them again by itself"
+        })
         .about("proxy.certificate")
         .whom(all.iter().map(|one| format!("{}{} until {}", one.name, more(one), one.last_day)))
 }
@@ -102,22 +106,22 @@ fn handshakes(counters: &Counters<UsageCounter>) -> u64 {
     ])
 }
 
-fn not_covered(sight: &Sight<'_>) -> Option<Severity> {
-    let is_asked = sight.ten_minutes().not_covered > 0 && !uncovered(sight.run).is_empty();
+fn not_covered(context: &FindingContext<'_>) -> Option<Severity> {
+    let is_asked = context.ten_minutes().not_covered > 0 && !uncovered(context.run).is_empty();
     is_asked.then_some(Severity::Warning)
 }
 
-fn tell_not_covered(sight: &Sight<'_>) -> Told {
-    let all = uncovered(sight.run);
+fn tell_not_covered(context: &FindingContext<'_>) -> FindingText {
+    let all = uncovered(context.run);
     let n: u64 = all.iter().map(|(_, n)| n).sum();
-    let whole: u64 = sight.run.usage().of(Dimension::Name).map(|(_, counters)| handshakes(counters)).sum();
+    let whole: u64 = context.run.usage().of(Dimension::Name).map(|(_, counters)| handshakes(counters)).sum();
     let verb = if all.len() == 1 { "is" } else { "are" };
     let title = format!(
         "{} that clients ask for {verb} in no certificate: {} of handshakes",
         counted(all.len() as u64, "server name"),
         percent(share(n, whole))
     );
-    Told::new(title)
+    FindingText::new(title)
         .figure("handshakes for these names", format!("{n} of {whole}"))
         .advise("add a certificate that has the names: --cert FILE --key FILE")
         .about("proxy.certificate")

@@ -1,7 +1,7 @@
-//! Handshakes that fail, and upstreams that cannot be reached.
+//! Findings about handshakes that fail, and upstreams that cannot be reached.
 
-use super::sight::{HysteresisLimit, Sight};
-use super::{Rule, Severity, Told};
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
 use crate::insight::{percent, share};
 use crate::metrics::ProxyCounter;
 
@@ -28,26 +28,30 @@ const N_MIN: f64 = 10.0;
 pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
 
 /// Refused in the last minute, and all handshakes.
-fn refused_of(sight: &Sight<'_>) -> (u64, u64) {
-    let lately = &sight.minute().proxy;
+fn refused_of(context: &FindingContext<'_>) -> (u64, u64) {
+    let lately = &context.minute().proxy;
     let refused = lately.sum(&REFUSALS.map(|(counter, _)| counter));
     (refused, refused.saturating_add(lately.sum(&DONE)))
 }
 
-fn refused(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(refused_of(sight), N_MIN, SHARES)
+fn refused(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(refused_of(context), N_MIN, SHARES)
 }
 
-fn tell_refused(sight: &Sight<'_>) -> Told {
-    let lately = &sight.minute().proxy;
-    let (n, whole) = refused_of(sight);
+fn tell_refused(context: &FindingContext<'_>) -> FindingText {
+    let lately = &context.minute().proxy;
+    let (n, whole) = refused_of(context);
     let causes = REFUSALS.into_iter().max_by_key(|(counter, _)| lately[*counter]);
     let main = causes.map_or("", |(_, words)| words);
-    let told = Told::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
+    let told =
+        FindingText::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
     let told = told.figure("failed handshakes, last minute", format!("{n} of {whole}"));
     let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
     let told = counted.fold(told, |told, (counter, words)| told.figure(words, lately[counter]));
     let told = match main {
+        _ if context.run.counted_log().is_some() => {
+            told.advise("the details below name the causes, in the terminator's words")
+        }
         "no version, group or cipher in common" => told
             .advise("the details below name what clients offer: allow it with --tls-min, --ciphers or --groups")
             .about("proxy.ciphers"),
@@ -59,24 +63,27 @@ fn tell_refused(sight: &Sight<'_>) -> Told {
         }
         _ => told.advise("the details below name the reasons"),
     };
-    let details = sight.run.failures().by_frequency();
+    let details = context.run.failures().by_frequency();
     told.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
 }
 
-fn unreachable_of(sight: &Sight<'_>) -> (u64, u64) {
-    let lately = &sight.minute().proxy;
+fn unreachable_of(context: &FindingContext<'_>) -> (u64, u64) {
+    let lately = &context.minute().proxy;
     let failed = lately[ProxyCounter::UpstreamConnectsFailed];
     (failed, failed + lately[ProxyCounter::UpstreamConnects])
 }
 
-fn unreachable(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(unreachable_of(sight), N_MIN, SHARES)
+fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(unreachable_of(context), N_MIN, SHARES)
 }
 
-fn tell_unreachable(sight: &Sight<'_>) -> Told {
-    let (n, whole) = unreachable_of(sight);
-    Told::new(format!("{} of connections to upstreams cannot be established", percent(share(n, whole))))
-        .figure("failed connects, last minute", format!("{n} of {whole}"))
-        .advise("see whether the upstream runs and accepts: the log names it and the error")
-        .about("proxy.upstream")
+fn tell_unreachable(context: &FindingContext<'_>) -> FindingText {
+    let (n, whole) = unreachable_of(context);
+    FindingText::new(format!(
+        "{} of connections to upstreams cannot be established",
+        percent(share(n, whole))
+    ))
+    .figure("failed connects, last minute", format!("{n} of {whole}"))
+    .advise("see whether the upstream runs and accepts: the log names it and the error")
+    .about("proxy.upstream")
 }

@@ -1,7 +1,7 @@
-//! What kernel and hypervisor withhold.
+//! Findings about resources that the kernel or the hypervisor withholds.
 
-use super::sight::{HysteresisLimit, Sight};
-use super::{Rule, Severity, Told};
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
 use crate::insight::{counted, percent, share};
 use crate::metrics::ProxyCounter;
 use crate::record::setting::Value;
@@ -17,15 +17,15 @@ pub(super) const CPU_STOLEN: Rule = Rule { id: "cpu-stolen", judge: stolen, tell
 
 const RAISE: &str = "raise the bound (LimitNOFILE= of the service, or ulimit -n), or lower --connections-max";
 
-fn accept_errors(sight: &Sight<'_>) -> Option<Severity> {
-    (sight.minute().proxy[ProxyCounter::AcceptErrors] > 0).then_some(Severity::Critical)
+fn accept_errors(context: &FindingContext<'_>) -> Option<Severity> {
+    (context.minute().proxy[ProxyCounter::AcceptErrors] > 0).then_some(Severity::Critical)
 }
 
-fn tell_accept_errors(sight: &Sight<'_>) -> Told {
-    let n = sight.minute().proxy[ProxyCounter::AcceptErrors];
-    let (open, max) = open_descriptors(sight);
+fn tell_accept_errors(context: &FindingContext<'_>) -> FindingText {
+    let n = context.minute().proxy[ProxyCounter::AcceptErrors];
+    let (open, max) = open_descriptors(context);
     let times = counted(n, "time");
-    Told::new(format!(
+    FindingText::new(format!(
         "Accepting connections failed {times} in the last minute, mostly for lack of descriptors"
     ))
     .figure("failed attempts, last minute", n)
@@ -34,16 +34,17 @@ fn tell_accept_errors(sight: &Sight<'_>) -> Told {
     .about("proxy.connections-max")
 }
 
-fn overflow(sight: &Sight<'_>) -> Option<Severity> {
-    let host = sight.minute().host;
+fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
+    let host = context.minute().host;
     (host.listen_overflows.max(host.listen_drops) > 0).then_some(Severity::Warning)
 }
 
-fn tell_overflow(sight: &Sight<'_>) -> Told {
-    let host = sight.minute().host;
+fn tell_overflow(context: &FindingContext<'_>) -> FindingText {
+    let host = context.minute().host;
     let n = host.listen_overflows.max(host.listen_drops);
     let what = counted(n, "connection");
-    Told::new(format!("The kernel dropped {what} before they could be accepted, in the last minute"))
+    let dropped = format!("The kernel dropped {what} before they could be accepted, in the last minute");
+    FindingText::new(format!("{dropped}; which of this host's programs they were for is unknown"))
         .figure("backlog full (ListenOverflows), last minute", host.listen_overflows)
         .figure("dropped in all (ListenDrops), last minute", host.listen_drops)
         .figure("counted over", "all listening sockets of the network namespace")
@@ -52,66 +53,69 @@ fn tell_overflow(sight: &Sight<'_>) -> Told {
 }
 
 /// Open descriptors, and the most that there may be.
-fn open_descriptors(sight: &Sight<'_>) -> (u64, u64) {
-    sight.run.host().map_or((0, 0), |host| (host.descriptors, host.descriptors_max))
+fn open_descriptors(context: &FindingContext<'_>) -> (u64, u64) {
+    context.run.host().map_or((0, 0), |host| (host.descriptors, host.descriptors_max))
 }
 
-fn descriptors(sight: &Sight<'_>) -> Option<Severity> {
+fn descriptors(context: &FindingContext<'_>) -> Option<Severity> {
     let near = (Severity::Warning, HysteresisLimit { open: 0.8, close: 0.7 });
     let full = (Severity::Critical, HysteresisLimit { open: 0.95, close: 0.9 });
-    sight.graded(open_descriptors(sight), 1.0, &[near, full])
+    context.graded(open_descriptors(context), 1.0, &[near, full])
 }
 
-fn tell_descriptors(sight: &Sight<'_>) -> Told {
-    let (open, max) = open_descriptors(sight);
-    Told::new(format!("{} of the descriptors that the process may have are open", percent(share(open, max))))
-        .figure("open descriptors", format!("{open} of {max}"))
-        .figure("open connections", sight.run.proxy_open())
-        .advise(RAISE)
-        .about("proxy.connections-max")
+fn tell_descriptors(context: &FindingContext<'_>) -> FindingText {
+    let (open, max) = open_descriptors(context);
+    FindingText::new(format!(
+        "{} of the descriptors that the process may have are open",
+        percent(share(open, max))
+    ))
+    .figure("open descriptors", format!("{open} of {max}"))
+    .figure("open connections", context.run.proxy_open())
+    .advise(RAISE)
+    .about("proxy.connections-max")
 }
 
 /// Below this much withheld in a minute, nothing is said, in microseconds.
 const WITHHELD_US_MIN: f64 = 500_000.0;
 
-fn throttled(sight: &Sight<'_>) -> Option<Severity> {
+fn throttled(context: &FindingContext<'_>) -> Option<Severity> {
     let limits =
         [(Severity::Warning, HysteresisLimit::at(0.05)), (Severity::Critical, HysteresisLimit::at(0.5))];
-    let minute = sight.minute();
-    sight.graded((minute.host.cpu_throttled_us, minute.span_us), WITHHELD_US_MIN, &limits)
+    let minute = context.minute();
+    context.graded((minute.host.cpu_throttled_us, minute.span_us), WITHHELD_US_MIN, &limits)
 }
 
-fn tell_throttled(sight: &Sight<'_>) -> Told {
-    let minute = sight.minute();
+fn tell_throttled(context: &FindingContext<'_>) -> FindingText {
+    let minute = context.minute();
     let seconds = minute.host.cpu_throttled_us as f64 / 1e6;
     let title = format!(
         "The CPU bound of the cgroup kept threads from running for {seconds:.1} s of the last minute"
     );
-    Told::new(title)
+    FindingText::new(title)
         .figure("throttled, last minute", format!("{seconds:.1} s of {:.1} s", minute.span_us as f64 / 1e6))
         .advise("raise CPUQuota= of the service, or the CPU limit of the container")
 }
 
 /// Stolen CPU time, and that of all CPUs of the machine, in the last minute. Records without their number have that of the
 /// cores that the process may use.
-fn stolen_of(sight: &Sight<'_>) -> (u64, u64) {
-    let minute = sight.minute();
-    let machine = sight.run.host().map_or(0, |host| host.machine_cpus);
-    let cores = sight.run.began().map_or(1, |began| began.cores);
+fn stolen_of(context: &FindingContext<'_>) -> (u64, u64) {
+    let minute = context.minute();
+    let machine = context.run.host().map_or(0, |host| host.machine_cpus);
+    let cores = context.run.began().map_or(1, |began| began.cores);
     let cpus = if machine > 0 { machine } else { cores.max(1) };
     (minute.host.cpu_stolen_us, minute.span_us.saturating_mul(cpus))
 }
 
-fn stolen(sight: &Sight<'_>) -> Option<Severity> {
+fn stolen(context: &FindingContext<'_>) -> Option<Severity> {
     let limits =
         [(Severity::Warning, HysteresisLimit::at(0.05)), (Severity::Critical, HysteresisLimit::at(0.3))];
-    sight.graded(stolen_of(sight), WITHHELD_US_MIN, &limits)
+    context.graded(stolen_of(context), WITHHELD_US_MIN, &limits)
 }
 
-fn tell_stolen(sight: &Sight<'_>) -> Told {
-    let (stolen_us, whole_us) = stolen_of(sight);
+fn tell_stolen(context: &FindingContext<'_>) -> FindingText {
+    let (stolen_us, whole_us) = stolen_of(context);
     let seconds = |us: u64| us as f64 / 1e6;
-    Told::new(format!(
+    FindingText::new(format!(
         "The hypervisor gives {} of the CPU time to others",
         percent(share(stolen_us, whole_us))
     ))
@@ -119,8 +123,8 @@ fn tell_stolen(sight: &Sight<'_>) -> Told {
     .advise("latencies include this waiting: move to a less busy host, or one with cores of its own")
 }
 
-/// How the proxy's CPU time was spread over its workers in the last minute.
-struct Spread {
+/// The distribution of the proxy's CPU time over its workers in the last minute.
+struct CpuSpread {
     workers: u64,
     /// CPU time of the busiest worker, and of all, in microseconds.
     busiest_us: u64,
@@ -128,13 +132,13 @@ struct Spread {
     span_us: u64,
 }
 
-impl Spread {
-    fn of(sight: &Sight<'_>) -> Option<Self> {
-        let workers = match sight.run.setting("proxy.workers")?.value {
+impl CpuSpread {
+    fn of(context: &FindingContext<'_>) -> Option<Self> {
+        let workers = match context.run.setting("proxy.workers")?.value {
             Value::Number(workers) => workers as u64,
             Value::Flag(_) | Value::Text(_) => return None,
         };
-        let minute = sight.minute();
+        let minute = context.minute();
         let (busiest_us, all_us) = (minute.host.peak_worker_cpu_us, minute.host.proxy_cpu_us);
         Some(Self { workers, busiest_us, all_us, span_us: minute.span_us })
     }
@@ -157,25 +161,27 @@ const UNEVEN: HysteresisLimit = HysteresisLimit { open: 0.6, close: 0.4 };
 /// A worker with less to do makes nobody wait.
 const BUSY_CORES: HysteresisLimit = HysteresisLimit::at(0.5);
 
-fn uneven(sight: &Sight<'_>) -> Option<Severity> {
-    let spread = Spread::of(sight)?;
+fn uneven(context: &FindingContext<'_>) -> Option<Severity> {
+    let spread = CpuSpread::of(context)?;
     let severity = Severity::Warning;
     let is_so = spread.workers > 1
         && spread.span_us >= UNEVEN_SPAN_US_MIN
-        && sight.passes(severity, spread.unevenness(), UNEVEN)
-        && sight.passes(severity, spread.busiest_cores(), BUSY_CORES);
+        && context.passes(severity, spread.unevenness(), UNEVEN)
+        && context.passes(severity, spread.busiest_cores(), BUSY_CORES);
     is_so.then_some(severity)
 }
 
-fn tell_uneven(sight: &Sight<'_>) -> Told {
-    let Some(spread) = Spread::of(sight) else { return Told::new("One worker does most of the work") };
-    let Spread { workers, busiest_us, all_us, .. } = spread;
+fn tell_uneven(context: &FindingContext<'_>) -> FindingText {
+    let Some(spread) = CpuSpread::of(context) else {
+        return FindingText::new("One worker does most of the work");
+    };
+    let CpuSpread { workers, busiest_us, all_us, .. } = spread;
     let title =
         format!("One of {workers} workers uses {} of the proxy's CPU", percent(share(busiest_us, all_us)));
-    Told::new(title)
+    FindingText::new(title)
         .figure("the busiest worker, last minute", format!("{} of a core", percent(spread.busiest_cores())))
         .figure("its even share would be", percent(1.0 / workers.max(1) as f64))
-        .figure("open connections", sight.run.proxy_open())
+        .figure("open connections", context.run.proxy_open())
         .advise("a connection stays with the worker that accepted it: have clients open more of them, or close long ones now and then")
         .about("proxy.workers")
 }

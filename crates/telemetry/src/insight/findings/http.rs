@@ -1,9 +1,9 @@
-//! Requests of HTTP mode that queue in vain, fail, or are sent twice.
+//! Findings about requests of HTTP mode that queue in vain, fail, or are sent twice.
 
 use std::collections::BTreeMap;
 
-use super::sight::{HysteresisLimit, Sight};
-use super::{Rule, Severity, Told};
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
 use crate::insight::{counted, percent, share};
 use crate::metrics::HttpCounter;
 
@@ -20,67 +20,70 @@ const SENT_AGAIN: &[(Severity, HysteresisLimit)] = &[(Severity::Info, Hysteresis
 const MINUTE_US: u64 = 60_000_000;
 
 /// Requests that some counters count in the last minute, and all of them.
-fn of_all(sight: &Sight<'_>, counters: &[HttpCounter]) -> (u64, u64) {
-    let http = &sight.minute().http;
+fn of_all(context: &FindingContext<'_>, counters: &[HttpCounter]) -> (u64, u64) {
+    let http = &context.minute().http;
     (http.sum(counters), http[HttpCounter::Requests])
 }
 
 const QUEUED: &[HttpCounter] = &[HttpCounter::FailedQueueFull, HttpCounter::FailedQueueTimeout];
 
-fn queue(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(of_all(sight, QUEUED), N_MIN, FAILED)
+fn queue(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(of_all(context, QUEUED), N_MIN, FAILED)
 }
 
-fn tell_queue(sight: &Sight<'_>) -> Told {
-    let http = &sight.minute().http;
-    let (n, whole) = of_all(sight, QUEUED);
+fn tell_queue(context: &FindingContext<'_>) -> FindingText {
+    let http = &context.minute().http;
+    let (n, whole) = of_all(context, QUEUED);
     let title = format!("{} of requests get no upstream connection in time (503)", percent(share(n, whole)));
-    Told::new(title)
+    FindingText::new(title)
         .figure("requests refused, last minute", format!("{n} of {whole}"))
         .figure("waited too long", http[HttpCounter::FailedQueueTimeout])
         .figure("too many waited", http[HttpCounter::FailedQueueFull])
         .advise("the upstream is too slow for this load: add upstreams, or allow more connections: --upstream-connections-max")
         .about("proxy.queue-timeout")
-        .whom(upstreams(sight, |status| status == 503))
+        .whom(upstreams(context, |status| status == 503))
 }
 
-fn server_errors(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(of_all(sight, &[HttpCounter::Status5xx]), N_MIN, FAILED)
+fn server_errors(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(of_all(context, &[HttpCounter::Status5xx]), N_MIN, FAILED)
 }
 
-fn tell_server_errors(sight: &Sight<'_>) -> Told {
-    let (n, whole) = of_all(sight, &[HttpCounter::Status5xx]);
-    Told::new(format!("{} of requests are answered with a status of 500 or above", percent(share(n, whole))))
-        .figure("such answers, last minute", format!("{n} of {whole}"))
-        .advise("look at the upstreams below; e lists the failed requests in the dashboard")
-        .whom(upstreams(sight, |status| status >= 500))
+fn tell_server_errors(context: &FindingContext<'_>) -> FindingText {
+    let (n, whole) = of_all(context, &[HttpCounter::Status5xx]);
+    FindingText::new(format!(
+        "{} of requests are answered with a status of 500 or above",
+        percent(share(n, whole))
+    ))
+    .figure("such answers, last minute", format!("{n} of {whole}"))
+    .advise("look at the upstreams below; e lists the failed requests in the dashboard")
+    .whom(upstreams(context, |status| status >= 500))
 }
 
-fn retried(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(of_all(sight, &[HttpCounter::Retried]), N_MIN, SENT_AGAIN)
+fn retried(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(of_all(context, &[HttpCounter::Retried]), N_MIN, SENT_AGAIN)
 }
 
-fn tell_retried(sight: &Sight<'_>) -> Told {
-    let (n, whole) = of_all(sight, &[HttpCounter::Retried]);
+fn tell_retried(context: &FindingContext<'_>) -> FindingText {
+    let (n, whole) = of_all(context, &[HttpCounter::Retried]);
     let title = format!(
         "{} of requests are sent twice: the upstream closes kept connections",
         percent(share(n, whole))
     );
-    Told::new(title)
+    FindingText::new(title)
         .figure("requests sent once more, last minute", format!("{n} of {whole}"))
         .advise("let the upstream keep idle connections longer than the proxy does")
 }
 
 const TIMED_OUT: &[HttpCounter] = &[HttpCounter::FailedUpstreamTimeout, HttpCounter::FailedConnectTimeout];
 
-fn slow(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(of_all(sight, TIMED_OUT), N_MIN, FAILED)
+fn slow(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(of_all(context, TIMED_OUT), N_MIN, FAILED)
 }
 
-fn tell_slow(sight: &Sight<'_>) -> Told {
-    let http = &sight.minute().http;
-    let (n, whole) = of_all(sight, TIMED_OUT);
-    Told::new(format!(
+fn tell_slow(context: &FindingContext<'_>) -> FindingText {
+    let http = &context.minute().http;
+    let (n, whole) = of_all(context, TIMED_OUT);
+    FindingText::new(format!(
         "{} of requests get no answer from an upstream in time (504)",
         percent(share(n, whole))
     ))
@@ -88,15 +91,15 @@ fn tell_slow(sight: &Sight<'_>) -> Told {
     .figure("no response in time", http[HttpCounter::FailedUpstreamTimeout])
     .figure("no connection in time", http[HttpCounter::FailedConnectTimeout])
     .advise("look at the upstreams below")
-    .whom(upstreams(sight, |status| status == 504))
+    .whom(upstreams(context, |status| status == 504))
 }
 
 /// How often each upstream was asked for requests that ended with such a status in the last minute, of those with a
 /// record.
-fn upstreams(sight: &Sight<'_>, is_wanted: impl Fn(u64) -> bool) -> Vec<String> {
-    let from_us = sight.run.last_us().saturating_sub(MINUTE_US);
+fn upstreams(context: &FindingContext<'_>, is_wanted: impl Fn(u64) -> bool) -> Vec<String> {
+    let from_us = context.run.last_us().saturating_sub(MINUTE_US);
     let mut by_upstream: BTreeMap<&str, u64> = BTreeMap::new();
-    for recorded in sight.run.requests().errors().filter(|recorded| recorded.mono_us > from_us) {
+    for recorded in context.run.requests().errors().filter(|recorded| recorded.mono_us > from_us) {
         if is_wanted(recorded.request.status) {
             *by_upstream.entry(&recorded.request.upstream).or_default() += 1;
         }

@@ -1,7 +1,7 @@
-//! The measurement's own health.
+//! Findings about the measurement itself.
 
-use super::sight::{HysteresisLimit, Sight};
-use super::{Rule, Severity, Told};
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
 use crate::insight::{counted, percent, share};
 use crate::metrics::LoadCounter;
 
@@ -13,15 +13,15 @@ pub(super) const LOAD_LATE: Rule = Rule { id: "load-late", judge: load_late, tel
 const LATE: &[(Severity, HysteresisLimit)] = &[(Severity::Warning, HysteresisLimit::at(0.01))];
 const LATE_MIN: f64 = 10.0;
 
-fn records_lost(sight: &Sight<'_>) -> Option<Severity> {
-    (sight.minute().records_lost > 0).then_some(Severity::Warning)
+fn records_lost(context: &FindingContext<'_>) -> Option<Severity> {
+    (context.minute().records_lost > 0).then_some(Severity::Warning)
 }
 
-fn tell_records_lost(sight: &Sight<'_>) -> Told {
-    let (run, health) = (sight.run, sight.run.health());
-    let told = Told::new(format!(
+fn tell_records_lost(context: &FindingContext<'_>) -> FindingText {
+    let (run, health) = (context.run, context.run.health());
+    let told = FindingText::new(format!(
         "{} lost in the last minute: figures have gaps",
-        counted(sight.minute().records_lost, "record")
+        counted(context.minute().records_lost, "record")
     ));
     let causes = [
         ("records missing between those read, so far", run.reading().lost()),
@@ -38,21 +38,23 @@ fn tell_records_lost(sight: &Sight<'_>) -> Told {
     told.advise("write to a file (--journal file:PATH.journal) or raise RateLimitBurst= in journald.conf")
 }
 
-fn late_of(sight: &Sight<'_>) -> (u64, u64) {
-    let load = &sight.minute().load;
+fn late_of(context: &FindingContext<'_>) -> (u64, u64) {
+    let load = &context.minute().load;
     (load[LoadCounter::Late], load[LoadCounter::Scheduled])
 }
 
-fn load_late(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(late_of(sight), LATE_MIN, LATE)
+fn load_late(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(late_of(context), LATE_MIN, LATE)
 }
 
-fn tell_load_late(sight: &Sight<'_>) -> Told {
-    let (late, scheduled) = late_of(sight);
+fn tell_load_late(context: &FindingContext<'_>) -> FindingText {
+    let (late, scheduled) = late_of(context);
     let share = percent(share(late, scheduled));
-    Told::new(format!("The load generator starts {share} of requests late: latencies are partly its own"))
-        .figure("late requests, last minute", format!("{late} of {scheduled}"))
-        .figure("threads of the generator", sight.run.load_record().map_or(0, |load| load.threads))
-        .advise("lower the rate, give the generator more threads, or run it on another host (tlsdash load)")
-        .about("load.rate")
+    FindingText::new(format!(
+        "The load generator starts {share} of requests late: latencies are partly its own"
+    ))
+    .figure("late requests, last minute", format!("{late} of {scheduled}"))
+    .figure("threads of the generator", context.run.load_record().map_or(0, |load| load.threads))
+    .advise("lower the rate, give the generator more threads, or run it on another host (tlsdash load)")
+    .about("load.rate")
 }

@@ -2,15 +2,16 @@
 //!
 //! A [`Rule`] judges the run after each interval, from what has been read of it. It opens a finding when a figure passes
 //! one limit, and closes it when the figure has fallen below a lower one, so that none flaps. What a finding says is made
-//! when it opens or its severity changes, and anew when somebody asks for one that is open.
+//! when it opens or its severity changes, and again when somebody asks for an open finding.
 
 mod certificates;
 mod clients;
+mod context;
 mod handshakes;
 mod host;
 mod http;
+mod logs;
 mod measurement;
-mod sight;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -21,8 +22,8 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use crate::model::Run;
-use sight::Sight;
-use sums::Sums;
+use context::FindingContext;
+use sums::RecentSums;
 
 /// Findings that are kept of a run; beyond it the one that closed first is let go.
 const EPISODES_MAX: usize = 200;
@@ -62,9 +63,9 @@ pub struct Evidence {
     pub value: String,
 }
 
-/// What a finding says.
+/// The text of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct FindingText {
     /// One sentence, without names or addresses of anybody.
     pub title: String,
     /// The figures behind it.
@@ -81,7 +82,7 @@ pub struct Told {
     pub whom_more: u64,
 }
 
-impl Told {
+impl FindingText {
     fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
@@ -123,7 +124,7 @@ pub struct Finding {
     /// When it closed; `None` while it is open.
     pub closed_us: Option<u64>,
     /// What it says now, or said when it opened if it has closed.
-    pub told: Told,
+    pub told: FindingText,
 }
 
 /// A finding in the summary.
@@ -142,7 +143,7 @@ pub struct FindingSummary {
     pub closed_s: Option<f64>,
     /// What it says.
     #[serde(flatten)]
-    pub told: Told,
+    pub told: FindingText,
 }
 
 impl FindingSummary {
@@ -173,15 +174,17 @@ impl Finding {
 struct Rule {
     id: &'static str,
     /// How serious it is; `None` if there is nothing to find.
-    judge: fn(&Sight<'_>) -> Option<Severity>,
-    tell: fn(&Sight<'_>) -> Told,
+    judge: fn(&FindingContext<'_>) -> Option<Severity>,
+    tell: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 22] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     clients::TLS12_ONLY,
     clients::ONLY_CHOICE,
+    logs::OLD_VERSIONS,
+    logs::NEVER_RESUMES,
     tickets::KEYS_UNKNOWN,
     tickets::RESUMPTION_LOW,
     handshakes::REFUSED,
@@ -203,7 +206,7 @@ const RULES: [Rule; 20] = [
 /// The findings of a run. Part of the run, fed after each interval.
 #[derive(Debug, Default)]
 pub(crate) struct FindingTracker {
-    sums: Sums,
+    sums: RecentSums,
     /// In the order in which they opened.
     all: VecDeque<Finding>,
     /// True if they are of several runs, or of one that is read again: they stay as they are.
@@ -217,17 +220,18 @@ impl FindingTracker {
         let Some(now_us) = now_us else { return };
         for rule in &RULES {
             let open = self.all.iter_mut().rev().find(|it| it.id == rule.id && it.closed_us.is_none());
-            let sight = Sight { run, sums: &self.sums, was: open.as_ref().map(|finding| finding.severity) };
-            match ((rule.judge)(&sight), open) {
+            let context =
+                FindingContext { run, sums: &self.sums, was: open.as_ref().map(|finding| finding.severity) };
+            match ((rule.judge)(&context), open) {
                 (None, None) => {}
                 (None, Some(open)) => open.closed_us = Some(now_us),
                 (Some(severity), Some(open)) if open.severity == severity => {}
                 (Some(severity), Some(open)) => {
                     open.severity = severity;
-                    open.told = (rule.tell)(&sight);
+                    open.told = (rule.tell)(&context);
                 }
                 (Some(severity), None) => {
-                    let told = (rule.tell)(&sight);
+                    let told = (rule.tell)(&context);
                     let (id, since_us) = (rule.id, now_us);
                     self.push(Finding { id, run: None, severity, since_us, closed_us: None, told });
                 }
@@ -261,8 +265,8 @@ impl FindingTracker {
     fn told_now(&self, run: &Run, finding: &Finding) -> Finding {
         let rule = RULES.iter().find(|rule| rule.id == finding.id && finding.closed_us.is_none());
         let rule = rule.filter(|_| !self.is_frozen);
-        let sight = Sight { run, sums: &self.sums, was: Some(finding.severity) };
-        let told = rule.map_or_else(|| finding.told.clone(), |rule| (rule.tell)(&sight));
+        let context = FindingContext { run, sums: &self.sums, was: Some(finding.severity) };
+        let told = rule.map_or_else(|| finding.told.clone(), |rule| (rule.tell)(&context));
         Finding { told, ..finding.clone() }
     }
 
@@ -288,10 +292,10 @@ impl FindingTracker {
         merged
     }
 
-    /// What they take of memory besides their own.
+    /// Their heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let told = |finding: &Finding| {
-            let Told { title, evidence, advice, setting: _, whom, whom_more: _ } = &finding.told;
+            let FindingText { title, evidence, advice, setting: _, whom, whom_more: _ } = &finding.told;
             let evidence =
                 evidence.iter().map(|one| size_of::<Evidence>() + one.figure.len() + one.value.len());
             let texts = advice.iter().chain(whom).map(|text| size_of::<String>() + text.len());

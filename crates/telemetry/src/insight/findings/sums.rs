@@ -1,4 +1,4 @@
-//! What was counted lately, in slots: findings look at the last minute and the last ten, whatever the interval is.
+//! Recent counters in slots: findings look at the last minute and the last ten, whatever the interval is.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub(super) struct RunCounts {
     pub(super) tls: Counters<TlsCounter>,
     pub(super) http: Counters<HttpCounter>,
     pub(super) load: Counters<LoadCounter>,
-    pub(super) host: HostCounted,
+    pub(super) host: HostCounts,
     /// Handshakes for server names that no certificate has.
     pub(super) not_covered: u64,
     /// Records that are missing, for whatever reason.
@@ -25,9 +25,9 @@ pub(super) struct RunCounts {
     pub(super) span_us: u64,
 }
 
-/// What the records of the host count.
+/// Counters of the host's records.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HostCounted {
+pub(super) struct HostCounts {
     pub(super) listen_overflows: u64,
     pub(super) listen_drops: u64,
     pub(super) cpu_throttled_us: u64,
@@ -37,7 +37,7 @@ pub(super) struct HostCounted {
     pub(super) peak_worker_cpu_us: u64,
 }
 
-impl HostCounted {
+impl HostCounts {
     /// So far in the run.
     fn so_far(host: &HostRecord) -> Self {
         Self {
@@ -109,9 +109,9 @@ impl CountSlots {
     }
 }
 
-/// What was counted in the last minute and the last ten.
+/// Counters of the last minute and of the last ten.
 #[derive(Debug)]
-pub(super) struct Sums {
+pub(super) struct RecentSums {
     slots: [CountSlots; 2],
     pub(super) minute: RunCounts,
     pub(super) ten_minutes: RunCounts,
@@ -122,10 +122,10 @@ pub(super) struct Sums {
     /// Handshakes for names that no certificate has, until then.
     not_covered: u64,
     /// What the host had counted until then; `None` if that is not known.
-    host_before: Option<HostCounted>,
+    host_before: Option<HostCounts>,
 }
 
-impl Default for Sums {
+impl Default for RecentSums {
     fn default() -> Self {
         Self {
             slots: [CountSlots::new(5_000_000, 12), CountSlots::new(60_000_000, 10)],
@@ -139,7 +139,7 @@ impl Default for Sums {
     }
 }
 
-impl Sums {
+impl RecentSums {
     /// Takes in the last interval of each part, and gives its end; `None` if there is none that is new.
     pub(super) fn take_in(&mut self, run: &Run) -> Option<u64> {
         let [proxy, tls, http, load] = &mut self.seen_us;
@@ -152,7 +152,7 @@ impl Sums {
             health.suppressed_total.max(run.reading().suppressed()),
         ];
         let lost = lost.into_iter().fold(0, u64::saturating_add);
-        let host = run.host().map_or_else(HostCounted::default, HostCounted::so_far);
+        let host = run.host().map_or_else(HostCounts::default, HostCounts::so_far);
         let not_covered =
             run.usage().of(Dimension::Name).map(|(_, counters)| counters[UsageCounter::NotCovered]);
         let not_covered = not_covered.fold(0, u64::saturating_add);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::collect::tls::Dimension;
 use crate::histogram::Sketch;
-use crate::insight::testing::{Recorder, add, calm};
+use crate::insight::testing::{RunBuilder, add, calm};
 use crate::metrics::{
     ClientCounter, Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter,
     UsageCounter,
@@ -19,7 +19,7 @@ fn text(text: &str) -> Value {
 }
 
 /// A run with the usual settings, of which some may be given.
-fn begun(given: &[(&'static str, Value)]) -> Recorder {
+fn begun(given: &[(&'static str, Value)]) -> RunBuilder {
     let usual = [
         ("proxy.certificate", text(CERTIFICATE)),
         ("proxy.resumption", text("tickets")),
@@ -32,21 +32,24 @@ fn begun(given: &[(&'static str, Value)]) -> Recorder {
     let is_given = |name| given.iter().any(|(known, _)| *known == name);
     let all: Vec<_> =
         usual.into_iter().filter(|(name, _)| !is_given(*name)).chain(given.iter().cloned()).collect();
-    Recorder::begun(&all)
+    RunBuilder::begun(&all)
 }
 
-fn open(recorder: &Recorder) -> Vec<(&'static str, Severity)> {
+fn open(recorder: &RunBuilder) -> Vec<(&'static str, Severity)> {
     let all = recorder.run().findings().into_iter().filter(|finding| finding.closed_us.is_none());
     all.map(|finding| (finding.id, finding.severity)).collect()
 }
 
-fn told(recorder: &Recorder, id: &str) -> Told {
+fn told(recorder: &RunBuilder, id: &str) -> FindingText {
     let found = recorder.run().findings().into_iter().find(|finding| finding.id == id);
     found.unwrap_or_else(|| panic!("no {id}")).told
 }
 
 /// Runs calm seconds, then troubled ones, then calm ones, and returns what was open at the end of each.
-fn course(recorder: &mut Recorder, trouble: impl Fn(&mut Recorder)) -> [Vec<(&'static str, Severity)>; 3] {
+fn course(
+    recorder: &mut RunBuilder,
+    trouble: impl Fn(&mut RunBuilder),
+) -> [Vec<(&'static str, Severity)>; 3] {
     recorder.seconds(30, calm);
     let before = open(recorder);
     recorder.seconds(30, |recorder| {
@@ -62,9 +65,9 @@ fn course(recorder: &mut Recorder, trouble: impl Fn(&mut Recorder)) -> [Vec<(&'s
 /// Holds that some trouble is found under an id, with figures, once, and that the finding closes.
 #[track_caller]
 fn opens_and_closes(
-    recorder: &mut Recorder,
+    recorder: &mut RunBuilder,
     found: (&'static str, Severity),
-    trouble: impl Fn(&mut Recorder),
+    trouble: impl Fn(&mut RunBuilder),
 ) {
     assert_eq!(course(recorder, trouble), [vec![], vec![found], vec![]]);
     let all = recorder.run().findings();
@@ -113,7 +116,7 @@ fn requests_that_fail_open_and_close_their_findings() {
 }
 
 #[test]
-fn what_the_host_withholds_opens_and_closes_its_findings() {
+fn scarcity_of_the_host_opens_and_closes_findings() {
     let counted = |id, severity, withhold: fn(&mut HostRecord)| {
         opens_and_closes(&mut begun(&[]), (id, severity), |recorder| withhold(&mut recorder.host));
     };
@@ -139,7 +142,7 @@ fn stolen_time_is_a_share_of_all_cpus_of_the_machine() {
 fn a_worker_that_does_nearly_everything_is_found() {
     let workers = |n| [("proxy.workers", Value::Number(n))];
     let spread = |busiest_us, all_us| {
-        move |recorder: &mut Recorder| {
+        move |recorder: &mut RunBuilder| {
             recorder.host.peak_worker_cpu_us_total += busiest_us;
             recorder.host.cpu[CpuGroup::Proxy] += all_us;
         }
@@ -249,7 +252,7 @@ fn a_certificate_is_found_by_its_days_until_it_is_renewed() {
     assert_eq!(open(&recorder), []);
 }
 
-fn usage(recorder: &mut Recorder, dimension: Dimension, value: &str, counted: &[(UsageCounter, u64)]) {
+fn usage(recorder: &mut RunBuilder, dimension: Dimension, value: &str, counted: &[(UsageCounter, u64)]) {
     let counters = filled(counted);
     recorder.write(Body::Usage(Box::new(UsageRecord { dimension, value: value.into(), counters })));
 }
@@ -282,7 +285,7 @@ fn a_name_that_no_certificate_has_is_found_until_one_has_it() {
     assert_eq!(open(&recorder), [("name-not-covered", Severity::Warning)], "it is asked for again");
 }
 
-fn count_client(recorder: &mut Recorder, n: u8, counted: &[(ClientCounter, u64)]) {
+fn count_client(recorder: &mut RunBuilder, n: u8, counted: &[(ClientCounter, u64)]) {
     let (client, counters) = (client(n), filled(counted));
     let record =
         ClientRecord { client, epoch: 1, last: false, open: 0, counters, exchange: Sketch::default() };
@@ -314,7 +317,7 @@ fn clients_of_tls_1_2_that_no_record_names_are_a_share_of_handshakes() {
 }
 
 #[test]
-fn what_some_clients_cannot_do_without_is_found_while_others_are_allowed() {
+fn obsolete_clients_are_found_while_newer_versions_are_allowed() {
     let mut recorder = begun(&[]);
     let counted = [(UsageCounter::HandshakesFull, 40), (UsageCounter::OnlyChoice, 12)];
     usage(&mut recorder, Dimension::Group, "secp256r1", &counted);
@@ -328,7 +331,7 @@ fn what_some_clients_cannot_do_without_is_found_while_others_are_allowed() {
 
 #[test]
 fn keys_that_hosts_do_not_share_are_found_with_their_cause() {
-    let trouble = |recorder: &mut Recorder| {
+    let trouble = |recorder: &mut RunBuilder| {
         let tls = [(TlsCounter::FullUnknownKey, 20), (TlsCounter::OffersToResume, 20)];
         add(&mut recorder.tls.counters, &tls);
     };
@@ -359,10 +362,10 @@ fn hardly_any_resumption_is_found_with_its_reason_and_advice() {
 }
 
 #[test]
-fn what_clients_sent_stands_among_the_details_and_not_in_the_title() {
+fn texts_sent_by_clients_are_in_details_not_titles() {
     let mut recorder = begun(&[]);
     let mut connection = connection(1);
-    connection.outcome = crate::Outcome::Incompatible;
+    connection.outcome = crate::ConnectionOutcome::Incompatible;
     connection.detail = "client offers TLSv1.1 only".into();
     recorder.write(Body::Connection(Box::new(connection)));
     opens_and_closes(&mut recorder, ("handshakes-refused", Severity::Warning), |recorder| {
@@ -376,7 +379,7 @@ fn what_clients_sent_stands_among_the_details_and_not_in_the_title() {
 fn a_run_that_is_read_again_keeps_its_findings() {
     let mut recorder = begun(&[]);
     let trouble =
-        |recorder: &mut Recorder| add(&mut recorder.proxy.counters, &[(ProxyCounter::AcceptErrors, 1)]);
+        |recorder: &mut RunBuilder| add(&mut recorder.proxy.counters, &[(ProxyCounter::AcceptErrors, 1)]);
     course(&mut recorder, trouble);
     let finding = recorder.run().findings().remove(0);
     let again = crate::Model::joining(recorder.run(), finding.since_us);

@@ -1,9 +1,9 @@
-//! Tickets of keys that are not known here, and resumption that hardly happens.
+//! Findings about tickets with unknown keys, and rare resumption.
 
 use std::time::Duration;
 
-use super::sight::{HysteresisLimit, Sight};
-use super::{Rule, Severity, Told};
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
 use crate::collect::tls::FullReason;
 use crate::insight::{advice, counted, percent, share};
 use crate::metrics::{ClientCounter, ProxyCounter, TlsCounter};
@@ -25,15 +25,15 @@ const FULL_MIN: f64 = 100.0;
 /// Reasons that are listed.
 const REASONS_SHOWN: usize = 4;
 
-fn keys_unknown(sight: &Sight<'_>) -> Option<Severity> {
-    let tls = &sight.ten_minutes().tls;
+fn keys_unknown(context: &FindingContext<'_>) -> Option<Severity> {
+    let tls = &context.ten_minutes().tls;
     let counted = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
-    sight.graded(counted, UNKNOWN_MIN, UNKNOWN)
+    context.graded(counted, UNKNOWN_MIN, UNKNOWN)
 }
 
-fn tell_keys_unknown(sight: &Sight<'_>) -> Told {
-    let run = sight.run;
-    let tls = &sight.ten_minutes().tls;
+fn tell_keys_unknown(context: &FindingContext<'_>) -> FindingText {
+    let run = context.run;
+    let tls = &context.ten_minutes().tls;
     let (unknown, offers) = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
     let mut clients: Vec<_> = run.clients().iter().map(|client| (client.id, client.totals())).collect();
     clients.retain(|(_, totals)| totals[ClientCounter::FullUnknownKey] > 0);
@@ -64,7 +64,7 @@ fn tell_keys_unknown(sight: &Sight<'_>) -> Told {
         "{} of the tickets offered have a key that is not known here",
         percent(share(unknown, offers))
     );
-    Told::new(title)
+    FindingText::new(title)
         .figure("offers with an unknown key, last 10 minutes", format!("{unknown} of {offers}"))
         .figure("client addresses with such tickets", clients.len())
         .figure("the process has run for", shown(age))
@@ -77,20 +77,20 @@ fn tell_keys_unknown(sight: &Sight<'_>) -> Told {
 }
 
 /// Full handshakes that might have been resumed, and those with resumed ones. A first visit cannot be.
-fn could_resume(sight: &Sight<'_>) -> (u64, u64) {
-    let lately = sight.ten_minutes();
+fn could_resume(context: &FindingContext<'_>) -> (u64, u64) {
+    let lately = context.ten_minutes();
     let first = lately.tls[TlsCounter::FullFirstVisit];
     let full = lately.tls.sum(&FullReason::ALL.map(|(_, counter, _)| counter)).saturating_sub(first);
     (full, full + lately.proxy[ProxyCounter::HandshakesResumed])
 }
 
-fn resumption_low(sight: &Sight<'_>) -> Option<Severity> {
-    sight.graded(could_resume(sight), FULL_MIN, FULL)
+fn resumption_low(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(could_resume(context), FULL_MIN, FULL)
 }
 
-fn tell_resumption_low(sight: &Sight<'_>) -> Told {
-    let (full, whole) = could_resume(sight);
-    let tls = &sight.ten_minutes().tls;
+fn tell_resumption_low(context: &FindingContext<'_>) -> FindingText {
+    let (full, whole) = could_resume(context);
+    let tls = &context.ten_minutes().tls;
     let mut reasons: Vec<_> = FullReason::ALL
         .into_iter()
         .filter(|(reason, ..)| *reason != FullReason::FirstVisit)
@@ -104,13 +104,13 @@ fn tell_resumption_low(sight: &Sight<'_>) -> Told {
         n => format!("Only {}", percent(share(n, whole))),
     };
     let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
-    let told = Told::new(title)
+    let told = FindingText::new(title)
         .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
     let told = reasons.iter().take(REASONS_SHOWN).fold(told, |told, (n, word)| {
         told.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, full))))
     });
     let told = told.about("proxy.resumption");
-    let all = advice(sight.run);
+    let all = advice(context.run);
     if all.is_empty() {
         return told.advise(
             "no setting of the proxy would change much: see whether the clients keep their connections open, and keep \

@@ -20,13 +20,13 @@ pub struct HandshakeMix {
     /// The time that it covers, in seconds.
     pub seconds: f64,
     /// CPU time of full handshakes.
-    pub full: Timed,
+    pub full: DurationStats,
     /// CPU time of resumed handshakes.
-    pub resumed: Timed,
-    /// Of both, the key exchanges; empty in recordings of an older version.
-    pub key_exchange: Timed,
-    /// Of the full ones, the signatures; empty in recordings of an older version.
-    pub signature: Timed,
+    pub resumed: DurationStats,
+    /// Key exchanges of full and resumed handshakes; empty in recordings of an older version.
+    pub key_exchange: DurationStats,
+    /// Signatures of full handshakes; empty in recordings of an older version.
+    pub signature: DurationStats,
     /// Requests: of HTTP in HTTP mode, else exchanges.
     pub requests: u64,
     /// Key exchanges by group: handshakes that had one.
@@ -39,7 +39,7 @@ pub struct HandshakeMix {
 
 /// Number, sum and spread of times.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Timed {
+pub struct DurationStats {
     /// How many.
     pub n: u64,
     sum_ns: f64,
@@ -120,7 +120,7 @@ fn signatures(run: &Run) -> (u64, u64) {
     })
 }
 
-impl Timed {
+impl DurationStats {
     fn add(&mut self, times: &SparseHistogram) {
         self.n += times.count();
         self.sum_ns += times.sum_ns() as f64;

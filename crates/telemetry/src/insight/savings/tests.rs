@@ -90,7 +90,7 @@ fn assert_near(found: f64, expected: f64) {
 }
 
 #[test]
-fn more_resumption_saves_what_full_handshakes_take_more_than_resumed_ones() {
+fn resumption_saves_the_difference_of_full_and_resumed_costs() {
     let saving = saving(&model("rsa_pss_rsae_sha256", Vec::new()), SavingChange::ResumeMore).unwrap();
     // 400 of 1,000 more, 900 µs each.
     assert_near(saving.cores.mid, 0.36);

@@ -20,14 +20,19 @@ use crate::insight::Finding;
 use crate::insight::costs::HandshakeCosts;
 use crate::metrics::Counters;
 use crate::metrics::{
-    ClientCounter, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-    TlsCounter, TlsLatency,
+    ClientCounter, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter,
+    ProxyLatency, TimeResolution, TlsCounter, TlsLatency,
 };
 use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
+use crate::record::log_figure::LogFigure;
 use crate::record::origin::Writer;
 use crate::record::setting::Setting;
 use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord};
+
+/// Why figures of connections are absent if all lines are of requests.
+const LINES_WITHOUT_TLS: &str =
+    "the lines have no fields of TLS; `tlsdash observe setup` prints a format that has";
 
 impl Run {
     /// Its id.
@@ -57,6 +62,30 @@ impl Run {
     /// moment only, so that nothing is known of those under way.
     pub fn counted_log(&self) -> Option<&RunRecord> {
         self.began().filter(|began| !began.log.is_empty())
+    }
+
+    /// How finely the times of a class are known.
+    pub fn resolution(&self, class: LatencyClass) -> TimeResolution {
+        match (class, self.counted_log()) {
+            (LatencyClass::Load(_), _) | (_, None) => TimeResolution::FINE,
+            (_, Some(began)) => TimeResolution::from_us(began.log_resolution_us),
+        }
+    }
+
+    /// Why a figure is absent, and what would give it; `None` if it is there.
+    pub fn absent(&self, figure: LogFigure) -> Option<&str> {
+        let began = self.counted_log()?;
+        let has_tls = self.proxy().is_none_or(|track| track.totals()[ProxyCounter::Accepted] > 0);
+        let has_lines = self.http().is_some_and(|track| track.totals()[HttpCounter::Requests] > 0);
+        if figure.is_of_connections() && has_lines && !has_tls {
+            return Some(LINES_WITHOUT_TLS);
+        }
+        began.absent.reason(figure)
+    }
+
+    /// The same of a class of latencies.
+    pub fn absent_class(&self, class: LatencyClass) -> Option<&str> {
+        LogFigure::of_class(class).and_then(|figure| self.absent(figure))
     }
 
     /// Its final record; `None` while it runs, or if it was killed.
@@ -186,7 +215,7 @@ impl Run {
         self.proxy.open
     }
 
-    /// What the proxy counted of TLS; `None` without such records.
+    /// TLS counters of the proxy; `None` without such records.
     pub fn tls(&self) -> Option<&MetricSeries<TlsCounter, TlsLatency>> {
         self.tls.series.as_ref()
     }
@@ -196,7 +225,7 @@ impl Run {
         self.tls.record.as_ref()
     }
 
-    /// Who uses what.
+    /// Usage of TLS parameters, certificates and names.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
@@ -278,7 +307,7 @@ impl Run {
     /// True if records of clients that did something may have been put off, or lost, in the interval that is being read:
     /// then nothing is known of a silent client.
     pub fn client_records_may_be_missing(&self) -> bool {
-        self.proxy.clients_deferred > 0 || self.clients.lost_some_now(self.reading.lost())
+        self.proxy.clients_deferred > 0 || self.clients.has_new_losses(self.reading.lost())
     }
 
     /// The client of this id.
@@ -334,7 +363,7 @@ impl Run {
         self.stopped().is_none().then_some(&*latest.state.setting)
     }
 
-    /// What the writer knows of its losses.
+    /// The losses that the writer counted.
     pub fn health(&self) -> &HealthRecord {
         &self.health
     }

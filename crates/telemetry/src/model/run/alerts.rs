@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_fire_are_kept_longest() {
+    fn firing_alerts_are_kept_longest() {
         let mut alerts = RunAlerts::default();
         take(&mut alerts, 1, 1, AlertState::Fired);
         for s in 0..EPISODES_MAX as u64 {

@@ -20,7 +20,7 @@ pub struct ClientRate {
     pub end_us: u64,
     /// Its length in microseconds, never 0.
     pub span_us: u64,
-    /// What was counted in it.
+    /// Its counters.
     pub counters: Counters<ClientCounter>,
 }
 
@@ -39,7 +39,7 @@ impl ClientRate {
 /// One client of a run.
 #[derive(Clone, Debug)]
 pub struct ClientStats {
-    /// Who it is.
+    /// The client.
     pub id: ClientId,
     /// Connections open when its last record was made.
     pub open: u64,
@@ -252,7 +252,7 @@ impl HeapSize for ClientStats {
     }
 }
 
-/// What a run knows when a client's record is read.
+/// The state of a run when a client's record is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coverage {
     /// The run's beginning, with all counters at zero, was read.

@@ -27,9 +27,9 @@ const BYTES_MAX: usize = 128 << 20;
 /// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] clients apart at a time.
 const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
 
-/// What is kept of a client that left the table, in case it comes back in the same epoch.
+/// A client that was removed from the table. It is kept in case the client returns in the same epoch.
 #[derive(Clone, Copy, Debug)]
-struct Folded {
+struct RemovedClient {
     epoch: u64,
     present: Counters<ClientCounter>,
     last_us: u64,
@@ -39,15 +39,15 @@ struct Folded {
 #[derive(Debug)]
 pub struct Clients {
     rows: HashMap<ClientId, ClientStats>,
-    /// Clients whose totals went to `other`.
-    folded: HashMap<ClientId, Folded>,
+    /// Clients whose totals were added to `other`.
+    folded: HashMap<ClientId, RemovedClient>,
     /// Rates that are kept of each client.
     history: usize,
     /// What the rows point to, in bytes.
     heap_bytes: usize,
     /// [`BYTES_MAX`], and less in tests.
     bytes_max: usize,
-    /// Records of clients for which the table had no room.
+    /// Records of clients that did not fit into the table.
     turned_away: u64,
     /// Records taken in.
     changes_total: u64,
@@ -104,10 +104,10 @@ impl Clients {
         self.heap_bytes = self.rows.values().map(HeapSize::heap_bytes).sum();
     }
 
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(in crate::model) fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<(ClientId, ClientStats)>()
-            + self.folded.capacity() * size_of::<(ClientId, Folded)>()
+            + self.folded.capacity() * size_of::<(ClientId, RemovedClient)>()
             + self.changes.capacity() * size_of::<ClientId>()
             + self.heap_bytes
     }
@@ -161,7 +161,7 @@ impl Clients {
     }
 
     /// True if records were lost in the interval that is being read.
-    pub(in crate::model) fn lost_some_now(&self, lost: u64) -> bool {
+    pub(in crate::model) fn has_new_losses(&self, lost: u64) -> bool {
         lost > self.lost_at_ends[0]
     }
 
@@ -197,7 +197,7 @@ impl Clients {
                 other.earlier.add(&gone.totals());
                 other.exchange.add(&gone.exchange);
                 let ClientStats { epoch, present, last_us, .. } = gone;
-                self.folded.insert(id, Folded { epoch, present, last_us });
+                self.folded.insert(id, RemovedClient { epoch, present, last_us });
             }
         }
         self.changes.clear();
@@ -263,7 +263,7 @@ mod tests {
     use crate::record::ids::RunId;
 
     #[test]
-    fn what_is_kept_of_many_clients_is_bounded_and_totals_are_not_cut() {
+    fn the_client_table_is_bounded_and_totals_stay_exact() {
         let mut exchange = Sketch::default();
         (0..1_000).for_each(|us| exchange.record(Duration::from_micros(us * us)));
         let mut clients = Clients { bytes_max: 4 << 20, ..Clients::new(HISTORY_MAX) };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::merged::AlignedRun;
-use crate::experiment::{Arm, ExperimentStep, Outcome, Stage};
+use crate::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use crate::record::clean::PEER_TEXT_MAX;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{EstimateRecord, ExperimentRecord, Stamp};
@@ -18,9 +18,9 @@ const SWITCHES_MAX: usize = 2_048;
 /// What the texts of a figure take at the most: its name and two reasons.
 const TEXTS_BYTES: usize = 3 * 4 * PEER_TEXT_MAX;
 
-/// A moment from which on a value was in force.
+/// A switch to an arm: its value is in force from this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switch {
+pub struct ArmSwitch {
     /// `CLOCK_MONOTONIC`, in microseconds.
     pub mono_us: u64,
     /// In which stage.
@@ -35,7 +35,7 @@ pub struct Switch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// What.
-    pub outcome: Outcome,
+    pub outcome: ExperimentOutcome,
     /// Why, in words; may be empty.
     pub reason: String,
     /// How the figure compared; `None` if too little is known.
@@ -44,10 +44,10 @@ pub struct Verdict {
 
 /// One figure that an experiment compares.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Compared {
+pub struct ComparedFigure {
     /// Its name, such as `exchange.p99`.
     pub metric: String,
-    /// True for the one that was fixed beforehand as the experiment's.
+    /// True for the experiment's primary figure, which is fixed before it begins.
     pub is_primary: bool,
     /// The estimate of the running stage after the last pair. It is no verdict before the end.
     pub running: Option<EstimateRecord>,
@@ -66,9 +66,9 @@ pub struct Experiment {
     pub began_us: u64,
     /// `CLOCK_MONOTONIC` of its latest record, in microseconds.
     pub last_us: u64,
-    /// What is compared, the primary figure first.
-    pub metrics: Vec<Compared>,
-    switches: VecDeque<Switch>,
+    /// The compared figures, the primary one first.
+    pub metrics: Vec<ComparedFigure>,
+    switches: VecDeque<ArmSwitch>,
 }
 
 impl Experiment {
@@ -83,7 +83,7 @@ impl Experiment {
                 self.switches.pop_front();
             }
             let ExperimentRecord { stage, pair, arm, .. } = record;
-            self.switches.push_back(Switch { mono_us: stamp.mono_us, stage, pair, arm });
+            self.switches.push_back(ArmSwitch { mono_us: stamp.mono_us, stage, pair, arm });
         }
         if !record.metric.is_empty() {
             self.note_figure(&record);
@@ -98,10 +98,10 @@ impl Experiment {
             Some(at) => at,
             None if self.metrics.len() == METRICS_MAX => return,
             None => {
-                let metric = Compared {
+                let metric = ComparedFigure {
                     metric: record.metric.clone(),
                     is_primary: record.is_primary,
-                    ..Compared::default()
+                    ..ComparedFigure::default()
                 };
                 let at = if record.is_primary { 0 } else { self.metrics.len() };
                 self.metrics.insert(at, metric);
@@ -125,7 +125,7 @@ impl Experiment {
     }
 
     /// The figure on which the experiment's verdict rests; `None` before it is known.
-    pub fn primary(&self) -> Option<&Compared> {
+    pub fn primary(&self) -> Option<&ComparedFigure> {
         self.metrics.iter().find(|compared| compared.is_primary)
     }
 
@@ -140,12 +140,12 @@ impl Experiment {
     }
 
     /// When which value came into force, oldest first.
-    pub fn switches(&self) -> impl DoubleEndedIterator<Item = &Switch> + ExactSizeIterator {
+    pub fn switches(&self) -> impl DoubleEndedIterator<Item = &ArmSwitch> + ExactSizeIterator {
         self.switches.iter()
     }
 
     /// Time since the last switch up to `now_us`, in microseconds; `None` before the first.
-    pub fn in_block_us(&self, now_us: u64) -> Option<u64> {
+    pub fn block_elapsed_us(&self, now_us: u64) -> Option<u64> {
         self.switches.back().map(|switch| now_us.saturating_sub(switch.mono_us))
     }
 }
@@ -167,11 +167,11 @@ impl Experiments {
         self.0.push_back(experiment);
     }
 
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(in crate::model) fn bytes(&self) -> usize {
         let each = |experiment: &Experiment| {
-            let metrics = experiment.metrics.len() * (size_of::<Compared>() + TEXTS_BYTES);
-            let switches = experiment.switches.capacity() * size_of::<Switch>();
+            let metrics = experiment.metrics.len() * (size_of::<ComparedFigure>() + TEXTS_BYTES);
+            let switches = experiment.switches.capacity() * size_of::<ArmSwitch>();
             size_of::<Experiment>() + experiment.state.heap_bytes() + metrics + switches
         };
         self.0.iter().map(each).sum()
@@ -183,7 +183,7 @@ impl Experiments {
             let shifted = |experiment: &Experiment| {
                 let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();
                 let shifted =
-                    |switch: Switch| Switch { mono_us: member.shifted_us(switch.mono_us), ..switch };
+                    |switch: ArmSwitch| ArmSwitch { mono_us: member.shifted_us(switch.mono_us), ..switch };
                 Experiment {
                     state,
                     began_us: member.shifted_us(began_us),
@@ -242,14 +242,14 @@ mod tests {
         let experiment = all.iter().next().unwrap();
         let names: Vec<_> = experiment.metrics.iter().map(|compared| &*compared.metric).collect();
         assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
-        assert_eq!((experiment.began_us, experiment.in_block_us(95)), (5, Some(25)));
+        assert_eq!((experiment.began_us, experiment.block_elapsed_us(95)), (5, Some(25)));
         assert_eq!((experiment.primary().unwrap().running, experiment.verdict()), (estimate, None));
 
         pair.step = ExperimentStep::Verdict;
-        pair.outcome = Outcome::Better;
+        pair.outcome = ExperimentOutcome::Better;
         all.apply(&stamp(90), pair);
         let experiment = all.iter().next().unwrap();
-        assert_eq!(experiment.verdict().unwrap().outcome, Outcome::Better);
+        assert_eq!(experiment.verdict().unwrap().outcome, ExperimentOutcome::Better);
         assert_eq!(experiment.primary().unwrap().running, None);
     }
 

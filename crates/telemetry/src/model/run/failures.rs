@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::heap_size::HeapSize as _;
 
 /// The most reasons that are counted separately.
@@ -16,16 +16,16 @@ const OTHER: &str = "other reasons";
 pub struct Failures(BTreeMap<(&'static str, String), u64>);
 
 impl Failures {
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(in crate::model) fn bytes(&self) -> usize {
         self.0.keys().map(|(_, detail)| size_of::<(&str, String, u64)>() + detail.heap_bytes()).sum()
     }
 
     pub(in crate::model) fn note(&mut self, connection: &ConnectionRecord) {
         let kind = match connection.outcome {
-            Outcome::HandshakeAlert => "alert",
-            Outcome::Incompatible => "incompatible",
-            Outcome::HandshakeOther => "failed",
+            ConnectionOutcome::HandshakeAlert => "alert",
+            ConnectionOutcome::Incompatible => "incompatible",
+            ConnectionOutcome::HandshakeOther => "failed",
             _ => return,
         };
         let key = (kind, connection.detail.clone());

@@ -14,9 +14,9 @@ pub(super) struct RunHeader {
     pub(super) writer: Writer,
     pub(super) began: Option<(Stamp, Box<RunRecord>)>,
     pub(super) stopped: Option<(Stamp, Box<RunRecord>)>,
-    /// Of the first record read.
+    /// The stamp of the first record read.
     pub(super) first: Option<Stamp>,
-    /// Of the last record read.
+    /// The stamp of the last record read.
     pub(super) last: Option<Stamp>,
     /// Time in between in which none of the runs went on that are merged here, in microseconds.
     pub(super) idle_us: u64,
@@ -86,7 +86,7 @@ impl RunHeader {
         }
     }
 
-    /// What it takes of memory besides its own.
+    /// Its heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { id: _, writer: _, began, stopped, first: _, last: _, idle_us: _ } = self;
         let records = [began, stopped].into_iter().flatten();
@@ -94,7 +94,7 @@ impl RunHeader {
     }
 }
 
-/// What all began with.
+/// The first record of merged runs: a text that all share, or the texts of all.
 fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
     let text = |of: fn(&RunRecord) -> &String| {
         joined(members, |run| run.began().map(of).cloned().unwrap_or_default())
@@ -126,8 +126,14 @@ fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
             .map(|run| run.log_resolution_us)
             .max()
             .unwrap_or(0),
-        absent: text(|run| &run.absent),
+        absent: members
+            .iter()
+            .filter_map(|member| member.run.counted_log())
+            .map(|run| run.absent.clone())
+            .next()
+            .unwrap_or_default(),
         runs_on: false,
+        next_run: String::new(),
         proxy: None,
         tls: None,
         http: None,

@@ -3,7 +3,7 @@
 use super::merged::AlignedRun;
 use crate::record::HealthRecord;
 
-/// What the writers of several runs know of their losses.
+/// The losses that the writers of several runs counted.
 pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
     let mut sum = HealthRecord::default();
     for member in members {

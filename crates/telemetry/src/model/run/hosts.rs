@@ -1,4 +1,4 @@
-//! What the process of a run used.
+//! Resource usage of a run's process.
 
 use std::collections::VecDeque;
 
@@ -62,6 +62,9 @@ impl HostSamples {
                 observed_threads_max,
                 observed_memory_bytes,
                 observed_memory_max_bytes,
+                observed_descriptors,
+                observed_listeners,
+                observed_backlog,
                 cpu,
             } = host;
             if is_together {
@@ -74,6 +77,9 @@ impl HostSamples {
                 sum.observed_threads_max += observed_threads_max;
                 sum.observed_memory_bytes += observed_memory_bytes;
                 sum.observed_memory_max_bytes += observed_memory_max_bytes;
+                sum.observed_descriptors += observed_descriptors;
+                sum.observed_listeners += observed_listeners;
+                sum.observed_backlog += observed_backlog;
             }
             sum.busiest_worker_cpu_us_total =
                 sum.busiest_worker_cpu_us_total.max(*busiest_worker_cpu_us_total);
@@ -108,7 +114,7 @@ impl HostSamples {
         }
     }
 
-    /// What they take of memory besides their own.
+    /// Their heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.samples.len() * size_of::<(u64, HostRecord)>()
     }
@@ -164,6 +170,9 @@ impl HostRecord {
             observed_threads_max: _,
             observed_memory_bytes: _,
             observed_memory_max_bytes: _,
+            observed_descriptors: _,
+            observed_listeners: _,
+            observed_backlog: _,
             cpu,
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);

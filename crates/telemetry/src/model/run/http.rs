@@ -1,4 +1,4 @@
-//! What the proxy of a run counted of HTTP over all routes.
+//! HTTP counters of a run over all routes.
 
 use super::Run;
 use super::measured::{MeasuredPart, MeasuredRecord};

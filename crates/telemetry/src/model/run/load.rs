@@ -1,4 +1,4 @@
-//! What the load of a run counted.
+//! Counters of a run's load.
 
 use super::Run;
 use super::measured::{MeasuredPart, MeasuredRecord};

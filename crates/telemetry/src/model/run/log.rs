@@ -77,7 +77,7 @@ impl RunLog {
         self.0.iter()
     }
 
-    /// What they take of memory besides their own.
+    /// Their heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.0.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
     }

@@ -25,7 +25,7 @@ pub(super) trait MeasuredRecord: Clone + HeapSize {
     fn merged(members: &[AlignedRun<'_>]) -> Option<Self>;
 }
 
-/// What a run has of one kind of measured record.
+/// The series and the latest record of one kind.
 #[derive(Debug)]
 pub(super) struct MeasuredPart<R: MeasuredRecord> {
     /// `None` in a run without such records.
@@ -74,7 +74,7 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 
-    /// What it takes of memory besides its own.
+    /// Its heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { series, record } = self;
         series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()

@@ -137,7 +137,7 @@ impl Run {
             tls: MeasuredPart::merged(&members),
             usage: Usage::merged(&members),
             http: MeasuredPart::merged(&members),
-            // Of one run only: those of several do not end together.
+            // For a single run only: intervals of several runs do not end together.
             http_gauges: GaugeHistory::default(),
             routes: Routes::merged(&members),
             requests: Requests::merged(&members),

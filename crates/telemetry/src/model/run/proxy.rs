@@ -1,4 +1,4 @@
-//! What the proxy of a run counted.
+//! Counters of a run's proxy.
 
 use super::merged::AlignedRun;
 use super::retention::SeriesStart;
@@ -56,7 +56,7 @@ impl ProxyPart {
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 
-    /// What it takes of memory besides its own.
+    /// Its heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.series.as_ref().map_or(0, MetricSeries::bytes)
     }

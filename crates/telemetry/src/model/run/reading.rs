@@ -58,7 +58,7 @@ impl Arrival {
     }
 }
 
-/// How the reading of one run has gone.
+/// Counts of records read and lost of one run.
 #[derive(Debug, Default)]
 pub struct Reading {
     read: u64,
@@ -190,7 +190,7 @@ impl Reading {
         self.suppressed = self.suppressed.saturating_add(messages);
     }
 
-    /// What it takes of memory.
+    /// Its size in memory, in bytes.
     pub(in crate::model) fn bytes(&self) -> usize {
         self.gaps.capacity() * size_of::<Gap>() + self.lag.dense_bytes()
     }

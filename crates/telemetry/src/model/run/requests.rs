@@ -60,7 +60,7 @@ impl Requests {
         merged
     }
 
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { errors, others } = self;
         let all = errors.iter().chain(others);

@@ -50,7 +50,7 @@ impl RouteStats {
 pub struct Routes(BTreeMap<String, RouteStats>);
 
 impl Routes {
-    /// Takes in a record, when so many records of the run are known to be lost.
+    /// Adds a record; `lost` records of the run are known to be lost by then.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: RouteRecord, begun: SeriesStart, lost: u64) {
         if !self.0.contains_key(&record.route) && self.0.len() >= ROUTES_MAX {
             return;
@@ -98,7 +98,7 @@ impl Routes {
         Self(idle.map(resumed).collect())
     }
 
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let route = |(name, route): (&String, &RouteStats)| {
             size_of::<RouteStats>() + name.heap_bytes() + route.name.heap_bytes() + route.series.bytes()
@@ -137,7 +137,7 @@ impl super::Run {
         let newest = self.http().and_then(|series| series.timeline().next_back());
         let now_us = newest.map_or(last_us, |interval| interval.end_us);
         let may_be_missing = self.http.record.as_ref().is_some_and(|record| record.routes_deferred > 0)
-            || self.clients.lost_some_now(self.reading.lost());
+            || self.clients.has_new_losses(self.reading.lost());
         let is_recent = now_us.saturating_sub(last_us) <= super::DEFERRED_US_MAX;
         let known_us = if may_be_missing && is_recent { last_us } else { now_us };
         let end_us = end_us.min(known_us);

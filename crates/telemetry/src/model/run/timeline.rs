@@ -1,4 +1,4 @@
-//! What people did during a run, and its alerts, at their places in time.
+//! Actions of people and alerts of a run, in order of time.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub struct Marker {
     pub event: TimelineEvent,
 }
 
-/// What a person did, or what became of an alert.
+/// An action of a person, or a transition of an alert.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimelineEvent {
     /// A note was left.
@@ -74,7 +74,7 @@ impl Markers {
         self.0.push_back(marker);
     }
 
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(in crate::model) fn bytes(&self) -> usize {
         let texts = |marker: &Marker| match &marker.event {
             TimelineEvent::Mark { text, .. } => text.heap_bytes(),

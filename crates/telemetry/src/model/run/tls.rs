@@ -1,4 +1,4 @@
-//! What the proxy of a run counted of TLS, besides its proxy records.
+//! TLS counters of a run, besides its proxy records.
 
 use super::Run;
 use super::measured::{MeasuredPart, MeasuredRecord};

@@ -1,4 +1,4 @@
-//! Who uses what: totals of a run by TLS version, group, cipher, server name and so on.
+//! Usage: totals of a run by TLS version, group, cipher, server name and so on.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ impl Usage {
         Self(self.0.iter().map(|(&dimension, values)| (dimension, idle(values))).collect())
     }
 
-    /// What they take of memory.
+    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let value = |value: &String| size_of::<(String, UsageTotals)>() + value.heap_bytes();
         self.0.values().flat_map(BTreeMap::keys).map(value).sum()

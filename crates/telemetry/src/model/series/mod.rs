@@ -20,7 +20,7 @@ use crate::record::{Latencies, Stamp};
 /// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
 pub(in crate::model) const BUCKETS_MAX: usize = 8_000_000;
 
-/// What happened between two records of one kind.
+/// Counters and latencies between two records of one kind.
 #[derive(Clone, Debug)]
 pub struct Interval<C: Metric, L: Metric> {
     /// Beginning of the time that the counters cover, `CLOCK_MONOTONIC` in microseconds.
@@ -30,7 +30,7 @@ pub struct Interval<C: Metric, L: Metric> {
     /// True if records between were lost, or the process did not run: the counters cover the hole too, the latencies only
     /// its end. A series shows a gap there, not a slow stretch.
     pub after_loss: bool,
-    /// What was counted.
+    /// The counters.
     pub counters: Counters<C>,
     latencies: Box<[SparseHistogram]>,
     family: std::marker::PhantomData<L>,

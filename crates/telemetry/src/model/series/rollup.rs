@@ -49,7 +49,7 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
         }
     }
 
-    /// What it takes of memory.
+    /// Its size in memory, in bytes.
     pub(in crate::model) fn bytes(&self) -> usize {
         self.periods.len() * Interval::<C, L>::bytes_without_buckets()
             + self.buckets * SparseHistogram::BUCKET_BYTES

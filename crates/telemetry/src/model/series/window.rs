@@ -15,7 +15,7 @@ use crate::model::series::{Interval, MetricSeries};
 pub struct Window<C: Metric, L: Metric> {
     /// Time that the counters cover, in microseconds.
     pub span_us: u64,
-    /// What was counted.
+    /// The counters.
     pub counters: Counters<C>,
     /// Intervals in it that follow a loss.
     pub losses: usize,

@@ -115,7 +115,7 @@ fn runs_that_go_on_side_by_side_stay_what_they_are() {
 }
 
 #[test]
-fn what_was_read_again_is_whole_unless_it_lacks_the_latest_records() {
+fn a_reread_run_is_complete_unless_the_latest_records_are_missing() {
     let mut model = read(1..=40);
     let id = RunId::from_bits(3);
     let mut early = Model::default();
@@ -133,7 +133,7 @@ fn what_was_read_again_is_whole_unless_it_lacks_the_latest_records() {
 }
 
 #[test]
-fn what_is_known_of_runs_has_an_end() {
+fn the_memory_for_runs_is_bounded() {
     let mut model = Model::new(1);
     let first = |run: u128| records(run).into_iter().take(1);
     (1..=RUNS_KNOWN_MAX as u128 + 50).flat_map(first).for_each(|record| model.apply(record, None));

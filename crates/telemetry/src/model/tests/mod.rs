@@ -56,7 +56,7 @@ fn hostile_number() -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn whatever_a_journal_says_a_model_takes_it(
+    fn a_model_accepts_any_records(
         rounds in prop::collection::vec((prop::collection::vec(hostile_number(), 16), any::<bool>(), 0_u128..3), 1..6),
     ) {
         let mut model = Model::new(4);
@@ -84,21 +84,21 @@ proptest! {
 }
 
 /// Writes a run's records by hand: each gets the next number, and is read unless told otherwise.
-struct Pen {
+struct RecordFeed {
     model: Model,
     seq: u64,
     second: u64,
 }
 
-impl Pen {
+impl RecordFeed {
     fn new() -> Self {
         Self { model: Model::default(), seq: 0, second: 0 }
     }
 
     fn begun() -> Self {
-        let mut pen = Self::new();
-        pen.write(Body::Run(Box::default()), 0);
-        pen
+        let mut feed = Self::new();
+        feed.write(Body::Run(Box::default()), 0);
+        feed
     }
 
     fn write(&mut self, body: Body, interval_s: u64) {
@@ -148,92 +148,92 @@ pub(super) fn client_record(client: ClientId, epoch: u64, bytes: u64) -> ClientR
 
 #[test]
 fn a_client_is_not_shown_faster_than_it_was_after_its_record_was_lost() {
-    let mut pen = Pen::begun();
+    let mut feed = RecordFeed::begun();
     for second in 1..=8 {
-        pen.second = second;
-        pen.proxy(1);
+        feed.second = second;
+        feed.proxy(1);
         if second == 1 || second == 5 {
-            pen.lose();
+            feed.lose();
         } else {
-            pen.client(2);
+            feed.client(2);
         }
-        pen.client(3);
+        feed.client(3);
         // A first record next to a loss may cover what lost ones did.
         let settled = |since: u64| (second > since).then_some(1_000.0);
-        assert_eq!(pen.rate(3), settled(1), "second {second}");
+        assert_eq!(feed.rate(3), settled(1), "second {second}");
         if second > 1 {
-            assert_eq!(pen.rate(2), settled(2), "second {second}");
+            assert_eq!(feed.rate(2), settled(2), "second {second}");
         }
     }
-    assert_eq!(pen.run().client(client(2)).unwrap().totals()[ClientCounter::BytesIn], 8_000);
+    assert_eq!(feed.run().client(client(2)).unwrap().totals()[ClientCounter::BytesIn], 8_000);
 }
 
 #[test]
 fn a_silent_client_has_rate_zero_once_no_record_can_be_missing() {
-    let mut pen = Pen::begun();
+    let mut feed = RecordFeed::begun();
     for second in 1..=5 {
-        pen.second = second;
-        pen.proxy(1);
+        feed.second = second;
+        feed.proxy(1);
         match second {
-            1 | 2 => pen.client(2),
-            3 => pen.lose(),
+            1 | 2 => feed.client(2),
+            3 => feed.lose(),
             _ => {}
         }
-        pen.client(3);
+        feed.client(3);
         let expected = if second <= 3 { 1_000.0 } else { 0.0 };
-        assert_eq!(pen.rate(2), Some(expected), "second {second}");
+        assert_eq!(feed.rate(2), Some(expected), "second {second}");
     }
 }
 
 #[test]
-fn reading_that_begins_in_the_middle_shows_no_zero_but_nothing() {
-    let mut pen = Pen::new();
-    pen.second = 100;
-    pen.proxy(1);
-    pen.client(2);
-    let window = pen.run().proxy().unwrap().window(10_000_000);
-    assert_eq!((window.rate(ProxyCounter::Accepted), pen.rate(2)), (None, None));
-    pen.second = 101;
-    pen.proxy(1);
-    pen.client(2);
-    let window = pen.run().proxy().unwrap().window(10_000_000);
-    assert_eq!((window.rate(ProxyCounter::Accepted), pen.rate(2)), (Some(4.0), Some(1_000.0)));
+fn a_run_read_from_its_middle_shows_no_zeros() {
+    let mut feed = RecordFeed::new();
+    feed.second = 100;
+    feed.proxy(1);
+    feed.client(2);
+    let window = feed.run().proxy().unwrap().window(10_000_000);
+    assert_eq!((window.rate(ProxyCounter::Accepted), feed.rate(2)), (None, None));
+    feed.second = 101;
+    feed.proxy(1);
+    feed.client(2);
+    let window = feed.run().proxy().unwrap().window(10_000_000);
+    assert_eq!((window.rate(ProxyCounter::Accepted), feed.rate(2)), (Some(4.0), Some(1_000.0)));
 }
 
 #[test]
 fn a_loss_before_an_interval_that_took_in_others_is_still_a_gap() {
-    let mut pen = Pen::begun();
-    pen.second = 1;
-    pen.proxy(1);
-    pen.lose();
+    let mut feed = RecordFeed::begun();
+    feed.second = 1;
+    feed.proxy(1);
+    feed.lose();
     // The record of second 2 was lost, those of 3 to 6 were refused and went with that of 7.
-    pen.second = 7;
-    pen.proxy(5);
-    let gaps: Vec<_> = pen.run().proxy().unwrap().intervals().map(|interval| interval.after_loss).collect();
+    feed.second = 7;
+    feed.proxy(5);
+    let gaps: Vec<_> = feed.run().proxy().unwrap().intervals().map(|interval| interval.after_loss).collect();
     assert_eq!(gaps, [false, true]);
 }
 
 #[test]
 fn cpu_is_known_from_two_records_on_however_far_apart_they_are() {
-    let mut pen = Pen::begun();
+    let mut feed = RecordFeed::begun();
     for second in [10, 20] {
-        pen.second = second;
+        feed.second = second;
         let mut host = HostRecord::default();
         host.cpu[CpuGroup::Proxy] = second * 500_000;
-        pen.write(Body::Host(host), 10);
+        feed.write(Body::Host(host), 10);
         let known = (second == 20).then_some(0.5);
-        assert_eq!(pen.run().cpu(CpuGroup::Proxy, 5_000_000).map(|cpu| cpu.cores), known);
+        assert_eq!(feed.run().cpu(CpuGroup::Proxy, 5_000_000).map(|cpu| cpu.cores), known);
     }
 }
 
 #[test]
 fn a_run_whose_beginning_was_not_read_lasted_as_long_as_its_end_says() {
-    let mut pen = Pen::new();
-    pen.second = 100;
-    pen.proxy(1);
-    assert_eq!(pen.run().duration_us(), 0);
-    pen.write(Body::Run(Box::new(RunRecord { phase: Phase::Stop, ..RunRecord::default() })), 100);
-    assert_eq!(pen.run().duration_us(), 100_000_000);
+    let mut feed = RecordFeed::new();
+    feed.second = 100;
+    feed.proxy(1);
+    assert_eq!(feed.run().duration_us(), 0);
+    feed.write(Body::Run(Box::new(RunRecord { phase: Phase::Stop, ..RunRecord::default() })), 100);
+    assert_eq!(feed.run().duration_us(), 100_000_000);
 }
 
 #[test]
@@ -246,32 +246,32 @@ fn a_series_stays_small_however_wide_its_latencies_are() {
         proxy.latencies[class].interval = widest.to_sparse();
     }
     let buckets = ProxyLatency::ALL.len() * widest.to_sparse().buckets().len();
-    let mut pen = Pen::begun();
+    let mut feed = RecordFeed::begun();
     for second in 1..=200 {
-        pen.second = second;
-        pen.write(Body::Proxy(Box::new(proxy.clone())), 1);
+        feed.second = second;
+        feed.write(Body::Proxy(Box::new(proxy.clone())), 1);
     }
-    let kept = pen.run().proxy().unwrap().intervals().len();
+    let kept = feed.run().proxy().unwrap().intervals().len();
     assert!(
         buckets * 200 > BUCKETS_MAX && kept < 200 && kept * buckets <= BUCKETS_MAX,
         "{kept} of {buckets}"
     );
-    assert_eq!(pen.run().proxy().unwrap().whole()[ProxyLatency::Exchange].count(), 200 * widest.count());
+    assert_eq!(feed.run().proxy().unwrap().whole()[ProxyLatency::Exchange].count(), 200 * widest.count());
 }
 
 #[test]
 fn clients_add_up_although_more_come_than_the_table_holds() {
     let id = |n: u32| ClientId::from(std::net::IpAddr::from(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n)));
-    let mut pen = Pen::begun();
+    let mut feed = RecordFeed::begun();
     let clients = CLIENTS_MAX as u32 + 500;
     for n in 0..clients {
-        pen.second = u64::from(n);
-        pen.write(Body::Client(client_record(id(n), u64::from(n) + 1, 10)), 1);
+        feed.second = u64::from(n);
+        feed.write(Body::Client(client_record(id(n), u64::from(n) + 1, 10)), 1);
     }
-    assert!(pen.run().client(id(7)).is_none() && pen.run().clients().len() <= CLIENTS_MAX + 1);
-    // One that the writer still has goes on, another has left its table and begins anew.
-    pen.write(Body::Client(client_record(id(7), 8, 25)), 1);
-    pen.write(Body::Client(client_record(id(9), u64::from(clients) + 1, 5)), 1);
-    let totals = pen.run().clients().iter().map(|client| client.totals()[ClientCounter::BytesIn]);
+    assert!(feed.run().client(id(7)).is_none() && feed.run().clients().len() <= CLIENTS_MAX + 1);
+    // A client that the writer still has continues; another left its table and starts again.
+    feed.write(Body::Client(client_record(id(7), 8, 25)), 1);
+    feed.write(Body::Client(client_record(id(9), u64::from(clients) + 1, 5)), 1);
+    let totals = feed.run().clients().iter().map(|client| client.totals()[ClientCounter::BytesIn]);
     assert_eq!(totals.sum::<u64>(), u64::from(clients) * 10 + 15 + 5);
 }

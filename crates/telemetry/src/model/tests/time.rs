@@ -16,15 +16,15 @@ const SECOND_US: u64 = 1_000_000;
 const KINDS: usize = 7;
 
 /// A run whose seconds differ by their slowest sample.
-struct Clockwork {
+struct SteppedRun {
     model: Model,
     seq: u64,
     second: u64,
-    /// Of seconds of each kind.
+    /// Latencies of each kind of second.
     latencies: Vec<Latencies<ProxyLatency>>,
 }
 
-impl Clockwork {
+impl SteppedRun {
     fn new(history: usize) -> Self {
         let latencies = (0..KINDS).map(|kind| {
             let mut latencies = Histograms::default();
@@ -79,14 +79,14 @@ fn rate(value: f64) -> Setting {
 }
 
 #[test]
-fn a_window_that_was_slid_holds_what_one_taken_anew_holds() {
-    let mut clockwork = Clockwork::new(HISTORY);
+fn a_slid_window_equals_a_new_one() {
+    let mut stepped = SteppedRun::new(HISTORY);
     let mut slid = Window::default();
     for (step, span_s) in
         [(1, 10), (1, 10), (3, 10), (1, 60), (40, 60), (1, 5), (0, 900), (950, 900), (30, 2)]
     {
-        clockwork.pass(step);
-        let series = clockwork.run().proxy().unwrap();
+        stepped.pass(step);
+        let series = stepped.run().proxy().unwrap();
         for back_s in [0, 1, 7, 400, 5] {
             let end_us = series.last_us().saturating_sub(back_s * SECOND_US);
             slid.slide(series, end_us, span_s * SECOND_US);
@@ -103,10 +103,10 @@ fn a_window_that_was_slid_holds_what_one_taken_anew_holds() {
 }
 
 #[test]
-fn of_a_day_six_hours_can_be_looked_at_in_bounded_memory() {
-    let mut clockwork = Clockwork::new(HISTORY);
-    clockwork.pass(86_400);
-    let series = clockwork.run().proxy().unwrap();
+fn six_hours_of_a_day_fit_in_bounded_memory() {
+    let mut stepped = SteppedRun::new(HISTORY);
+    stepped.pass(86_400);
+    let series = stepped.run().proxy().unwrap();
     assert_eq!(series.intervals().len(), HISTORY);
     assert!(series.timeline().count() <= HISTORY + 2_160);
     let oldest_us = series.timeline().next().unwrap().start_us;
@@ -121,19 +121,19 @@ fn of_a_day_six_hours_can_be_looked_at_in_bounded_memory() {
 }
 
 #[test]
-fn without_a_screen_nothing_old_is_kept() {
-    let mut clockwork = Clockwork::new(1);
-    clockwork.pass(100);
-    assert_eq!(clockwork.run().proxy().unwrap().timeline().count(), 1);
+fn without_a_screen_no_history_is_kept() {
+    let mut stepped = SteppedRun::new(1);
+    stepped.pass(100);
+    assert_eq!(stepped.run().proxy().unwrap().timeline().count(), 1);
 }
 
 #[test]
 fn a_loss_stays_a_stretch_of_its_own() {
-    let mut clockwork = Clockwork::new(HISTORY);
-    clockwork.pass(14);
-    clockwork.second += 30;
-    clockwork.pass(2_000);
-    let series = clockwork.run().proxy().unwrap();
+    let mut stepped = SteppedRun::new(HISTORY);
+    stepped.pass(14);
+    stepped.second += 30;
+    stepped.pass(2_000);
+    let series = stepped.run().proxy().unwrap();
     let lost: Vec<u64> =
         series.timeline().filter(|i| i.after_loss).map(|i| i.length_us() / SECOND_US).collect();
     assert_eq!(lost, [31]);
@@ -141,18 +141,18 @@ fn a_loss_stays_a_stretch_of_its_own() {
 
 #[test]
 fn settings_and_marks_are_found_at_their_moments() {
-    let mut clockwork = Clockwork::new(HISTORY);
-    clockwork.pass(10);
+    let mut stepped = SteppedRun::new(HISTORY);
+    stepped.pass(10);
     let change = SettingRecord {
         name: "load.rate".into(),
         before: "100".into(),
         after: Some(rate(200.0)),
         ..SettingRecord::default()
     };
-    clockwork.write(Body::Setting(change), 0);
-    clockwork.pass(10);
-    clockwork.write(Body::Mark(MarkRecord { number: 1, text: "here".into() }), 0);
-    let run = clockwork.run();
+    stepped.write(Body::Setting(change), 0);
+    stepped.pass(10);
+    stepped.write(Body::Mark(MarkRecord { number: 1, text: "here".into() }), 0);
+    let run = stepped.run();
     let at = |second: u64| run.setting_at((50 + second) * SECOND_US, "load.rate").unwrap();
     assert_eq!([at(0), at(9), at(10), at(20)], ["100", "100", "200", "200"]);
     assert_eq!(run.setting_at(0, "load.unknown"), None);

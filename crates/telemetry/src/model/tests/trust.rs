@@ -71,7 +71,7 @@ fn assert_honest(model: &Model, seconds: u64) {
 }
 
 #[test]
-fn what_another_process_writes_under_a_runs_id_changes_nothing_in_it() {
+fn records_of_another_process_do_not_change_a_run() {
     let records = honest(5);
     // At any time after the run's id has become known, and by any other process.
     for at in 1..records.len() {
@@ -102,7 +102,7 @@ fn a_forger_whose_file_is_read_first_loses_the_run_to_its_owner() {
 }
 
 #[test]
-fn notices_stand_in_the_log_and_those_of_others_do_not() {
+fn the_log_holds_notices_of_this_run_only() {
     let mut model = Model::default();
     let notice = |level, text: &str| Body::Notice(NoticeRecord::new(level, "upstream", text));
     let records = vec![
@@ -153,9 +153,10 @@ fn records_that_are_read_twice_count_once() {
 }
 
 #[test]
-fn what_journald_dropped_counts_for_the_run_of_that_unit_that_goes_on() {
+fn records_dropped_by_journald_count_for_the_units_current_run() {
     let mut model = Model::default();
-    let notice = Suppressed { boot: Some(2), pid: Some(10), unit: "tlsdash.service".into(), dropped: 7 };
+    let notice =
+        SuppressedMessages { boot: Some(2), pid: Some(10), unit: "tlsdash.service".into(), dropped: 7 };
     model.note_suppressed(&notice);
     read_of(&mut model, &process(10), honest(1));
     let mut later = record(1, 2, Body::Run(Box::default()));
@@ -167,10 +168,10 @@ fn what_journald_dropped_counts_for_the_run_of_that_unit_that_goes_on() {
     };
     model.note_suppressed(&notice);
     assert_eq!(counts(&model), (7, 0), "the process that is named");
-    model.note_suppressed(&Suppressed { pid: Some(99), ..notice.clone() });
+    model.note_suppressed(&SuppressedMessages { pid: Some(99), ..notice.clone() });
     assert_eq!(counts(&model), (7, 7), "else the newest of the unit");
-    model.note_suppressed(&Suppressed { boot: Some(3), ..notice.clone() });
-    model.note_suppressed(&Suppressed { pid: Some(99), unit: "other.service".into(), ..notice });
+    model.note_suppressed(&SuppressedMessages { boot: Some(3), ..notice.clone() });
+    model.note_suppressed(&SuppressedMessages { pid: Some(99), unit: "other.service".into(), ..notice });
     assert_eq!(counts(&model), (7, 7), "others");
 }
 
@@ -186,7 +187,7 @@ fn a_run_says_on_which_host_it_is() {
     assert_eq!(model.current().unwrap().hostname(), "edge-1");
 }
 
-/// A run of another account that begins so many seconds after the first.
+/// A run of another account that begins `second` seconds after the first.
 fn begin(model: &mut Model, run: u128, second: u64, writer: &Writer) {
     let mut start = record(1, second, Body::Run(Box::default()));
     start.stamp.run = RunId::from_bits(run);
@@ -214,14 +215,14 @@ fn a_held_run_is_not_replaced_by_one_of_another_account() {
 }
 
 #[test]
-fn of_another_machine_a_service_is_shown_before_what_a_user_began_there() {
+fn a_remote_service_is_preferred_to_a_remote_users_run() {
     let of = |unit: &str| Writer { is_remote: true, unit: unit.to_owned(), ..process(10) };
     let mut model = Model::default();
     begin(&mut model, 1, 0, &of("edge.service"));
     begin(&mut model, 2, 5, &of("user@1000.service"));
     begin(&mut model, 3, 6, &of("session-9.scope"));
     assert_eq!(model.current().unwrap().id(), RunId::from_bits(1));
-    // Of what journald did not write nothing is known.
+    // Nothing is known of entries that journald did not write.
     begin(&mut model, 4, 7, &of(""));
     assert_eq!(model.current().unwrap().id(), RunId::from_bits(4));
 }

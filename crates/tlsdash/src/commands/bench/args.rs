@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::value::{Expected, whole};
+use crate::cli::value::{InvalidValue, whole};
 
 /// Stands below the help.
 const EXAMPLES: &str = "Examples:
@@ -99,7 +99,7 @@ pub(crate) struct BenchOutputArgs {
 /// The largest factor of `--scale`.
 const FACTOR_MAX: f64 = 1_000.0;
 
-fn factor(text: &str) -> Result<f64, Expected> {
+fn factor(text: &str) -> Result<f64, InvalidValue> {
     let factor = text.parse().ok().filter(|factor| (0.001..=FACTOR_MAX).contains(factor));
-    factor.ok_or(Expected("a factor from 0.001 to 1000"))
+    factor.ok_or(InvalidValue("a factor from 0.001 to 1000"))
 }

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_negotiated_is_read_from_the_words_of_the_load() {
+    fn negotiated_parameters_are_read_from_the_loads_events() {
         let negotiated = |text: &str| parse_negotiated(text).map(|found| found.to_string());
         let full = "TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519, ALPN h2";
         assert_eq!(negotiated(full).as_deref(), Some("TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519 h2"));

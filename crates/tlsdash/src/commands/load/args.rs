@@ -12,14 +12,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use loadgen::results::Style;
+use loadgen::results::ReportStyle;
 use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
 use report::{Assertion, AssertionError};
 use telemetry::Cpus;
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
-use crate::cli::value::{Expected, Parsed, Time, time, time_or_seconds, whole};
+use crate::cli::value::{InvalidValue, ParsedValue, PositiveDuration, time, time_or_seconds, whole};
 
 /// Stands below the help.
 const EXAMPLES: &str = "Examples:
@@ -34,7 +34,7 @@ Exit codes: 0 done, 1 failed at run time, 2 bad usage, 99 an assertion does not 
 pub(crate) struct LoadArgs {
     /// Server and path: https:// or http://, or tls:// or tcp:// for an echo server
     #[arg(value_name = "URL")]
-    pub(crate) url: Parsed<Target>,
+    pub(crate) url: ParsedValue<Target>,
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct PlanArgs {
     pub(crate) arrivals: Option<Arrivals>,
     /// Start --requests evenly over this time (open loop), like the threads of a JMeter plan
     #[arg(long, value_name = "TIME", requires = "requests", conflicts_with = "rate")]
-    pub(crate) ramp_up: Option<Parsed<Time>>,
+    pub(crate) ramp_up: Option<ParsedValue<PositiveDuration>>,
     /// Length of the load, in seconds without a unit [default: 10s, unless --requests is given or the stages of --rate end]
     #[arg(short, long, value_name = "TIME", short_alias = 'D', value_parser = time_or_seconds)]
     pub(crate) duration: Option<Duration>,
@@ -174,7 +174,7 @@ pub(crate) struct TlsArgs {
 pub(crate) struct OutputArgs {
     /// Print the summary as vegeta, h2load, ab, wrk or jmeter do
     #[arg(long, value_name = "TOOL", conflicts_with = "format")]
-    pub(crate) style: Option<Style>,
+    pub(crate) style: Option<ReportStyle>,
     /// Print every figure by its name as CSV, one line per run
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) csv: bool,
@@ -201,19 +201,19 @@ pub(crate) struct Header {
 }
 
 impl FromStr for Header {
-    type Err = Expected;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Expected> {
-        let (name, value) = text.split_once(':').ok_or(Expected("NAME: VALUE"))?;
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let (name, value) = text.split_once(':').ok_or(InvalidValue("NAME: VALUE"))?;
         Ok(Self { name: name.trim().to_owned(), value: value.trim().to_owned() })
     }
 }
 
-fn tls_version(text: &str) -> Result<TlsVersion, Expected> {
+fn tls_version(text: &str) -> Result<TlsVersion, InvalidValue> {
     match text {
         "1.2" => Ok(TlsVersion::V12),
         "1.3" => Ok(TlsVersion::V13),
-        _ => Err(Expected("1.2 or 1.3")),
+        _ => Err(InvalidValue("1.2 or 1.3")),
     }
 }
 

@@ -11,7 +11,7 @@ use loadgen::{
 
 use super::args::{LoadArgs, RequestArgs, TlsArgs};
 use crate::cli::usage;
-use crate::cli::value::{Parsed, Time};
+use crate::cli::value::{ParsedValue, PositiveDuration};
 
 /// The default length of a load.
 const DURATION: Duration = Duration::from_secs(10);
@@ -163,7 +163,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-fn ramp_up_rate(over: &Parsed<Time>, requests: u64) -> anyhow::Result<Profile> {
+fn ramp_up_rate(over: &ParsedValue<PositiveDuration>, requests: u64) -> anyhow::Result<Profile> {
     let rate = Rate::per_second(requests as f64 / over.0.as_secs_f64());
     let out_of_range = || usage(format!("--ramp-up {}: {requests} requests in it are no rate", over.text()));
     rate.map(Profile::constant).ok_or_else(out_of_range)

@@ -114,7 +114,8 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         ends_with_load: true,
     };
     let notices = Vec::new();
-    Session { config: session.clone(), channels, title, header, notices, workload, journal }.finish()
+    Session { config: session.clone(), channels, title, header, notices, workload, journal, legacy: None }
+        .finish()
 }
 
 fn list(pids: &[u32]) -> String {

@@ -1,6 +1,6 @@
 //! The output of a load: its summary, files, and whether its assertions hold.
 
-use loadgen::results::Style;
+use loadgen::results::ReportStyle;
 use report::{Assertion, AssertionOutcome, FigureValue};
 use telemetry::model::Run;
 
@@ -15,7 +15,7 @@ use crate::summary;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SummaryFormat {
     Own(Format),
-    Style(Style),
+    Style(ReportStyle),
     Csv,
 }
 
@@ -61,7 +61,7 @@ impl LoadOutput {
 
     /// Whether the summary says how the rate varied, as far as intervals are kept.
     pub(crate) fn shows_intervals(&self) -> bool {
-        self.summary_format == SummaryFormat::Style(Style::Wrk)
+        self.summary_format == SummaryFormat::Style(ReportStyle::Wrk)
     }
 
     /// Takes in a run that has ended, and prints it.

@@ -1,24 +1,26 @@
 //! Arguments of `tlsdash observe`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use observe::{LogKind, SocketAddress};
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
-use crate::cli::value::{Parsed, Time};
+use crate::cli::value::{ParsedValue, PositiveDuration};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ObserveArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ObserveCommand>,
-    /// Whose log it is: haproxy, nginx or nginx-stream
+    /// Whose log it is: haproxy, nginx, nginx-stream or stunnel
     #[arg(value_name = "TERMINATOR", required = true)]
     pub(crate) kind: Option<LogKind>,
     /// Receive the log at this socket: unix:PATH or udp:ADDRESS:PORT
-    #[arg(long, value_name = "SOCKET", conflicts_with = "file")]
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["file", "journal_unit"])]
     pub(crate) syslog: Option<SocketAddress>,
     /// Mode of the Unix socket's file, in octal
     #[arg(long, value_name = "MODE", default_value = "660", value_parser = mode, requires = "syslog")]
@@ -29,15 +31,25 @@ pub(crate) struct ObserveArgs {
     /// Count this log in its own time, and show the run; `-` is standard input
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
+    /// Follow what this systemd unit writes to the system journal, such as haproxy.service
+    #[arg(long, value_name = "UNIT", conflicts_with = "file")]
+    pub(crate) journal_unit: Option<String>,
     /// Follow the file from its end, over rotations, as it grows
     #[arg(long, requires = "file")]
     pub(crate) follow: bool,
     /// Observe this process of the terminator with its descendants: CPU time, memory, threads; may be repeated
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
+    /// Observe the processes of this systemd unit in the same way
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) unit: Option<String>,
+    /// Shake hands once with this address and record the certificate that it presents: ADDRESS:PORT, or NAME@ADDRESS:PORT
+    /// to ask for a server name; may be repeated
+    #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
+    pub(crate) certificate_of: Vec<CertificateSource>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Parsed<Time>>,
+    pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
     /// Configuration file in TOML, for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -55,7 +67,7 @@ pub(crate) enum ObserveCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetupArgs {
-    /// The terminator: haproxy, nginx or nginx-stream
+    /// The terminator: haproxy, nginx, nginx-stream or stunnel
     #[arg(value_name = "TERMINATOR")]
     pub(crate) kind: LogKind,
     /// The socket that the log goes to
@@ -64,9 +76,29 @@ pub(crate) struct SetupArgs {
     /// Print the lines for this version [default: that of the installed program]
     #[arg(long = "for", value_name = "VERSION")]
     pub(crate) version: Option<observe::setup::Version>,
-    /// Say what of it this configuration lacks; exit code 1 if something is missing
+    /// Say what of it this configuration lacks, - is standard input; exit code 1 if something is missing
     #[arg(long, value_name = "CONFIG")]
     pub(crate) check: Option<PathBuf>,
+}
+
+/// A server whose certificate is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct CertificateSource {
+    /// The server name to ask for; empty asks for none.
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+}
+
+impl FromStr for CertificateSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, address) = text.split_once('@').unwrap_or(("", text));
+        let address = address
+            .parse()
+            .map_err(|_| "expected ADDRESS:PORT or NAME@ADDRESS:PORT, such as 127.0.0.1:443".to_owned())?;
+        Ok(Self { name: name.to_owned(), address })
+    }
 }
 
 fn mode(text: &str) -> Result<u32, String> {

@@ -5,11 +5,14 @@ mod replayed;
 mod setup;
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use nix::unistd::{Group, User};
-use observe::{FollowedFile, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
-use telemetry::{Level, NoticeRecord, ProcessObserver, RunRecord};
+use observe::{FollowedFile, JournalLines, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
+use telemetry::{
+    AbsentFigures, Applies, Level, NoticeRecord, ProcessObserver, RunRecord, Setting, Value, unit_processes,
+};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
@@ -20,7 +23,10 @@ use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig};
 
 pub(crate) use args::ObserveArgs;
-use args::ObserveCommand;
+use args::{CertificateSource, ObserveCommand};
+
+/// The longest that a server may take to present its certificate.
+const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Observes until it must end, or to the end of a log.
 pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
@@ -49,8 +55,18 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             })
         }
         (None, Some(path)) => replayed::run(args, kind, path, flags),
+        (None, None) if args.journal_unit.is_some() => {
+            let unit = args.journal_unit.clone().unwrap_or_default();
+            live(args, kind, &format!("of {unit} in the journal"), appearance, || {
+                let opened = unit.clone();
+                let open = move || JournalLines::open(&opened).map_err(std::io::Error::other);
+                let observer = LogObserver::start_with(open, kind.format())
+                    .with_context(|| format!("cannot follow --journal-unit {unit}"))?;
+                Ok((observer, None))
+            })
+        }
         (None, None) => Err(usage(format!(
-            "observe {kind}: give --syslog SOCKET for a running one, or --file PATH; `tlsdash observe setup {kind}` prints what to configure"
+            "observe {kind}: give --syslog SOCKET or --journal-unit UNIT for a running one, or --file PATH; `tlsdash observe setup {kind}` prints what to configure"
         ))),
     }
 }
@@ -65,12 +81,7 @@ fn header(kind: LogKind, place: &str) -> RunRecord {
         upstream: telemetry::clean::text(&format!("{kind}, log {place}")),
         log: kind.to_string(),
         log_resolution_us: observe::RESOLUTION.as_micros() as u64,
-        absent: kind
-            .absent()
-            .iter()
-            .map(|absent| format!("{}: {}", absent.figure, absent.reason))
-            .collect::<Vec<_>>()
-            .join("; "),
+        absent: AbsentFigures::new(kind.absent().iter().map(|absent| (absent.figure, absent.reason))),
         ..environment::header()
     }
 }
@@ -85,19 +96,20 @@ fn live(
 ) -> anyhow::Result<()> {
     let duration = args.duration.as_ref().map(|duration| duration.0);
     let session = SessionConfig::resolve(&args.run, duration, appearance)?;
-    let processes = ProcessObserver::new(&args.pid).context("cannot observe --pid")?;
+    let processes = processes(args)?;
+    let certificates = certificates(args)?;
     let channels = Channels::new(&session)?;
     let journal = session.journal.open()?;
     let (observer, address) = start()?;
     let place = address.as_deref().unwrap_or(place);
-    let header = header(kind, place);
+    let header = RunRecord { settings: certificates, ..header(kind, place) };
     service::ready();
     if session.frontend == Frontend::Headless {
         let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
         crate::say(format_args!("observing {kind}, log {place}, journal {journal}"));
     }
     let title = format!("{kind} < {place}");
-    let absent = format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent);
+    let absent = format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent.as_str());
     let notices = vec![NoticeRecord::new(Level::Notice, "log", &absent)];
     let workload = Workload {
         proxy: None,
@@ -108,7 +120,32 @@ fn live(
         observed: processes,
         ends_with_load: false,
     };
-    Session { config: session, channels, title, header, notices, workload, journal }.run()
+    Session { config: session, channels, title, header, notices, workload, journal, legacy: None }.run()
+}
+
+/// The processes of `--pid` and `--unit`.
+fn processes(args: &ObserveArgs) -> anyhow::Result<Option<ProcessObserver>> {
+    let of_unit = match &args.unit {
+        Some(unit) => unit_processes(unit).with_context(|| format!("cannot observe --unit {unit}"))?,
+        None => Vec::new(),
+    };
+    let pids: Vec<u32> = args.pid.iter().copied().chain(of_unit).collect();
+    ProcessObserver::new(&pids).context("cannot observe --pid")
+}
+
+/// The certificates of `--certificate-of`, each as the setting that findings read.
+fn certificates(args: &ObserveArgs) -> anyhow::Result<Vec<Setting>> {
+    let describe = |(at, source): (usize, &CertificateSource)| {
+        let chain = loadgen::presented_certificates(source.address, &source.name, CERTIFICATE_TIMEOUT)
+            .with_context(|| format!("cannot ask --certificate-of {} for its certificate", source.address))?;
+        let text = proxy_core::describe_chain(&chain)
+            .with_context(|| format!("cannot read the certificate of {}", source.address))?;
+        crate::say(format_args!("certificate of {}: {text}", source.address));
+        let name = if at == 0 { "proxy.certificate".to_owned() } else { format!("proxy.certificate.{at}") };
+        let (value, unit) = (Value::Text(text), String::new());
+        Ok(Setting { name, value, unit, applies: Applies::Restart, range: None })
+    };
+    args.certificate_of.iter().enumerate().map(describe).collect()
 }
 
 fn bind(args: &ObserveArgs, address: &SocketAddress) -> anyhow::Result<LogSocket> {

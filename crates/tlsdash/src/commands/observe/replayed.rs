@@ -36,8 +36,8 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let start = journal::Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(run, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    let replay = LogReplay::new(publisher, kind.format(), args.run.interval.0, header(kind, &name));
-    let (writer, stats) = match replay.run(&mut log) {
+    let replay = LogReplay::new(publisher, args.run.interval.0, header(kind, &name));
+    let (writer, stats) = match replay.run(&mut *kind.format(), &mut log) {
         Ok(ended) => ended,
         Err(error) => {
             // A recording of nothing helps nobody.
@@ -69,6 +69,8 @@ fn refuse_live_options(args: &ObserveArgs) -> anyhow::Result<()> {
     let run = &args.run;
     let given = [
         ("--pid", !args.pid.is_empty()),
+        ("--unit", args.unit.is_some()),
+        ("--certificate-of", !args.certificate_of.is_empty()),
         ("--duration", args.duration.is_some()),
         ("--alert", !run.alert.is_empty()),
         ("--metrics", run.metrics.is_some()),

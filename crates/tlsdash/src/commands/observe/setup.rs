@@ -21,7 +21,12 @@ pub(super) fn run(args: &SetupArgs) -> anyhow::Result<()> {
         return summary::print_text(&lines(kind, version, &args.syslog));
     };
     let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read --check {name}"))?;
+    let text = if path.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let text = text.with_context(|| format!("cannot read --check {name}"))?;
     let missing = missing(kind, version, &text);
     if missing.is_empty() {
         return summary::print_text(&format!("{name}: all that {kind} {version} can log is there\n"));
@@ -39,13 +44,15 @@ fn installed(kind: LogKind) -> anyhow::Result<Version> {
     let program = match kind {
         LogKind::Haproxy => "haproxy",
         LogKind::Nginx | LogKind::NginxStream => "nginx",
+        LogKind::Stunnel => "stunnel",
     };
+    let option = if kind == LogKind::Stunnel { "-version" } else { "-v" };
     let absent = || {
         usage(format!(
-            "observe setup {kind}: cannot run `{program} -v` to ask its version; give --for VERSION"
+            "observe setup {kind}: cannot run `{program} {option}` to ask its version; give --for VERSION"
         ))
     };
-    let asked = Command::new(program).arg("-v").output().map_err(|_| absent())?;
+    let asked = Command::new(program).arg(option).output().map_err(|_| absent())?;
     let text = [asked.stdout, asked.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     // `nginx version: nginx/1.22.1`, `HAProxy version 2.6.12-1+deb12u4 2026/10/17`.

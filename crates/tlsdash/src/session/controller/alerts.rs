@@ -1,7 +1,9 @@
 //! The controller's part in alerts: it passes each interval to them, and records and shows what comes of it.
 
 use journal::Timestamps;
-use telemetry::{AlertInterval, AlertNews, AlertRecord, AlertState, HostRecord, Level, SettingError, Value};
+use telemetry::{
+    AlertInterval, AlertRecord, AlertState, AlertUpdate, HostRecord, Level, SettingError, Value,
+};
 
 use super::RunController;
 
@@ -17,8 +19,8 @@ impl RunController {
         });
         for news in news {
             match news {
-                AlertNews::Transition(record) => self.report_alert(record, now),
-                AlertNews::Notice(notice) => self.report(notice),
+                AlertUpdate::Transition(record) => self.report_alert(record, now),
+                AlertUpdate::Notice(notice) => self.report(notice),
             }
         }
     }

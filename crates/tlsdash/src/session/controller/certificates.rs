@@ -28,7 +28,7 @@ impl RunController {
     /// Polls the check of the files, and applies and reports changes. Starts a reload if SIGHUP asked for one.
     pub(super) fn check_certificates(&mut self) {
         let Some(files) = &mut self.files else { return };
-        if self.reload.take() {
+        if self.signals.reload.take() {
             service::reloading();
             files.reload();
         }

@@ -11,11 +11,11 @@ use crate::session::setting_infos;
 /// A setting that is put back.
 #[derive(Debug)]
 pub(super) struct PendingRevert {
-    at: Instant,
-    name: String,
-    to: Value,
+    pub(super) at: Instant,
+    pub(super) name: String,
+    pub(super) to: Value,
     /// Who set it for a time.
-    by: String,
+    pub(super) by: String,
 }
 
 impl RunController {
@@ -25,6 +25,10 @@ impl RunController {
             let result = match action {
                 ControlAction::Reload => {
                     self.begin_reload(by, reply);
+                    continue;
+                }
+                ControlAction::Upgrade => {
+                    self.upgrade.ask(by, reply);
                     continue;
                 }
                 ControlAction::Settings => Ok(self.describe_settings()),
@@ -61,6 +65,9 @@ impl RunController {
     }
 
     fn change(&mut self, change: ServiceChange, by: &str) -> Result<String, String> {
+        if self.upgrade.is_final() {
+            return Err("an upgrade is under way: ask the new process".to_owned());
+        }
         match change {
             ServiceChange::Set { name, value, revert_after } => {
                 let at = revert_after.map(|after| Instant::now() + after);
@@ -84,10 +91,13 @@ impl RunController {
                 self.note(by, "rotate tickets");
                 Ok("new tickets have a new key; those of the former keys are still accepted".to_owned())
             }
+            ServiceChange::Experiment(_) if self.is_ending => {
+                Err("this process is ending: it serves open connections to their end".to_owned())
+            }
             ServiceChange::Experiment(words) => {
                 let settings = self.workload.settings();
                 let text = crate::session::experiments::check_plan(&words, &settings, self.setup.interval)?;
-                if self.experiments.is_under_way() {
+                if self.experiments.is_wanted_or_under_way() {
                     return Err("an experiment is under way; end it first".to_owned());
                 }
                 self.note(by, &format!("experiment {words}"));
@@ -96,7 +106,7 @@ impl RunController {
                 Ok(text)
             }
             ServiceChange::EndExperiment => {
-                if !self.experiments.is_under_way() {
+                if !self.experiments.is_wanted_or_under_way() {
                     return Err("no experiment is under way".to_owned());
                 }
                 self.note(by, "end the experiment");

@@ -13,6 +13,7 @@ mod experiment;
 mod files;
 mod interval;
 mod reload;
+mod upgrade;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -26,22 +27,25 @@ use journal::Timestamps;
 use loadgen::Load;
 use proxy_core::Proxy;
 use telemetry::{
-    Alerts, Command, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher,
+    Alerts, Command, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher, RunId,
     RunRecord, Setting, SettingError, SettingRecord, Value,
 };
 
 use crate::cli::usage;
 use crate::control::ControlCommand;
-use crate::service::signals::Reload;
+use crate::service::signals::{Reload, UpgradeSignal};
 use crate::service::{self, Watchdog};
+use crate::session::SharedEndpoints;
 use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
+use crate::upgrade::predecessor::Legacy;
 use calibration::Calibration;
 use control::PendingRevert;
 use files::FileWatch;
 use interval::PATIENCE;
 use reload::{FilesRead, ReloadWaiter};
+use upgrade::Upgrade;
 
 pub(crate) use certificates::CERTIFICATE;
 pub(crate) use reload::RunConfiguration;
@@ -57,6 +61,7 @@ const END_POLL: Duration = Duration::from_millis(1);
 /// The parameters of a run.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
+    pub(crate) run: RunId,
     pub(crate) header: RunRecord,
     /// Notices from before the journal was open.
     pub(crate) notices: Vec<NoticeRecord>,
@@ -69,6 +74,17 @@ pub(crate) struct RunSetup {
     pub(crate) configuration: Option<Box<RunConfiguration>>,
     /// Commands of the control socket; none come without one.
     pub(crate) control: Receiver<ControlCommand>,
+    /// The sockets for figures and control.
+    pub(crate) endpoints: SharedEndpoints,
+    /// What the process left that this one has replaced.
+    pub(crate) legacy: Option<Legacy>,
+}
+
+/// What signals ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct RunSignals {
+    pub(crate) reload: Reload,
+    pub(crate) upgrade: UpgradeSignal,
 }
 
 /// Owns the workload, publishes its counters, and ends it.
@@ -79,7 +95,8 @@ pub(crate) struct RunController {
     console: Console,
     /// Messages of this process that journald reported as dropped.
     suppressed_total: Arc<AtomicU64>,
-    reload: Reload,
+    signals: RunSignals,
+    upgrade: Upgrade,
     /// Settings that are put back.
     reverts: Vec<PendingRevert>,
     /// Clients of the control socket that wait for the end of a reload.
@@ -95,6 +112,8 @@ pub(crate) struct RunController {
     is_refusing: bool,
     /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
+    /// True once the shutdown has begun.
+    is_ending: bool,
     experiments: ExperimentRunner,
     /// The values that changed settings had at the start.
     at_start: BTreeMap<String, Value>,
@@ -128,7 +147,7 @@ impl RunController {
         mut setup: RunSetup,
         console: Console,
         suppressed_total: Arc<AtomicU64>,
-        reload: Reload,
+        signals: RunSignals,
     ) -> Self {
         let experiments = ExperimentRunner::new(setup.experiment.take());
         Self {
@@ -137,7 +156,8 @@ impl RunController {
             setup,
             console,
             suppressed_total,
-            reload,
+            signals,
+            upgrade: Upgrade::default(),
             reverts: Vec::new(),
             reload_waiting: Vec::new(),
             files: None,
@@ -147,6 +167,7 @@ impl RunController {
             refused_total: 0,
             is_refusing: false,
             has_worker_failed: false,
+            is_ending: false,
             experiments,
             at_start: BTreeMap::new(),
             calibration: Calibration::default(),
@@ -177,6 +198,7 @@ impl RunController {
         for notice in std::mem::take(&mut self.setup.notices) {
             self.publisher.notice(notice, Timestamps::now());
         }
+        self.take_legacy();
         let mut next_us = self.next_tick_us();
         let mut stage = ShutdownStage::Running;
         let mut watchdog = Watchdog::new();
@@ -199,6 +221,7 @@ impl RunController {
             }
             self.check_certificates();
             self.check_calibration();
+            self.check_upgrade(stage);
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick(next_us, stage);
                 next_us = self.next_tick_us();
@@ -234,7 +257,10 @@ impl RunController {
     }
 
     fn stop_load(&mut self) -> ShutdownStage {
-        service::stopping();
+        self.is_ending = true;
+        if self.upgrade.next_run().is_none() {
+            service::stopping();
+        }
         self.end_experiment();
         if let Some(load) = &self.workload.load {
             load.stop();
@@ -324,7 +350,9 @@ impl RunController {
 
     /// The header of the run with the current settings.
     fn run_record(&self) -> RunRecord {
-        let settings = self.workload.settings().into_iter().chain(self.setup.alerts.settings()).collect();
+        // Those that the run began with are of nobody here: the certificates of an observed terminator.
+        let given = self.setup.header.settings.iter().cloned();
+        let settings = given.chain(self.workload.settings()).chain(self.setup.alerts.settings()).collect();
         RunRecord { settings, ..self.setup.header.clone() }
     }
 
@@ -348,7 +376,8 @@ impl RunController {
         self.report_proxy_notices();
         self.report_worker_failure();
         let host = self.sample_host();
-        let stop = self.run_record();
+        let next_run = self.upgrade.next_run().map(|run| run.to_string()).unwrap_or_default();
+        let stop = RunRecord { next_run, ..self.run_record() };
         let proxy = self.workload.counts_traffic().then_some(&self.proxy_delta);
         let load =
             self.workload.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));

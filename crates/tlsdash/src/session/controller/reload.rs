@@ -20,6 +20,7 @@ use crate::control::ControlAnswer;
 use crate::control::protocol::{ReloadData, ReloadedSetting, SettingData};
 use crate::service;
 use crate::session::setting_infos;
+use crate::upgrade::program::UpgradeProgram;
 
 /// The topic of notices about reloads.
 const RELOAD: &str = "reload";
@@ -37,6 +38,8 @@ pub(crate) struct RunConfiguration {
     pub(crate) options: ProxyOptions,
     /// Where they are read again; `None` in the demo.
     pub(crate) source: Option<ConfigurationSource>,
+    /// What an upgrade starts; `None` in the demo, and with a dashboard, which needs the terminal for itself.
+    pub(crate) program: Option<UpgradeProgram>,
 }
 
 /// What the thread `files` has read.
@@ -47,7 +50,7 @@ pub(super) struct FilesRead {
     pub(super) options: Option<anyhow::Result<ProxyOptions>>,
 }
 
-/// Somebody who waits for the end of a reload.
+/// Somebody who waits for the end of a reload or an upgrade.
 #[derive(Debug)]
 pub(super) struct ReloadWaiter {
     pub(super) by: String,
@@ -114,7 +117,7 @@ impl RunController {
         }
         self.report(NoticeRecord::new(Level::Notice, "control", &format!("reload: asked for by {by}")));
         self.reload_waiting.push(ReloadWaiter { by, reply });
-        self.reload.ask();
+        self.signals.reload.ask();
     }
 
     /// Applies what a reload has read, and tells who waits for it.

@@ -1,6 +1,6 @@
 //! The table of keys: what each does, where, and what it needs.
 
-use super::{Context, Needs};
+use super::{KeyContext, KeyRequirement};
 use crate::state::{
     Choice, ChoiceEdit, Direction, Intent, List, ListMove, PaneAction, PlayControl, Preset, QuickControl,
     SeekTarget, SettingEdit,
@@ -20,15 +20,15 @@ pub(crate) struct Binding {
     pub(crate) intent: Intent,
     /// What it does, for help and palette.
     pub(crate) meaning: &'static str,
-    pub(crate) context: Context,
-    pub(crate) needs: Needs,
+    pub(crate) context: KeyContext,
+    pub(crate) needs: KeyRequirement,
 }
 
 const fn bind(
     name: &'static str,
     keys: &'static [&'static str],
     intent: Intent,
-    (context, needs): (Context, Needs),
+    (context, needs): (KeyContext, KeyRequirement),
     meaning: &'static str,
 ) -> Binding {
     Binding { name, keys, intent, meaning, context, needs }
@@ -52,20 +52,20 @@ const fn preset(
     bind(name, keys, Intent::Pane(PaneAction::Preset(preset)), ANYWHERE, meaning)
 }
 
-const ANYWHERE: (Context, Needs) = (Context::Anywhere, Needs::Nothing);
-const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
-const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
-const HTTP: (Context, Needs) = (Context::Panes, Needs::Http);
-const JOURNAL: (Context, Needs) = (Context::Panes, Needs::Journal);
-const REPLAY: (Context, Needs) = (Context::Replay, Needs::Journal);
-const PROCESS: (Context, Needs) = (Context::Anywhere, Needs::Process);
-const RECORDER: (Context, Needs) = (Context::Anywhere, Needs::Recorder);
-const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
-const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
-const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
-const CHOICE: (Context, Needs) = (Context::Choice, Needs::Nothing);
-const RUNS: (Context, Needs) = (Context::Runs, Needs::Nothing);
-const TUNING: (Context, Needs) = (Context::Tuning, Needs::Control);
+const ANYWHERE: (KeyContext, KeyRequirement) = (KeyContext::Anywhere, KeyRequirement::Nothing);
+const PANES: (KeyContext, KeyRequirement) = (KeyContext::Panes, KeyRequirement::Nothing);
+const CLIENTS: (KeyContext, KeyRequirement) = (KeyContext::Panes, KeyRequirement::Clients);
+const HTTP: (KeyContext, KeyRequirement) = (KeyContext::Panes, KeyRequirement::Http);
+const JOURNAL: (KeyContext, KeyRequirement) = (KeyContext::Panes, KeyRequirement::Journal);
+const REPLAY: (KeyContext, KeyRequirement) = (KeyContext::Replay, KeyRequirement::Journal);
+const PROCESS: (KeyContext, KeyRequirement) = (KeyContext::Anywhere, KeyRequirement::Process);
+const RECORDER: (KeyContext, KeyRequirement) = (KeyContext::Anywhere, KeyRequirement::Recorder);
+const CONTROL: (KeyContext, KeyRequirement) = (KeyContext::Anywhere, KeyRequirement::Control);
+const LOAD: (KeyContext, KeyRequirement) = (KeyContext::Panes, KeyRequirement::Load);
+const EXPERIMENTS: (KeyContext, KeyRequirement) = (KeyContext::Experiments, KeyRequirement::Control);
+const CHOICE: (KeyContext, KeyRequirement) = (KeyContext::Choice, KeyRequirement::Nothing);
+const RUNS: (KeyContext, KeyRequirement) = (KeyContext::Runs, KeyRequirement::Nothing);
+const TUNING: (KeyContext, KeyRequirement) = (KeyContext::Tuning, KeyRequirement::Control);
 
 /// All keys, in the order of the help.
 pub(crate) const BINDINGS: &[Binding] = &[
@@ -212,7 +212,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "only-routes",
         &["5", "alt-5"],
         Intent::Pane(PaneAction::Preset(Preset::Routes)),
-        (Context::Anywhere, Needs::Http),
+        (KeyContext::Anywhere, KeyRequirement::Http),
         "only routes and log",
     ),
     preset("only-usage", &["6", "alt-6"], Preset::Usage, "only usage and log"),
@@ -220,7 +220,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "only-hosts",
         &["7", "alt-7"],
         Intent::Pane(PaneAction::Preset(Preset::Hosts)),
-        (Context::Anywhere, Needs::Hosts),
+        (KeyContext::Anywhere, KeyRequirement::Hosts),
         "only hosts and log",
     ),
     bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),

@@ -1,96 +1,104 @@
 //! The keys that the footer names, by screen.
 
-use super::Needs;
+use super::KeyRequirement;
 use crate::state::{
     ChoiceEdit, Direction, Intent, ListMove, PaneAction, PlayControl, Preset, QuickControl, SeekTarget,
     SettingEdit,
 };
 
-/// What the footer says of one or more intents.
+/// A hint in the footer for one or more intents.
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub(crate) intents: &'static [Intent],
     pub(crate) word: &'static str,
-    pub(crate) needs: Needs,
+    pub(crate) needs: KeyRequirement,
 }
 
-const fn hint(intents: &'static [Intent], word: &'static str, needs: Needs) -> Hint {
+const fn hint(intents: &'static [Intent], word: &'static str, needs: KeyRequirement) -> Hint {
     Hint { intents, word, needs }
 }
 
 /// The hints of the footer, the most useful first; their keys are in [`BINDINGS`](super::BINDINGS).
 pub(crate) const HINTS: &[Hint] = &[
-    hint(&[Intent::Quit], "quit", Needs::Nothing),
-    hint(&[Intent::Help], "help", Needs::Nothing),
-    hint(&[Intent::Freeze], "freeze", Needs::Nothing),
-    hint(&[Intent::Tune], "tune", Needs::Control),
-    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
-    hint(&[Intent::Experiments], "A/B", Needs::Control),
-    hint(&[Intent::SortNext], "sort", Needs::Clients),
-    hint(&[Intent::Filter], "filter", Needs::Clients),
-    hint(&[Intent::Requests], "requests", Needs::Http),
-    hint(&[Intent::Palette], "find", Needs::Nothing),
+    hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
+    hint(&[Intent::Help], "help", KeyRequirement::Nothing),
+    hint(&[Intent::Freeze], "freeze", KeyRequirement::Nothing),
+    hint(&[Intent::Tune], "tune", KeyRequirement::Control),
+    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", KeyRequirement::Control),
+    hint(&[Intent::Experiments], "A/B", KeyRequirement::Control),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Clients),
+    hint(&[Intent::Requests], "requests", KeyRequirement::Http),
+    hint(&[Intent::Palette], "find", KeyRequirement::Nothing),
     hint(
         &[
             Intent::Adjust(QuickControl::Rate, Direction::Down),
             Intent::Adjust(QuickControl::Rate, Direction::Up),
         ],
         "rate",
-        Needs::Load,
+        KeyRequirement::Load,
     ),
-    hint(&[Intent::Adjust(QuickControl::Running, Direction::Up)], "load", Needs::Load),
-    hint(&[Intent::Mark], "mark", Needs::Control),
-    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
+    hint(&[Intent::Adjust(QuickControl::Running, Direction::Up)], "load", KeyRequirement::Load),
+    hint(&[Intent::Mark], "mark", KeyRequirement::Control),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", KeyRequirement::Nothing),
     hint(
         &[
             Intent::Adjust(QuickControl::Resume, Direction::Down),
             Intent::Adjust(QuickControl::Resume, Direction::Up),
         ],
         "resume",
-        Needs::Load,
+        KeyRequirement::Load,
     ),
     hint(
         &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
         "time",
-        Needs::Nothing,
+        KeyRequirement::Nothing,
     ),
-    hint(&[Intent::Play(PlayControl::Toggle)], "play", Needs::Journal),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play", KeyRequirement::Journal),
 ];
 
 /// The hints below a replay.
 pub(crate) const REPLAY_HINTS: &[Hint] = &[
-    hint(&[Intent::Quit], "quit", Needs::Nothing),
-    hint(&[Intent::Help], "help", Needs::Nothing),
-    hint(&[Intent::Play(PlayControl::Toggle)], "play or pause", Needs::Nothing),
-    hint(&[Intent::Play(PlayControl::Slower), Intent::Play(PlayControl::Faster)], "speed", Needs::Nothing),
+    hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
+    hint(&[Intent::Help], "help", KeyRequirement::Nothing),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play or pause", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Play(PlayControl::Slower), Intent::Play(PlayControl::Faster)],
+        "speed",
+        KeyRequirement::Nothing,
+    ),
     hint(
         &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
         "time",
-        Needs::Nothing,
+        KeyRequirement::Nothing,
     ),
     hint(
         &[Intent::Seek(SeekTarget::PreviousMark), Intent::Seek(SeekTarget::NextMark)],
         "marks",
-        Needs::Nothing,
+        KeyRequirement::Nothing,
     ),
-    hint(&[Intent::Back], "leave", Needs::Nothing),
-    hint(&[Intent::GoTo], "go to", Needs::Nothing),
-    hint(&[Intent::Seek(SeekTarget::Beginning), Intent::Seek(SeekTarget::End)], "ends", Needs::Nothing),
-    hint(&[Intent::Palette], "find", Needs::Nothing),
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
+    hint(&[Intent::GoTo], "go to", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::Beginning), Intent::Seek(SeekTarget::End)],
+        "ends",
+        KeyRequirement::Nothing,
+    ),
+    hint(&[Intent::Palette], "find", KeyRequirement::Nothing),
 ];
 
 /// The hints below the experiments.
 pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
-    hint(&[Intent::Compare], "begin", Needs::Control),
-    hint(&[Intent::EndExperiment], "end", Needs::Control),
-    hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::Compare], "begin", KeyRequirement::Control),
+    hint(&[Intent::EndExperiment], "end", KeyRequirement::Control),
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
 /// The hints below the runs.
 pub(crate) const RUN_HINTS: &[Hint] = &[
-    hint(&[Intent::RunOpen], "show", Needs::Nothing),
-    hint(&[Intent::RunFilter], "filter by host", Needs::Nothing),
-    hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::RunOpen], "show", KeyRequirement::Nothing),
+    hint(&[Intent::RunFilter], "filter by host", KeyRequirement::Nothing),
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
 /// The hints below the list of settings.
@@ -101,91 +109,95 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
             Intent::Setting(SettingEdit::Step(Direction::Up)),
         ],
         "step",
-        Needs::Control,
+        KeyRequirement::Control,
     ),
-    hint(&[Intent::Setting(SettingEdit::Type)], "type", Needs::Control),
-    hint(&[Intent::Setting(SettingEdit::Apply)], "apply", Needs::Control),
-    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
-    hint(&[Intent::Back], "leave", Needs::Nothing),
-    hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", Needs::Nothing),
-    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
-    hint(&[Intent::WriteConfiguration], "write file", Needs::Process),
+    hint(&[Intent::Setting(SettingEdit::Type)], "type", KeyRequirement::Control),
+    hint(&[Intent::Setting(SettingEdit::Apply)], "apply", KeyRequirement::Control),
+    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", KeyRequirement::Control),
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", KeyRequirement::Nothing),
+    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", KeyRequirement::Control),
+    hint(&[Intent::WriteConfiguration], "write file", KeyRequirement::Process),
 ];
 
 /// What the footer names for the clients.
 pub(crate) const CLIENT_HINTS: &[Hint] = &[
-    hint(&[Intent::SortNext], "sort", Needs::Clients),
-    hint(&[Intent::Filter], "filter", Needs::Clients),
-    hint(&[Intent::Open], "details", Needs::Clients),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Clients),
+    hint(&[Intent::Open], "details", KeyRequirement::Clients),
 ];
 
 /// What the footer names for the routes.
 pub(crate) const ROUTE_HINTS: &[Hint] = &[
-    hint(&[Intent::SortNext], "sort", Needs::Http),
-    hint(&[Intent::Filter], "filter", Needs::Http),
-    hint(&[Intent::Open], "details", Needs::Http),
-    hint(&[Intent::Requests], "requests", Needs::Http),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Http),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Http),
+    hint(&[Intent::Open], "details", KeyRequirement::Http),
+    hint(&[Intent::Requests], "requests", KeyRequirement::Http),
 ];
 
 /// What the footer names for usage.
 pub(crate) const USAGE_HINTS: &[Hint] = &[
-    hint(&[Intent::NextDimension], "next dimension", Needs::Clients),
-    hint(&[Intent::SortNext], "sort", Needs::Clients),
-    hint(&[Intent::Filter], "filter", Needs::Clients),
-    hint(&[Intent::Open], "details", Needs::Clients),
+    hint(&[Intent::NextDimension], "next dimension", KeyRequirement::Clients),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Clients),
+    hint(&[Intent::Open], "details", KeyRequirement::Clients),
 ];
 
 /// What the footer names for the hosts.
 pub(crate) const HOST_HINTS: &[Hint] = &[
-    hint(&[Intent::Open], "show host", Needs::Hosts),
-    hint(&[Intent::SortNext], "sort", Needs::Hosts),
-    hint(&[Intent::Filter], "filter", Needs::Hosts),
-    hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", Needs::Hosts),
+    hint(&[Intent::Open], "show host", KeyRequirement::Hosts),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Hosts),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Hosts),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", KeyRequirement::Hosts),
 ];
 
 /// The hints below the list of requests.
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
-    hint(&[Intent::Requests], "slowest, failed, close", Needs::Http),
-    hint(&[Intent::SortNext], "sort", Needs::Http),
-    hint(&[Intent::Filter], "filter", Needs::Http),
-    hint(&[Intent::Freeze], "freeze", Needs::Nothing),
-    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
-    hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::Requests], "slowest, failed, close", KeyRequirement::Http),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Http),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Http),
+    hint(&[Intent::Freeze], "freeze", KeyRequirement::Nothing),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", KeyRequirement::Nothing),
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
 /// What the footer names for the findings, and below their details.
 pub(crate) const FINDING_HINTS: &[Hint] = &[
-    hint(&[Intent::Findings], "figures, close", Needs::Nothing),
-    hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "select", Needs::Nothing),
-    hint(&[Intent::Tune], "tune", Needs::Control),
+    hint(&[Intent::Findings], "figures, close", KeyRequirement::Nothing),
+    hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "select", KeyRequirement::Nothing),
+    hint(&[Intent::Tune], "tune", KeyRequirement::Control),
 ];
 
 /// What the footer names for the timeline.
 pub(crate) const TIMELINE_HINTS: &[Hint] = &[
-    hint(&[Intent::NextClass], "figure", Needs::Nothing),
-    hint(&[Intent::ZoomIn, Intent::ZoomOut], "zoom", Needs::Nothing),
+    hint(&[Intent::NextClass], "figure", KeyRequirement::Nothing),
+    hint(&[Intent::ZoomIn, Intent::ZoomOut], "zoom", KeyRequirement::Nothing),
     hint(
         &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
         "time",
-        Needs::Nothing,
+        KeyRequirement::Nothing,
     ),
 ];
 
 /// What the footer names while a pane has the focus.
 pub(crate) const PANE_HINTS: &[Hint] = &[
-    hint(&[Intent::Pane(PaneAction::FocusNext)], "next pane", Needs::Nothing),
-    hint(&[Intent::Pane(PaneAction::Maximise)], "maximise", Needs::Nothing),
-    hint(&[Intent::Pane(PaneAction::Taller), Intent::Pane(PaneAction::Shorter)], "size", Needs::Nothing),
+    hint(&[Intent::Pane(PaneAction::FocusNext)], "next pane", KeyRequirement::Nothing),
+    hint(&[Intent::Pane(PaneAction::Maximise)], "maximise", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Pane(PaneAction::Taller), Intent::Pane(PaneAction::Shorter)],
+        "size",
+        KeyRequirement::Nothing,
+    ),
 ];
 
 /// The hints below a list of columns or panes.
 pub(crate) const CHOICE_HINTS: &[Hint] = &[
-    hint(&[Intent::EditChoice(ChoiceEdit::Toggle)], "show or hide", Needs::Nothing),
+    hint(&[Intent::EditChoice(ChoiceEdit::Toggle)], "show or hide", KeyRequirement::Nothing),
     hint(
         &[Intent::EditChoice(ChoiceEdit::Earlier), Intent::EditChoice(ChoiceEdit::Later)],
         "move",
-        Needs::Nothing,
+        KeyRequirement::Nothing,
     ),
-    hint(&[Intent::EditChoice(ChoiceEdit::Reset)], "usual", Needs::Nothing),
-    hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::EditChoice(ChoiceEdit::Reset)], "usual", KeyRequirement::Nothing),
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];

@@ -1,4 +1,4 @@
-//! Which key does what: one table, from which footer, help, palette and configuration are made.
+//! The keymap: one table, from which footer, help, palette and configuration are made.
 
 mod bindings;
 mod hints;
@@ -13,9 +13,9 @@ pub(crate) use hints::{
     REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS, USAGE_HINTS,
 };
 
-/// Where a key means something.
+/// The screen or mode in which a key applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Context {
+pub(crate) enum KeyContext {
     /// On every screen.
     Anywhere,
     /// On the panes.
@@ -32,7 +32,7 @@ pub(crate) enum Context {
     Choice,
 }
 
-impl Context {
+impl KeyContext {
     /// True if a key of this context means something where the other is.
     fn reaches(self, here: Self) -> bool {
         self == Self::Anywhere || self == here || (self, here) == (Self::Panes, Self::Replay)
@@ -44,9 +44,9 @@ impl Context {
     }
 }
 
-/// What there must be for a key to do anything.
+/// The precondition of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
+pub(crate) enum KeyRequirement {
     /// Nothing.
     Nothing,
     /// A table of clients.
@@ -170,7 +170,7 @@ impl Keymap {
     }
 
     /// What a person wants with this key here; `None` if it is bound to nothing.
-    pub(crate) fn intent(&self, event: &KeyEvent, here: Context) -> Option<Intent> {
+    pub(crate) fn intent(&self, event: &KeyEvent, here: KeyContext) -> Option<Intent> {
         if event.kind == KeyEventKind::Release {
             return None;
         }
@@ -181,7 +181,7 @@ impl Keymap {
         let all = || BINDINGS.iter().zip(&self.keys).filter(bound);
         let intent = |(binding, _): (&Binding, _)| binding.intent;
         let here_only = all().find(|(binding, _)| binding.context == here).map(intent);
-        let begins_value = || digit(pressed).filter(|_| here == Context::Tuning);
+        let begins_value = || digit(pressed).filter(|_| here == KeyContext::Tuning);
         here_only.or_else(begins_value).or_else(|| all().next().map(intent))
     }
 
@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn a_configured_key_is_taken_from_an_action_that_is_not_configured() {
         let map = Keymap::with([("class", &["c".to_owned()][..]), ("zoom-out", &["z".to_owned()])]).unwrap();
-        let press = |key| map.intent(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE), Context::Panes);
+        let press =
+            |key| map.intent(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE), KeyContext::Panes);
         assert_eq!((press('c'), press('z')), (Some(Intent::NextClass), Some(Intent::ZoomOut)));
         assert_eq!(
             map.names(Intent::Choose(crate::state::Choice::Columns(crate::state::List::Clients))),
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_reads_back_as_the_same_keys() {
+    fn printed_keys_parse_back() {
         let printed: Vec<(&str, Vec<String>)> = Keymap::default().entries().collect();
         let read = Keymap::with(printed.iter().map(|(name, keys)| (*name, &keys[..]))).unwrap();
         assert_eq!(read.keys, Keymap::default().keys);
@@ -275,7 +276,7 @@ mod tests {
     fn keys_can_be_given_other_meanings() {
         let map =
             Keymap::with([("mark", &["f5".to_owned()][..]), ("quit", &["shift-q".to_owned()])]).unwrap();
-        let press = |code, modifiers| map.intent(&KeyEvent::new(code, modifiers), Context::Panes);
+        let press = |code, modifiers| map.intent(&KeyEvent::new(code, modifiers), KeyContext::Panes);
         assert_eq!(press(KeyCode::F(5), KeyModifiers::NONE), Some(Intent::Mark));
         assert_eq!(press(KeyCode::Char('m'), KeyModifiers::NONE), None);
         assert_eq!(press(KeyCode::Char('Q'), KeyModifiers::SHIFT), Some(Intent::Quit));
@@ -291,7 +292,7 @@ mod tests {
     #[test]
     fn shifted_characters_and_control_keys_are_told_apart() {
         let map = Keymap::default();
-        let press = |c, modifiers| map.intent(&KeyEvent::new(KeyCode::Char(c), modifiers), Context::Panes);
+        let press = |c, modifiers| map.intent(&KeyEvent::new(KeyCode::Char(c), modifiers), KeyContext::Panes);
         assert_eq!(press('S', KeyModifiers::SHIFT), Some(Intent::SortReverse));
         assert_eq!(press('s', KeyModifiers::NONE), Some(Intent::SortNext));
         assert_eq!(press('c', KeyModifiers::CONTROL), Some(Intent::Quit));
@@ -300,16 +301,16 @@ mod tests {
         assert_eq!(press('q', KeyModifiers::ALT), None);
         // Terminals report Shift-Tab so.
         let back = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
-        assert_eq!(map.intent(&back, Context::Panes), Some(Intent::Pane(PaneAction::FocusPrevious)));
+        assert_eq!(map.intent(&back, KeyContext::Panes), Some(Intent::Pane(PaneAction::FocusPrevious)));
     }
 
     #[test]
     fn the_same_key_can_mean_something_else_elsewhere() {
         let map = Keymap::default();
         let left = KeyEvent::new(KeyCode::Left, KeyModifiers::NONE);
-        assert_eq!(map.intent(&left, Context::Panes), Some(Intent::Seek(SeekTarget::Columns(-1))));
+        assert_eq!(map.intent(&left, KeyContext::Panes), Some(Intent::Seek(SeekTarget::Columns(-1))));
         assert_eq!(
-            map.intent(&left, Context::Tuning),
+            map.intent(&left, KeyContext::Tuning),
             Some(Intent::Setting(SettingEdit::Step(Direction::Down)))
         );
     }

@@ -16,10 +16,10 @@ mod tests;
 mod whole_run;
 
 use telemetry::model::{Level, Run};
-use telemetry::{HistoryReply, HistoryRequest, Model, RunId, Seek};
+use telemetry::{HistoryReply, HistoryRequest, Model, RunId, SeekRequest};
 
 use super::{Span, State, shown_run};
-use crate::clock::Now;
+use crate::clock::ClockReading;
 pub(super) use playback::Playback;
 pub(crate) use playback::{PlayControl, PlaybackLine, PlaybackState};
 use reread_run::RereadRun;
@@ -187,7 +187,7 @@ impl State {
             reached_us: from_us,
             is_continue: false,
         };
-        let seek = Seek {
+        let seek = SeekRequest {
             ticket,
             run: run.id(),
             origin: run.writer().origin,
@@ -224,7 +224,7 @@ impl State {
     }
 
     /// Applies a reply of the history reader; returns whether the screen changes.
-    pub(super) fn take_history(&mut self, reply: HistoryReply, now: Now) -> bool {
+    pub(super) fn take_history(&mut self, reply: HistoryReply, now: ClockReading) -> bool {
         let read = self.reads.in_flight;
         let is_wanted = |ticket| read.is_some_and(|read| read.ticket == ticket);
         match reply {

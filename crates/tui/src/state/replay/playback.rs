@@ -6,7 +6,7 @@ use telemetry::model::{Level, TimelineEvent};
 use telemetry::{Moment, ParseMomentError};
 
 use super::Speed;
-use crate::clock::Now;
+use crate::clock::ClockReading;
 use crate::format;
 use crate::state::{State, ViewStatus};
 use crate::view_model::Span;
@@ -41,14 +41,14 @@ impl Playback {
     }
 
     /// Returns the current moment of the run.
-    fn moment_us(&self, now: Now) -> Option<u64> {
+    fn moment_us(&self, now: ClockReading) -> Option<u64> {
         let (since, from_us) = self.playing?;
         let passed = now.instant.saturating_duration_since(since).as_secs_f64() * self.speed.times();
         Some(from_us.saturating_add((passed * 1e6) as u64))
     }
 
     /// Continues from a moment.
-    pub(in crate::state) fn go_on_from(&mut self, us: u64, now: Now) {
+    pub(in crate::state) fn go_on_from(&mut self, us: u64, now: ClockReading) {
         if let Some(playing) = &mut self.playing {
             *playing = (now.instant, us);
         }
@@ -112,7 +112,7 @@ impl State {
     }
 
     /// Toggles playing from the shown moment. At its end, a run is played from its start.
-    fn toggle_play(&mut self, now: Now) {
+    fn toggle_play(&mut self, now: ClockReading) {
         if self.options.history.is_none() {
             return self.notice(Level::Notice, "only tlsdash watch can play a run", now);
         }
@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Moves to a moment, and plays from there; without a speed, it pauses.
-    fn play_from(&mut self, us: u64, speed: Option<Speed>, now: Now) {
+    fn play_from(&mut self, us: u64, speed: Option<Speed>, now: ClockReading) {
         // First, because freezing an ended run selects the whole run as the window.
         self.freeze(now);
         // A replay looks like a live run.
@@ -150,7 +150,7 @@ impl State {
     }
 
     /// Executes the command line's request, once everything has been read.
-    pub(in crate::state) fn open_replay(&mut self, now: Now) {
+    pub(in crate::state) fn open_replay(&mut self, now: ClockReading) {
         let Some(opening) = self.options.opening.take() else { return };
         let Some(run) = self.run() else { return };
         let from_us = match opening.from.map(|from| from.mono_us(run)) {
@@ -187,7 +187,7 @@ impl State {
     }
 
     /// Executes a control of the playback.
-    pub(in crate::state) fn play(&mut self, control: PlayControl, now: Now) {
+    pub(in crate::state) fn play(&mut self, control: PlayControl, now: ClockReading) {
         match control {
             PlayControl::Toggle => self.toggle_play(now),
             PlayControl::Slower => self.change_speed(Speed::slower, now),
@@ -197,7 +197,7 @@ impl State {
         self.status = ViewStatus::of(self, now);
     }
 
-    fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
+    fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: ClockReading) {
         let cursor_us = self.cursor_us();
         let Some(playback) = self.view.playback_mut() else { return };
         playback.speed = change(playback.speed);
@@ -207,7 +207,7 @@ impl State {
     }
 
     /// Advances the playback to the current time; returns whether to draw.
-    pub(in crate::state) fn play_on(&mut self, now: Now) -> bool {
+    pub(in crate::state) fn play_on(&mut self, now: ClockReading) -> bool {
         let wanted_us = self.view.playback().and_then(|playback| playback.moment_us(now));
         let Some((wanted_us, cursor_us)) = wanted_us.zip(self.cursor_us()) else { return false };
         let Some((end_us, has_ended)) = self.run().map(|run| (run.last_us(), run.stopped().is_some())) else {
@@ -232,7 +232,7 @@ impl State {
     }
 
     /// At its end, an ended run pauses; a running one becomes live.
-    fn end_play(&mut self, has_ended: bool, now: Now) {
+    fn end_play(&mut self, has_ended: bool, now: ClockReading) {
         if !has_ended && ViewStatus::of_present(self, now) == ViewStatus::Live {
             self.go_live();
             return self.notice(Level::Notice, "played to the present", now);

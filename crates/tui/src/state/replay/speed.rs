@@ -20,7 +20,7 @@ const CHOICES: [(f64, &str); 9] = [
 /// The recording's own speed.
 const OWN: usize = 2;
 
-/// The speed at which a recording is played, as a multiple of its own.
+/// The playback speed of a recording, as a multiple of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(usize);
 

@@ -1,4 +1,4 @@
-//! What a person sees of a run that is read again and played.
+//! Replays on the screen: a run that is read again and played.
 
 mod reads;
 
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use insta::assert_snapshot;
 use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
 
-use crate::options::{Opening, Options};
+use crate::options::{Options, ReplayStart};
 use crate::state::{Action, Intent, ListMove, PlayControl, SeekTarget, ViewStatus};
 use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 
 /// A run of so many seconds, with a mark after a third of it and a change after two, and who reads it again.
-struct RecordedRun {
+struct ReplayHarness {
     records: Vec<Record>,
     stage: TestDashboard,
     /// How far the asked-for run has been handed out, for what follows.
@@ -24,7 +24,7 @@ struct RecordedRun {
 
 const SECONDS: usize = 90;
 
-impl RecordedRun {
+impl ReplayHarness {
     fn opened(options: Options) -> Self {
         let mut stage = TestDashboard::empty(options);
         let mut records = vec![stage.run.start()];
@@ -122,7 +122,7 @@ impl RecordedRun {
 
 #[test]
 fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     assert_eq!((recording.stage.state.status, recording.asked.len()), (ViewStatus::Ended, 0));
     let screen = recording.stage.screen(80, 24);
     assert!(screen.contains("ENDED") && !screen.contains(" / 01:30"), "{screen}");
@@ -130,7 +130,7 @@ fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
 
 #[test]
 fn it_plays_at_normal_speed_and_stops_at_the_end() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!((recording.at(), recording.stage.state.status), (0, ViewStatus::Playing));
     recording.quarters(40);
@@ -146,7 +146,7 @@ fn it_plays_at_normal_speed_and_stops_at_the_end() {
 
 #[test]
 fn playing_shows_every_pane_as_it_was() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4 * 40);
     recording.want(Intent::Play(PlayControl::Toggle));
@@ -180,7 +180,7 @@ fn playing_shows_every_pane_as_it_was() {
 
 #[test]
 fn space_pauses_and_nothing_is_drawn_while_paused() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(10);
     recording.want(Intent::Freeze);
@@ -201,7 +201,7 @@ fn space_pauses_and_nothing_is_drawn_while_paused() {
 
 #[test]
 fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.stage.press(']');
     recording.stage.press(']');
@@ -222,7 +222,7 @@ fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
 
 #[test]
 fn seeking_works_while_it_plays() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
     recording.want(Intent::Seek(SeekTarget::NextMark));
@@ -260,7 +260,7 @@ fn seeking_works_while_it_plays() {
 #[test]
 fn a_click_on_its_line_goes_there() {
     use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.want(Intent::Play(PlayControl::Toggle));
     let screen = recording.stage.screen(80, 24);
@@ -273,16 +273,16 @@ fn a_click_on_its_line_goes_there() {
 
 #[test]
 fn the_command_line_sets_start_and_speed_of_playing() {
-    let opening = Opening { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
-    let mut recording = RecordedRun::opened(Options { opening: Some(opening), ..watching() });
+    let opening = ReplayStart { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
+    let mut recording = ReplayHarness::opened(Options { opening: Some(opening), ..watching() });
     assert_eq!((recording.at(), recording.stage.state.status), (30_000, ViewStatus::Playing));
     recording.quarters(4);
     assert_eq!(recording.at(), 34_000);
-    let opening = Opening { from: Some("5s".parse().unwrap()), speed: None };
-    let mut recording = RecordedRun::opened(Options { opening: Some(opening), ..watching() });
+    let opening = ReplayStart { from: Some("5s".parse().unwrap()), speed: None };
+    let mut recording = ReplayHarness::opened(Options { opening: Some(opening), ..watching() });
     assert_eq!((recording.at(), recording.stage.state.status), (5_000, ViewStatus::Paused));
     let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
-    recording = RecordedRun::opened(ascii);
+    recording = ReplayHarness::opened(ascii);
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(80);
     let screen = recording.stage.screen(80, 24);
@@ -298,7 +298,7 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     stage.want(Intent::Play(PlayControl::Toggle));
     let Some(HistoryRequest::Seek(seek)) = stage.state.history_request() else { panic!("nothing is asked") };
     let mut model = Model::default();
-    let mut same = crate::synthetic::Synthetic::default();
+    let mut same = crate::synthetic::SyntheticLoad::default();
     model.apply(same.start(), None);
     (0..30).flat_map(|_| same.second()).for_each(|record| model.apply(record, None));
     let (ticket, until_us) = (seek.ticket, stage.state.last_us());

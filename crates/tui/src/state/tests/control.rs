@@ -1,4 +1,4 @@
-//! What keys change: load, settings and experiments.
+//! Keys that change load, settings and experiments.
 
 use telemetry::model::Level;
 use telemetry::{Command, Update, Value};

@@ -7,7 +7,7 @@ use crate::testing::{TestDashboard, options};
 use crate::view_model::ClientRow;
 
 #[test]
-fn a_prompt_keeps_what_is_refused_until_it_is_mended() {
+fn a_prompt_keeps_refused_text_until_it_is_valid() {
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "tjjjje\x151.5\n");
     let screen = stage.screen(120, 30);

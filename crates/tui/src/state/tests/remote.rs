@@ -10,7 +10,7 @@ use super::{press, set};
 use crate::options::Options;
 use crate::remote::{RemoteAction, RemoteControl, RemoteRequest};
 use crate::state::{Action, Direction, Effect, Intent, QuickControl};
-use crate::synthetic::Synthetic;
+use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options};
 
 const SOCKET: &str = "/run/tlsdash/control.sock";
@@ -36,11 +36,11 @@ fn watched(host: &str, socket: &str) -> TestDashboard {
 }
 
 fn request(action: RemoteAction) -> RemoteRequest {
-    RemoteRequest { run: Synthetic::run_id(), socket: SOCKET.into(), action }
+    RemoteRequest { run: SyntheticLoad::run_id(), socket: SOCKET.into(), action }
 }
 
 fn answer(stage: &mut TestDashboard, access: Result<(), &str>) {
-    stage.act(Action::Access(Synthetic::run_id(), access.map_err(str::to_owned)));
+    stage.act(Action::Access(SyntheticLoad::run_id(), access.map_err(str::to_owned)));
 }
 
 /// A record of an experiment on the rate.
@@ -100,7 +100,7 @@ fn keys_say_why_a_run_cannot_be_changed() {
 }
 
 #[test]
-fn nobody_asks_the_socket_of_another_machine_with_the_same_name() {
+fn a_socket_of_another_machine_is_never_asked() {
     let mut stage = watched("box", SOCKET);
     let mut start = stage.run.start();
     let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
@@ -117,7 +117,7 @@ fn nobody_asks_the_socket_of_another_machine_with_the_same_name() {
 }
 
 #[test]
-fn a_refused_key_asks_anew_whether_it_may() {
+fn a_refused_key_checks_access_again() {
     let mut stage = watched("box", SOCKET);
     stage.state.access_request();
     answer(&mut stage, Err("cannot connect"));
@@ -145,7 +145,7 @@ fn access_to_a_run_that_is_no_longer_shown_changes_nothing() {
 fn a_watcher_records_without_a_socket() {
     let mut stage = watched("other", "");
     assert!(stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
-    assert_eq!(stage.state.shown_run_id(), Some(Synthetic::run_id()));
+    assert_eq!(stage.state.shown_run_id(), Some(SyntheticLoad::run_id()));
     let stop = stage.run.stop();
     stage.read(vec![stop]);
     assert!(!stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
@@ -170,7 +170,7 @@ fn a_setting_is_locked_while_an_experiment_compares_it() {
 }
 
 #[test]
-fn a_change_that_somebody_else_overtook_was_made_all_the_same() {
+fn a_change_overtaken_by_another_is_still_confirmed() {
     let mut stage = watched("box", SOCKET);
     stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up));
     let mine = stage.run.set("load.rate", Value::Number(5500.0)).unwrap();

@@ -1,4 +1,4 @@
-//! What is about to break. The pane has no rows while there is nothing to find, and no heading if there is little room.
+//! The findings pane. It has no rows while there are no findings, and no heading if there is little room.
 //!
 //! ```text
 //! - findings 1-2/2 ---------------------------------------------------------------------------
@@ -39,7 +39,7 @@ pub(super) const PANE: Pane = Pane {
         if open == 0 {
             return PaneRows::default();
         }
-        let heading = u16::from(layout::is_roomy(state));
+        let heading = u16::from(layout::has_spare_room(state));
         let rows = |lines: usize| open.min(lines) as u16 + heading;
         PaneRows { min: rows(1), enough: rows(2), wanted: rows(LINES_WANTED), grows: false }
     },
@@ -56,7 +56,7 @@ fn shown(state: &State) -> Option<&OpenFindings> {
 /// Draws as many findings as fit, the most severe first.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(findings) = shown(state) else { return };
-    let has_heading = layout::is_roomy(state) && area.height > 1;
+    let has_heading = layout::has_spare_room(state) && area.height > 1;
     let room = usize::from(area.height) - usize::from(has_heading);
     let mut lines = Vec::new();
     if has_heading {

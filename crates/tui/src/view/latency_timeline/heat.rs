@@ -54,7 +54,7 @@ fn stride(levels: usize, height: u16) -> usize {
     levels.div_ceil(usize::from(height)).max(1)
 }
 
-/// Returns how many of so many rows the levels fill.
+/// Returns how many of the rows the levels fill.
 pub(super) fn filled(levels: usize, height: u16) -> u16 {
     let rows = u16::try_from(levels.div_ceil(stride(levels, height))).unwrap_or(height).max(1);
     height / rows * rows

@@ -11,7 +11,7 @@ const BRAILLE: u32 = 0x2800;
 /// The bit of each dot of a Braille pattern, by column and by row from the top.
 const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// Dots of several lines. Of lines that share a cell, the one drawn last gives it its style.
+/// Dots of several lines. A cell that lines share has the style of the line drawn last.
 pub(super) struct Raster {
     area: Rect,
     /// Dots in a cell, across and down.

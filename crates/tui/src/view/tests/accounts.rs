@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Body, Origin, Record, RunId, Update, Writer};
+use telemetry::{Body, Origin, Phase, Record, RunId, Update, Writer};
 
 use crate::options::Options;
 use crate::state::{Action, Intent};
-use crate::synthetic::Synthetic;
+use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options};
 
 fn writer(uid: u32, unit: &str) -> Arc<Writer> {
@@ -33,12 +33,12 @@ fn read(stage: &mut TestDashboard, of: (u128, &Arc<Writer>, u64), mut records: V
             run.listen = format!("10.0.0.{bits}:8443");
         }
     }
-    let batch = telemetry::Batch { writer: Arc::clone(writer), ..Synthetic::live(records) };
+    let batch = telemetry::Batch { writer: Arc::clone(writer), ..SyntheticLoad::live(records) };
     stage.act(Action::Update(Update::Batch(batch)));
 }
 
 fn begin(stage: &mut TestDashboard, bits: u128, writer: &Arc<Writer>, late_s: u64) {
-    let mut other = Synthetic::default();
+    let mut other = SyntheticLoad::default();
     let records = std::iter::once(other.start()).chain(other.second()).collect();
     read(stage, (bits, writer, late_s), records);
 }
@@ -54,7 +54,7 @@ fn watching_a_service() -> TestDashboard {
 }
 
 #[test]
-fn a_run_of_another_account_never_takes_the_place_of_the_one_that_is_shown() {
+fn a_run_of_another_account_never_replaces_the_shown_one() {
     let mut stage = watching_a_service();
     for (bits, other) in [(2, writer(0, "session-1.scope")), (3, writer(998, "edge.service"))] {
         begin(&mut stage, bits, &other, 10 * bits as u64);
@@ -76,6 +76,38 @@ fn a_run_of_another_account_never_takes_the_place_of_the_one_that_is_shown() {
     assert_eq!(screen.matches(said).count(), 1, "{screen}");
 }
 
+/// The end of run 1, after which a process with this run goes on.
+fn end_for(stage: &mut TestDashboard, next: u128) {
+    let mut stop = SyntheticLoad::default().start();
+    stop.stamp.seq = 100;
+    if let Body::Run(run) = &mut stop.body {
+        run.phase = Phase::Stop;
+        run.next_run = id(next).to_string();
+    }
+    read(stage, (1, &unit(), 30), vec![stop]);
+}
+
+#[test]
+fn the_run_of_a_process_that_has_taken_over_is_shown_next() {
+    let mut stage = watching_a_service();
+    stage.state.options.run = Some(id(1));
+    begin(&mut stage, 2, &unit(), 10);
+    assert!(stage.screen(160, 48).contains("10.0.0.1:8443"), "the person has chosen the first");
+    end_for(&mut stage, 2);
+    assert!(stage.screen(160, 48).contains("10.0.0.2:8443"), "{}", stage.screen(160, 48));
+    // Who looks at the first one later stays there.
+    stage.want(Intent::NextRun);
+    assert!(stage.screen(160, 48).contains("10.0.0.1:8443"), "{}", stage.screen(160, 48));
+}
+
+#[test]
+fn a_run_that_has_taken_over_in_another_file_is_named() {
+    let mut stage = watching_a_service();
+    end_for(&mut stage, 2);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("run 00000002 has taken over; this source does not have it"), "{screen}");
+}
+
 #[test]
 fn the_newest_run_is_shown_once_all_that_was_there_has_been_read() {
     let mut stage = TestDashboard::empty(Options { watches: true, title: String::new(), ..options() });
@@ -87,10 +119,10 @@ fn the_newest_run_is_shown_once_all_that_was_there_has_been_read() {
 }
 
 #[test]
-fn whose_run_it_is_stands_first_however_narrow_the_screen_is() {
+fn the_owner_of_a_run_is_shown_even_on_narrow_screens() {
     let mut stage = watching_a_service();
     let forged = writer(1_000, "user@1000.service");
-    let mut records = vec![Synthetic::default().start()];
+    let mut records = vec![SyntheticLoad::default().start()];
     if let Body::Run(run) = &mut records[0].body {
         run.upstream = "unix:/run/app.sock tlsdash.service uid 0".repeat(5);
     }

@@ -1,4 +1,4 @@
-//! What is about to break, on the screen.
+//! Findings on the screen.
 
 use insta::assert_snapshot;
 use telemetry::{Applies, Body, Setting, SettingRecord, Value};
@@ -86,7 +86,7 @@ fn an_earlier_moment_shows_the_findings_that_were_open_then() {
 }
 
 #[test]
-fn what_was_found_about_a_setting_stands_beside_it() {
+fn a_finding_about_a_setting_is_shown_beside_it() {
     let mut stage = with_findings();
     stage.press('t');
     for _ in 0..100 {

@@ -7,7 +7,7 @@ use telemetry::{Batch, Body, Origin, Record, RunId, Update, Writer};
 
 use crate::options::Options;
 use crate::state::{Action, Screen};
-use crate::synthetic::Synthetic;
+use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, watching};
 
 fn id(number: u128) -> RunId {
@@ -38,7 +38,7 @@ fn read(stage: &mut TestDashboard, number: u128, ahead_s: i64, mut records: Vec<
 /// Three hosts for so many seconds; the clock of the second one is ahead, the third is silent after three seconds.
 fn hosts(seconds: u64) -> TestDashboard {
     let mut stage = TestDashboard::empty(Options { title: String::new(), ..watching() });
-    let mut all: [Synthetic; 3] = std::array::from_fn(|_| Synthetic::default());
+    let mut all: [SyntheticLoad; 3] = std::array::from_fn(|_| SyntheticLoad::default());
     for (number, ahead_s) in [(1, 0), (2, 7), (3, 0)] {
         let start = all[number as usize - 1].start();
         read(&mut stage, number, ahead_s, vec![start]);
@@ -114,7 +114,7 @@ fn enter_shows_the_selected_host_in_all_panes() {
 #[test]
 fn a_run_that_claims_to_be_of_a_live_host_does_not_take_its_line() {
     let mut stage = hosts(5);
-    let mut forged = Synthetic::default().start();
+    let mut forged = SyntheticLoad::default().start();
     forged.stamp.run = id(9);
     forged.stamp.realtime_us += 3_600_000_000;
     let origin = Origin { machine: Some(1), uid: Some(998), ..Origin::default() };

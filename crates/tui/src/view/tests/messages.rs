@@ -1,4 +1,4 @@
-//! What the screen says of a run, its records and its clients in situations of all kinds.
+//! Messages of the screen about a run, its records and its clients.
 
 use super::*;
 
@@ -239,7 +239,7 @@ fn a_closed_loop_shows_only_uncorrected_service_times() {
 
 #[test]
 fn the_experiment_verdict_fits_every_screen() {
-    use telemetry::experiment::{ExperimentStep, Outcome, Stage as Part};
+    use telemetry::experiment::{ExperimentOutcome, ExperimentStep, Stage as Part};
     let mut stage = TestDashboard::live(options(), 5);
     stage.want(Intent::Experiments);
     assert!(stage.screen(80, 24).contains("no experiment yet; e begins one"));
@@ -265,7 +265,7 @@ fn the_experiment_verdict_fits_every_screen() {
             p_value: 0.406,
             ..telemetry::EstimateRecord::default()
         }),
-        outcome: Outcome::Inconclusive,
+        outcome: ExperimentOutcome::Inconclusive,
         reason: "generator-bound: it took on 3.7 % of the requests more than 1 ms late under at least one of the two \
                  values, so that latencies of the load tell of itself"
             .into(),

@@ -1,4 +1,4 @@
-//! Which run is shown, and whether it is live.
+//! The shown run, and whether it is live.
 
 use super::*;
 
@@ -84,6 +84,6 @@ fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
     let other = telemetry::RunId::from_bits(7);
     let mut stage = TestDashboard::live(Options { run: Some(other), ..options() }, 3);
     assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
-    let mut stage = TestDashboard::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { run: Some(SyntheticLoad::run_id()), ..options() }, 3);
     assert!(stage.screen(80, 24).contains("LIVE"));
 }

@@ -1,4 +1,4 @@
-//! Header fields of requests, written out once for all connections.
+//! Header fields of requests, encoded once for all connections.
 //!
 //! A field that comes again has a number on each connection, once it was sent there. Which number depends on what was
 //! sent before, so that is all that is left to be decided when a request is sent. There is room for every field that
@@ -14,9 +14,9 @@ const NUMBERED_MAX: usize = 60;
 /// The number of the field that was added last.
 const NEWEST: u8 = STATIC.len() as u8 + 1;
 
-/// Tells fields of several requests apart while they are written out.
+/// Assigns a number to each distinct field while requests are encoded.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(HashMap<(Vec<u8>, Vec<u8>), u8>);
+pub(crate) struct FieldNumbers(HashMap<(Vec<u8>, Vec<u8>), u8>);
 
 /// The header block of a request.
 #[derive(Debug, Default)]
@@ -32,9 +32,9 @@ enum HeaderPiece {
     Field { field: u8, table_bytes: usize, adding: Box<[u8]>, plain: Box<[u8]> },
 }
 
-/// What was sent on one connection, and so has a number there.
+/// The fields in the peer's dynamic table on one connection, with their indices.
 #[derive(Debug)]
-pub(crate) struct Indexed {
+pub(crate) struct EncoderTable {
     /// For each field, how many were added up to and including it; 0 for one that was not.
     places: [u8; NUMBERED_MAX],
     added: u8,
@@ -48,7 +48,7 @@ pub(crate) struct Indexed {
 
 impl Fields {
     /// Adds a field whose value may come again, in this request or in others.
-    pub(crate) fn push(&mut self, name: &[u8], value: &[u8], numbers: &mut Numbers) {
+    pub(crate) fn push(&mut self, name: &[u8], value: &[u8], numbers: &mut FieldNumbers) {
         if let Some(index) = STATIC.iter().position(|field| *field == (name, value)) {
             return self.fixed(&[0x80 | (index as u8 + 1)]);
         }
@@ -79,7 +79,7 @@ impl Fields {
     }
 
     /// Appends the block as it goes over a connection now.
-    pub(crate) fn write(&self, indexed: &mut Indexed, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, indexed: &mut EncoderTable, out: &mut Vec<u8>) {
         if std::mem::take(&mut indexed.has_shrunk) {
             // What was there is not worth keeping count of: first down to nothing, and then up.
             out.push(0x20);
@@ -103,13 +103,13 @@ impl Fields {
     }
 }
 
-impl Indexed {
+impl EncoderTable {
     pub(crate) fn new() -> Self {
         let table_bytes = super::TABLE_BYTES;
         Self { places: [0; NUMBERED_MAX], added: 0, room: table_bytes, table_bytes, has_shrunk: false }
     }
 
-    /// The server allows a table of so many bytes. More than there are is not made use of.
+    /// Applies the server's `SETTINGS_HEADER_TABLE_SIZE`. Space beyond our own maximum is not used.
     pub(crate) fn allow(&mut self, table_bytes: usize) {
         if table_bytes < self.table_bytes {
             *self = Self { room: table_bytes, table_bytes, has_shrunk: true, ..Self::new() };

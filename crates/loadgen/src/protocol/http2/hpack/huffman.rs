@@ -22,11 +22,11 @@ const SYMBOLS: usize = 257;
 const END_OF_STRING: u16 = 256;
 const LONGEST: usize = 30;
 
-/// Codes of up to so many bits are looked up at once; they are those of all letters, digits and most punctuation.
+/// Codes up to this many bits are decoded with one lookup: letters, digits and most punctuation.
 const SHORT_BITS: usize = 10;
 
-/// Everything that is computed from the lengths.
-struct Tables {
+/// Tables computed from the lengths of the codes.
+struct HuffmanTables {
     /// The code of each symbol.
     codes: [u32; SYMBOLS],
     /// Symbols in the order of their codes.
@@ -39,9 +39,9 @@ struct Tables {
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
-static TABLES: Tables = Tables::new();
+static TABLES: HuffmanTables = HuffmanTables::new();
 
-impl Tables {
+impl HuffmanTables {
     const fn new() -> Self {
         let mut tables = Self {
             codes: [0; SYMBOLS],
@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded_again(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn decoding_returns_what_was_encoded(text in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut encoded = Vec::new();
             encode(&text, &mut encoded);
             prop_assert_eq!(encoded.len(), encoded_len(&text));
@@ -169,7 +169,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_decoded_has_one_encoding(input in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn each_decodable_string_has_one_encoding(input in proptest::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(text) = decoded(&input) {
                 let mut encoded = Vec::new();
                 encode(&text, &mut encoded);

@@ -1,5 +1,5 @@
-//! Compressed header fields (HPACK, RFC 7541): those of answers are decoded, those of requests are written out
-//! beforehand as far as that goes.
+//! HPACK (RFC 7541): decodes the header fields of responses. Those of requests are encoded
+//! before the load starts, as far as possible.
 
 mod fields;
 mod huffman;
@@ -9,19 +9,19 @@ mod tests;
 
 use std::ops::Range;
 
-pub(crate) use fields::{Fields, Indexed, Numbers};
-use table::{Added, STATIC};
+pub(crate) use fields::{EncoderTable, FieldNumbers, Fields};
+use table::{DynamicTable, STATIC};
 
 /// Room for added fields that both sides begin with (RFC 9113, section 6.5.2).
 pub(crate) const TABLE_BYTES: usize = 4096;
 /// Bytes of an integer beyond its prefix; what would need more is larger than anything that may be sent.
 const INTEGER_BYTES_MAX: usize = 4;
 
-/// What a peer has sent is not a header block.
+/// The bytes are not a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HpackError;
 
-/// Why a block was not decoded to its end.
+/// The reason why a block was not decoded to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HpackDecodeError {
     Malformed,
@@ -38,20 +38,20 @@ impl From<HpackError> for HpackDecodeError {
 /// Decodes the header blocks of a connection, each of them, in their order.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    added: Added,
-    decoded: Decoded,
+    added: DynamicTable,
+    decoded: DecodedBytes,
     /// Strings that were decoded, of the field that is looked at.
     text: Vec<u8>,
 }
 
-/// Names and values that were handed on so far.
+/// Bytes of names and values decoded so far, and their limit.
 #[derive(Debug, Default)]
-struct Decoded {
+struct DecodedBytes {
     bytes: u64,
     bytes_max: u64,
 }
 
-impl Decoded {
+impl DecodedBytes {
     fn count(&mut self, name: &[u8], value: &[u8]) -> Result<(), HpackDecodeError> {
         let bytes = self.bytes + (name.len() + value.len()) as u64;
         if bytes > self.bytes_max {
@@ -64,17 +64,17 @@ impl Decoded {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { added: Added::new(TABLE_BYTES), decoded: Decoded::default(), text: Vec::new() }
+        Self { added: DynamicTable::new(TABLE_BYTES), decoded: DecodedBytes::default(), text: Vec::new() }
     }
 }
 
-/// The place of a string.
-enum Text<'b> {
+/// A decoded string: in the block, or in the buffer if it was Huffman-coded.
+enum StringRef<'b> {
     InBlock(&'b [u8]),
     Decoded(Range<usize>),
 }
 
-impl Text<'_> {
+impl StringRef<'_> {
     fn of<'t>(&'t self, decoded: &'t [u8]) -> &'t [u8] {
         match self {
             Self::InBlock(bytes) => bytes,
@@ -135,11 +135,11 @@ impl Decoder {
             0 => self.string(block)?,
             index => {
                 if let Some((name, _)) = STATIC.get(index - 1) {
-                    Text::InBlock(name)
+                    StringRef::InBlock(name)
                 } else {
                     let (name, _) = self.added.get(index - 1 - STATIC.len()).ok_or(HpackError)?;
                     self.text.extend_from_slice(name);
-                    Text::Decoded(0..self.text.len())
+                    StringRef::Decoded(0..self.text.len())
                 }
             }
         };
@@ -153,22 +153,22 @@ impl Decoder {
         Ok(())
     }
 
-    fn string<'b>(&mut self, block: &mut &'b [u8]) -> Result<Text<'b>, HpackError> {
+    fn string<'b>(&mut self, block: &mut &'b [u8]) -> Result<StringRef<'b>, HpackError> {
         let is_huffman = block.first().is_some_and(|first| first & 0x80 != 0);
         let len = integer(block, 7)?;
         let (string, rest) = block.split_at_checked(len).ok_or(HpackError)?;
         *block = rest;
         if !is_huffman {
-            return Ok(Text::InBlock(string));
+            return Ok(StringRef::InBlock(string));
         }
         let begins = self.text.len();
         huffman::decode(string, &mut self.text)?;
-        Ok(Text::Decoded(begins..self.text.len()))
+        Ok(StringRef::Decoded(begins..self.text.len()))
     }
 }
 
 /// The field of a number.
-fn numbered(added: &Added, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
+fn numbered(added: &DynamicTable, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
     let index = index.checked_sub(1).ok_or(HpackError)?;
     match STATIC.get(index) {
         Some(field) => Ok(*field),

@@ -1,4 +1,4 @@
-//! Fields that have a number: those of RFC 7541, appendix A, and those that a connection has added.
+//! The static table (RFC 7541, appendix A), and the dynamic table of a connection.
 
 use std::collections::VecDeque;
 
@@ -70,11 +70,11 @@ pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
     (b"www-authenticate", b""),
 ];
 
-/// The fields that the server's answers have added, the newest first.
+/// The dynamic table (RFC 7541, section 2.3.2): fields added by the server's responses, newest first.
 #[derive(Debug)]
-pub(super) struct Added {
+pub(super) struct DynamicTable {
     entries: VecDeque<TableEntry>,
-    /// Of all entries, as RFC 7541 counts it; at most `bytes_max`.
+    /// The size of all entries as RFC 7541, section 4.1, counts it; at most `bytes_max`.
     bytes: usize,
     bytes_max: usize,
     /// An entry that has left, whose memory the next one takes.
@@ -94,7 +94,7 @@ impl TableEntry {
     }
 }
 
-impl Added {
+impl DynamicTable {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { entries: VecDeque::new(), bytes: 0, bytes_max, spare: None }
     }

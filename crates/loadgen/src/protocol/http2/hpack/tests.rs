@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::table::Added;
+use super::table::DynamicTable;
 use super::*;
 
 type List = Vec<(String, String)>;
@@ -85,7 +85,7 @@ fn answers_are_read_and_entries_leave_as_in_appendix_c_5_and_c_6() {
     let date = ("date", "Mon, 21 Oct 2013 20:13:21 GMT");
     let cookie = "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1";
     for blocks in [plain, coded] {
-        let mut decoder = Decoder { added: Added::new(256), ..Decoder::default() };
+        let mut decoder = Decoder { added: DynamicTable::new(256), ..Decoder::default() };
         let mut read = |block: &str| decode(&mut decoder, &bytes(block)).unwrap();
         assert_eq!(read(blocks[0]), list(&[(":status", "302"), private, date, site]));
         assert_eq!(read(blocks[1]), list(&[(":status", "307"), private, date, site]));
@@ -99,7 +99,7 @@ fn answers_are_read_and_entries_leave_as_in_appendix_c_5_and_c_6() {
 }
 
 #[test]
-fn what_is_not_a_block_is_refused() {
+fn a_malformed_header_block_is_refused() {
     for (hex, why) in [
         ("80", "a field numbered 0"),
         ("be", "a number that nothing has"),
@@ -131,7 +131,7 @@ fn decoding_stops_at_its_bound() {
 }
 
 #[test]
-fn a_table_of_no_size_keeps_nothing() {
+fn a_table_of_size_zero_keeps_nothing() {
     let mut decoder = Decoder::default();
     let added = bytes("4003 6162 6303 7879 7a");
     decode(&mut decoder, &added).unwrap();
@@ -146,7 +146,7 @@ fn a_table_of_no_size_keeps_nothing() {
     assert!(decode(&mut decoder, &[0xbe]).is_ok());
 }
 
-fn request(fields: &[(&str, &str)], numbers: &mut Numbers) -> Fields {
+fn request(fields: &[(&str, &str)], numbers: &mut FieldNumbers) -> Fields {
     let mut written = Fields::default();
     for (name, value) in fields {
         written.push(name.as_bytes(), value.as_bytes(), numbers);
@@ -155,12 +155,12 @@ fn request(fields: &[(&str, &str)], numbers: &mut Numbers) -> Fields {
 }
 
 #[test]
-fn what_comes_again_takes_a_byte_a_field() {
-    let mut numbers = Numbers::default();
+fn a_repeated_field_takes_one_byte() {
+    let mut numbers = FieldNumbers::default();
     let get = [(":method", "GET"), (":path", "/a"), (":authority", "example.org"), ("x-own", "A value.")];
     let post = [(":method", "POST"), (":path", "/b"), (":authority", "example.org"), ("x-own", "A value.")];
     let (get_fields, post_fields) = (request(&get, &mut numbers), request(&post, &mut numbers));
-    let (mut indexed, mut decoder) = (Indexed::new(), Decoder::default());
+    let (mut indexed, mut decoder) = (EncoderTable::new(), Decoder::default());
     let mut lens = Vec::new();
     for _ in 0..2 {
         for (fields, expected) in [(&get_fields, &get), (&post_fields, &post)] {
@@ -190,12 +190,12 @@ proptest! {
         requests in proptest::collection::vec(proptest::collection::vec(("[a-z:-]{1,20}", ".{0,300}"), 1..10), 1..12),
         order in proptest::collection::vec((any::<prop::sample::Index>(), proptest::option::of(0_usize..6_000)), 1..40),
     ) {
-        let mut numbers = Numbers::default();
+        let mut numbers = FieldNumbers::default();
         let written: Vec<Fields> = requests.iter().map(|fields| {
             let fields: Vec<_> = fields.iter().map(|(name, value)| (&**name, &**value)).collect();
             request(&fields, &mut numbers)
         }).collect();
-        let (mut indexed, mut decoder) = (Indexed::new(), Decoder::default());
+        let (mut indexed, mut decoder) = (EncoderTable::new(), Decoder::default());
         for (nth, allowed) in order {
             if let Some(table_bytes) = allowed {
                 indexed.allow(table_bytes);

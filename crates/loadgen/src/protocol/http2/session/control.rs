@@ -4,34 +4,35 @@ use std::mem;
 
 use telemetry::LoadEvent;
 
-use super::answer::StreamError;
 use super::receive::ReceiveContext;
+use super::response::StreamError;
 use super::{ConnectionError, Http2Session};
-use crate::protocol::http2::frame::{self, Code, Head, WINDOW_MAX, flag, kind, setting};
+use crate::protocol::http2::frame::{self, ErrorCode, FrameHeader, WINDOW_MAX, flag, kind, setting};
 use crate::protocol::{Failure, RequestOutcome};
 
 impl Http2Session {
     pub(super) fn on_rst_stream(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
         self.check_begun(head.id)?;
-        let code =
-            Code(number(payload).ok_or_else(|| ConnectionError::frame_size("a reset of the wrong size"))?);
+        let code = ErrorCode(
+            number(payload).ok_or_else(|| ConnectionError::frame_size("a reset of the wrong size"))?,
+        );
         let Some(stream) = self.streams.get(&head.id) else { return Ok(()) };
         let has_begun = stream.incoming.has_begun();
         let event = if has_begun { LoadEvent::Short } else { LoadEvent::Reset };
         let failure = Failure::new(event, format!("the server reset the stream: {code}"));
-        let is_unheard = code == Code::REFUSED_STREAM && !has_begun;
+        let is_unheard = code == ErrorCode::REFUSED_STREAM && !has_begun;
         let outcome =
             if is_unheard { RequestOutcome::Unheard(failure) } else { RequestOutcome::Failed(failure) };
         self.end_stream(head.id, outcome, taking);
         Ok(())
     }
 
-    pub(super) fn on_settings(&mut self, head: Head, payload: &[u8]) -> Result<(), ConnectionError> {
+    pub(super) fn on_settings(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), ConnectionError> {
         if head.id != 0 {
             return Err(ConnectionError::protocol("settings of a stream"));
         }
@@ -84,7 +85,7 @@ impl Http2Session {
         Ok(())
     }
 
-    pub(super) fn on_ping(&mut self, head: Head, payload: &[u8]) -> Result<(), ConnectionError> {
+    pub(super) fn on_ping(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), ConnectionError> {
         if head.id != 0 {
             return Err(ConnectionError::protocol("a ping on a stream"));
         }
@@ -101,7 +102,7 @@ impl Http2Session {
 
     pub(super) fn on_goaway(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
@@ -115,7 +116,7 @@ impl Http2Session {
         };
         self.is_going_away = true;
         let last_id = last_id & frame::ID_MAX;
-        let example = format!("the server went away: {}", Code(code));
+        let example = format!("the server went away: {}", ErrorCode(code));
         for (_, stream) in self.streams.extract_if(|id, _| *id > last_id) {
             let failure = Failure::new(LoadEvent::Reset, example.clone());
             taking.ended.push((stream.request, RequestOutcome::Unheard(failure)));
@@ -125,7 +126,7 @@ impl Http2Session {
 
     pub(super) fn on_window_update(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {

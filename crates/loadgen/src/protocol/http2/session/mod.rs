@@ -3,9 +3,9 @@
 //! The session keeps at most one incomplete frame, one header block, and a bounded number of replies. Bodies are
 //! counted and compared as they arrive.
 
-mod answer;
 mod control;
 mod receive;
+mod response;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -16,15 +16,15 @@ use std::hash::{BuildHasherDefault, Hasher};
 use bytes::Bytes;
 use telemetry::LoadEvent;
 
-use super::frame::{self, Code};
-use super::hpack::{Decoder, Indexed};
+use super::frame::{self, ErrorCode};
+use super::hpack::{Decoder, EncoderTable};
 use crate::protocol::{
-    ConnectionEnd, EndedRequests, Failure, Fate, Prepared, PreparedRequests, ProtocolSession, Request,
-    RequestOutcome, cut_off, timed_out,
+    ConnectionEnd, ConnectionFate, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
+    Request, RequestOutcome, cut_off, timed_out,
 };
 use crate::tls::Alpn;
-use answer::Response;
-pub(super) use answer::is_of_the_connection;
+use response::Response;
+pub(super) use response::is_connection_specific;
 
 /// Receive window of a connection and of each stream, the same as h2load's: it must not hold back the server.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
@@ -38,7 +38,7 @@ const SEND_WINDOW_AT_FIRST: i64 = 65_535;
 pub(crate) struct Http2Session {
     inflow: receive::ReceiveState,
     decoder: Decoder,
-    indexed: Indexed,
+    indexed: EncoderTable,
     streams: HashMap<u32, Stream, BuildHasherDefault<IdHasher>>,
     next_id: u32,
     /// The server's limits.
@@ -57,7 +57,7 @@ pub(crate) struct Http2Session {
     broken: Option<ConnectionError>,
 }
 
-/// A request under way.
+/// A stream with a request in flight.
 #[derive(Debug)]
 struct Stream {
     request: Request,
@@ -70,21 +70,21 @@ struct Stream {
 /// The server broke a rule of the connection (RFC 9113, section 5.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionError {
-    code: Code,
+    code: ErrorCode,
     what: &'static str,
 }
 
 impl ConnectionError {
     fn protocol(what: &'static str) -> Self {
-        Self { code: Code::PROTOCOL_ERROR, what }
+        Self { code: ErrorCode::PROTOCOL_ERROR, what }
     }
 
     fn frame_size(what: &'static str) -> Self {
-        Self { code: Code::FRAME_SIZE_ERROR, what }
+        Self { code: ErrorCode::FRAME_SIZE_ERROR, what }
     }
 
     fn flow_control(what: &'static str) -> Self {
-        Self { code: Code::FLOW_CONTROL_ERROR, what }
+        Self { code: ErrorCode::FLOW_CONTROL_ERROR, what }
     }
 
     /// The failure of the requests on the connection.
@@ -150,7 +150,7 @@ impl ProtocolSession for Http2Session {
         Self {
             inflow: receive::ReceiveState::default(),
             decoder: Decoder::default(),
-            indexed: Indexed::new(),
+            indexed: EncoderTable::new(),
             streams: HashMap::default(),
             next_id: 1,
             streams_max: STREAMS_AT_FIRST,
@@ -177,12 +177,12 @@ impl ProtocolSession for Http2Session {
         self.answers
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self) -> ConnectionFate {
         match (self.is_spent(), self.is_idle()) {
-            (false, _) => Fate::Open,
-            (true, _) if self.broken.is_some() => Fate::Broken,
-            (true, false) => Fate::Retired,
-            (true, true) => Fate::WeClose,
+            (false, _) => ConnectionFate::Open,
+            (true, _) if self.broken.is_some() => ConnectionFate::Broken,
+            (true, false) => ConnectionFate::Retired,
+            (true, true) => ConnectionFate::WeClose,
         }
     }
 
@@ -194,11 +194,11 @@ impl ProtocolSession for Http2Session {
         self.is_going_away = true;
     }
 
-    fn begin(&mut self, request: Request, prepared: &Prepared, _is_last: bool) {
+    fn begin(&mut self, request: Request, prepared: &EncodedRequest, _is_last: bool) {
         self.open_stream(request, &prepared.http2);
     }
 
-    fn output<'a>(&'a mut self, _requests: &'a PreparedRequests) -> &'a [u8] {
+    fn output<'a>(&'a mut self, _requests: &'a EncodedRequests) -> &'a [u8] {
         self.pump();
         &self.out
     }
@@ -212,7 +212,7 @@ impl ProtocolSession for Http2Session {
         }
     }
 
-    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests) {
+    fn receive(&mut self, plaintext: &[u8], requests: &EncodedRequests, ended: &mut EndedRequests) {
         if self.broken.is_some() {
             return;
         }
@@ -229,7 +229,7 @@ impl ProtocolSession for Http2Session {
             if stream.request.deadline_ns > now_ns {
                 return true;
             }
-            frame::rst_stream(out, *id, Code::CANCEL);
+            frame::rst_stream(out, *id, ErrorCode::CANCEL);
             ended.push((stream.request, timed_out(stream.incoming.has_begun())));
             false
         });
@@ -254,7 +254,7 @@ impl ProtocolSession for Http2Session {
 
     fn close(&mut self) {
         self.is_going_away = true;
-        let code = self.broken.map_or(Code::NO_ERROR, |broken| broken.code);
+        let code = self.broken.map_or(ErrorCode::NO_ERROR, |broken| broken.code);
         frame::goaway(&mut self.out, code);
     }
 }

@@ -4,13 +4,15 @@ use std::mem;
 
 use telemetry::LoadEvent;
 
-use super::answer::{HeaderBlock, StreamError};
+use super::response::{HeaderBlock, StreamError};
 use super::{ConnectionError, Http2Session, WINDOW_BYTES};
 use crate::clock::now_ns;
-use crate::protocol::answer::ExpectedAnswer;
-use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
+use crate::protocol::http2::frame::{
+    self, ErrorCode, FrameHeader, HEAD_BYTES, PAYLOAD_BYTES_MAX, flag, kind,
+};
 use crate::protocol::http2::hpack::HpackDecodeError;
-use crate::protocol::{AnswerTimes, EndedRequests, Failure, PreparedRequests, RequestOutcome};
+use crate::protocol::response::ExpectedResponse;
+use crate::protocol::{EncodedRequests, EndedRequests, Failure, RequestOutcome, ResponseTimes};
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
@@ -21,7 +23,7 @@ const BLOCK_FRAMES_MAX: u32 = 32;
 /// Most replies to settings and pings that wait to be sent.
 const ANSWERS_MAX: u32 = 1_000;
 
-/// What is kept between two reads.
+/// State of the receiving side that is kept between two reads.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveState {
     /// A frame that is not whole yet.
@@ -58,21 +60,21 @@ impl ReceiveState {
     pub(super) fn answer(&mut self) -> Result<(), ConnectionError> {
         self.answers += 1;
         let flood =
-            ConnectionError { code: Code::ENHANCE_YOUR_CALM, what: "a flood of frames to be answered" };
+            ConnectionError { code: ErrorCode::ENHANCE_YOUR_CALM, what: "a flood of frames to be answered" };
         if self.answers > ANSWERS_MAX { Err(flood) } else { Ok(()) }
     }
 }
 
-/// What receiving needs besides the session.
+/// The context of receiving, besides the session.
 pub(super) struct ReceiveContext<'a> {
-    requests: &'a PreparedRequests,
+    requests: &'a EncodedRequests,
     pub(super) ended: &'a mut EndedRequests,
     /// When the frames arrived; 0 until asked.
     now_ns: u64,
 }
 
 impl<'a> ReceiveContext<'a> {
-    pub(super) fn new(requests: &'a PreparedRequests, ended: &'a mut EndedRequests) -> Self {
+    pub(super) fn new(requests: &'a EncodedRequests, ended: &'a mut EndedRequests) -> Self {
         Self { requests, ended, now_ns: 0 }
     }
 
@@ -105,14 +107,14 @@ impl Http2Session {
             if let Some((head, payload)) = partial.split_first_chunk()
                 && frame_len(*head)? == wanted
             {
-                self.on_frame(Head::read(*head), payload, taking)?;
+                self.on_frame(FrameHeader::read(*head), payload, taking)?;
                 partial.clear();
             }
         }
         while let Some(head) = input.first_chunk()
             && let Some((frame, rest)) = input.split_at_checked(frame_len(*head)?)
         {
-            self.on_frame(Head::read(*head), &frame[HEAD_BYTES..], taking)?;
+            self.on_frame(FrameHeader::read(*head), &frame[HEAD_BYTES..], taking)?;
             input = rest;
         }
         partial.extend_from_slice(input);
@@ -122,7 +124,7 @@ impl Http2Session {
 
     fn on_frame(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
@@ -159,7 +161,7 @@ impl Http2Session {
 
     fn on_data(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
@@ -189,7 +191,7 @@ impl Http2Session {
 
     fn on_headers(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
@@ -210,7 +212,7 @@ impl Http2Session {
 
     fn on_continuation(
         &mut self,
-        head: Head,
+        head: FrameHeader,
         payload: &[u8],
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
@@ -220,7 +222,7 @@ impl Http2Session {
         block.bytes.extend_from_slice(payload);
         block.frames += 1;
         if block.bytes.len() > BLOCK_BYTES_MAX || block.frames > BLOCK_FRAMES_MAX {
-            let code = Code::ENHANCE_YOUR_CALM;
+            let code = ErrorCode::ENHANCE_YOUR_CALM;
             return Err(ConnectionError { code, what: "a header block that is too long" });
         }
         if head.has(flag::END_HEADERS) {
@@ -242,12 +244,13 @@ impl Http2Session {
         let list_max = all_max.saturating_sub(self.decoder.decoded_bytes()).min(LIST_BYTES_MAX);
         let block = HeaderBlock::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
             HpackDecodeError::Malformed => ConnectionError {
-                code: Code::COMPRESSION_ERROR,
+                code: ErrorCode::COMPRESSION_ERROR,
                 what: "header fields that cannot be decoded",
             },
-            HpackDecodeError::TooLong => {
-                ConnectionError { code: Code::ENHANCE_YOUR_CALM, what: "header fields that are too long" }
-            }
+            HpackDecodeError::TooLong => ConnectionError {
+                code: ErrorCode::ENHANCE_YOUR_CALM,
+                what: "header fields that are too long",
+            },
         })?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let had_begun = stream.incoming.has_begun();
@@ -267,16 +270,16 @@ impl Http2Session {
     /// The answer of a stream is whole.
     fn finish(&mut self, id: u32, taking: &mut ReceiveContext<'_>) {
         let Some(stream) = self.streams.get(&id) else { return };
-        let expected: &ExpectedAnswer = &taking.requests.at(stream.request.template).expected;
+        let expected: &ExpectedResponse = &taking.requests.at(stream.request.template).expected;
         let answer = match stream.incoming.finish(expected) {
             Ok(answer) => answer,
             Err(no_answer) => return self.refuse(id, no_answer, taking),
         };
         if !stream.body.is_empty() {
             // The server has answered before the end of the body, and does not want the rest.
-            frame::rst_stream(&mut self.out, id, Code::CANCEL);
+            frame::rst_stream(&mut self.out, id, ErrorCode::CANCEL);
         }
-        let arrived = AnswerTimes { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
+        let arrived = ResponseTimes { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
         self.answers += 1;
         self.end_stream(id, RequestOutcome::Answered(answer, arrived), taking);
     }
@@ -288,7 +291,7 @@ impl Http2Session {
         StreamError(what): StreamError,
         taking: &mut ReceiveContext<'_>,
     ) {
-        frame::rst_stream(&mut self.out, id, Code::PROTOCOL_ERROR);
+        frame::rst_stream(&mut self.out, id, ErrorCode::PROTOCOL_ERROR);
         let failure = Failure::new(LoadEvent::Protocol, what);
         self.end_stream(id, RequestOutcome::Failed(failure), taking);
     }
@@ -304,14 +307,14 @@ impl Http2Session {
 
 /// Length of a whole frame.
 fn frame_len(head: [u8; HEAD_BYTES]) -> Result<usize, ConnectionError> {
-    match Head::read(head).len {
+    match FrameHeader::read(head).len {
         len @ ..=PAYLOAD_BYTES_MAX => Ok(HEAD_BYTES + len),
         _ => Err(ConnectionError::frame_size("a frame that is too long, if it is one")),
     }
 }
 
 /// A payload without its padding (RFC 9113, section 6.1).
-fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], ConnectionError> {
+fn unpadded(head: FrameHeader, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     if !head.has(flag::PADDED) {
         return Ok(payload);
     }

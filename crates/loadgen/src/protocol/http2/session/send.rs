@@ -3,7 +3,7 @@
 use super::{Http2Session, Stream};
 use crate::protocol::Request;
 use crate::protocol::http2::frame::{self, flag, kind};
-use crate::protocol::http2::prepared::Http2Request;
+use crate::protocol::http2::request::Http2Request;
 
 /// Most bytes of bodies written ahead.
 const AHEAD_BYTES: usize = 64 * 1024;

@@ -1,10 +1,10 @@
-//! What a replay reads of the journal, and when that fails.
+//! Journal reads of a replay, and their failures.
 
 use super::*;
 
 #[test]
 fn playing_reads_a_few_seconds_ahead() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(12);
     assert_eq!(recording.asked, ["seek 0", "on 4", "on 6"], "half of what is read ahead is left");
@@ -12,7 +12,7 @@ fn playing_reads_a_few_seconds_ahead() {
 
 #[test]
 fn seeking_in_an_ended_run_reads_it_again_and_shows_progress() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.stage.want(Intent::Seek(SeekTarget::Columns(-10)));
     let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
         panic!("nothing is asked")
@@ -31,7 +31,7 @@ fn seeking_in_an_ended_run_reads_it_again_and_shows_progress() {
 
 #[test]
 fn a_failed_read_is_reported_once_and_not_retried() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.stage.want(Intent::Play(PlayControl::Toggle));
     let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
         panic!("nothing is asked")
@@ -44,7 +44,7 @@ fn a_failed_read_is_reported_once_and_not_retried() {
 
 #[test]
 fn a_failed_read_ahead_is_reported_once_and_not_retried() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.stage.want(Intent::Play(PlayControl::Toggle));
     let seek = recording.stage.state.history_request().expect("the start is read");
     recording.answer(seek);
@@ -59,7 +59,7 @@ fn a_failed_read_ahead_is_reported_once_and_not_retried() {
 
 #[test]
 fn a_seek_in_flight_makes_an_earlier_read_useless() {
-    let mut recording = RecordedRun::opened(watching());
+    let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(40);
     recording.want(Intent::Freeze);
@@ -75,7 +75,7 @@ fn a_seek_in_flight_makes_an_earlier_read_useless() {
 fn each_of_many_runs_can_be_shown_whole() {
     let mut stage = TestDashboard::empty(watching());
     let records = |run: u128| {
-        let mut made = crate::synthetic::Synthetic::default();
+        let mut made = crate::synthetic::SyntheticLoad::default();
         let mut records = vec![made.start()];
         records.extend((0..3).flat_map(|_| made.second()));
         for record in &mut records {

@@ -1,10 +1,10 @@
-//! What no server should send.
+//! Frames that no server should send.
 
 use super::super::receive::LIST_BYTES_MAX;
 use super::*;
 
 #[test]
-fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
+fn a_connection_error_ends_the_connection_with_its_code() {
     let headers = |flags, block: &[u8]| frame(kind::HEADERS, flags, 1, block);
     let flood = [headers(0, OK), frame(kind::CONTINUATION, 0, 1, b"").repeat(100)].concat();
     let long = [headers(0, OK), frame(kind::CONTINUATION, 0, 1, &[0; 16_384]).repeat(5)].concat();
@@ -45,10 +45,10 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         (ping.repeat(2_000), 11, "a flood of pings"),
         (settings(&[]).repeat(2_000), 11, "a flood of settings"),
     ] {
-        let mut played = Played::begun(&Template::get("/"), 1);
+        let mut played = SessionHarness::begun(&Template::get("/"), 1);
         played.receive(&bytes);
         let broken = played.session.broken().unwrap_or_else(|| panic!("{why} is taken"));
-        assert_eq!(broken.code, Code(code), "{why}: {broken:?}");
+        assert_eq!(broken.code, ErrorCode(code), "{why}: {broken:?}");
         assert_eq!(broken.failure().event, E::Protocol);
         played.session.close();
         played.send();
@@ -56,7 +56,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         played.receive(&answer(1));
         assert_eq!(played.outcomes(), [("failed", Some(E::Protocol))], "{why}: nothing more is heard");
     }
-    let mut played = Played::new(&Template::get("/"));
+    let mut played = SessionHarness::new(&Template::get("/"));
     played.receive(&frame(kind::PING, 0, 0, &[0; 8]));
     assert!(played.session.broken().is_some(), "settings come first");
 }
@@ -75,31 +75,31 @@ fn a_block_that_repeats_a_long_field_is_not_decoded_to_its_end() {
     let pieces = rest.chunks(16_000).map(|piece| frame(kind::CONTINUATION, 0, 1, piece));
     let end = frame(kind::CONTINUATION, flag::END_HEADERS, 1, &[]);
     let bytes = [frame(kind::HEADERS, 0, 1, first), pieces.collect::<Vec<_>>().concat(), end].concat();
-    let mut played = Played::begun(&Template::get("/"), 2);
+    let mut played = SessionHarness::begun(&Template::get("/"), 2);
     played.receive(&bytes);
     let broken = played.session.broken().expect("the end of the connection");
-    assert_eq!(broken.code, Code::ENHANCE_YOUR_CALM, "{broken:?}");
+    assert_eq!(broken.code, ErrorCode::ENHANCE_YOUR_CALM, "{broken:?}");
     let decoded = played.session.decoded_bytes();
     assert!(decoded <= LIST_BYTES_MAX, "{decoded} bytes were looked at");
 }
 
 #[test]
-fn short_blocks_on_streams_that_are_over_have_a_bound_together() {
+fn header_blocks_on_closed_streams_are_bounded_in_sum() {
     let requests = 3;
-    let mut played = Played::begun(&Template::get("/"), requests);
+    let mut played = SessionHarness::begun(&Template::get("/"), requests);
     let headers = |block: &[u8]| frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, block);
     played.receive(&headers(&filling(0)));
     assert_eq!(played.outcomes(), [("answered", None)]);
     // Each of them stands for 240 KB; 10,000 would be 2.4 GB.
     played.receive(&headers(&[0xbe; 60]).repeat(10_000));
     let broken = played.session.broken().expect("the end of the connection");
-    assert_eq!(broken.code, Code::ENHANCE_YOUR_CALM, "{broken:?}");
+    assert_eq!(broken.code, ErrorCode::ENHANCE_YOUR_CALM, "{broken:?}");
     let decoded = played.session.decoded_bytes();
     assert!(decoded <= requests as u64 * LIST_BYTES_MAX, "{decoded} bytes were looked at");
 }
 
 #[test]
-fn what_breaks_a_stream_leaves_the_others_alone() {
+fn a_stream_error_leaves_other_streams_alone() {
     let block = |id: u32, block: &[u8]| frame(kind::HEADERS, flag::END_HEADERS, id, block);
     let field = |name: &str, value: &str| {
         let mut bytes = vec![0x88, 0x00, name.len() as u8];
@@ -128,7 +128,7 @@ fn what_breaks_a_stream_leaves_the_others_alone() {
         (wider(1, 0), "a window wider by nothing"),
         (wider(1, (1 << 31) - 1), "a window that is too large"),
     ] {
-        let mut played = Played::begun(&Template::get("/"), 2);
+        let mut played = SessionHarness::begun(&Template::get("/"), 2);
         played.receive(&bytes);
         assert_eq!(played.outcomes(), [("failed", Some(E::Protocol))], "{why}");
         assert_eq!(played.sent_of(kind::RST_STREAM), [(0, 1, &1_u32.to_be_bytes()[..])], "{why}");

@@ -1,4 +1,4 @@
-//! A server that is played by hand, frame by frame.
+//! A session against a server whose frames the test writes.
 
 mod hostile;
 
@@ -9,8 +9,8 @@ use telemetry::LoadEvent as E;
 
 use super::*;
 use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
-use crate::protocol::http2::hpack::Numbers;
-use crate::protocol::{Answer, Prepared, PreparedRequests, ProtocolSession as _};
+use crate::protocol::http2::hpack::FieldNumbers;
+use crate::protocol::{CompleteResponse, EncodedRequest, EncodedRequests, ProtocolSession as _};
 use crate::target::{Expect, RequestBody, Template};
 
 /// `:status: 200` and nothing else.
@@ -45,20 +45,20 @@ fn goaway(last_id: u32, code: u32) -> Vec<u8> {
 }
 
 /// A session and what its server sees of it.
-struct Played {
+struct SessionHarness {
     session: Http2Session,
-    requests: PreparedRequests,
+    requests: EncodedRequests,
     ended: EndedRequests,
     /// What was sent, behind the preface.
     seen: Vec<(u8, u8, u32, Vec<u8>)>,
     unread: Vec<u8>,
 }
 
-impl Played {
+impl SessionHarness {
     fn new(template: &Template) -> Self {
         let target = "http://localhost/".parse().unwrap();
-        let prepared = Prepared::new(template, &target, &mut Numbers::default()).unwrap();
-        let requests = PreparedRequests::new(Arc::new([prepared]), 0);
+        let prepared = EncodedRequest::new(template, &target, &mut FieldNumbers::default()).unwrap();
+        let requests = EncodedRequests::new(Arc::new([prepared]), 0);
         let session = Http2Session::new();
         let mut played = Self { session, requests, ended: Vec::new(), seen: Vec::new(), unread: Vec::new() };
         played.send();
@@ -106,7 +106,7 @@ impl Played {
             return;
         }
         while let Some(bytes) = self.unread.first_chunk() {
-            let head = frame::Head::read(*bytes);
+            let head = frame::FrameHeader::read(*bytes);
             let payload = self.unread[HEAD_BYTES..HEAD_BYTES + head.len].to_vec();
             self.unread.drain(..HEAD_BYTES + head.len);
             self.seen.push((head.kind, head.flags, head.id, payload));
@@ -128,7 +128,7 @@ impl Played {
         self.ended.iter().map(short).collect()
     }
 
-    fn only_answer(&self) -> Answer {
+    fn only_answer(&self) -> CompleteResponse {
         match &self.ended[..] {
             [(_, RequestOutcome::Answered(answer, _))] => *answer,
             other => panic!("{other:?}"),
@@ -142,8 +142,8 @@ impl Played {
 }
 
 #[test]
-fn an_answer_comes_with_padding_priority_interim_answers_and_trailers() {
-    let mut played = Played::begun(&Template::get("/"), 1);
+fn padding_priority_interim_responses_and_trailers_are_accepted() {
+    let mut played = SessionHarness::begun(&Template::get("/"), 1);
     let early_hints = [0x08, 0x03, b'1', b'0', b'3'];
     let mut fields = vec![2, 0, 0, 0, 0, 16];
     // content-length: 5
@@ -170,11 +170,11 @@ fn an_answer_comes_with_padding_priority_interim_answers_and_trailers() {
 
 #[test]
 fn bodies_keep_within_windows_that_change_while_they_are_sent() {
-    let mut played = Played::new(&Template::post("/", 200_000));
+    let mut played = SessionHarness::new(&Template::post("/", 200_000));
     played.receive(&settings(&[(setting::INITIAL_WINDOW_SIZE, 1_000)]));
     played.begin();
     played.begin();
-    let sent = |played: &Played, id: u32| -> usize {
+    let sent = |played: &SessionHarness, id: u32| -> usize {
         let data = played.sent_of(kind::DATA);
         data.iter().filter(|(_, other, _)| *other == id).map(|(.., payload)| payload.len()).sum()
     };
@@ -202,8 +202,8 @@ fn bodies_keep_within_windows_that_change_while_they_are_sent() {
 }
 
 #[test]
-fn a_server_says_how_many_streams_it_takes_and_may_change_its_mind() {
-    let mut played = Played::new(&Template::get("/"));
+fn the_servers_limit_on_streams_is_kept_and_may_change() {
+    let mut played = SessionHarness::new(&Template::get("/"));
     while played.session.has_room() {
         played.begin();
     }
@@ -221,8 +221,8 @@ fn a_server_says_how_many_streams_it_takes_and_may_change_its_mind() {
 }
 
 #[test]
-fn when_the_numbers_of_streams_run_out_the_connection_is_spent() {
-    let mut played = Played::begun(&Template::get("/"), 0);
+fn a_connection_ends_when_its_stream_ids_run_out() {
+    let mut played = SessionHarness::begun(&Template::get("/"), 0);
     played.session.next_id = frame::ID_MAX;
     assert!(!played.session.is_spent());
     played.begin();
@@ -232,8 +232,8 @@ fn when_the_numbers_of_streams_run_out_the_connection_is_spent() {
 }
 
 #[test]
-fn requests_that_a_server_has_not_looked_at_are_told_apart() {
-    let mut played = Played::begun(&Template::get("/"), 5);
+fn requests_that_a_server_did_not_process_are_marked_so() {
+    let mut played = SessionHarness::begun(&Template::get("/"), 5);
     played.receive(&frame(kind::RST_STREAM, 0, 1, &7_u32.to_be_bytes()));
     played.receive(&frame(kind::RST_STREAM, 0, 3, &2_u32.to_be_bytes()));
     played.receive(&goaway(7, 11));
@@ -248,8 +248,8 @@ fn requests_that_a_server_has_not_looked_at_are_told_apart() {
 }
 
 #[test]
-fn a_late_request_is_cancelled_and_its_answer_ignored() {
-    let mut played = Played::begun(&Template::get("/"), 3);
+fn a_timed_out_request_is_reset_and_its_response_ignored() {
+    let mut played = SessionHarness::begun(&Template::get("/"), 3);
     played.receive(&answer_begins(3));
     played.session.expire(999, &mut played.ended);
     assert!(played.ended.is_empty());
@@ -271,20 +271,20 @@ fn a_late_request_is_cancelled_and_its_answer_ignored() {
 }
 
 #[test]
-fn a_body_is_compared_and_windows_are_given_back() {
+fn a_body_is_compared_and_window_updates_are_sent() {
     let template = Template {
         body: RequestBody::Exact(b"ping"[..].into()),
         expect: Expect::Echo,
         ..Template::post("/", 0)
     };
     for (body, is_right) in [(&b"ping"[..], true), (b"pong", false), (b"pin", false), (b"pings", false)] {
-        let mut played = Played::begun(&template, 1);
+        let mut played = SessionHarness::begun(&template, 1);
         played.receive(&answer_begins(1));
         played.receive(&frame(kind::DATA, 0, 1, &body[..2]));
         played.receive(&frame(kind::DATA, flag::END_STREAM, 1, &body[2..]));
         assert_eq!(played.only_answer().body_is_right, is_right, "{body:?}");
     }
-    let mut played = Played::begun(&Template::get("/"), 1);
+    let mut played = SessionHarness::begun(&Template::get("/"), 1);
     played.receive(&answer_begins(1));
     let data = frame(kind::DATA, 0, 1, &[0; 16_384]);
     played.receive(&data);
@@ -299,9 +299,9 @@ fn a_body_is_compared_and_windows_are_given_back() {
 }
 
 #[test]
-fn a_long_header_block_goes_in_pieces() {
+fn a_long_header_block_uses_continuation_frames() {
     let headers = vec![("x-long".to_owned(), "~".repeat(40_000))];
-    let mut played = Played::new(&Template { headers, ..Template::get("/") });
+    let mut played = SessionHarness::new(&Template { headers, ..Template::get("/") });
     played.begin();
     let frames: Vec<_> = played.seen.iter().map(|(kind, flags, id, _)| (*kind, *flags, *id)).collect();
     assert_eq!(frames, [(kind::HEADERS, 1, 1), (kind::CONTINUATION, 0, 1), (kind::CONTINUATION, 4, 1)]);
@@ -325,20 +325,20 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn pieces_lead_to_what_the_whole_leads_to(
+    fn input_in_pieces_has_the_same_result_as_in_one_read(
         frames in proptest::collection::vec(anything(), 0..20),
         piece in 1..40_usize,
     ) {
         let bytes = frames.concat();
         let template = Template::post("/", 70_000);
-        let (mut whole, mut pieces) = (Played::begun(&template, 4), Played::begun(&template, 4));
+        let (mut whole, mut pieces) = (SessionHarness::begun(&template, 4), SessionHarness::begun(&template, 4));
         whole.receive(&bytes);
         bytes.chunks(piece).for_each(|piece| pieces.receive(piece));
         prop_assert_eq!(whole.outcomes(), pieces.outcomes());
         prop_assert_eq!(whole.session.broken(), pieces.session.broken());
         prop_assert_eq!(whole.session.streams.len(), pieces.session.streams.len());
         // What was sent in between depends on the pieces, but not what might have been.
-        let allowed = |played: &Played| {
+        let allowed = |played: &SessionHarness| {
             let sent: usize = played.sent_of(kind::DATA).iter().map(|(_, _, piece)| piece.len()).sum();
             played.session.send_window + sent as i64
         };

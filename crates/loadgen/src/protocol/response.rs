@@ -1,0 +1,61 @@
+//! Responses and expected responses, common to all protocols.
+
+use std::sync::Arc;
+
+/// Most interim answers (1xx) before the final one.
+pub(super) const INTERIM_MAX: u32 = 16;
+
+/// A complete response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CompleteResponse {
+    /// The status code; an echo has none.
+    pub(crate) status: Option<u16>,
+    /// True if the server lets the connection carry another request.
+    pub(crate) keep_alive: bool,
+    /// Bytes of its head, interim answers included, as they came.
+    pub(crate) head_bytes: u64,
+    /// The same, since this protocol has no header compression.
+    pub(crate) head_plain_bytes: u64,
+    /// Bytes of its body, without framing.
+    pub(crate) body_bytes: u64,
+    /// False if another body was expected.
+    pub(crate) body_is_right: bool,
+}
+
+/// The expected response.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExpectedResponse {
+    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
+    pub(crate) head_only: bool,
+    /// The expected body, byte for byte.
+    pub(crate) body: Option<Arc<[u8]>>,
+    /// The expected length of the body.
+    pub(crate) body_bytes: Option<u64>,
+    /// There is nothing but the body.
+    pub(crate) is_raw: bool,
+}
+
+/// The body of an answer so far, compared with the expected one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BodyCheck {
+    pub(super) bytes: u64,
+    differs: bool,
+}
+
+impl BodyCheck {
+    /// Takes the next piece of the body.
+    pub(super) fn take(&mut self, piece: &[u8], expected: &ExpectedResponse) {
+        if let Some(body) = &expected.body {
+            let at = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+            let is_same = at.checked_add(piece.len()).and_then(|end| body.get(at..end)) == Some(piece);
+            self.differs |= !is_same;
+        }
+        self.bytes += piece.len() as u64;
+    }
+
+    /// True if the body is the expected one, now that it is complete.
+    pub(super) fn is_right(&self, expected: &ExpectedResponse) -> bool {
+        let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
+        !self.differs && (expected.head_only || length.is_none_or(|length| length == self.bytes))
+    }
+}

@@ -1,0 +1,58 @@
+//! The certificates that a server presents, asked for with a handshake of our own.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{ClientConnection, Error};
+
+use super::{TlsOptions, TlsRefusal, TlsSetup, TlsSetupError, Trust};
+
+/// Why a server's certificates are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum PresentedError {
+    /// The name cannot be asked for.
+    #[error(transparent)]
+    Setup(#[from] TlsSetupError),
+    /// It cannot be reached, or does not answer in time.
+    #[error("{0}")]
+    Io(io::Error),
+    /// It does not complete a handshake.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Shakes hands with a server, whatever its certificate, and gives what it presented in DER, its own first. An empty name
+/// asks for none.
+///
+/// # Errors
+/// When the server cannot be reached, or does not complete a handshake in time.
+pub fn presented_certificates(
+    address: SocketAddr,
+    name: &str,
+    timeout: Duration,
+) -> Result<Vec<Vec<u8>>, PresentedError> {
+    let host = if name.is_empty() { address.ip().to_string() } else { name.to_owned() };
+    let setup = TlsSetup::new(&Trust::Insecure, &host, &TlsOptions::default())?;
+    let mut stream = TcpStream::connect_timeout(&address, timeout).map_err(PresentedError::Io)?;
+    stream.set_read_timeout(Some(timeout)).map_err(PresentedError::Io)?;
+    stream.set_write_timeout(Some(timeout)).map_err(PresentedError::Io)?;
+    let refused = |error: &Error| PresentedError::Refused(TlsRefusal::of(error).reason);
+    let mut connection = ClientConnection::new(Arc::new(setup.config.clone()), setup.name.clone())
+        .map_err(|error| refused(&error))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).map_err(|error| {
+            match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+                Some(tls) => refused(tls),
+                None => PresentedError::Io(error),
+            }
+        })?;
+    }
+    let chain = connection.peer_certificates().unwrap_or_default();
+    let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
+    connection.send_close_notify();
+    // The server need not hear of the end.
+    let _ = connection.write_tls(&mut stream);
+    Ok(chain)
+}

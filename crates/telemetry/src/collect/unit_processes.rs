@@ -1,0 +1,55 @@
+//! The processes of a systemd unit, by their control groups.
+
+use std::fs;
+use std::io;
+
+/// The processes of a unit, such as `nginx.service`, whose parents are not of it: what they started is theirs.
+///
+/// # Errors
+/// If the unit has no process, or `/proc` cannot be read.
+pub fn unit_processes(unit: &str) -> io::Result<Vec<u32>> {
+    let all: Vec<(u32, u32)> = fs::read_dir("/proc")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|text| is_in_unit(&text, unit))
+        })
+        .filter_map(|pid| Some((pid, parent(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?)))
+        .collect();
+    let is_within = |pid: u32| all.iter().any(|(other, _)| *other == pid);
+    let roots: Vec<u32> = all.iter().filter(|(_, parent)| !is_within(*parent)).map(|(pid, _)| *pid).collect();
+    if roots.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("no process is of the unit {unit}")));
+    }
+    Ok(roots)
+}
+
+/// Whether the control group of a process (`cgroups(7)`, `/proc/PID/cgroup`) is that of a unit, or below it.
+fn is_in_unit(text: &str, unit: &str) -> bool {
+    text.lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .any(|path| path.split('/').any(|part| part == unit))
+}
+
+fn parent(status: &str) -> Option<u32> {
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).and_then(|pid| pid.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_of_a_process_is_a_part_of_its_control_groups_path() {
+        let groups = "12:pids:/system.slice/nginx.service\n0::/system.slice/nginx.service/workers\n";
+        assert!(is_in_unit(groups, "nginx.service"));
+        assert!(!is_in_unit(groups, "nginx"));
+        assert!(!is_in_unit("0::/user.slice\n", "nginx.service"));
+        assert_eq!(parent("Name:\tx\nPPid:\t12\n"), Some(12));
+    }
+
+    #[test]
+    fn a_unit_without_processes_is_an_error_that_names_it() {
+        let error = unit_processes("no-such-unit.service").unwrap_err();
+        assert!(error.to_string().contains("no-such-unit.service"), "{error}");
+    }
+}

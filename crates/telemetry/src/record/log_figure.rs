@@ -1,0 +1,170 @@
+//! Figures that the log of another terminator may not give.
+
+use crate::record::clean;
+use crate::{HttpLatency, LatencyClass, ProxyLatency};
+
+/// A figure that proxy and load always have, and logs do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogFigure {
+    /// Connections, handshakes and requests under way.
+    Open,
+    /// How long handshakes took.
+    HandshakeTime,
+    /// What handshakes cost, and the parts of their time.
+    HandshakeCpu,
+    /// Why handshakes were full.
+    FullReasons,
+    /// Why handshakes failed.
+    FailureCauses,
+    /// Failed handshakes.
+    Failures,
+    /// Versions, cipher suites and whether handshakes were resumed.
+    Handshakes,
+    /// Groups of key exchanges.
+    Groups,
+    /// Application protocols.
+    Alpn,
+    /// Server names.
+    Names,
+    /// Connections that made no request.
+    IdleConnections,
+    /// Connecting to the upstream.
+    Connect,
+    /// Accept to close.
+    Lifetime,
+    /// Request to first byte of the answer, of bytes that are no HTTP.
+    Exchange,
+    /// Request to first byte of the answer, of HTTP.
+    FirstByte,
+    /// Waiting for an upstream connection.
+    Queue,
+    /// Sizes of request bodies.
+    RequestBodies,
+    /// Sizes of response bodies.
+    ResponseBodies,
+    /// Bytes to the byte.
+    ExactBytes,
+    /// Bytes of each client.
+    Bytes,
+}
+
+impl LogFigure {
+    /// Each with its name on the screen and in records.
+    pub const ALL: [(Self, &'static str); 20] = [
+        (Self::Open, "open connections"),
+        (Self::HandshakeTime, "handshake time"),
+        (Self::HandshakeCpu, "handshake CPU time"),
+        (Self::FullReasons, "why handshakes were full"),
+        (Self::FailureCauses, "causes of failed handshakes"),
+        (Self::Failures, "failed handshakes"),
+        (Self::Handshakes, "handshakes"),
+        (Self::Groups, "groups"),
+        (Self::Alpn, "application protocols"),
+        (Self::Names, "server names"),
+        (Self::IdleConnections, "connections without a request"),
+        (Self::Connect, "upstream connect"),
+        (Self::Lifetime, "connection lifetime"),
+        (Self::Exchange, "exchange"),
+        (Self::FirstByte, "time to first byte"),
+        (Self::Queue, "queue"),
+        (Self::RequestBodies, "request bodies"),
+        (Self::ResponseBodies, "response bodies"),
+        (Self::ExactBytes, "exact bytes"),
+        (Self::Bytes, "bytes"),
+    ];
+
+    /// Its name on the screen and in records.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The figure that a class of latencies is; `None` for one that a log of requests always has.
+    pub fn of_class(class: LatencyClass) -> Option<Self> {
+        match class {
+            LatencyClass::Proxy(class) => Some(match class {
+                ProxyLatency::HandshakeFull | ProxyLatency::HandshakeResumed => Self::HandshakeTime,
+                ProxyLatency::ComputeFull | ProxyLatency::ComputeResumed => Self::HandshakeCpu,
+                ProxyLatency::Connect => Self::Connect,
+                ProxyLatency::Exchange => Self::Exchange,
+                ProxyLatency::Lifetime => Self::Lifetime,
+            }),
+            LatencyClass::Tls(_) => Some(Self::HandshakeCpu),
+            LatencyClass::Http(HttpLatency::FirstByte) => Some(Self::FirstByte),
+            LatencyClass::Http(HttpLatency::Queue) => Some(Self::Queue),
+            LatencyClass::Http(_) | LatencyClass::Load(_) => None,
+        }
+    }
+
+    /// Whether it is known only of connections that have been counted.
+    pub(crate) fn is_of_connections(self) -> bool {
+        !matches!(
+            self,
+            Self::Open
+                | Self::FirstByte
+                | Self::Queue
+                | Self::RequestBodies
+                | Self::ResponseBodies
+                | Self::ExactBytes
+                | Self::Bytes
+        )
+    }
+}
+
+/// What a log does not give: `name: reason`, with a semicolon and a blank between two of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AbsentFigures(String);
+
+impl AbsentFigures {
+    /// These figures with their reasons.
+    pub fn new<'r>(figures: impl IntoIterator<Item = (LogFigure, &'r str)>) -> Self {
+        let parts: Vec<_> =
+            figures.into_iter().map(|(figure, reason)| format!("{}: {reason}", figure.name())).collect();
+        Self(parts.join("; "))
+    }
+
+    /// All in one line, as records have it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Each as `name: reason`.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split("; ").filter(|part| !part.is_empty())
+    }
+
+    /// Why a figure is not given; `None` if it is.
+    pub fn reason(&self, figure: LogFigure) -> Option<&str> {
+        self.iter()
+            .find_map(|part| part.split_once(": ").filter(|(name, _)| *name == figure.name()))
+            .map(|it| it.1)
+    }
+}
+
+impl From<&str> for AbsentFigures {
+    /// A line of a record, cleaned.
+    fn from(text: &str) -> Self {
+        Self(clean::line(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_has_the_name_at_its_place() {
+        for (at, (figure, name)) in LogFigure::ALL.into_iter().enumerate() {
+            assert_eq!((figure as usize, figure.name()), (at, name));
+        }
+    }
+
+    #[test]
+    fn the_reason_of_one_figure_is_found_among_others() {
+        let absent = "handshake time: not logged; handshakes: no TLS in it, add: a;; exchange: none";
+        let absent = AbsentFigures::from(absent);
+        assert_eq!(absent.reason(LogFigure::Handshakes), Some("no TLS in it, add: a;"));
+        assert_eq!(absent.reason(LogFigure::Exchange), Some("none"));
+        assert_eq!(absent.reason(LogFigure::Open), None);
+        assert_eq!(absent.iter().count(), 3);
+    }
+}

@@ -1,0 +1,33 @@
+//! A new process of the program takes over from a running one: SIGUSR2 and `tlsdash ctl upgrade`. `docs/upgrade.md`
+//! describes it.
+//!
+//! ```text
+//! old process                                  new process
+//! starts the program ──────────────────────▶
+//! offer: listening sockets ────────────────▶   reads its configuration, binds, opens its journal
+//!                          ◀────────────────   prepared, or refused
+//! serve: sealed ticket keys, settings ──────▶  starts its workers
+//!                          ◀────────────────   serving
+//! drains
+//! ```
+//!
+//! | module | purpose |
+//! |---|---|
+//! | [`channel`] | the messages, and the descriptors that go with them |
+//! | [`sealed`] | secrets in memory that nobody can change |
+//! | [`program`] | the program that is started |
+//! | [`successor`] | the new process, as the old one sees it |
+//! | [`predecessor`] | the old process, as the new one sees it |
+
+pub(crate) mod channel;
+pub(crate) mod predecessor;
+pub(crate) mod program;
+mod sealed;
+pub(crate) mod successor;
+
+use std::time::Duration;
+
+/// The longest time for a new process to be ready. `ctl upgrade` waits longer.
+const READY_PATIENCE: Duration = Duration::from_secs(10);
+/// Set for a new process, whose standard input is the channel to the old one.
+const VARIABLE: &str = "TLSDASH_UPGRADE";

@@ -1,0 +1,176 @@
+//! The new process, as the old one sees it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use proxy_core::{ListenerSets, TicketKeySnapshot};
+use telemetry::RunId;
+
+use super::channel::{
+    CarriedSetting, PreparedProcess, ReceivedMessage, UpgradeMessage, UpgradeOffer, VERSION, borrowed, pair,
+    receive, send,
+};
+use super::program::UpgradeProgram;
+use super::{READY_PATIENCE, sealed};
+use crate::service;
+
+/// The longest time to learn how a process has ended that has closed the channel.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+const END_POLL: Duration = Duration::from_millis(5);
+
+/// What is offered to a new process.
+#[derive(Debug)]
+pub(crate) struct OfferedSockets {
+    /// The run of this process.
+    pub(crate) run: RunId,
+    pub(crate) listeners: ListenerSets,
+    pub(crate) metrics: Option<(SocketAddr, OwnedFd)>,
+    pub(crate) control: Option<(PathBuf, OwnedFd)>,
+}
+
+/// A process that was started. It is ended when this is dropped, unless it serves.
+#[derive(Debug)]
+struct StartedProcess {
+    child: Child,
+    is_kept: bool,
+}
+
+impl Drop for StartedProcess {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It may have ended by itself.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A new process that can serve.
+#[derive(Debug)]
+pub(crate) struct PreparedSuccessor {
+    process: StartedProcess,
+    channel: OwnedFd,
+    /// When it must serve.
+    deadline: Instant,
+    prepared: PreparedProcess,
+    run: RunId,
+}
+
+/// A new process that serves.
+#[derive(Debug)]
+pub(crate) struct Successor {
+    pub(crate) run: RunId,
+    pub(crate) pid: u32,
+    pub(crate) prepared: PreparedProcess,
+}
+
+/// Starts the program, offers it the sockets, and waits until it can serve.
+///
+/// # Errors
+/// If it cannot be started, refuses, ends, or is not ready in time. Nothing of it is left then.
+pub(crate) fn prepare(
+    program: &UpgradeProgram,
+    sockets: OfferedSockets,
+) -> anyhow::Result<PreparedSuccessor> {
+    let deadline = Instant::now() + READY_PATIENCE;
+    let (offer, descriptors) = sockets.into_offer();
+    let (channel, other) = pair().context("cannot make a channel to the new process")?;
+    // The command goes at once, and with it the other end: the end of the process is the end of the channel.
+    let started = program.command().stdin(Stdio::from(other)).spawn();
+    let child = started.with_context(|| format!("cannot start {}", program.path().display()))?;
+    let mut process = StartedProcess { child, is_kept: false };
+    send(channel.as_fd(), &UpgradeMessage::Offer(offer), &borrowed(&descriptors))
+        .or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })
+        .context("cannot offer the listening sockets")?;
+    drop(descriptors);
+    let prepared = match process.next(&channel, deadline)? {
+        UpgradeMessage::Prepared(prepared) => prepared,
+        other => bail!("the new process says {other:?} instead of being prepared"),
+    };
+    let run = prepared.run.parse().context("the new process names no run")?;
+    Ok(PreparedSuccessor { process, channel, deadline, prepared, run })
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+impl OfferedSockets {
+    fn into_offer(self) -> (UpgradeOffer, Vec<OwnedFd>) {
+        let Self { run, listeners, metrics, control } = self;
+        let ListenerSets { listen, sets, is_managed } = listeners;
+        let offer = UpgradeOffer {
+            version: VERSION,
+            run: run.to_string(),
+            listen: listen.iter().map(ToString::to_string).collect(),
+            sets: sets.len(),
+            is_managed,
+            metrics: metrics.as_ref().map(|(addr, _)| *addr),
+            control: control.as_ref().map(|(path, _)| path.clone()),
+        };
+        let endpoints = metrics.map(|(_, fd)| fd).into_iter().chain(control.map(|(_, fd)| fd));
+        (offer, sets.into_iter().flatten().map(OwnedFd::from).chain(endpoints).collect())
+    }
+}
+
+impl StartedProcess {
+    /// Its next message.
+    fn next(&mut self, channel: &OwnedFd, deadline: Instant) -> anyhow::Result<UpgradeMessage> {
+        match receive(channel.as_fd(), deadline) {
+            Ok(Some(ReceivedMessage { message: UpgradeMessage::Refused { reason }, .. })) => {
+                Err(anyhow!("the new process refuses: {}", telemetry::clean::line(&reason)))
+            }
+            Ok(Some(ReceivedMessage { message, .. })) => Ok(message),
+            Ok(None) => Err(match self.ended() {
+                Some(status) => anyhow!("the new process has ended before it was ready: {status}"),
+                None => anyhow!("the new process has closed the channel before it was ready"),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(anyhow!("the new process was not ready within {} s", READY_PATIENCE.as_secs()))
+            }
+            Err(error) => Err(anyhow!("the new process sends something else than it should: {error}")),
+        }
+    }
+
+    /// How it has ended; `None` if it has not.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                status => return status.ok().flatten(),
+            }
+        }
+    }
+}
+
+impl PreparedSuccessor {
+    /// Has it serve with these ticket keys, and makes it the main process of the service.
+    ///
+    /// # Errors
+    /// If it does not. Nothing of it is left then.
+    pub(crate) fn serve(
+        self,
+        keys: &TicketKeySnapshot,
+        settings: Vec<CarriedSetting>,
+    ) -> anyhow::Result<Successor> {
+        let Self { mut process, channel, deadline, prepared, run } = self;
+        let keys = sealed::seal(keys.as_bytes()).context("cannot seal the ticket keys")?;
+        send(channel.as_fd(), &UpgradeMessage::Serve { settings }, &[keys.as_fd()])
+            .or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })
+            .context("cannot hand over the ticket keys")?;
+        match process.next(&channel, deadline.max(Instant::now() + END_PATIENCE))? {
+            UpgradeMessage::Serving {} => {}
+            other => bail!("the new process says {other:?} instead of serving"),
+        }
+        process.is_kept = true;
+        let pid = process.child.id();
+        service::hand_main_to(pid);
+        Ok(Successor { run, pid, prepared })
+    }
+}

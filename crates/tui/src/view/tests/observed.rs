@@ -1,0 +1,47 @@
+//! A run that was counted from the log of another terminator.
+
+use telemetry::{Body, Update};
+
+use crate::state::Action;
+use crate::synthetic::SyntheticLoad;
+use crate::testing::{TestDashboard, options};
+
+fn observed(absent: &str) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
+    stage.run = SyntheticLoad::tls();
+    let mut start = stage.run.start();
+    let Body::Run(run) = &mut start.body else { panic!("a run begins with its record") };
+    run.log = "haproxy".into();
+    run.log_resolution_us = 1_000;
+    run.absent = absent.into();
+    stage.read(vec![start]);
+    stage.act(Action::Update(Update::CaughtUp));
+    stage.pass(5);
+    stage
+}
+
+fn line<'s>(screen: &'s str, words: &str) -> &'s str {
+    screen.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}:\n{screen}"))
+}
+
+#[test]
+fn a_log_has_bounds_for_its_times() {
+    let screen = observed("exchange: no log has it").screen(160, 48);
+    let row = line(&screen, "connect");
+    assert!(row.contains("≤ 1"), "{row}");
+    let row = line(&screen, "full handshake");
+    assert!(
+        !row.split("full handshake").nth(1).unwrap()[..40].contains('.'),
+        "no finer than a millisecond: {row}"
+    );
+}
+
+#[test]
+fn what_a_log_lacks_is_blank_with_the_reason() {
+    let reasons =
+        "handshake CPU time: no log has it; why handshakes were full: no log says why; exchange: not timed";
+    let screen = observed(reasons).screen(160, 48);
+    assert!(line(&screen, "why full").contains("– no log says why"), "{screen}");
+    assert!(line(&screen, "time ").contains("– no log has it"), "{screen}");
+    assert!(line(&screen, "exchange").contains("– not timed"), "{screen}");
+}
