@@ -14,28 +14,22 @@ run *ARGS:
 demo *ARGS:
     cargo run --release --locked -- demo {{ARGS}}
 
-# The program without debug tables, and these in a file beside it, where gdb and perf look for them: target/dist.
+# The program as packages hold it, with debug tables; takes some minutes: target/dist/tlsdash.
 dist:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
-    cargo build --release --locked -p tlsdash
-    cd "${CARGO_TARGET_DIR:-target}"
-    mkdir -p dist
-    objcopy --only-keep-debug release/tlsdash dist/tlsdash.debug
-    objcopy --strip-debug --add-gnu-debuglink=dist/tlsdash.debug release/tlsdash dist/tlsdash
+    cargo build --profile dist --locked -p tlsdash
 
-# A .deb, an .rpm, a tarball and the debug file, in target/package; `.ci/package` then tries them in a clean root.
-package:
+# A .deb, an .rpm, a tarball and the debug file, in target/package.
+package: dist
     #!/usr/bin/env bash
     set -euo pipefail
     for tool in cargo-deb cargo-generate-rpm; do
         command -v "$tool" >/dev/null || cargo install --locked "$tool"
     done
-    # The same build as CI's.
-    export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
-    cargo build --release --locked -p tlsdash
-    packaging/build "${CARGO_TARGET_DIR:-target}/release/tlsdash"
+    packaging/build "${CARGO_TARGET_DIR:-target}/dist/tlsdash"
+
+# Make the packages, and try each in a clean root; needs root or sudo.
+try-package: package
+    .ci/package
 
 # All tests; installs the outside programs they compare with.
 test *ARGS:
@@ -76,6 +70,43 @@ screenshot:
     trap 'rm -rf "$folder"' EXIT
     cd "$folder"
     "$target/debug/examples/screenshot" "$picture" "$target/release/tlsdash" demo --theme dark --journal file:demo.journal
+
+# Draw docs/examples/observe-haproxy.svg anew from `tlsdash observe` over a HAProxy under load, in a minute.
+screenshot-observe:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked -p tlsdash
+    cargo build --locked -p tlsdash-tui --example screenshot
+    target=$(realpath "${CARGO_TARGET_DIR:-target}") picture=$PWD/docs/examples/observe-haproxy.svg folder=$(mktemp -d)
+    tlsdash=$target/release/tlsdash log=udp:127.0.0.1:15514
+    trap 'kill $haproxy $load 2>/dev/null || true; rm -rf "$folder"' EXIT
+    cd "$folder"
+    openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:P-256 -days 20 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem 2>/dev/null
+    cat cert.pem key.pem > both.pem
+    lines=$("$tlsdash" observe setup haproxy --syslog "$log" | sed '/# In each frontend with mode tcp/,$d')
+    cat > haproxy.cfg <<END
+    defaults
+        mode http
+        timeout connect 5s
+        timeout client 20s
+        timeout server 20s
+    frontend clients
+        bind 127.0.0.1:15443 ssl crt both.pem alpn h2,http/1.1
+    $lines
+        default_backend application
+    backend application
+        server application 127.0.0.1:15480
+    frontend application
+        bind 127.0.0.1:15480
+        http-request return status 200 content-type text/plain string hello
+    END
+    haproxy -db -f haproxy.cfg 2>/dev/null & haproxy=$!
+    sleep 1
+    "$tlsdash" load https://localhost:15443/ --insecure -r 150 -c 16 -k 5 --resume 70% --source-addresses 12 -d 60s \
+        --headless --journal off >/dev/null 2>&1 & load=$!
+    "$target/debug/examples/screenshot" "$picture" "$tlsdash" observe haproxy --syslog "$log" --pid "$haproxy" \
+        --certificate-of localhost@127.0.0.1:15443 --theme dark --journal file:observe.journal
 
 # Make everything in docs/examples anew, in six minutes; needs chromium for the pictures of pages.
 examples: screenshot
@@ -121,11 +152,50 @@ bench-watching *ARGS:
     cargo bench --locked -p benchmarks --bench watching -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
-# Work per CPU-second beside the terminators that are installed, such as: just bench-peers --only handshake --rounds 7
-bench-peers *ARGS:
+# A scenario of docs/scenarios with a release build, such as: just bench-scenario lighttpd --save results
+bench-scenario NAME *ARGS:
     cargo build --release --locked -p tlsdash
-    cargo bench --locked -p benchmarks --bench peers -- \
-        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
+    "${CARGO_TARGET_DIR:-target}/release/tlsdash" bench "docs/scenarios/{{NAME}}.toml" {{ARGS}}
+
+# CPU time per request beside the terminators that are installed, such as: just bench-peers --only tlsdash,nginx --case 'full*'
+bench-peers *ARGS: (bench-scenario "peers" ARGS)
+
+# The same with an RSA key.
+bench-peers-rsa *ARGS: (bench-scenario "peers-rsa" ARGS)
+
+# Resident memory of an idle connection, in nine minutes, such as: just bench-memory --only "nginx, HTTP"
+bench-memory *ARGS: (bench-scenario "memory" ARGS)
+
+# 40 comparisons of a server with itself, in 20 minutes: at most 5 may be called different.
+bench-aa *ARGS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked -p tlsdash
+    folder=$(mktemp -d) different=0
+    trap 'rm -rf "$folder"' EXIT
+    for number in {1..40}; do
+        "${CARGO_TARGET_DIR:-target}/release/tlsdash" bench docs/scenarios/aa.toml --json "$folder/aa.json" {{ARGS}} >/dev/null
+        outcome=$(jq -r '.cases[].targets[].verdict | select(. != null) | .outcome' "$folder/aa.json")
+        echo "$number: $outcome"
+        case $outcome in better|worse) different=$((different + 1));; esac
+    done
+    echo "$different of 40 called different"
+    [ "$different" -le 5 ]
+
+# Whether 5 % more CPU time is found, in five minutes: fails if it is not called worse.
+bench-power *ARGS: (bench-scenario "power" ARGS)
+
+# The quick parts of the five seeds, in 15 minutes; results go to a folder if one is named: just bench-seeds results
+bench-seeds FOLDER="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked -p tlsdash
+    folder={{quote(FOLDER)}}
+    for seed in 000 001 002 003 004; do
+        save=()
+        if [ -n "$folder" ]; then save=(--save "$folder/$seed" --md "$folder/$seed.md"); mkdir -p "$folder"; fi
+        "${CARGO_TARGET_DIR:-target}/release/tlsdash" bench "seed:$seed" --quick "${save[@]}"
+    done
 
 # Latency of established connections while many others shake hands, beside HAProxy and nginx, in seven minutes, such as: just bench-burst --rounds 4 --seconds 1
 bench-burst *ARGS:
