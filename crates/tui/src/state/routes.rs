@@ -81,8 +81,8 @@ impl State {
         self.figures().is_some_and(|figures| figures.http.is_some())
     }
 
-    /// Returns the list that keys act on: the one that is open, else that of the focused pane, else the first that is
-    /// shown.
+    /// Returns the list that keys act on: the one that is open, else that of the focused pane, else the clients, or the
+    /// routes where the clients are not shown.
     pub(crate) fn list(&self) -> List {
         match self.screen {
             Screen::Requests { .. } => List::Requests,
@@ -97,8 +97,10 @@ impl State {
             }
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
-            _ if self.panes.focus == Some(PaneId::Clients) => List::Clients,
-            _ => List::Routes,
+            _ if self.panes.focus == Some(PaneId::Routes) || !self.panes.shows(PaneId::Clients) => {
+                List::Routes
+            }
+            _ => List::Clients,
         }
     }
 

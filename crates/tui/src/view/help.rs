@@ -58,7 +58,7 @@ const FIGURES: &[(&str, &str)] = &[
 
 /// The figures of HTTP mode, and what keys act on there.
 const HTTP: &[(&str, &str)] = &[
-    ("sort, filter, details", "act on the focused list: routes, else clients"),
+    ("sort, filter, details", "act on the focused list, else on the clients"),
     ("requests, req/s", "requests that were over, answered or given up"),
     ("p99 … ttfb", "header: p99 of the time to the first byte to the client"),
     ("failed", "requests that failed, whatever status was sent; an upstream's own 5xx is none"),

@@ -31,7 +31,9 @@ fn routes_and_statuses_at_each_size() {
 fn a_route_over_the_panes_at_each_size() {
     let mut stage = with_a_gap();
     stage.screen(160, 48);
+    stage.state.panes.focus = Some(crate::state::PaneId::Routes);
     stage.press('\n');
+    stage.state.panes.focus = None;
     for (columns, rows) in SIZES {
         assert_snapshot!(format!("route_{columns}x{rows}"), stage.screen(columns, rows));
     }
@@ -84,9 +86,10 @@ fn routes_are_sorted_filtered_and_their_columns_chosen() {
     let mut stage = with_a_gap();
     let heading = |stage: &mut TestDashboard| {
         let screen = stage.screen(160, 48);
-        screen.lines().find(|line| line.contains("─ routes")).unwrap_or_default().to_owned()
+        screen.lines().find(|line| line.contains(" routes")).unwrap_or_default().to_owned()
     };
     assert!(heading(&mut stage).contains("req/s▼"));
+    stage.state.panes.focus = Some(crate::state::PaneId::Routes);
     stage.press('s');
     assert!(heading(&mut stage).contains("p50 ms▼"), "{}", heading(&mut stage));
     "/5xx>0".chars().for_each(|key| drop(stage.press(key)));
@@ -98,10 +101,17 @@ fn routes_are_sorted_filtered_and_their_columns_chosen() {
 }
 
 #[test]
-fn keys_act_on_the_clients_once_they_have_the_focus() {
+fn keys_act_on_the_clients_unless_the_routes_have_the_focus() {
     let mut stage = with_a_gap();
     stage.screen(160, 48);
-    stage.state.panes.focus = Some(crate::state::PaneId::Clients);
+    let order = |stage: &TestDashboard| (stage.state.clients.order.column, stage.state.routes.order.column);
+    let (clients, routes) = order(&stage);
+    stage.press('s');
+    assert_eq!(order(&stage), (clients + 1, routes));
+    stage.press('5');
+    stage.press('s');
+    assert_eq!(order(&stage), (clients + 1, routes + 1), "only the routes are shown");
+    stage.press('1');
     stage.want(Intent::Scroll(ListMove::Down));
     stage.press('\n');
     assert!(stage.screen(160, 48).contains("┌ client 10.0.0.11"), "{}", stage.screen(160, 48));
