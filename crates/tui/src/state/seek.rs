@@ -157,17 +157,21 @@ impl State {
         let cursor_us = past.us();
         let column_us = self.timeline.column_us();
         let end_us = self.timeline.snap(cursor_us);
-        let deeds = || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= past.end_us);
-        let at_mark = |us: u64| self.timeline.snap(us + 1);
+        // A mark is shown at the end of its interval: columns may be much longer, and hold several marks.
+        let step_us = self.interval_us().min(column_us);
+        let at_mark = |us: u64| {
+            let steps = us.saturating_sub(run.began_us()) / step_us + 1;
+            run.began_us().saturating_add(steps.saturating_mul(step_us)).min(past.end_us)
+        };
+        let marks =
+            || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= past.end_us).map(at_mark);
         match target {
             SeekTarget::Columns(n) => Ok(end_us.saturating_add_signed(n.saturating_mul(column_us as i64))),
-            SeekTarget::PreviousMark => deeds()
-                .rfind(|&us| us < end_us.saturating_sub(column_us))
-                .map(at_mark)
+            // From the present, the newest mark counts even if it is of the last interval.
+            SeekTarget::PreviousMark => marks()
+                .rfind(|&us| past.cursor_us.is_none_or(|cursor_us| us < cursor_us))
                 .ok_or("no earlier mark or change"),
-            SeekTarget::NextMark => {
-                deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark or change")
-            }
+            SeekTarget::NextMark => marks().find(|&us| us > cursor_us).ok_or("no later mark or change"),
             SeekTarget::Worst => self.worst_us().ok_or("there are no latencies yet"),
             SeekTarget::NextInterval => Ok(cursor_us.saturating_add(self.interval_us())),
             SeekTarget::PreviousInterval => Ok(cursor_us.saturating_sub(self.interval_us())),

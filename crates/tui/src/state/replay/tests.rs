@@ -226,9 +226,9 @@ fn seeking_works_while_it_plays() {
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
     recording.want(Intent::Seek(SeekTarget::NextMark));
-    assert_eq!((recording.at(), recording.stage.state.status), (32_000, ViewStatus::Playing));
+    assert_eq!((recording.at(), recording.stage.state.status), (31_000, ViewStatus::Playing));
     recording.want(Intent::Seek(SeekTarget::NextMark));
-    assert_eq!(recording.at(), 62_000);
+    assert_eq!(recording.at(), 61_000);
     recording.want(Intent::Seek(SeekTarget::Columns(-1)));
     assert_eq!(recording.at(), 60_000);
     recording.quarters(4);

@@ -54,9 +54,42 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9,996 in 2 s"), "{screen}");
     assert_eq!(stage.state.figures().unwrap().handshakes.full, 1_000);
     stage.want(Intent::Seek(SeekTarget::NextMark));
-    assert!(stage.screen(160, 48).contains("FROZEN at +00:12"), "the column that begins with the change");
+    assert!(stage.screen(160, 48).contains("FROZEN at +00:11"), "the interval of the change");
     stage.want(Intent::Back);
     assert!(stage.screen(160, 48).contains("LIVE 00:20"));
+}
+
+#[test]
+fn every_mark_is_reached_where_columns_are_long() {
+    let mut stage = TestDashboard::live(options(), 20);
+    for rate in [5500.0, 6000.0, 6500.0] {
+        let change = stage.run.set("load.rate", Value::Number(rate)).unwrap();
+        stage.read(vec![change]);
+        stage.pass(2);
+    }
+    stage.screen(160, 48);
+    (0..3).for_each(|_| drop(stage.want(Intent::ZoomOut)));
+    assert!(stage.screen(160, 48).contains("10 s a column"));
+    let mut times = Vec::new();
+    for target in [SeekTarget::PreviousMark; 3].into_iter().chain([SeekTarget::NextMark; 2]) {
+        stage.want(Intent::Seek(target));
+        let screen = stage.screen(160, 48);
+        times.push(screen.split("FROZEN at +00:").nth(1).unwrap()[..2].to_owned());
+    }
+    assert_eq!(times, ["25", "23", "21", "23", "25"]);
+}
+
+#[test]
+fn the_newest_mark_is_reached_in_its_own_interval() {
+    let mut stage = TestDashboard::live(options(), 20);
+    let change = stage.run.set("load.rate", Value::Number(5500.0)).unwrap();
+    stage.read(vec![change]);
+    stage.screen(160, 48);
+    stage.want(Intent::Seek(SeekTarget::PreviousMark));
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("FROZEN at +00:20") && !screen.contains("no earlier mark"), "{screen}");
+    stage.want(Intent::Seek(SeekTarget::PreviousMark));
+    assert!(stage.screen(160, 48).contains("no earlier mark"));
 }
 
 #[test]
