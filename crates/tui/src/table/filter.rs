@@ -1,6 +1,7 @@
 //! Filters of a table: `10.0.0.0/8 failed>0 p99>5ms`.
 //!
-//! All words must match. A word is a comparison with a column, a network, or a part of the name of the row.
+//! All words must match. A word is a comparison with a column, a network, or a part of the name of the row. Blanks around
+//! the sign of a comparison do not count.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -73,8 +74,8 @@ impl<R: Row> RowFilter<R> {
     /// Reads a filter. Words that cannot be used let every row pass.
     pub(crate) fn parse(text: &str) -> Self {
         let mut filter = Self { text: text.to_owned(), ..Self::default() };
-        for word in text.split_whitespace() {
-            match term(word) {
+        for word in words(text) {
+            match term(&word) {
                 Ok(term) => filter.terms.push(term),
                 Err(error) => filter.error = filter.error.or(Some(error)),
             }
@@ -138,6 +139,19 @@ impl FilterOperator {
             Self::Greater => value > number,
         }
     }
+}
+
+/// Splits a filter into its terms: `p99 > 1ms` is one.
+fn words(text: &str) -> Vec<String> {
+    let is_sign = |c: char| matches!(c, '<' | '>' | '=' | '!');
+    let mut words: Vec<String> = Vec::new();
+    for part in text.split_whitespace() {
+        match words.last_mut() {
+            Some(word) if word.ends_with(is_sign) || part.starts_with(is_sign) => word.push_str(part),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
 }
 
 fn term<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
@@ -283,6 +297,16 @@ mod tests {
             assert_eq!(error(text), "", "{text}");
         }
         assert_eq!(RowFilter::<RunRow>::parse("edge/1 host=edge p99>5ms").error(), None);
+    }
+
+    #[test]
+    fn blanks_around_the_sign_of_a_comparison_do_not_count() {
+        assert_eq!(
+            words("10.0 p99 > 1ms full>= 50% tls =1.2 b"),
+            ["10.0", "p99>1ms", "full>=50%", "tls=1.2", "b"]
+        );
+        assert_eq!(words("p99 >"), ["p99>"]);
+        assert_eq!(error("p99 > 1ms open < 3"), "");
     }
 
     #[test]
