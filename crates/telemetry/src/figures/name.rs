@@ -5,12 +5,20 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Figure, FigureSide, FigureUnit, RouteFigure, Statistic, routes};
-use crate::metrics::{LatencyClass, parse_percentile};
+use crate::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency, parse_percentile};
 
 /// The minimum similarity (Jaro-Winkler) of a suggested name.
 const SIMILARITY_MIN: f64 = 0.85;
 /// The maximum number of suggested names.
 const SUGGESTIONS_MAX: usize = 3;
+/// Figures that are named where no name is similar.
+const EXAMPLES: &str = "response.p99, exchange.p99, rate.achieved, resumed.ratio and requests.failed";
+/// The latencies that a statistic without a class suggests: what a client waits for, from its own side and from the proxy's.
+const USUAL_CLASSES: [LatencyClass; 3] = [
+    LatencyClass::Load(LoadLatency::Response),
+    LatencyClass::Proxy(ProxyLatency::Exchange),
+    LatencyClass::Http(HttpLatency::FirstByte),
+];
 
 /// The name of a figure as the user wrote it, such as `response.p99`.
 ///
@@ -67,7 +75,7 @@ impl fmt::Display for UnknownFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, similar } = self;
         match &**similar {
-            [] => write!(f, "there is no figure {name}; there are {}", all_names()),
+            [] => write!(f, "there is no figure {name}; others are {EXAMPLES}; docs/figures.md has all"),
             [one] => write!(f, "there is no figure {name}; did you mean {one}?"),
             [all @ .., last] => {
                 write!(f, "there is no figure {name}; did you mean {} or {last}?", all.join(", "))
@@ -130,6 +138,9 @@ pub(super) fn split_statistic(text: &str) -> Option<(&str, Statistic)> {
 /// The most similar names, the best match first.
 fn similar_names(text: &str) -> Vec<String> {
     let text = text.strip_prefix("proxy.").or_else(|| text.strip_prefix("load.")).unwrap_or(text);
+    if let Some(statistic) = Statistic::parse(text) {
+        return USUAL_CLASSES.map(|class| Figure::Latency(class, statistic).short_name()).into();
+    }
     // The class may be misspelt and the statistic right.
     let statistic = split_statistic(text).map_or(Statistic::Percentile(0.99), |(_, statistic)| statistic);
     let latencies = LatencyClass::all().map(|class| Figure::Latency(class, statistic));
@@ -149,20 +160,6 @@ fn similar_names(text: &str) -> Vec<String> {
     let mut seen = HashSet::new();
     let names = found.into_iter().map(|(_, name)| name).filter(|name| seen.insert(name.clone()));
     names.take(SUGGESTIONS_MAX).collect()
-}
-
-/// All names without their sides; latencies as a list of statistics and a list of classes.
-fn all_names() -> String {
-    let unique = |names: &mut dyn Iterator<Item = String>| {
-        let mut seen = HashSet::new();
-        names.filter(|name| seen.insert(name.clone())).collect::<Vec<_>>().join(", ")
-    };
-    format!(
-        "{}; and n, min, mean, sd, p50, p99 or any other percentile, and max of {} (proxy. or load. may stand before; \
-         docs/figures.md defines them)",
-        unique(&mut scalars_and_quotients().map(|figure| figure.short_name())),
-        unique(&mut LatencyClass::all().map(|class| class.key().to_owned())),
-    )
 }
 
 impl fmt::Display for Statistic {
@@ -201,7 +198,6 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{LoadLatency, ProxyLatency};
 
     fn names(text: &str) -> Vec<String> {
         text.parse::<FigureName>().unwrap().figures().map(|figure| figure.name()).collect()
@@ -271,9 +267,14 @@ mod tests {
             assert!(error.contains("did you mean") && error.contains(meant), "{error}");
         }
         let error = refusal("speed");
-        for part in ["there is no figure speed; there are connections.accepted", "response, service"] {
-            assert!(error.contains(part), "{error}");
+        for part in ["there is no figure speed; others are response.p99, ", "docs/figures.md has all"] {
+            assert!(error.contains(part) && error.len() < 200, "{error}");
         }
+        let error = refusal("p99");
+        assert!(
+            error.ends_with("did you mean response.p99, exchange.p99 or http.first_byte.p99?"),
+            "{error}"
+        );
     }
 
     #[test]
