@@ -64,7 +64,7 @@ fn select_setting(state: &mut State, to: ListMove) {
     (state.tuning.complaint, state.tuning.answer) = (None, None);
 }
 
-/// Closes what covers the panes, else deselects the client, else returns to the present.
+/// Closes what covers the panes, else deselects the client, else leaves usage, else returns to the present.
 pub(super) fn back(state: &mut State) {
     if state.screen != Screen::Dashboard {
         state.screen = Screen::Dashboard;
@@ -76,7 +76,7 @@ pub(super) fn back(state: &mut State) {
     {
         (state.routes.selected, state.clients.selected) = (None, None);
         state.usage.table.selected = None;
-    } else if state.view.past().is_some() {
+    } else if !state.leave_usage() && state.view.past().is_some() {
         state.go_live();
     }
 }

@@ -236,6 +236,9 @@ impl State {
                 self.panes.resize(focus, if is_taller { rows + 1 } else { rows.saturating_sub(1) });
             }
             PaneAction::Preset(preset) => {
+                if preset == Preset::Usage && self.panes.hidden != preset.hidden() {
+                    self.usage.before = self.panes.clone();
+                }
                 let focus = match preset {
                     Preset::Usage => Some(PaneId::Usage),
                     Preset::Hosts => Some(PaneId::Hosts),

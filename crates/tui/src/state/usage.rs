@@ -4,7 +4,7 @@ use telemetry::Dimension;
 use telemetry::model::Usage;
 
 use super::view::View;
-use super::{ListMove, PaneAction, PaneId, Preset, Screen, State};
+use super::{ListMove, PaneAction, PaneId, PaneLayout, Preset, Screen, State};
 use crate::table::{Row as _, Rows, TableState};
 use crate::view::layout;
 use crate::view_model::{UsageId, UsageRow, usage_rows};
@@ -15,12 +15,14 @@ pub(crate) struct UsageList {
     pub(crate) table: TableState<UsageRow>,
     pub(crate) dimension: Dimension,
     rows: Rows<UsageRow>,
+    /// The panes as they were before usage took their place.
+    pub(super) before: PaneLayout,
 }
 
 impl Default for UsageList {
     fn default() -> Self {
         let table = TableState::by(UsageRow::HANDSHAKES);
-        Self { table, dimension: Dimension::default(), rows: Rows::default() }
+        Self { table, dimension: Dimension::default(), rows: Rows::default(), before: PaneLayout::default() }
     }
 }
 
@@ -64,6 +66,15 @@ impl State {
         table.selected = None;
         self.panes.focus = Some(PaneId::Usage);
         self.screen = Screen::Dashboard;
+    }
+
+    /// Goes back from usage alone to the panes before it, or releases its focus; false if usage is neither alone nor focused.
+    pub(super) fn leave_usage(&mut self) -> bool {
+        if self.panes.hidden == Preset::Usage.hidden() {
+            self.panes = std::mem::take(&mut self.usage.before);
+            return true;
+        }
+        self.panes.focus.take_if(|focus| *focus == PaneId::Usage).is_some()
     }
 
     /// Selects another value.

@@ -50,6 +50,22 @@ fn a_key_goes_through_the_dimensions_and_a_name_opens() {
 }
 
 #[test]
+fn escape_leaves_usage_for_the_panes_before() {
+    let mut stage = TestDashboard::live_tls(options(), 12);
+    stage.press('3');
+    stage.screen(80, 24);
+    let before = stage.state.panes.clone();
+    stage.press('d');
+    stage.press('d');
+    assert!(stage.screen(80, 24).contains("usage by group"));
+    stage.press('\x1b');
+    assert_eq!(stage.state.panes, before);
+    stage.press('6');
+    stage.press('\x1b');
+    assert_eq!(stage.state.panes, before, "however one came to it");
+}
+
+#[test]
 fn usage_is_sorted_and_filtered_and_its_columns_chosen() {
     let mut stage = TestDashboard::live_tls(options(), 12);
     stage.press('6');
