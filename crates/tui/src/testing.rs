@@ -165,6 +165,7 @@ impl TestDashboard {
         let event = match key {
             '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
             '\x1b' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+            '\x13' => KeyEvent::new(KeyCode::Char('s'), KeyModifiers::CONTROL),
             '\x15' => KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL),
             c if c.is_uppercase() => KeyEvent::new(KeyCode::Char(c), KeyModifiers::SHIFT),
             c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),

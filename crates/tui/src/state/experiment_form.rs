@@ -28,6 +28,11 @@ impl FormField {
     pub(crate) const ALL: [Self; 7] =
         [Self::Setting, Self::A, Self::B, Self::Length, Self::Pairs, Self::Block, Self::Metric];
 
+    /// Returns whether no field follows.
+    pub(crate) fn is_last(self) -> bool {
+        Self::ALL.last() == Some(&self)
+    }
+
     /// Returns the label.
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -209,7 +214,7 @@ mod tests {
     use telemetry::{Body, Value};
 
     use super::*;
-    use crate::state::Action;
+    use crate::state::{Action, Effect};
     use crate::testing::{TestDashboard, options};
 
     /// Opens the form at the field of the setting.
@@ -273,9 +278,25 @@ mod tests {
             assert!(screen.contains(&format!("B: type a value of {name}")), "{screen}");
         }
         go(&mut stage, KeyCode::Tab);
-        press(&mut stage, "\n");
+        press(&mut stage, "\x13");
         let screen = stage.screen(120, 40);
         assert!(screen.contains("B: type a value of load.resume"), "{screen}");
+    }
+
+    #[test]
+    fn enter_goes_through_the_fields_and_starts_in_the_last() {
+        let is_started = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Send(_)));
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        press(&mut stage, "load.keepalive\n\n7");
+        assert_eq!(text_of(&stage, FormField::B), "7");
+        assert!(stage.screen(120, 40).contains("Ctrl-s starts, Enter goes on: 6m in all"));
+        for _ in FormField::B as usize..FormField::Metric as usize {
+            assert!(!is_started(&stage.press('\n')));
+        }
+        assert!(stage.screen(120, 40).contains("Enter starts: 6m in all"), "{}", stage.screen(120, 40));
+        assert!(is_started(&stage.press('\n')));
+        assert!(stage.state.prompt.is_none());
     }
 
     #[test]
@@ -284,7 +305,7 @@ mod tests {
         form(&mut stage);
         go(&mut stage, KeyCode::Down);
         go(&mut stage, KeyCode::Down);
-        press(&mut stage, "5000\n");
+        press(&mut stage, "5000\x13");
         let screen = stage.screen(120, 40);
         assert!(screen.contains("load.rate 5000/s and 5000: both values are the same"), "{screen}");
     }
@@ -302,10 +323,10 @@ mod tests {
         press(&mut stage, "keepalive");
         go(&mut stage, KeyCode::Down);
         go(&mut stage, KeyCode::Down);
-        press(&mut stage, "1\n");
+        press(&mut stage, "1\x13");
         let screen = stage.screen(120, 40);
         assert!(screen.contains("load.keepalive off and 1: both values are the same"), "{screen}");
         press(&mut stage, "0");
-        assert!(stage.screen(120, 40).contains("Enter starts"), "10 is another value");
+        assert!(stage.screen(120, 40).contains("Ctrl-s starts"), "10 is another value");
     }
 }

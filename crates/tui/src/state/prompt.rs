@@ -4,7 +4,7 @@ use tui_input::{Input, InputRequest};
 
 use super::List;
 use super::completion::Completion;
-use super::experiment_form::ExperimentForm;
+use super::experiment_form::{ExperimentForm, FormField};
 use super::palette::PaletteEntry;
 
 /// The maximum number of characters.
@@ -109,6 +109,14 @@ impl Prompt {
         self.input.handle(request);
         if self.text().chars().count() > TEXT_MAX {
             self.input = before;
+        }
+    }
+
+    /// Returns the field of an experiment's form.
+    pub(super) fn form_field(&self) -> Option<FormField> {
+        match &self.purpose {
+            PromptPurpose::Experiment(form) => Some(form.field()),
+            _ => None,
         }
     }
 

@@ -95,6 +95,14 @@ impl State {
         match key.code {
             KeyCode::Esc => self.give_up_typing(&prompt),
             KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => self.give_up_typing(&prompt),
+            KeyCode::Char('s') if key.modifiers == KeyModifiers::CONTROL && prompt.form_field().is_some() => {
+                return self.enter(prompt, now);
+            }
+            KeyCode::Enter if prompt.form_field().is_some_and(|field| !field.is_last()) => {
+                prompt.error = None;
+                self.choose(&mut prompt, false);
+                self.prompt = Some(prompt);
+            }
             KeyCode::Enter => return self.enter(prompt, now),
             code => {
                 prompt.error = None;

@@ -14,7 +14,7 @@ pub(super) fn lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Lin
     let theme = state.theme;
     let cells = usize::from(width).saturating_sub(FORM_LABEL_CELLS);
     let mut lines =
-        vec![heading(theme, &["new A/B experiment: Up Down Tab, Enter starts", "new A/B"], "", width)];
+        vec![heading(theme, &["new A/B experiment: Up Down Tab, Ctrl-s starts", "new A/B"], "", width)];
     lines.extend(FormField::ALL.into_iter().map(|field| {
         let is_selected = field == form.field();
         let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };

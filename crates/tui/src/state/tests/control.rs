@@ -123,12 +123,12 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
     press(&mut stage, "e");
     let screen = stage.screen(120, 40);
     assert!(screen.contains("setting load.rate") && screen.contains("A       5000/s"), "{screen}");
-    assert_eq!(set(&press(&mut stage, "fast\n")), None);
+    assert_eq!(set(&press(&mut stage, "fast\x13")), None);
     let screen = stage.screen(120, 40);
     assert!(screen.contains("load.rate cannot be fast") && screen.contains("▶B       fast"), "{screen}");
     press(&mut stage, "\x156000/s");
-    assert!(stage.screen(120, 40).contains("Enter starts: 6m in all"));
-    let effects = press(&mut stage, "\n");
+    assert!(stage.screen(120, 40).contains("Ctrl-s starts, Enter goes on: 6m in all"));
+    let effects = press(&mut stage, "\x13");
     let plan = Effect::Send(Command::Experiment("load.rate=5000/s..6000/s,normal".to_owned()));
     assert!(effects.contains(&plan), "{effects:?}");
     let why = "no experiment: pairs=3: 6 pairs are the fewest";
