@@ -151,8 +151,10 @@ fn failed(figures: &ViewModel) -> Count {
 /// Returns the class that says most about what clients experience.
 fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
     if figures.http.is_some() {
-        let is_first_byte = |row: &&LatencyRow| row.class == LatencyClass::Http(HttpLatency::FirstByte);
-        return figures.latencies.iter().find(is_first_byte);
+        // A log of another terminator may lack the first byte.
+        let is = |row: &&LatencyRow, class| row.class == LatencyClass::Http(class) && row.absent.is_none();
+        let row = |class| figures.latencies.iter().find(|row| is(row, class));
+        return [HttpLatency::FirstByte, HttpLatency::Request].into_iter().find_map(row);
     }
     let classes = [
         LatencyClass::Load(LoadLatency::Response),

@@ -7,8 +7,12 @@ use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options};
 
 fn observed(absent: &str) -> TestDashboard {
+    observed_run(SyntheticLoad::tls(), absent)
+}
+
+fn observed_run(run: SyntheticLoad, absent: &str) -> TestDashboard {
     let mut stage = TestDashboard::empty(options());
-    stage.run = SyntheticLoad::tls();
+    stage.run = run;
     let mut start = stage.run.start();
     let Body::Run(run) = &mut start.body else { panic!("a run begins with its record") };
     run.log = "haproxy".into();
@@ -44,4 +48,15 @@ fn what_a_log_lacks_is_blank_with_the_reason() {
     assert!(line(&screen, "why full").contains("– no log says why"), "{screen}");
     assert!(line(&screen, "time ").contains("– no log has it"), "{screen}");
     assert!(line(&screen, "exchange").contains("– not timed"), "{screen}");
+}
+
+#[test]
+fn the_header_has_a_latency_that_the_log_has() {
+    let header = |absent| {
+        let screen = observed_run(SyntheticLoad::http(), absent).screen(160, 48);
+        screen.lines().nth(1).unwrap().to_owned()
+    };
+    assert!(header("exchange: not timed").contains(" ms ttfb"), "{}", header("exchange: not timed"));
+    let no_first_byte = "time to first byte: no log has it";
+    assert!(header(no_first_byte).contains(" ms request"), "{}", header(no_first_byte));
 }
