@@ -52,7 +52,7 @@ struct HaproxyLine<'a> {
     sequence: Cow<'a, str>,
     #[serde(borrow)]
     client: Cow<'a, str>,
-    /// The request's number on its connection.
+    /// The request's number on its connection. Of a request that never became whole: that of the one before, if any.
     #[serde(borrow, default)]
     number: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -191,14 +191,26 @@ impl<'a> HaproxyLine<'a> {
 
     fn error(self) -> Result<LogEvent<'a>, BadLine> {
         let base = self.base()?;
-        if self.code == "0" {
-            // The client left after the handshake, without a request.
-            let connection = LoggedConnection { handshake: self.handshake()?, ..LoggedConnection::default() };
+        if self.code != "0" {
+            let failure = LoggedFailure { outcome: failure::outcome_of(&self.error), detail: self.error };
+            let connection = LoggedConnection { failure: Some(failure), ..LoggedConnection::default() };
             return Ok(LogEvent { connection: Some(connection), ..base });
         }
-        let failure = LoggedFailure { outcome: failure::outcome_of(&self.error), detail: self.error };
-        let connection = LoggedConnection { failure: Some(failure), ..LoggedConnection::default() };
-        Ok(LogEvent { connection: Some(connection), ..base })
+        // After the handshake, the client sent no whole request. Earlier requests have counted their connection.
+        let has_requests = fields::number(&self.number, "number")?.is_some();
+        let connection = if has_requests {
+            None
+        } else {
+            Some(LoggedConnection { handshake: self.handshake()?, ..LoggedConnection::default() })
+        };
+        let took = self.took()?;
+        // A client that leaves without a byte has the state of a malformed request too, but gets no status.
+        let status = fields::status(&self.status)?;
+        let failure = request_failure(&self.state)
+            .filter(|failure| matches!(failure, RequestFailure::Malformed | RequestFailure::HeadTimeout));
+        let request =
+            status.and(failure).map(|_| LoggedRequest { status, failure, took, ..LoggedRequest::default() });
+        Ok(LogEvent { time_us: Self::ended_us(base.time_us, took), connection, request, ..base })
     }
 }
 

@@ -51,6 +51,28 @@ fn failed_handshakes_of_haproxy_have_their_cause() {
 }
 
 #[test]
+fn a_request_of_haproxy_that_never_became_whole_is_a_request_with_its_cause() {
+    let line = |number: &str, status: &str, state: &str| {
+        format!(
+            r#"{{"kind":"error","time":"1.000","log":"web","line":"4","client":"::1","version":"TLSv1.3","resumed":"0","number":"{number}","status":"{status}","state":"{state}","took":"500","code":"0","error":"Success: -"}}"#
+        )
+    };
+    let counts = |line: &str| {
+        said(LogKind::Haproxy, line, |event| {
+            (
+                event.connection.is_some(),
+                event.request.as_ref().map(|request| (request.status, request.failure)),
+            )
+        })
+    };
+    let request = |status, failure| Some((Some(status), Some(failure)));
+    assert_eq!(counts(&line("-", "400", "PR")), (true, request(400, RequestFailure::Malformed)));
+    assert_eq!(counts(&line("3", "408", "cR")), (false, request(408, RequestFailure::HeadTimeout)));
+    assert_eq!(counts(&line("-", "0", "PR")), (true, None), "a client of HTTP/2 left");
+    assert_eq!(counts(&line("-", "400", "CR")), (true, None), "a client left");
+}
+
+#[test]
 fn own_formats_of_haproxy_are_read_with_fewer_figures() {
     let line = r#"<134>Feb  6 12:14:14 haproxy[14389]: 10.0.1.2:33317 [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 502 2750 - - SH-- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html?q HTTP/1.1""#;
     said(LogKind::Haproxy, line, |event| {

@@ -128,6 +128,10 @@ const HAPROXY_TCP: &[Key] = &[
     key("connect", "%Tc"),
 ];
 
+/// What tells a request that never became whole from a connection without one.
+const HAPROXY_HTTP_ERROR: &[Key] =
+    &[key("number", "%[var(sess.tlsdash)]"), key("status", "%ST"), key("state", "%ts"), key("took", "%Ta")];
+
 const HAPROXY_ERROR: &[Key] = &[key("code", "%[fc_err]"), key("error", "%[fc_err_str]: %[ssl_fc_err_str]")];
 
 /// stunnel logs to a file or to syslog, in one format.
@@ -205,23 +209,26 @@ fn haproxy(version: Version, socket: &SocketAddress) -> String {
     let connection = HAPROXY_CONNECTION;
     let http = json(Some("http"), &[connection, HAPROXY_HTTP], version);
     let tcp = json(Some("tcp"), &[connection, HAPROXY_TCP], version);
-    let error = json(Some("error"), &[connection, HAPROXY_ERROR], version);
-    let errors = if version < HAPROXY_OLDEST {
-        format!("    # HAProxy {HAPROXY_OLDEST} and later log why handshakes fail (error-log-format)\n")
-    } else {
-        format!("    error-log-format '{error}'\n")
+    let errors = |keys: &[&[Key]]| {
+        if version < HAPROXY_OLDEST {
+            format!("    # HAProxy {HAPROXY_OLDEST} and later log why handshakes fail (error-log-format)\n")
+        } else {
+            format!("    error-log-format '{}'\n", json(Some("error"), keys, version))
+        }
     };
+    let http_errors = errors(&[connection, HAPROXY_HTTP_ERROR, HAPROXY_ERROR]);
+    let tcp_errors = errors(&[connection, HAPROXY_ERROR]);
     format!(
         "# In each frontend with mode http (a path is within chroot, if there is one):
     log {server} len 8192 format raw local0
     http-request set-var(sess.tlsdash) var(sess.tlsdash,0),add(1)
     http-request set-var(txn.tlsdash) var(sess.tlsdash)
     log-format '{http}'
-{errors}
+{http_errors}
 # In each frontend with mode tcp:
     log {server} len 8192 format raw local0
     log-format '{tcp}'
-{errors}"
+{tcp_errors}"
     )
 }
 

@@ -1,0 +1,139 @@
+//! `tlsdash observe` over real terminators.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `counts` | what it counts of their logs is what the generator counted, and what is lost is known |
+//! | `causes` | failures that the test causes are counted by their cause |
+//! | `test_bed` | terminators that run for a test |
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod causes;
+#[path = "../common/mod.rs"]
+mod common;
+mod counts;
+mod test_bed;
+
+use common::{TlsdashProcess, outside, run, stderr, tlsdash, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use test_bed::ObserveTestBed;
+
+#[test]
+fn a_terminator_that_logs_too_little_is_refused_with_another_way() {
+    let folder = tempfile::tempdir().unwrap();
+    for (terminator, word) in [("hitch", "exactly"), ("tlsdash", "tlsdash watch")] {
+        let refused = run(folder.path(), &["observe", terminator, "--file", "-"]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains(word), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = r#"{"kind":"tcp","time":"1795440001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;
+    std::fs::write(folder.path().join("log"), format!("{line}\n")).unwrap();
+    let args = ["observe", "haproxy", "--headless", "--file", "log", "--record", "run.journal"];
+    let mut observe = tlsdash(folder.path());
+    assert!(observe.args(args).current_dir(folder.path()).status().unwrap().success());
+    let report = |form: &str| {
+        let mut report = tlsdash(folder.path());
+        let made =
+            report.args(["report", "run.journal", form, "-"]).current_dir(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{}", stderr(&made));
+        String::from_utf8(made.stdout).unwrap()
+    };
+    for form in ["--md", "--html"] {
+        let text = report(form);
+        assert!(text.contains("≤ 1") && !text.contains("3.000"), "{form}: {text}");
+        assert!(text.contains("What the log does not say") && text.contains("handshake CPU time"), "{form}");
+        assert!(!text.contains("Why handshakes were full"), "{form}: no log says that");
+    }
+    let json: Value = serde_json::from_str(&report("--json")).unwrap();
+    assert_eq!(json["summary"]["log"]["resolution_us"], 1_000);
+}
+
+/// A line of HAProxy in TCP mode: a handshake, or a failed one with OpenSSL's words.
+fn logged(n: u64, client: &str, handshake: Result<(&str, u8), &str>) -> String {
+    let head = format!(r#""time":"17954400{:02}.000","log":"t","line":"{n}","client":"{client}""#, n / 20);
+    match handshake {
+        Ok((version, resumed)) => {
+            format!(
+                r#"{{"kind":"tcp",{head},"version":"{version}","cipher":"","resumed":"{resumed}","handshake":"1","state":"--","in":"1","out":"1","took":"2","connect":"1"}}"#
+            ) + "\n"
+        }
+        Err(words) => format!(r#"{{"kind":"error",{head},"code":"7","error":"{words}"}}"#) + "\n",
+    }
+}
+
+#[test]
+fn findings_name_old_versions_clients_that_never_resume_and_causes() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = (0..150).map(|n| logged(n, "10.0.0.1", Ok(("TLSv1.2", 0))));
+    let new = (150..250).map(|n| logged(n, "10.0.0.2", Ok(("TLSv1.3", u8::from(n > 150)))));
+    let failed =
+        (250..270).map(|n| logged(n, "10.0.0.3", Err("error:0A000102:SSL routines::unsupported protocol")));
+    let log: String = old.chain(new).chain(failed).collect();
+    std::fs::write(folder.path().join("log"), log).unwrap();
+    let run_in = |args: &[&str]| {
+        let mut command = tlsdash(folder.path());
+        let ended = command.args(args).current_dir(folder.path()).output().unwrap();
+        assert!(ended.status.success(), "{}", stderr(&ended));
+        ended.stdout
+    };
+    run_in(&["observe", "haproxy", "--headless", "--file", "log", "--record", "run.journal"]);
+    let found: Value =
+        serde_json::from_slice(&run_in(&["explain", "run.journal", "--format", "json"])).unwrap();
+    let of = |id: &str| {
+        let findings = found["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["id"] == id).unwrap_or_else(|| panic!("no {id}: {found:#}"))
+    };
+    assert_eq!(of("never-resumes")["whom"], serde_json::json!(["10.0.0.1: 150 full handshakes"]));
+    assert_eq!(of("old-versions")["whom"], serde_json::json!(["10.0.0.1: 150 handshakes"]));
+    assert_eq!(of("old-versions")["title"], "TLS 1.3 only would refuse 60 % of handshakes of 1 client");
+    let refused = of("handshakes-refused")["whom"].to_string();
+    assert!(refused.contains("unsupported protocol"), "{refused}");
+}
+
+#[test]
+fn the_certificate_of_a_terminator_is_recorded_and_its_end_is_found() {
+    let site = ObserveTestBed::new();
+    let (listen, upstream, pem) = (site.listen, site.upstream(), site.path("both.pem"));
+    let configuration = format!(
+        "defaults\n    mode tcp\n    timeout connect 10s\n    timeout client 60s\n    timeout server 60s\n\
+         frontend clients\n    bind {listen} ssl crt {}\n    default_backend upstream\n\
+         backend upstream\n    server upstream {upstream}\n",
+        pem.display()
+    );
+    std::fs::write(site.path("haproxy.cfg"), configuration).unwrap();
+    let mut haproxy = outside("haproxy", "haproxy");
+    haproxy.args(["-db", "-f"]).arg(site.path("haproxy.cfg"));
+    let haproxy = site.start(haproxy, "haproxy");
+    let mut command = tlsdash(site.folder.path());
+    let pid = haproxy.0.id().to_string();
+    let certificate = format!("localhost@{listen}");
+    command.args(["observe", "haproxy", "--syslog", "udp:127.0.0.1:0", "--headless", "--format", "json"]);
+    command.args(["--pid", &pid, "--certificate-of", &certificate, "--journal", "file:run.journal"]);
+    command.current_dir(site.folder.path());
+    let mut observing = TlsdashProcess::start(command);
+    let line = observing.line_with("certificate of");
+    assert!(line.contains("ECDSA P-256 for localhost until") && line.contains("(no chain)"), "{line}");
+    let address = observing.line_with("observing haproxy");
+    let address = address.split("udp:").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(logged(1, "10.0.0.1", Ok(("TLSv1.3", 0))).as_bytes(), &address).unwrap();
+    until("a reading with the line", || {
+        let mut explain = tlsdash(site.folder.path());
+        let explained =
+            explain.args(["explain", "run.journal"]).current_dir(site.folder.path()).output().unwrap();
+        String::from_utf8_lossy(&explained.stdout).contains("certificate expires")
+    });
+    let (code, printed, said) = observing.end_and_tell();
+    assert_eq!(code, 0, "{said}");
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    let observed = &printed["observed"];
+    assert!(observed["listeners"].as_u64() >= Some(1), "{observed}");
+    assert!(observed["descriptors"].as_u64() > Some(3), "{observed}");
+    haproxy.finish(Signal::TERM);
+}
