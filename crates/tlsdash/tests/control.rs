@@ -21,7 +21,8 @@ fn service(folder: &Path, args: &[&str]) -> (TlsdashProcess, PathBuf) {
     let mut running =
         proxy(folder, &app, &[&["--control", &place, "--load", "rate=50,connections=2"], args].concat());
     running.line_with("control socket ");
-    until("the run is read", || ctl(folder, &socket, &["status"]).status.success());
+    // Without waiting: the service answers once it has read the first record of the run.
+    done(&ctl(folder, &socket, &["status"]));
     (running, socket)
 }
 
@@ -285,6 +286,9 @@ fn what_is_no_service_of_this_version_is_told_apart() {
     assert!(refused(&ctl(folder, &gone, &["status"])).contains("there is no control socket"));
     drop(UnixListener::bind(&gone).unwrap());
     assert!(refused(&ctl(folder, &gone, &["status"])).contains("nobody serves the control socket"));
+    let file = folder.join("file");
+    fs::write(&file, "").unwrap();
+    assert!(refused(&ctl(folder, &file, &["status"])).contains("is not a socket"));
 }
 
 #[test]

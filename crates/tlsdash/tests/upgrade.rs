@@ -77,14 +77,7 @@ impl Service {
     }
 
     fn data(&self, args: &[&str]) -> Value {
-        let mut answer = String::new();
-        until("the first record of the run is read", || {
-            match self.ctl(&[args, &["--format", "json"]].concat()) {
-                Err(told) if told.contains("no record of the run was read yet") => return false,
-                told => answer = told.unwrap(),
-            }
-            true
-        });
+        let answer = self.ctl(&[args, &["--format", "json"]].concat()).unwrap();
         serde_json::from_str::<Value>(&answer).unwrap()["data"].clone()
     }
 

@@ -1,6 +1,8 @@
 //! Requests to a service.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,6 +51,9 @@ impl ControlClient {
         let name = socket.display();
         // The reason comes first: a line of the dashboard may have no room for all of it.
         let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
+            _ if fs::metadata(socket).is_ok_and(|found| !found.file_type().is_socket()) => {
+                anyhow!("{name} is not a socket: name the socket of the service's --control")
+            }
             io::ErrorKind::NotFound => anyhow!("there is no control socket {name}: the service has gone, or has another --control"),
             io::ErrorKind::ConnectionRefused => anyhow!("nobody serves the control socket {name}: the service has gone"),
             io::ErrorKind::PermissionDenied => anyhow!(

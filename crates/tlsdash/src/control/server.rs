@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -32,6 +32,8 @@ const CLIENTS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for an upgrade: longer than a new process may take to be ready.
 const UPGRADE_PATIENCE: Duration = Duration::from_secs(13);
+/// How often the first record of the run is looked for.
+const FIRST_RECORD_POLL: Duration = Duration::from_millis(20);
 
 /// A listening control socket; its file is removed when this is dropped.
 #[derive(Debug)]
@@ -309,13 +311,19 @@ impl ControlTarget {
 
     fn read(
         &self,
-        read: impl FnOnce(&Model, RunId) -> Option<ControlResponse> + Send + 'static,
+        read: impl Fn(&Model, RunId) -> Option<ControlResponse> + Clone + Send + 'static,
     ) -> ControlResponse {
         let run = self.run;
-        match read_model(&self.events, PATIENCE, move |model| read(model, run)) {
-            Some(Some(response)) => response,
-            Some(None) => ControlResponse::refused("no record of the run was read yet"),
-            None => ControlResponse::refused("the service ends, or did not answer within 5 s"),
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let read = read.clone();
+            match read_model(&self.events, PATIENCE, move |model| read(model, run)) {
+                Some(Some(response)) => return response,
+                // A service that has just started reads its first record soon.
+                Some(None) if Instant::now() < deadline => std::thread::sleep(FIRST_RECORD_POLL),
+                Some(None) => return ControlResponse::refused("no record of the run was read yet"),
+                None => return ControlResponse::refused("the service ends, or did not answer within 5 s"),
+            }
         }
     }
 }
