@@ -102,6 +102,7 @@ fn main() -> Result<ExitCode> {
         println!("{records}");
         return Ok(ExitCode::SUCCESS);
     }
+    benchmarks::stay_on_one_core()?;
     let program: PathBuf =
         argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
     if let Some(against) = argument("against") {

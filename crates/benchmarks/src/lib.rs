@@ -57,6 +57,18 @@ pub fn argument(name: &str) -> Option<String> {
     arguments.next()
 }
 
+/// Keeps this process, and what it starts, on the first core that it may use. Load, program and upstream then
+/// take turns in one order, so that a count hardly depends on what else the machine does.
+///
+/// # Errors
+/// If there is no core, or the kernel refuses.
+pub fn stay_on_one_core() -> Result<()> {
+    let mine = sched_getaffinity(None)?;
+    let mut first = CpuSet::new();
+    first.set((0..CpuSet::MAX_CPU).find(|&core| mine.is_set(core)).ok_or("there is no core to run on")?);
+    Ok(sched_setaffinity(None, &first)?)
+}
+
 /// Moves this process to the last core that it may use, and returns the first one for the measured program.
 ///
 /// # Errors
