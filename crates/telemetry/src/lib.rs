@@ -70,6 +70,7 @@ pub use record::field::{Field, Unit, common as common_fields};
 pub use record::ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use record::log_figure::{AbsentFigures, LogFigure};
 pub use record::origin::{Origin, SuppressedMessages, Writer};
+pub use record::process_cpu::{PROCESSES_LISTED_MAX, ProcessCpu, ProcessCpuList};
 pub use record::setting::{Applies, Command, Setting, SettingError, Value};
 pub use record::setting_info::{SettingInfo, SettingKind};
 pub use record::status_counts::StatusCounts;

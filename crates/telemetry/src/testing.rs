@@ -14,6 +14,7 @@ use crate::record::age_counts::AgeCounts;
 use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
+use crate::record::process_cpu::{ProcessCpu, ProcessCpuList};
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::status_counts::StatusCounts;
 use crate::record::{
@@ -299,6 +300,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             memory_pss_bytes: numbers[11],
             listen_drops_total: numbers[10],
             observed_cpu_us: numbers[13],
+            observed_processes: ProcessCpuList::new(vec![ProcessCpu::new(7, text, numbers[13])]),
             cpu: fill(numbers),
             ..HostRecord::default()
         }),

@@ -1,10 +1,12 @@
 //! Resource usage of other processes and their descendants, for the records of a run.
 
+use std::collections::HashMap;
 use std::io;
 
 use super::listening::Listeners;
-use super::process_tree::ProcessTree;
+use super::process_tree::{ProcessReading, ProcessTree, TreeReading};
 use crate::record::HostRecord;
+use crate::record::process_cpu::{ProcessCpu, ProcessCpuList, keep_busiest};
 
 /// Observes process trees for `--observe-pid`. The figures of several add up.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub struct ProcessObserver {
     first: u32,
     /// CPU time at the first reading, in nanoseconds.
     before_ns: u64,
+    /// The same of each process, by its id and when it started.
+    before_each_ns: HashMap<(u32, u64), u64>,
     used_us: u64,
     threads_max: u64,
     memory_max_bytes: u64,
@@ -33,11 +37,13 @@ impl ProcessObserver {
     pub fn new(pids: &[u32]) -> io::Result<Option<Self>> {
         let Some(&first) = pids.first() else { return Ok(None) };
         let tree = ProcessTree::new(pids)?;
-        let before_ns = tree.read().cpu_ns;
+        let before = tree.read();
+        let each = before.processes().map(|process| (process.key(), process.cpu_ns));
         Ok(Some(Self {
             tree,
             first,
-            before_ns,
+            before_ns: before.cpu_ns,
+            before_each_ns: each.collect(),
             used_us: 0,
             threads_max: 0,
             memory_max_bytes: 0,
@@ -61,12 +67,34 @@ impl ProcessObserver {
         into.observed_memory_bytes = memory_bytes;
         into.observed_memory_max_bytes = self.memory_max_bytes;
         into.observed_descriptors = reading.descriptors();
+        into.observed_processes = self.each(&reading);
         if self.readings.is_multiple_of(LISTENERS_EVERY) {
             self.listeners = Listeners::of(&self.tree.pids());
         }
         self.readings = self.readings.wrapping_add(1);
         into.observed_listeners = self.listeners.sockets;
         into.observed_backlog = self.listeners.waiting;
+    }
+
+    /// What each process has used. One that started later began with nothing.
+    fn each(&self, reading: &TreeReading) -> ProcessCpuList {
+        let mut used: Vec<(ProcessReading, u64)> = reading
+            .processes()
+            .map(|process| {
+                let before_ns = self.before_each_ns.get(&process.key()).copied().unwrap_or(0);
+                (process, process.cpu_ns.saturating_sub(before_ns) / 1_000)
+            })
+            .collect();
+        keep_busiest(&mut used, |(_, cpu_us)| *cpu_us);
+        let listed =
+            used.iter().map(|(process, cpu_us)| ProcessCpu::new(process.pid, &process.name(), *cpu_us));
+        ProcessCpuList::new(listed.collect())
+    }
+}
+
+impl ProcessReading {
+    fn key(&self) -> (u32, u64) {
+        (self.pid, self.started_ticks)
     }
 }
 
@@ -99,10 +127,16 @@ mod tests {
             drop(child.stdin.take());
             child.wait().unwrap();
         }
+        let pids: Vec<u64> = record.observed_processes.iter().map(|process| process.pid.into()).collect();
+        assert_eq!(pids, children.each_ref().map(|child| u64::from(child.id())));
+        let of_each: u64 = record.observed_processes.iter().map(|process| process.cpu_us).sum();
+        assert!(of_each.abs_diff(record.observed_cpu_us) < 20_000, "each apart makes the sum: {record:?}");
+        assert!(record.observed_processes.iter().all(|process| &*process.name == "sh"), "{record:?}");
         let used_us = record.observed_cpu_us;
         observer.sample(&mut record);
         assert!(record.observed_cpu_us >= used_us, "it never runs backwards");
         assert_eq!((record.observed_threads, record.observed_memory_bytes), (0, 0));
+        assert!(record.observed_processes.is_empty());
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LogSummary,
-    ObservedProcess, Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
+    ObservedProcess, Percentiles, ProcessSummary, ProcessUsage, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 

@@ -17,6 +17,7 @@ use crate::model::run::Run;
 use crate::model::run::client::ClientStats;
 use crate::model::series::MetricSeries;
 use crate::model::tls_summary::{self, ReasonCounts, TlsSummary};
+use crate::record::process_cpu::ProcessCpu;
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;
@@ -95,7 +96,7 @@ pub struct ProcessSummary {
 }
 
 /// What an observed process and its descendants used.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ObservedProcess {
     /// The process.
     pub pid: u64,
@@ -113,6 +114,21 @@ pub struct ObservedProcess {
     pub listeners: u64,
     /// Connections that waited there to be accepted.
     pub backlog: u64,
+    /// Each of the processes that live at the last reading; those that used the most CPU time if there are many.
+    pub processes: Vec<ProcessUsage>,
+}
+
+/// What one of several observed processes used.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessUsage {
+    /// The process.
+    pub pid: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// CPU time since observing began, in seconds.
+    pub cpu_s: f64,
+    /// The same in percent of the run's time: 100 is one whole core.
+    pub cpu_percent: f64,
 }
 
 /// Connections, as the proxy counts them.
@@ -338,16 +354,26 @@ impl Run {
 
     fn observed(&self) -> Option<ObservedProcess> {
         let host = self.host().filter(|host| host.observed_pid > 0)?;
-        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.recorded_us() as f64 / 1e6);
+        let run_s = self.recorded_us() as f64 / 1e6;
+        let cpu = |us: u64| {
+            let cpu_s = us as f64 / 1e6;
+            (cpu_s, if run_s > 0.0 { cpu_s / run_s * 100.0 } else { 0.0 })
+        };
+        let usage = |process: &ProcessCpu| {
+            let (cpu_s, cpu_percent) = cpu(process.cpu_us);
+            ProcessUsage { pid: process.pid, name: process.name.to_string(), cpu_s, cpu_percent }
+        };
+        let (cpu_s, cpu_percent) = cpu(host.observed_cpu_us);
         Some(ObservedProcess {
             pid: host.observed_pid,
             cpu_s,
-            cpu_percent: if run_s > 0.0 { cpu_s / run_s * 100.0 } else { 0.0 },
+            cpu_percent,
             threads_max: host.observed_threads_max,
             memory_max_bytes: host.observed_memory_max_bytes,
             descriptors: host.observed_descriptors,
             listeners: host.observed_listeners,
             backlog: host.observed_backlog,
+            processes: host.observed_processes.iter().map(usage).collect(),
         })
     }
 

@@ -233,6 +233,7 @@ fields! {
     OBSERVED_DESCRIPTORS = "OBSERVED_DESCRIPTORS", Count, "118", "Their open descriptors; 0 if the kernel hides them.";
     OBSERVED_LISTENERS = "OBSERVED_LISTENERS", Count, "4", "Their listening TCP sockets, looked for every ten readings.";
     OBSERVED_BACKLOG = "OBSERVED_BACKLOG", Count, "0", "Connections that waited there to be accepted, at that moment.";
+    OBSERVED_PROCESSES = "OBSERVED_PROCESSES", Text, "4711 1200 nginx: master process; 4712 810833 nginx: worker process", "CPU time of each of them since observing began: its id, microseconds, its name; the 16 that used the most (absent if none).";
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not taken when the next interval ended.";
     HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record because of that.";
     HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal took no records for a moment; what waited was offered again.";

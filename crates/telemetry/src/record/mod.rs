@@ -16,6 +16,7 @@ mod latencies;
 pub(crate) mod log_figure;
 pub(crate) mod message;
 pub(crate) mod origin;
+pub(crate) mod process_cpu;
 pub(crate) mod setting;
 pub(crate) mod setting_info;
 pub(crate) mod status_counts;
@@ -34,6 +35,7 @@ use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::{ClientId, ConnId, RunId};
 use crate::record::log_figure::AbsentFigures;
+use crate::record::process_cpu::ProcessCpuList;
 use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
 use crate::record::words::words;
@@ -333,6 +335,8 @@ wire! {
         pub observed_listeners: u64 = &field::OBSERVED_LISTENERS,
         /// Connections that waited there to be accepted.
         pub observed_backlog: u64 = &field::OBSERVED_BACKLOG,
+        /// CPU time of each of them.
+        pub observed_processes: ProcessCpuList = &field::OBSERVED_PROCESSES,
         /// CPU time by whose threads used it, in microseconds of the run so far.
         pub cpu: Counters<CpuGroup> = &FAMILY,
     }

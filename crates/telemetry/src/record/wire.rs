@@ -19,6 +19,7 @@ use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::log_figure::AbsentFigures;
+use crate::record::process_cpu::ProcessCpuList;
 use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::status_counts::StatusCounts;
 use crate::record::{AlertState, HttpVersion, Latencies, Latency, Level, Phase};
@@ -206,6 +207,18 @@ impl WireField for AbsentFigures {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.as_str().is_empty() {
             out.push(&field.name, self.as_str().as_bytes());
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(Self::from).unwrap_or_default())
+    }
+}
+
+impl WireField for ProcessCpuList {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
         }
     }
 

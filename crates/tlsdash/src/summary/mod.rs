@@ -12,7 +12,8 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::io::Errno;
 use telemetry::model::{
-    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProxySummary, Summary,
+    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProcessUsage, ProxySummary,
+    Summary,
 };
 
 use crate::cli::Format;
@@ -135,6 +136,11 @@ fn text(summary: &Summary) -> String {
                 bytes(observed.memory_max_bytes)
             ),
         );
+        // One alone has the figures of all.
+        for process in observed.processes.iter().filter(|_| observed.processes.len() > 1) {
+            let ProcessUsage { pid, name, cpu_s, cpu_percent } = process;
+            line(&mut out, "", format_args!("{pid} {name}: CPU {cpu_s:.2} s, {cpu_percent:.1} %"));
+        }
     }
     out
 }

@@ -108,7 +108,7 @@ fn the_certificate_of_a_terminator_is_recorded_and_its_end_is_found() {
     );
     std::fs::write(site.path("haproxy.cfg"), configuration).unwrap();
     let mut haproxy = outside("haproxy", "haproxy");
-    haproxy.args(["-db", "-f"]).arg(site.path("haproxy.cfg"));
+    haproxy.args(["-W", "-db", "-f"]).arg(site.path("haproxy.cfg"));
     let haproxy = site.start(haproxy, "haproxy");
     let mut command = tlsdash(site.folder.path());
     let pid = haproxy.0.id().to_string();
@@ -135,5 +135,9 @@ fn the_certificate_of_a_terminator_is_recorded_and_its_end_is_found() {
     let observed = &printed["observed"];
     assert!(observed["listeners"].as_u64() >= Some(1), "{observed}");
     assert!(observed["descriptors"].as_u64() > Some(3), "{observed}");
+    let processes = observed["processes"].as_array().unwrap();
+    let named = |process: &Value| process["name"] == "haproxy" && process["cpu_s"].as_f64().is_some();
+    assert!(processes.len() == 2 && processes.iter().all(named), "a master and a worker: {observed}");
+    assert_eq!(processes[0]["pid"], observed["pid"]);
     haproxy.finish(Signal::TERM);
 }

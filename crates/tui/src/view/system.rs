@@ -6,10 +6,12 @@
 //! proxy  open 64  accepted 500/s  in 1.2 MB/s  out 31.2 MB/s  failed 0
 //! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
+//! procs  haproxy 4711 0.0%  haproxy 4713 43%  of one core  memory 36 MB
 //! ```
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use telemetry::ProcessCpu;
 
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};
@@ -25,7 +27,8 @@ pub(super) const PANE: Pane = Pane {
     meaning: "load, proxy, journal and CPU in detail",
     rows: |state| match state.figures() {
         Some(figures) if has_room_for_details(state) || state.panes.maximised == Some(PaneId::System) => {
-            let parts = [figures.load.is_some(), figures.proxy.is_some(), !figures.cpu.is_empty()];
+            let observes = !figures.observed.is_empty();
+            let parts = [figures.load.is_some(), figures.proxy.is_some(), !figures.cpu.is_empty(), observes];
             let all = 2 + parts.into_iter().filter(|&is_there| is_there).count() as u16;
             // The header has the most important of it: beside other panes it takes the rows that they leave.
             PaneRows { min: all.min(3), enough: 0, wanted: all, grows: false }
@@ -53,6 +56,9 @@ fn lines(state: &State, figures: &ViewModel, width: u16) -> Vec<Line<'static>> {
     lines.push(data_line(state, figures, width));
     if !figures.cpu.is_empty() {
         lines.push(cpu_line(state, figures, width));
+    }
+    if !figures.observed.is_empty() {
+        lines.push(processes_line(state, figures, width));
     }
     lines
 }
@@ -202,4 +208,23 @@ fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
         segments.push(StatusItem::figure(theme, 9, "descriptors", format::count(host.descriptors)));
     }
     status_line(theme, "cpu", segments, width)
+}
+
+/// The processes of the terminator. Those that use the most CPU time stay if there is little room.
+fn processes_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let item = |(process, cores): &(ProcessCpu, f64)| {
+        let busier = figures.observed.iter().filter(|(_, others)| others > cores).count();
+        let name = format!("{} {}", process.name, process.pid);
+        StatusItem::figure(theme, busier as u8, &name, format::cpu(*cores))
+    };
+    let mut segments: Vec<_> = figures.observed.iter().map(item).collect();
+    segments.push(StatusItem::text(1, "of one core", theme.quiet()));
+    if let Some(host) = &figures.host {
+        let memory = format::bytes(host.observed_memory_bytes as f64);
+        segments.push(StatusItem::figure(theme, 2, "memory", memory));
+        segments.push(StatusItem::figure(theme, 3, "descriptors", format::count(host.observed_descriptors)));
+        segments.push(StatusItem::figure(theme, 4, "backlog", format::count(host.observed_backlog)));
+    }
+    status_line(theme, "procs", segments, width)
 }

@@ -30,7 +30,7 @@ mod sparkline;
 mod usage;
 
 use telemetry::model::{LogLine, MetricSeries, Run};
-use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter, TlsCounter};
+use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProcessCpu, ProxyCounter, TlsCounter};
 
 pub(crate) use alerts::FiringAlert;
 pub(crate) use classes::{Bounds, LatencyRow, P99Change, Quantile};
@@ -113,6 +113,8 @@ pub(crate) struct ViewModel {
     pub(crate) health: Health,
     /// Cores kept busy, by group of threads, those without threads left out.
     pub(crate) cpu: Vec<(&'static str, f64)>,
+    /// Cores that each process kept busy which is observed.
+    pub(crate) observed: Vec<(ProcessCpu, f64)>,
     /// What the process used at its last reading, when known.
     pub(crate) host: Option<HostRecord>,
     /// Alerts that fire at the moment, the latest first.
@@ -161,11 +163,8 @@ impl ViewModel {
         };
         let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
         let load_figures = load_totals.as_ref().zip(load.as_ref());
-        let http_totals = run.http().map(|track| track.totals_at(us));
-        let http = http_totals
-            .as_ref()
-            .zip(windows.http(run, span))
-            .map(|(totals, taken)| HttpFigures::of(run, totals, &taken, run.http_gauges_at(us)));
+        let http = run.http().map(|track| track.totals_at(us)).zip(windows.http(run, span));
+        let http = http.map(|(totals, taken)| HttpFigures::of(run, &totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
             figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
@@ -197,6 +196,7 @@ impl ViewModel {
             findings: OpenFindings::at(run, us),
             health,
             cpu: cpu_until(run, us),
+            observed: run.observed_until(us, NOW_US),
             host: run.host_at(us).cloned(),
             clients_span: clients::span(span, interval_us),
             log: log_until(run, us),

@@ -10,8 +10,9 @@ use std::time::Duration;
 use telemetry::{
     AlertRecord, AlertState, Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId,
     ConnectionOutcome, ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies, LoadCounter,
-    LoadLatency, LoadRecord, MarkRecord, Metric, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record,
-    RunId, RunRecord, Setting, SettingRecord, Sketch, Stamp, Update, Value,
+    LoadLatency, LoadRecord, MarkRecord, Metric, Phase, ProcessCpu, ProcessCpuList, ProxyCounter,
+    ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Sketch, Stamp, Update,
+    Value,
 };
 
 use http::SyntheticHttp;
@@ -49,6 +50,8 @@ pub struct SyntheticLoad {
     tls: Option<SyntheticTls>,
     /// False while no connection fails.
     pub is_failing: bool,
+    /// True if it observes a terminator: a master and a worker.
+    pub observes: bool,
 }
 
 impl Default for SyntheticLoad {
@@ -66,6 +69,7 @@ impl Default for SyntheticLoad {
             load_whole: Histograms::default(),
             clients: vec![Counters::default(); CLIENTS as usize],
             cpu: Counters::default(),
+            observes: false,
             stall_us: 0,
             slower_us: 0,
             http: None,
@@ -413,9 +417,26 @@ impl SyntheticLoad {
             descriptors: 300,
             threads: 9,
             cpu: self.cpu,
-            ..HostRecord::default()
+            ..self.observed()
         };
         self.record(SECOND_US, Body::Host(host))
+    }
+
+    /// What a terminator uses, if it observes one.
+    fn observed(&self) -> HostRecord {
+        if !self.observes {
+            return HostRecord::default();
+        }
+        let used =
+            [(4711, "nginx: master process", 0), (4712, "nginx: worker process", self.second * 430_000)];
+        let processes = used.map(|(pid, name, cpu_us)| ProcessCpu::new(pid, name, cpu_us));
+        HostRecord {
+            observed_pid: 4711,
+            observed_memory_bytes: 12_000_000,
+            observed_descriptors: 64,
+            observed_processes: ProcessCpuList::new(processes.into()),
+            ..HostRecord::default()
+        }
     }
 
     fn failure(&mut self) -> Record {

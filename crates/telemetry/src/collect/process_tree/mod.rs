@@ -11,6 +11,8 @@ use self::process::Process;
 
 /// Most processes of a tree; more are not counted.
 const PROCESSES_MAX: usize = 10_000;
+/// The words of a process's title that say what it is; its command line may follow.
+const TITLE_WORDS: usize = 3;
 /// How often a tree is listed at most until two listings agree.
 const LISTINGS_MAX: usize = 4;
 
@@ -33,6 +35,16 @@ pub struct TreeReading {
     pub system_ticks: u64,
     /// The processes whose memory, threads and descriptors count.
     counted: Vec<Process>,
+}
+
+/// One process of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessReading {
+    pub(crate) pid: u32,
+    /// When it started. A later process of the same id has another.
+    pub(crate) started_ticks: u64,
+    /// CPU time of its own threads.
+    pub(crate) cpu_ns: u64,
 }
 
 /// The memory of the processes of a tree.
@@ -153,6 +165,15 @@ impl Process {
 }
 
 impl TreeReading {
+    /// Each process, parents first.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessReading> {
+        self.counted.iter().map(|process| ProcessReading {
+            pid: process.pid,
+            started_ticks: process.started_ticks,
+            cpu_ns: process.own_cpu_ns(),
+        })
+    }
+
     /// The number of threads.
     pub fn threads(&self) -> u64 {
         self.total(|process| process.threads)
@@ -210,6 +231,20 @@ impl ThreadSchedule {
     /// How often they were switched, voluntarily and not.
     pub fn switches(&self) -> u64 {
         self.ended_switches + self.living.values().map(|(_, switches)| switches).sum::<u64>()
+    }
+}
+
+impl ProcessReading {
+    /// What it calls itself: a title that it has set, such as `nginx: worker process`, or the name of its program. Empty
+    /// if it has ended.
+    pub(crate) fn name(&self) -> String {
+        let read = |file| fs::read(format!("/proc/{}/{file}", self.pid)).unwrap_or_default();
+        let arguments = read("cmdline");
+        let title = String::from_utf8_lossy(arguments.split(|byte| *byte == 0).next().unwrap_or_default());
+        if title.split_whitespace().next().is_some_and(|word| word.ends_with(':')) {
+            return title.split_whitespace().take(TITLE_WORDS).collect::<Vec<_>>().join(" ");
+        }
+        String::from_utf8_lossy(&read("comm")).trim_end().to_owned()
     }
 }
 

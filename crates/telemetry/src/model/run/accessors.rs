@@ -27,6 +27,7 @@ use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::log_figure::LogFigure;
 use crate::record::origin::Writer;
+use crate::record::process_cpu::ProcessCpu;
 use crate::record::setting::Setting;
 use crate::record::{HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord};
 
@@ -339,6 +340,11 @@ impl Run {
     /// The same up to a moment of the monotonic clock.
     pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
         self.hosts.cpu_until(until_us, group, span_us)
+    }
+
+    /// Cores that each observed process kept busy over about `span_us` microseconds up to a moment.
+    pub fn observed_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        self.hosts.observed_until(until_us, span_us)
     }
 
     /// What the parts of a handshake cost on its machine, by its latest calibration.

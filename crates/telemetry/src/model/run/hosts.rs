@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::merged::{AlignedRun, sum_by_host};
 use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use crate::metrics::CpuGroup;
+use crate::record::process_cpu::ProcessCpu;
 use crate::record::{HostRecord, Stamp};
 
 /// CPU that a group of threads used.
@@ -15,6 +16,9 @@ pub struct CpuUse {
     /// Time it was averaged over, in microseconds.
     pub span_us: u64,
 }
+
+/// About what one observed process takes in a record: its id, its CPU time and its name.
+const PROCESS_BYTES: usize = size_of::<ProcessCpu>() + 24;
 
 /// The latest records of what the process used, each with its moment of the monotonic clock in microseconds.
 #[derive(Debug, Default)]
@@ -65,6 +69,8 @@ impl HostSamples {
                 observed_descriptors,
                 observed_listeners,
                 observed_backlog,
+                // Processes of several hosts may have the same id.
+                observed_processes: _,
                 cpu,
             } = host;
             if is_together {
@@ -116,7 +122,8 @@ impl HostSamples {
 
     /// Their heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.samples.len() * size_of::<(u64, HostRecord)>()
+        let listed = self.latest().map_or(0, |host| host.observed_processes.iter().count());
+        self.samples.len() * (size_of::<(u64, HostRecord)>() + listed * PROCESS_BYTES)
     }
 
     pub(super) fn latest(&self) -> Option<&HostRecord> {
@@ -137,14 +144,28 @@ impl HostSamples {
 
     /// CPU of a group of threads over about `span_us` microseconds up to a moment.
     pub(super) fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        let (start, end, span_us) = self.span_until(until_us, span_us)?;
+        let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
+        Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+
+    /// Cores that each observed process kept busy, in the same way.
+    pub(super) fn observed_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        let Some((start, end, span_us)) = self.span_until(until_us, span_us) else { return Vec::new() };
+        let mut used = end.observed_processes.clone();
+        used.rebase(&start.observed_processes);
+        used.iter().map(|process| (process.clone(), process.cpu_us as f64 / span_us as f64)).collect()
+    }
+
+    /// The records at the beginning and at the end of about so many microseconds, and how many lie between them.
+    fn span_until(&self, until_us: u64, span_us: u64) -> Option<(&HostRecord, &HostRecord, u64)> {
         let mut earlier = self.samples.iter().rev().skip_while(|(us, _)| *us > until_us);
         let (end_us, end) = earlier.next()?;
         let from_us = end_us.saturating_sub(span_us);
         let start = earlier.clone().take_while(|(us, _)| *us >= from_us).last();
         let (start_us, start) = start.or_else(|| earlier.next())?;
         let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
-        let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
-        Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+        Some((start, end, span_us))
     }
 }
 
@@ -173,9 +194,11 @@ impl HostRecord {
             observed_descriptors: _,
             observed_listeners: _,
             observed_backlog: _,
+            observed_processes,
             cpu,
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
+        observed_processes.rebase(&before.observed_processes);
         let pairs = [
             (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
             (peak_worker_cpu_us_total, before.peak_worker_cpu_us_total),

@@ -2,7 +2,7 @@
 
 use telemetry::{Body, Update};
 
-use crate::state::Action;
+use crate::state::{Action, PaneId};
 use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options};
 
@@ -59,4 +59,22 @@ fn the_header_has_a_latency_that_the_log_has() {
     assert!(header("exchange: not timed").contains(" ms ttfb"), "{}", header("exchange: not timed"));
     let no_first_byte = "time to first byte: no log has it";
     assert!(header(no_first_byte).contains(" ms request"), "{}", header(no_first_byte));
+}
+
+#[test]
+fn each_process_of_the_terminator_has_its_cpu_time() {
+    let mut run = SyntheticLoad::tls();
+    run.observes = true;
+    let mut stage = observed_run(run, "");
+    stage.state.panes.maximised = Some(PaneId::System);
+    let screen = stage.screen(160, 48);
+    let row = line(&screen, "procs ");
+    assert!(
+        row.contains("nginx: master process 4711 0.0%  nginx: worker process 4712 43%  of one core"),
+        "{row}"
+    );
+    assert!(row.contains("memory 12.0 MB  descriptors 64  backlog 0"), "{row}");
+    let row = stage.screen(60, 24);
+    let row = line(&row, "procs ");
+    assert!(row.contains("worker process 4712") && !row.contains("master"), "the busiest stays: {row}");
 }
