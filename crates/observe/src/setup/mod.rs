@@ -1,6 +1,7 @@
 //! The lines that people paste into a terminator's configuration, so that its log says all that it can.
 
 mod check;
+mod directives;
 
 use std::fmt;
 use std::str::FromStr;

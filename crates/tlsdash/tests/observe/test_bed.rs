@@ -140,6 +140,7 @@ impl ObservedHaproxy {
             pem.display()
         );
         std::fs::write(site.path("haproxy.cfg"), configuration).unwrap();
+        site.setup(&["haproxy", "--check", site.path("haproxy.cfg").to_str().unwrap()]);
         let mut haproxy = outside("haproxy", "haproxy");
         haproxy.args(["-db", "-f"]).arg(site.path("haproxy.cfg"));
         Self { observing, log: address, haproxy: site.start(haproxy, "haproxy") }
@@ -179,6 +180,8 @@ impl ObserveTestBed {
             temporary.concat()
         );
         std::fs::write(self.path("nginx.conf"), configuration).unwrap();
+        let kind = if context == "http" { "nginx" } else { "nginx-stream" };
+        self.setup(&[kind, "--check", self.path("nginx.conf").to_str().unwrap()]);
         let mut nginx = outside("nginx", "nginx");
         nginx.args(["-e", "stderr", "-c"]).arg(self.path("nginx.conf"));
         self.start(nginx, "nginx")

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use observe::LogKind;
-use observe::setup::{Missing, Version, lines, missing};
+use observe::setup::{Version, lines, missing};
 
 use super::args::SetupArgs;
 use crate::cli::usage;
@@ -31,7 +31,8 @@ pub(super) fn run(args: &SetupArgs) -> anyhow::Result<()> {
     if missing.is_empty() {
         return summary::print_text(&format!("{name}: all that {kind} {version} can log is there\n"));
     }
-    let list: Vec<_> = missing.iter().map(|Missing(what)| format!("missing: {what}\n")).collect();
+    let list: Vec<_> =
+        missing.iter().map(|missing| format!("missing: {}\n", missing.in_file(&name))).collect();
     summary::print_text(&list.concat())?;
     anyhow::bail!(
         "--check {name}: {} missing; `tlsdash observe setup {kind}` prints the lines",
