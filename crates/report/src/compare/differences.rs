@@ -105,6 +105,14 @@ pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> V
         .into_iter()
         .filter(|(name, a, b)| a != b && ENVIRONMENT.contains(name));
     all.extend(elsewhere.map(|(name, a, b)| format!("the runs differ in {name}: {a} and {b}")));
+    for (name, run) in [("A", a.run), ("B", b.run)] {
+        let Some(began) = run.counted_log().filter(|began| began.log_resolution_us > 0) else { continue };
+        all.push(format!(
+            "{name} was counted from a log of {} with times to {} ms: what took less counts as that much, so such a figure is a bound, and a smaller difference than that is none",
+            began.log,
+            began.log_resolution_us as f64 / 1e3
+        ));
+    }
     if differs.len() > 1 {
         all.push("several settings differ: which of them made a difference is not told".to_owned());
     }

@@ -37,6 +37,9 @@ fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     let args = ["observe", "haproxy", "--headless", "--file", "log", "--record", "run.journal"];
     let mut observe = tlsdash(folder.path());
     assert!(observe.args(args).current_dir(folder.path()).status().unwrap().success());
+    let mut again = tlsdash(folder.path());
+    again.args(["observe", "haproxy", "--headless", "--file", "log", "--record", "other.journal"]);
+    assert!(again.current_dir(folder.path()).status().unwrap().success());
     let report = |form: &str| {
         let mut report = tlsdash(folder.path());
         let made =
@@ -52,6 +55,18 @@ fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     }
     let json: Value = serde_json::from_str(&report("--json")).unwrap();
     assert_eq!(json["summary"]["log"]["resolution_us"], 1_000);
+    let mut compare = tlsdash(folder.path());
+    let compared = compare
+        .args(["compare", "run.journal", "other.journal", "--force", "--metric", "connect.p50"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&compared.stdout);
+    assert!(
+        text.contains("A was counted from a log of haproxy with times to 1 ms"),
+        "{text}{}",
+        stderr(&compared)
+    );
 }
 
 /// A line of HAProxy in TCP mode: a handshake, or a failed one with OpenSSL's words.

@@ -188,6 +188,8 @@ fn interval_us(run: &Run) -> u64 {
 struct HostSum {
     figures: HostFigures,
     answers: Histogram,
+    /// The coarsest of theirs.
+    resolution: TimeResolution,
     /// The class of all answers; `None` if they are of several.
     class: Option<AnswerClass>,
     has_mixed_classes: bool,
@@ -261,7 +263,11 @@ impl HostSum {
             (None, None, None) => None,
         };
         figures.answers_per_s = answers.filter(|(_, us)| *us > 0).map(|(n, us)| n as f64 * 1e6 / us as f64);
-        figures.p99 = p99(scratch);
+        // What a load timed is known finely.
+        let counts_log = run.http().is_some() || run.proxy().is_some();
+        let resolution =
+            if counts_log { run.resolution(ProxyLatency::Exchange.into()) } else { TimeResolution::FINE };
+        figures.p99 = p99(scratch, resolution);
         self.add(&figures, class, scratch);
         figures
     }
@@ -282,11 +288,23 @@ impl HostSum {
         self.has_mixed_classes |= self.class.is_some_and(|known| Some(known) != class);
         self.class = class;
         self.answers.add(answers);
+        let coarser = figures.p99.map(|p99| p99.resolution).filter(|of| of.us() > self.resolution.us());
+        self.resolution = coarser.unwrap_or(self.resolution);
     }
 
     fn row_of_all(self) -> Option<HostRow> {
-        let Self { mut figures, answers, class: _, has_mixed_classes, versions, gaps, lost, hosts } = self;
-        figures.p99 = if has_mixed_classes { None } else { p99(&answers) };
+        let Self {
+            mut figures,
+            answers,
+            resolution,
+            class: _,
+            has_mixed_classes,
+            versions,
+            gaps,
+            lost,
+            hosts,
+        } = self;
+        figures.p99 = if has_mixed_classes { None } else { p99(&answers, resolution) };
         let version = match &*versions {
             [one] => one.clone(),
             several => format!("{} kinds", several.len()),
@@ -312,9 +330,9 @@ fn added<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T
     }
 }
 
-fn p99(answers: &Histogram) -> Option<Quantile> {
+fn p99(answers: &Histogram, resolution: TimeResolution) -> Option<Quantile> {
     let thin = quantile_is_thin(answers.count(), 0.99);
-    Some(Quantile { ns: answers.quantile_ns(0.99)?, thin, resolution: TimeResolution::FINE })
+    Some(Quantile { ns: answers.quantile_ns(0.99)?, thin, resolution })
 }
 
 /// Returns the cores that all threads of the process kept busy.
