@@ -9,7 +9,7 @@ use crate::figures::{AbsentSubject, Condition, ConditionError, Figure, UnknownFi
 /// The window of an alert that names none.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_MIN: Duration = Duration::from_millis(100);
-const WINDOW_MAX: Duration = Duration::from_secs(3_600);
+pub(super) const WINDOW_MAX: Duration = Duration::from_secs(3_600);
 const HOLD_MAX: Duration = Duration::from_secs(86_400);
 /// Longest alert, in characters: records and settings keep no more of a text.
 const CHARS_MAX: usize = 200;

@@ -7,6 +7,7 @@
 //! nor resolves.
 
 mod grammar;
+mod shortage;
 #[cfg(test)]
 mod tests;
 mod watched;
@@ -21,6 +22,7 @@ use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
 
 pub use grammar::{Alert, AlertError};
+pub use shortage::AlertShortage;
 use watched::{Transition, WatchedAlert};
 pub use window::AlertInterval;
 use window::IntervalGauges;

@@ -18,8 +18,8 @@ mod subjects;
 use std::fmt;
 
 use crate::histogram::{Histogram, quantile_is_thin};
-use crate::metrics::{LatencyClass, Percentile};
-use crate::model::{Run, Summary};
+use crate::metrics::{LatencyClass, Metric, Percentile};
+use crate::model::{MetricSeries, Run, Summary};
 
 pub(crate) use condition::operator_at;
 pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
@@ -298,15 +298,47 @@ impl Figure {
 
     /// For a percentile with fewer than ten samples above it: the number of samples, and the number needed.
     pub fn too_few_samples(&self, run: &Run) -> Option<(u64, u64)> {
-        let (q, n) = match self {
-            Self::Latency(class, Statistic::Percentile(q)) => (*q, samples(run, *class)),
-            Self::Route(figure) => figure.percentile(run)?,
-            Self::Latency(..) | Self::Scalar(_) | Self::Quotient(_) => return None,
+        let q = self.percentile()?;
+        let n = match self {
+            Self::Latency(class, _) => samples(run, *class),
+            Self::Route(figure) => figure.samples(run)?,
+            Self::Scalar(_) | Self::Quotient(_) => return None,
         };
-        // 1 − 0.99 is not exactly 0.01 in binary, so `ceil` needs a tolerance of 10⁻⁹.
-        let needed = || (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil() as u64;
-        quantile_is_thin(n, q).then(|| (n, needed()))
+        quantile_is_thin(n, q).then(|| Some((n, self.samples_needed()?)))?
     }
+
+    /// The samples that a percentile takes; `None` for another figure.
+    pub(crate) fn samples_needed(&self) -> Option<u64> {
+        // 1 − 0.99 is not exactly 0.01 in binary, so `ceil` needs a tolerance of 10⁻⁹.
+        self.percentile().map(|q| (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil() as u64)
+    }
+
+    /// The samples of a latency in the intervals since a moment of the monotonic clock, as far back as they are kept; `None`
+    /// for another figure, and if the run lacks what the figure is of.
+    pub(crate) fn samples_since(&self, run: &Run, from_us: u64) -> Option<u64> {
+        match self {
+            Self::Latency(LatencyClass::Proxy(class), _) => Some(since(run.proxy()?, *class, from_us)),
+            Self::Latency(LatencyClass::Tls(class), _) => Some(since(run.tls()?, *class, from_us)),
+            Self::Latency(LatencyClass::Http(class), _) => Some(since(run.http()?, *class, from_us)),
+            Self::Latency(LatencyClass::Load(class), _) => Some(since(run.load()?, *class, from_us)),
+            Self::Route(figure) => figure.samples_since(run, from_us),
+            Self::Scalar(_) | Self::Quotient(_) => None,
+        }
+    }
+
+    fn percentile(&self) -> Option<f64> {
+        match self {
+            Self::Latency(_, Statistic::Percentile(q)) => Some(*q),
+            Self::Route(figure) => figure.percentile(),
+            Self::Latency(..) | Self::Scalar(_) | Self::Quotient(_) => None,
+        }
+    }
+}
+
+/// The samples of a class in the intervals since a moment.
+fn since<C: Metric, L: Metric>(series: &MetricSeries<C, L>, class: L, from_us: u64) -> u64 {
+    let recent = series.timeline().rev().take_while(|interval| interval.place_us() >= from_us);
+    recent.map(|interval| interval.latency(class).count()).sum()
 }
 
 /// The number of samples of a latency class over the whole run.

@@ -93,10 +93,26 @@ impl RouteFigure {
         }
     }
 
-    /// The ratio of a percentile, and the number of its samples.
-    pub(super) fn percentile(&self, run: &Run) -> Option<(f64, u64)> {
-        let RouteMetric::Latency(class, Statistic::Percentile(q)) = self.metric else { return None };
-        Some((q, run.routes().get(&self.route).map_or(0, |route| route.series().whole()[class].count())))
+    /// The ratio of a percentile.
+    pub(super) fn percentile(&self) -> Option<f64> {
+        match self.metric {
+            RouteMetric::Latency(_, Statistic::Percentile(q)) => Some(q),
+            RouteMetric::Latency(..) | RouteMetric::Count(_) | RouteMetric::Rate | RouteMetric::Ratio(_) => {
+                None
+            }
+        }
+    }
+
+    /// The samples of a latency over the whole run.
+    pub(super) fn samples(&self, run: &Run) -> Option<u64> {
+        let RouteMetric::Latency(class, _) = self.metric else { return None };
+        Some(run.routes().get(&self.route).map_or(0, |route| route.series().whole()[class].count()))
+    }
+
+    /// The samples of a latency in the intervals since a moment.
+    pub(super) fn samples_since(&self, run: &Run, from_us: u64) -> Option<u64> {
+        let RouteMetric::Latency(class, _) = self.metric else { return None };
+        Some(super::since(run.routes().get(&self.route)?.series(), class, from_us))
     }
 }
 

@@ -34,6 +34,12 @@ fn describe() -> Vec<SettingInfo> {
         }
     }
     infos.extend(loadgen::setting_infos());
+    infos.push(SettingInfo {
+        name: "alert".to_owned(),
+        about: "FIGURE OP VALUE [for TIME] [over WINDOW], such as response.p99 > 5ms for 30s; off removes it"
+            .to_owned(),
+        ..SettingInfo::default()
+    });
     infos
 }
 

@@ -1,7 +1,7 @@
 //! The list of settings: selection and staged values.
 
 use telemetry::model::{Level, Run};
-use telemetry::{Applies, Command, Setting, SettingInfo, SettingKind, Value, clean};
+use telemetry::{Alert, Alerts, Applies, Command, Setting, SettingInfo, SettingKind, Value, clean};
 
 use super::control::within;
 use super::quick_control::{self, Direction};
@@ -127,6 +127,9 @@ impl State {
     pub(crate) fn parse_value(&self, name: &str, text: &str) -> Result<(Setting, Value), String> {
         let setting = self.settings().iter().find(|setting| setting.name == name);
         let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
+        if Alerts::is_setting(name) && !Alerts::is_off(&Value::Text(text.to_owned())) {
+            text.parse::<Alert>().map_err(|error| error.to_string())?;
+        }
         setting.parse(self.info(name), text).map(|value| (setting.clone(), value))
     }
 
@@ -200,6 +203,7 @@ fn neighbour(words: &[String], from: &str, direction: Direction) -> Option<Value
 #[cfg(test)]
 mod tests {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use telemetry::{Body, Setting, SettingInfo, Value};
 
     use crate::state::{Action, Prompt};
     use crate::testing::{TestDashboard, options};
@@ -224,6 +228,62 @@ mod tests {
         press(&mut stage, "jjjjj1");
         assert_eq!(text(&stage), None);
         assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
+    }
+
+    #[test]
+    fn a_long_refusal_is_whole_on_a_small_screen() {
+        let mut stage = TestDashboard::live(options(), 3);
+        press(&mut stage, "te\x156000\n\n");
+        let why = "load.rate cannot be 6000: the plan of this load has stages, which set the rate themselves; \
+                   start the load with another plan";
+        stage
+            .act(Action::Update(telemetry::Update::Notice(telemetry::model::Level::Warning, why.to_owned())));
+        let screen = stage.screen(40, 10).replace('\n', " ");
+        assert!(screen.contains("start the load with another plan"), "{screen}");
+    }
+
+    #[test]
+    fn an_alert_is_checked_while_it_is_typed() {
+        let mut stage = TestDashboard::empty(options());
+        let mut start = stage.run.start();
+        let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
+        let alert =
+            Setting { name: "alert.1".into(), value: Value::Text("off".into()), ..run.settings[0].clone() };
+        run.settings = vec![alert];
+        stage.read(vec![start]);
+        stage.pass(1);
+        press(&mut stage, "te\x15p99 > 5ms");
+        let screen = stage.screen(120, 30);
+        assert!(screen.contains("did you mean response.p99, exchange.p99 or"), "{screen}");
+        press(&mut stage, "\x15response.p99 > 5ms");
+        assert!(!stage.screen(120, 30).contains("did you mean"));
+        press(&mut stage, "\x15off");
+        assert!(!stage.screen(120, 30).contains("expected"));
+    }
+
+    #[test]
+    fn a_bound_of_zero_is_called_no_bound() {
+        let mut options = options();
+        let info = |name: &str, absent| SettingInfo { name: name.into(), absent, ..SettingInfo::default() };
+        options.settings =
+            vec![info("proxy.connections-per-client", Some("no bound")), info("load.resume", None)];
+        let mut stage = TestDashboard::empty(options);
+        let mut start = stage.run.start();
+        let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
+        let zero = |name: &str| Setting {
+            name: name.into(),
+            value: Value::Number(0.0),
+            unit: String::new(),
+            ..run.settings[0].clone()
+        };
+        run.settings = vec![zero("proxy.connections-per-client"), zero("load.resume")];
+        stage.read(vec![start]);
+        stage.pass(1);
+        press(&mut stage, "t");
+        let screen = stage.screen(120, 30);
+        let row = |name: &str| screen.lines().find(|line| line.contains(name)).unwrap().to_owned();
+        assert!(row("connections-per-client").contains(" no bound "), "{screen}");
+        assert!(row("load.resume").contains(" 0 "), "{screen}");
     }
 
     #[test]

@@ -20,10 +20,11 @@ use super::overlay;
 use crate::format;
 use crate::input::keymap::{BINDINGS, Binding, KeyContext};
 use crate::state::{Intent, State};
-use crate::theme::Theme;
 
 /// The cells of the keys' names, and of the figures' names.
 const NAME_CELLS: usize = 25;
+/// The same on a screen with no room for these beside the meanings.
+const NARROW_NAME_CELLS: usize = 10;
 /// The cells of the longest line.
 const LINE_CELLS: usize = NAME_CELLS + 51;
 
@@ -31,6 +32,8 @@ const LINE_CELLS: usize = NAME_CELLS + 51;
 const FIGURES: &[(&str, &str)] = &[
     ("(1.23)", "fewer than ten samples lie above this percentile"),
     ("[ALERT], 1.23!", "alerts that fire, and a figure that one is about"),
+    ("alert.1", "FIGURE OP VALUE [for TIME] [over WINDOW], or off"),
+    ("", "such as response.p99 > 5ms for 30s over 1m"),
     ("p99 95 %", "its confidence interval, for independent samples"),
     ("vs mark 1", "p99 against that window; *: intervals do not overlap; ?: may be chance"),
     ("window", "the latest time, over which rates and latencies are"),
@@ -74,6 +77,19 @@ const HTTP: &[(&str, &str)] = &[
     ("cause", "why a request failed, in the words of its record; status-500: by the upstream"),
 ];
 
+/// A line of the help.
+struct HelpLine {
+    name: String,
+    meaning: String,
+    is_heading: bool,
+}
+
+/// Returns how many cells a line has, and how many of them the names have.
+fn cells(state: &State) -> (usize, usize) {
+    let cells = usize::from(state.size().0.saturating_sub(overlay::SIDES)).min(LINE_CELLS);
+    (cells, if cells < LINE_CELLS { NARROW_NAME_CELLS } else { NAME_CELLS })
+}
+
 /// Returns how many lines are visible.
 pub(crate) fn rows(state: &State) -> usize {
     let (columns, rows) = state.size();
@@ -101,9 +117,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     } else {
         format!("help {}-{}/{}, Up and Down{search}", offset + 1, offset + rows, texts.len())
     };
-    let cells = usize::from(area.width - overlay::SIDES);
     let shown = texts.iter().skip(offset).take(rows);
-    let lines: Vec<Line<'_>> = shown.map(|(name, meaning)| line(state.theme, name, meaning, cells)).collect();
+    let lines: Vec<Line<'_>> = shown.map(|text| line(state, text)).collect();
     overlay::render(state, frame, area, &title, &lines);
 }
 
@@ -111,7 +126,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
 type HelpGroup = (&'static str, Vec<(String, String)>);
 
 /// Returns headings, names and meanings, line by line. Keys without effect and what a search does not find are left out.
-fn texts(state: &State) -> Vec<(String, String)> {
+fn texts(state: &State) -> Vec<HelpLine> {
     let search = state.help_search.to_lowercase();
     let mut lines = Vec::new();
     for (heading, mut entries) in groups(state) {
@@ -122,22 +137,33 @@ fn texts(state: &State) -> Vec<(String, String)> {
             continue;
         }
         if !lines.is_empty() {
-            lines.push((String::new(), String::new()));
+            lines.push(HelpLine::of("", ""));
         }
-        lines.push((heading.to_owned(), String::new()));
-        lines.extend(entries.into_iter().flat_map(wrapped));
+        lines.push(HelpLine { is_heading: true, ..HelpLine::of(heading, "") });
+        lines.extend(entries.iter().flat_map(|(name, meaning)| wrapped(name, meaning, cells(state))));
     }
     if lines.is_empty() {
-        lines.push((String::new(), "nothing of that name".to_owned()));
+        lines.push(HelpLine::of("", "nothing of that name"));
     }
     lines
 }
 
-/// Continues a long meaning below itself.
-fn wrapped((name, meaning): (String, String)) -> Vec<(String, String)> {
-    let parts = format::wrapped(&meaning, LINE_CELLS - NAME_CELLS - 1);
-    let names = std::iter::once(name).chain(std::iter::repeat(String::new()));
-    names.zip(parts).collect()
+impl HelpLine {
+    fn of(name: &str, meaning: &str) -> Self {
+        Self { name: name.to_owned(), meaning: meaning.to_owned(), is_heading: false }
+    }
+}
+
+/// Continues a long meaning below itself, and begins it below a name that is longer than its column.
+fn wrapped(name: &str, meaning: &str, (cells, name_cells): (usize, usize)) -> Vec<HelpLine> {
+    let parts = format::wrapped(meaning, cells.saturating_sub(name_cells + 1));
+    let is_long = name_cells == NARROW_NAME_CELLS && format::width(name) > name_cells;
+    let mut lines: Vec<HelpLine> = parts.iter().map(|part| HelpLine::of("", part)).collect();
+    match lines.first_mut() {
+        Some(first) if !is_long => name.clone_into(&mut first.name),
+        _ => lines.insert(0, HelpLine::of(name, "")),
+    }
+    lines
 }
 
 fn groups(state: &State) -> Vec<HelpGroup> {
@@ -232,12 +258,14 @@ fn topic(intent: Intent) -> Topic {
     }
 }
 
-fn line(theme: Theme, name: &str, meaning: &str, cells: usize) -> Line<'static> {
-    if meaning.is_empty() {
+fn line(state: &State, text: &HelpLine) -> Line<'static> {
+    let (theme, (cells, name_cells)) = (state.theme, cells(state));
+    let HelpLine { name, meaning, is_heading } = text;
+    if *is_heading {
         return Line::styled(format::cut(name, cells, theme.glyphs), theme.heading());
     }
-    let name = format!("{name:<NAME_CELLS$} ");
-    let meaning_cells = cells.saturating_sub(NAME_CELLS + 1);
+    let name = format!("{name:<name_cells$} ");
+    let meaning_cells = cells.saturating_sub(name_cells + 1);
     Line::from(vec![
         Span::styled(format::cut(&name, cells, theme.glyphs), theme.figure()),
         Span::styled(format::cut(meaning, meaning_cells, theme.glyphs), theme.label()),

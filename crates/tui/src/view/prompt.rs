@@ -19,6 +19,9 @@ use crate::theme::Theme;
 
 /// The maximum number of lines beneath the text.
 const NOTE_LINES_MAX: usize = 3;
+const NARROW_NOTE_LINES_MAX: usize = 5;
+/// The most columns of a narrow screen.
+const NARROW_MAX: usize = 60;
 
 /// Draws the lines over the lowest ones of the screen, with the cursor where the next character goes.
 pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
@@ -66,7 +69,8 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
 fn note(state: &State, prompt: &Prompt, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
     let wrapped = |text: &str, style: Style| {
-        let lines = format::wrapped(text, cells).into_iter().take(NOTE_LINES_MAX);
+        let lines_max = if cells < NARROW_MAX { NARROW_NOTE_LINES_MAX } else { NOTE_LINES_MAX };
+        let lines = format::wrapped(text, cells).into_iter().take(lines_max);
         lines.map(|line| Line::styled(format::cut(&line, cells, theme.glyphs), style)).collect()
     };
     if let Some(why) = &prompt.error {

@@ -18,7 +18,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::{Applies, Setting};
+use telemetry::{AlertShortage, Applies, Setting, Value};
 
 use super::parts::{heading, put, selected};
 use crate::format;
@@ -45,7 +45,13 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let settings = state.settings();
     let (cells, rows) = (usize::from(area.width), usize::from(area.height));
-    let about_rows = if rows < HIGH { ABOUT_ROWS.0 } else { ABOUT_ROWS.1 };
+    let about = about(state, cells);
+    // What is wrong with a value is shown whole; other texts may be cut where there is little room.
+    let about_rows = match (rows < HIGH, problem(state)) {
+        (true, Some(_)) => about.len().clamp(ABOUT_ROWS.0, rows.saturating_sub(2).max(ABOUT_ROWS.0)),
+        (true, None) => ABOUT_ROWS.0,
+        (false, _) => ABOUT_ROWS.1,
+    };
     let changes_rows = if rows < WITH_CHANGES { 0 } else { CHANGES_ROWS };
     let listed = rows.saturating_sub(1 + about_rows + changes_rows).max(1);
     let first = (state.tuning.selected + 1).saturating_sub(listed).min(settings.len().saturating_sub(listed));
@@ -58,7 +64,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &lines);
     let used = (1 + listed.min(settings.len().max(1))).min(rows) as u16;
     let below = Rect { y: area.y + used, height: area.height - used, ..area };
-    let mut lines = about(state, cells);
+    let mut lines = about;
     if changes_rows > 0 {
         lines.resize(about_rows.max(lines.len()), Line::default());
         lines.extend(changes(state, below));
@@ -87,7 +93,10 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
     let changed = if state.usual(setting) == setting.value.to_string() { ' ' } else { '*' };
     let name = format!("{pointer}{name:<0$}{changed}", name_cells.saturating_sub(2));
     let name_style = if is_fixed { theme.quiet() } else { theme.label() };
-    let mut room = cells.saturating_sub(name_cells);
+    // An alert that cannot fire says so, whatever room its condition would take.
+    let remedy =
+        shortage(state, setting).map_or_else(String::new, |shortage| format!("  {}", shortage.remedy()));
+    let mut room = cells.saturating_sub(name_cells + format::width(&remedy));
     let mut spans = vec![Span::styled(name, name_style)];
     for (text, style) in values(state, setting) {
         let text = format::cut(&text, room, theme.glyphs);
@@ -96,8 +105,10 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
     }
     // The column is left out of a row whose values need its room.
     let applies = if is_locked { "in A/B" } else { applies(setting) };
-    let applies = Some(applies).filter(|text| text.len() + 2 <= room).unwrap_or_default();
+    let applies =
+        Some(applies).filter(|text| text.len() + 2 <= room && remedy.is_empty()).unwrap_or_default();
     spans.push(Span::styled(format!("{applies:>room$}"), theme.quiet()));
+    spans.push(Span::styled(remedy, theme.warning()));
     let line = Line::from(spans);
     if is_selected { selected(theme, line) } else { line }
 }
@@ -105,9 +116,13 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
 /// Returns the value, the staged one, and what became of the last change.
 fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
-    let mut values = vec![match setting.shown(&setting.value) {
-        empty if empty.is_empty() => ("none".to_owned(), theme.quiet()),
-        shown => (shown, theme.figure()),
+    // A bound of 0 is none.
+    let absent = state.info(&setting.name).and_then(|info| info.absent);
+    let absent = absent.filter(|_| setting.value == Value::Number(0.0));
+    let mut values = vec![match (setting.shown(&setting.value), absent) {
+        (empty, _) if empty.is_empty() => ("none".to_owned(), theme.quiet()),
+        (_, Some(absent)) => (absent.to_owned(), theme.figure()),
+        (shown, None) => (shown, theme.figure()),
     }];
     if let Some(staged) = state.tuning.staged(&setting.name) {
         values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
@@ -118,6 +133,11 @@ fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
         values.push(("  refused".to_owned(), theme.warning()));
     }
     values
+}
+
+/// Returns why the alert of a setting is not evaluated.
+fn shortage<'s>(state: &'s State, setting: &Setting) -> Option<&'s AlertShortage> {
+    state.figures()?.shortages.iter().find(|shortage| shortage.setting == setting.name)
 }
 
 /// Says when a change of a setting has its effect.
@@ -135,8 +155,7 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
     let Some(setting) = state.settings().get(state.tuning.selected) else { return Vec::new() };
     let info = state.info(&setting.name);
-    let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
-    let problem = state.tuning.complaint.clone().or_else(refusal).unwrap_or_default();
+    let problem = problem(state).unwrap_or_default();
     let answer = state.tuning.answer.as_deref().filter(|_| problem.is_empty()).unwrap_or_default();
     let value = setting.shown(&setting.value);
     let is_cut = format::width(&value) > cells - NAME_CELLS.min(cells / 2);
@@ -164,6 +183,14 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     .into_iter()
     .flat_map(|(text, style)| paragraph(theme, text, style, cells))
     .collect()
+}
+
+/// Returns why the last value was refused, or the alert of the selected setting cannot fire.
+fn problem(state: &State) -> Option<String> {
+    let setting = state.settings().get(state.tuning.selected)?;
+    let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
+    let shortage = || shortage(state, setting).map(AlertShortage::to_string);
+    state.tuning.complaint.clone().or_else(refusal).or_else(shortage)
 }
 
 fn paragraph(theme: Theme, text: &str, style: Style, cells: usize) -> Vec<Line<'static>> {

@@ -1,8 +1,8 @@
 //! The alerts that fire at a moment.
 
-use telemetry::LatencyClass;
 use telemetry::figures::{Figure, FigureName, Statistic};
 use telemetry::model::{AlertEpisode, Run};
+use telemetry::{AlertShortage, LatencyClass};
 
 use super::Warning;
 use crate::format;
@@ -30,6 +30,11 @@ impl FiringAlert {
     pub(super) fn warning(&self) -> Warning {
         Warning(self.text.clone())
     }
+}
+
+/// Says why an alert cannot fire.
+pub(super) fn shortage(shortage: &AlertShortage) -> Warning {
+    Warning(format!("{} {shortage}", shortage.setting))
 }
 
 /// The alerts that fire at a moment, the latest first. A run that has ended has none.

@@ -30,7 +30,9 @@ mod sparkline;
 mod usage;
 
 use telemetry::model::{LogLine, MetricSeries, Run};
-use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProcessCpu, ProxyCounter, TlsCounter};
+use telemetry::{
+    AlertShortage, Counters, CpuGroup, HostRecord, Metric, Model, ProcessCpu, ProxyCounter, TlsCounter,
+};
 
 pub(crate) use alerts::FiringAlert;
 pub(crate) use classes::{Bounds, LatencyRow, P99Change, Quantile};
@@ -121,6 +123,8 @@ pub(crate) struct ViewModel {
     pub(crate) alerts: Vec<FiringAlert>,
     /// What is about to break at the moment, and what would resume more.
     pub(crate) findings: OpenFindings,
+    /// Alerts that are not evaluated, as they have too few samples.
+    pub(crate) shortages: Vec<AlertShortage>,
     /// What cannot be trusted or overlooked: alerts, then the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
@@ -156,7 +160,7 @@ impl ViewModel {
             handshakes.reasons = handshakes::reasons(run);
         }
         handshakes.absent = AbsentOfHandshakes::of(run);
-        let alerts = alerts::at(run, us);
+        let (alerts, shortages) = (alerts::at(run, us), AlertShortage::of(run));
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
             run.counted_log().is_none().then(|| if is_latest { run.proxy_open() } else { open_then() })
@@ -187,11 +191,8 @@ impl ViewModel {
             http,
             load: load_figures,
             handshakes,
-            warnings: alerts
-                .iter()
-                .map(FiringAlert::warning)
-                .chain(health::warnings(run, &health, span))
-                .collect(),
+            warnings: warnings(&alerts, health::warnings(run, &health, span), &shortages),
+            shortages,
             alerts,
             findings: OpenFindings::at(run, us),
             health,
@@ -202,6 +203,12 @@ impl ViewModel {
             log: log_until(run, us),
         }
     }
+}
+
+/// All warnings: alerts that fire, then the worst first, then alerts that cannot fire.
+fn warnings(firing: &[FiringAlert], of_health: Vec<Warning>, shortages: &[AlertShortage]) -> Vec<Warning> {
+    let firing = firing.iter().map(FiringAlert::warning);
+    firing.chain(of_health).chain(shortages.iter().map(alerts::shortage)).collect()
 }
 
 /// The latest log lines up to a moment.

@@ -1,7 +1,7 @@
 //! Alerts on the screen.
 
 use insta::assert_snapshot;
-use telemetry::AlertState;
+use telemetry::{AlertState, Body, Setting, Value};
 
 use crate::options::{AlertNotify, Options};
 use crate::state::{Effect, Intent, SeekTarget};
@@ -59,6 +59,42 @@ fn several_alerts_are_counted_and_a_resolved_one_leaves_the_screen() {
         screen.contains("alert resolved: response.p99 is 7.21 ms; worst 9.2 ms, firing for 72 s"),
         "{screen}"
     );
+}
+
+/// Half a minute of a run with this alert.
+fn watched(alert: &str) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
+    let mut start = stage.run.start();
+    let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
+    let value = Value::Text(alert.into());
+    run.settings.push(Setting { name: "alert.1".into(), value, ..run.settings[0].clone() });
+    stage.read(vec![start]);
+    stage.pass(32);
+    stage
+}
+
+#[test]
+fn an_alert_without_enough_samples_says_so_as_long_as_it_lacks_them() {
+    let mut stage = watched("exchange.p99.99 > 5ms over 5s");
+    let why = "alert.1 cannot fire, needs over 30s: 24990 of 100000 samples in 5 s";
+    for (columns, rows) in [(160, 48), (80, 24)] {
+        assert!(stage.screen(columns, rows).contains(why), "{}", stage.screen(columns, rows));
+    }
+    assert!(
+        stage.screen(40, 10).contains("! alert.1 cannot fire, needs over 30s"),
+        "{}",
+        stage.screen(40, 10)
+    );
+    stage.press('t');
+    let screen = stage.screen(160, 48);
+    let row = screen.lines().find(|line| line.contains("alert.1  "));
+    assert!(row.is_some_and(|row| row.contains("needs over 30s")), "{screen}");
+    for enough in ["exchange.p99.99 > 5ms over 30s", "exchange.max > 5ms over 5s", "off"] {
+        let screen = watched(enough).screen(160, 48);
+        assert!(!screen.contains("cannot fire"), "{screen}");
+    }
+    let never = watched("exchange.p99.999999 > 5ms").screen(160, 48);
+    assert!(never.contains("alert.1 cannot fire, too few samples at this rate"), "{never}");
 }
 
 #[test]

@@ -70,3 +70,18 @@ fn help_scrolls_where_it_does_not_fit() {
     let screen = stage.screen(50, 12);
     assert!(screen.contains("gaps, lost") && !screen.contains("leave this help"), "{screen}");
 }
+
+#[test]
+fn a_narrow_help_continues_meanings_below_instead_of_cutting_them() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.want(Intent::Help);
+    let mut cut = |columns| {
+        let screen = stage.screen(columns, 400);
+        let inside = |line: &str| Some(line.split('│').nth(1)?.matches('…').count());
+        screen.lines().filter_map(inside).sum::<usize>()
+    };
+    let of_texts = cut(80);
+    assert_eq!([cut(40), cut(60)], [of_texts; 2], "no more than the texts have themselves");
+    let screen = stage.screen(40, 10);
+    assert!(screen.contains("│ ? F1       show or close this help   │"), "{screen}");
+}
