@@ -52,14 +52,15 @@ impl ValidityChecks {
             if could_us > 0.0 && busy > BUSY_MAX {
                 let busy = busy * 100.0;
                 return Some(format!(
-                    "generator-bound: its threads were busy {busy:.0} % of the time under {arm}"
+                    "generator-bound: its threads were busy {busy:.0} % of the time under {arm}; offer less, or add threads"
                 ));
             }
             let scheduled = totals.load[LoadCounter::Scheduled];
             let late = totals.load[LoadCounter::Late] as f64 / scheduled as f64;
             let late = Some(late).filter(|late| scheduled > 0 && *late > LATE_MAX)? * 100.0;
             Some(format!(
-                "generator-bound: it took on {late:.1} % of the requests more than 1 ms late under {arm}"
+                "generator-bound: it took on {late:.1} % of the requests more than 1 ms late under {arm}; offer less, or add \
+                 threads"
             ))
         })
     }
@@ -67,6 +68,8 @@ impl ValidityChecks {
     fn losses(&self) -> Option<String> {
         let Self { pairs, pairs_left_out, .. } = self;
         let is_too_much = f64::from(*pairs_left_out) > f64::from(*pairs) * LEFT_OUT_MAX;
-        is_too_much.then(|| format!("losses: {pairs_left_out} of {pairs} pairs lack figures"))
+        is_too_much.then(|| {
+            format!("losses: {pairs_left_out} of {pairs} pairs lack figures; leave the process more CPU time")
+        })
     }
 }

@@ -28,7 +28,10 @@ pub fn judge(
 ) -> Judgement {
     let (outcome, reason) = match (obstacle, &estimate) {
         (Some(reason), _) => (ExperimentOutcome::Inconclusive, reason.to_owned()),
-        (None, None) => (ExperimentOutcome::Inconclusive, format!("too few pairs with samples of {metric}")),
+        (None, None) => (
+            ExperimentOutcome::Inconclusive,
+            format!("too few pairs with samples of {metric}: take longer blocks, or more load"),
+        ),
         (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
     };
     Judgement { outcome, reason, estimate }
@@ -48,16 +51,26 @@ fn of_estimate(
     if estimate.pairs < min {
         return (
             ExperimentOutcome::Inconclusive,
-            format!("too few pairs: {} of the {min} that it takes", estimate.pairs),
+            format!(
+                "too few pairs: {} of the {min} that it takes; plan more, and let all of them run",
+                estimate.pairs
+            ),
         );
     }
     if estimate.is_thin {
-        return (ExperimentOutcome::Inconclusive, too_thin(metric));
+        let why = too_thin(metric);
+        return (
+            ExperimentOutcome::Inconclusive,
+            format!("{why}; take longer blocks, or a lower percentile"),
+        );
     }
     match (stage, estimate.shows_difference()) {
         (Stage::Calibration, true) => (
             ExperimentOutcome::Inconclusive,
-            format!("the a/a run found a difference of {:+.2} % where there is none", estimate.effect),
+            format!(
+                "the a/a run found a difference of {:+.2} % where there is none; repeat it",
+                estimate.effect
+            ),
         ),
         (_, false) => (ExperimentOutcome::NoDifference, String::new()),
         (Stage::Comparison, true) => {

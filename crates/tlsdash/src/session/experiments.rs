@@ -23,14 +23,17 @@ pub(crate) struct ExperimentRequest {
 /// With what the plan may be.
 pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -> Result<String, String> {
     let plan: ExperimentPlan = text.parse().map_err(|error: ExperimentPlanError| error.to_string())?;
-    plan.resolve(settings, setting_infos::all(), interval).map_err(|error| error.to_string())?;
+    let change = plan.resolve(settings, setting_infos::all(), interval).map_err(|error| error.to_string())?;
+    let has_proxy = settings.iter().any(|setting| setting.name.starts_with("proxy."));
+    let metric = handshake_metric(&change.setting).filter(|_| has_proxy && plan.metrics.is_empty());
+    let metric = metric.map_or_else(String::new, |metric| format!("; judged by {metric}"));
     let time = |length: Duration| telemetry::quantity::shown(length.as_secs_f64(), "s");
     let calibration = match plan.calibration_pairs {
         0 => "no A/A pairs".to_owned(),
         pairs => format!("{pairs} A/A pairs before"),
     };
     Ok(format!(
-        "{} in all: {} pairs of blocks of {}, {calibration}",
+        "{} in all: {} pairs of blocks of {}, {calibration}{metric}",
         time(plan.length()),
         plan.pairs,
         time(plan.block)
@@ -176,13 +179,16 @@ fn begin(
 ) -> Result<ExperimentRun, ExperimentPlanError> {
     let change = plan.resolve(settings, setting_infos::all(), tick.interval)?;
     if plan.metrics.is_empty() {
-        plan.metrics.push(usual_metric(tick)?);
+        plan.metrics.push(usual_metric(tick, &change.setting)?);
     }
     Ok(ExperimentRun::new(plan, change, fastrand::u64(..)))
 }
 
-/// What a client waits for, as far as this run can tell.
-fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, ExperimentPlanError> {
+/// What the setting acts on, else what a client waits for, as far as this run can tell.
+fn usual_metric(tick: &Tick<'_>, setting: &str) -> Result<ComparableFigure, ExperimentPlanError> {
+    if let Some(name) = handshake_metric(setting).filter(|_| tick.proxy.is_some()) {
+        return Ok(name.parse()?);
+    }
     let name = match &tick.load {
         Some((_, state)) if state.rate > 0.0 => "response.p50",
         Some(_) => "service.p50",
@@ -190,6 +196,17 @@ fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, ExperimentPlanError
         None => "exchange.p50",
     };
     Ok(name.parse()?)
+}
+
+/// The figure that a setting of handshakes acts on; most of what a client waits for has no handshake in it.
+fn handshake_metric(setting: &str) -> Option<&'static str> {
+    let concerns = |words: &[&str]| words.iter().any(|word| setting.contains(word));
+    if concerns(&["resum", "ticket", "session"]) {
+        // How much the load asks to resume is its own share of resumed handshakes.
+        return Some(if setting.starts_with("load.") { "cpu.per_handshake" } else { "resumed.ratio" });
+    }
+    concerns(&["tls-min", "tls-max", "cipher", "group", "certificate", "client-auth"])
+        .then_some("cpu.per_handshake")
 }
 
 fn load_threads(tick: &Tick<'_>) -> u64 {
@@ -216,5 +233,28 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
             .as_ref()
             .map(|(delta, _)| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
         cpu: tick.cpu.since(cpu_before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_of_handshakes_is_judged_by_what_it_acts_on() {
+        for (setting, metric) in [
+            ("proxy.tickets", Some("resumed.ratio")),
+            ("proxy.ticket-keys", Some("resumed.ratio")),
+            ("load.resume", Some("cpu.per_handshake")),
+            ("proxy.groups", Some("cpu.per_handshake")),
+            ("proxy.tls-min", Some("cpu.per_handshake")),
+            ("proxy.certificate", Some("cpu.per_handshake")),
+            ("proxy.tls-headers", None),
+            ("proxy.workers", None),
+            ("load.rate", None),
+        ] {
+            assert_eq!(handshake_metric(setting), metric, "{setting}");
+            assert!(metric.is_none_or(|metric| metric.parse::<ComparableFigure>().is_ok()));
+        }
     }
 }

@@ -55,7 +55,7 @@ impl FormField {
             Self::Length => "quick (1 min), normal (6 min) or careful (24 min)",
             Self::Pairs => "pairs of blocks, if not those of the length",
             Self::Block => "such as 10s; empty: that of the length",
-            Self::Metric => "joined by +; empty: p50 of what a client waits for",
+            Self::Metric => "joined by +; empty: what the setting acts on",
         }
     }
 }

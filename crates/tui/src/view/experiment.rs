@@ -114,7 +114,9 @@ fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'sta
     for compared in &experiment.metrics {
         lines.extend(figure_lines(state, compared, widths));
         let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
-        if let Some(verdict) = verdict.filter(|verdict| !verdict.reason.is_empty()) {
+        // The sentence has the reason of the primary figure.
+        let is_told = experiment.is_over() && compared.is_primary;
+        if let Some(verdict) = verdict.filter(|verdict| !verdict.reason.is_empty() && !is_told) {
             let reason = format::wrapped(&verdict.reason, cells.saturating_sub(2));
             lines.extend(reason.into_iter().map(|line| Line::styled(format!("  {line}"), theme.quiet())));
         }
@@ -136,8 +138,15 @@ fn sentence(experiment: &Experiment) -> String {
         ExperimentOutcome::Worse => {
             format!("{setting} {} (B) is worse than {} (A) by {metric}", plan.b, plan.a)
         }
-        ExperimentOutcome::NoDifference => format!("{metric} shows no difference between A and B"),
-        _ => format!("not enough to judge: {metric} says nothing about A and B"),
+        ExperimentOutcome::NoDifference => {
+            let unseen =
+                verdict.estimate.map(|estimate| estimate.resolution).filter(|percent| *percent > 0.0);
+            let unseen = unseen.map_or_else(String::new, |percent| {
+                format!("; one below {percent:.0} % would take more pairs, or longer blocks")
+            });
+            format!("{metric} shows no difference between A and B{unseen}")
+        }
+        _ => format!("not enough to judge A and B by {metric}: {}", verdict.reason),
     };
     let p = verdict.estimate.map_or_else(String::new, |estimate| format!(" (p={:.3})", estimate.p_value));
     format!("{better}{p}. ")
