@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::io::Errno;
+
+use telemetry::LoadEvent;
 use telemetry::model::{
     HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProcessUsage, ProxySummary,
     Summary,
@@ -205,7 +207,13 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
         line(out, "failed by", format_args!("{}", causes.join(", ")));
     }
     for event in load.events.iter().take(EVENTS_SHOWN) {
-        line(out, "", format_args!("{} {}: {}", event.count, event.event, event.example));
+        // An example is of one request, and the count of all.
+        let of = match event.event {
+            LoadEvent::Negotiated(..) => ": ",
+            LoadEvent::Status(_) => ", all paths; first: ",
+            _ => "; first: ",
+        };
+        line(out, "", format_args!("{} {}{of}{}", event.count, event.event, event.example));
     }
     let handshakes = &load.handshakes;
     handshake_line(handshakes, "load saw", out);
