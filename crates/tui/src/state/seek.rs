@@ -18,6 +18,8 @@ pub(crate) enum SeekTarget {
     NextMark,
     /// The interval with the highest latency of the timeline's class.
     Worst,
+    /// The last interval from which on p99 of the timeline's class is higher than before.
+    Rise,
     /// The interval after, or before.
     NextInterval,
     PreviousInterval,
@@ -173,6 +175,9 @@ impl State {
                 .ok_or("no earlier mark or change"),
             SeekTarget::NextMark => marks().find(|&us| us > cursor_us).ok_or("no later mark or change"),
             SeekTarget::Worst => self.worst_us().ok_or("there are no latencies yet"),
+            SeekTarget::Rise => {
+                self.rise_us().ok_or("p99 has not risen by half or more in what memory holds")
+            }
             SeekTarget::NextInterval => Ok(cursor_us.saturating_add(self.interval_us())),
             SeekTarget::PreviousInterval => Ok(cursor_us.saturating_sub(self.interval_us())),
             SeekTarget::Beginning => Ok(run.began_us()),
@@ -197,6 +202,49 @@ impl State {
         }?;
         Some(end_us.min(self.timeline.snap(place_us + 1)))
     }
+
+    /// The end of the last interval before the shown moment from which on p99 of the timeline's class is higher.
+    fn rise_us(&self) -> Option<u64> {
+        let (run, past) = (self.run()?, self.view.past()?);
+        let until_us = past.cursor_us.map_or(past.end_us, |us| us.saturating_sub(1));
+        let known = match self.time.class(run) {
+            LatencyClass::Proxy(class) => p99_of(run.proxy()?, class),
+            LatencyClass::Tls(class) => p99_of(run.tls()?, class),
+            LatencyClass::Http(class) => p99_of(run.http()?, class),
+            LatencyClass::Load(class) => p99_of(run.load()?, class),
+        };
+        last_rise(&known, until_us)
+    }
+}
+
+/// The ends of the intervals with samples, and their p99 in nanoseconds.
+fn p99_of<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L) -> Vec<(u64, u64)> {
+    let p99 = |interval: &Interval<C, L>| Some((interval.end_us, interval.latency(class).quantile_ns(0.99)?));
+    track.timeline().filter_map(|interval| p99(interval)).collect()
+}
+
+/// Intervals with samples before a rise, whose median p99 counts.
+const BEFORE: usize = 10;
+/// Intervals from a rise on, whose median p99 counts: one slow interval is a spike and no rise.
+const AFTER: usize = 3;
+/// How many times as high p99 must be.
+const RISE_MIN: f64 = 1.5;
+
+/// The end of the last interval from which on p99 is higher than before.
+fn last_rise(known: &[(u64, u64)], until_us: u64) -> Option<u64> {
+    let median = |part: &[(u64, u64)]| {
+        let mut values: Vec<u64> = part.iter().map(|(_, ns)| *ns).collect();
+        values.sort_unstable();
+        values[values.len() / 2] as f64
+    };
+    let is_high = |at: usize| {
+        let before = &known[at.saturating_sub(BEFORE)..at];
+        let high = median(before) * RISE_MIN;
+        known[at].1 as f64 >= high && median(&known[at..(at + AFTER).min(known.len())]) >= high
+    };
+    // Of the intervals of a rise, the first.
+    let rises = (AFTER..known.len()).filter(|&at| is_high(at) && !(at > AFTER && is_high(at - 1)));
+    rises.map(|at| known[at].0).rfind(|end_us| *end_us <= until_us)
 }
 
 /// The end of the interval with the highest latency, and the moment that decides where it belongs.
@@ -209,6 +257,7 @@ fn worst<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L, until_us: u
 
 #[cfg(test)]
 mod tests {
+    use super::last_rise;
     use crate::testing::{TestDashboard, options};
 
     #[test]
@@ -221,6 +270,19 @@ mod tests {
         assert!(stage.screen(120, 40).contains("LIVE 00:15"), "{}", stage.screen(120, 40));
         stage.press('$');
         assert!(stage.screen(120, 40).contains("LIVE 00:15"));
+    }
+
+    #[test]
+    fn the_last_rise_of_p99_is_found_and_a_spike_is_none() {
+        let run = |p99s: &[u64]| -> Vec<(u64, u64)> { (1..).zip(p99s.iter().copied()).collect() };
+        let rises = run(&[
+            10, 11, 9, 10, 50, 10, 11, 10, 20, 21, 19, 20, 20, 20, 20, 20, 20, 20, 40, 41, 39, 40, 12, 11,
+        ]);
+        assert_eq!(last_rise(&rises, 100), Some(19));
+        assert_eq!(last_rise(&rises, 18), Some(9), "the one before");
+        assert_eq!(last_rise(&rises, 8), None, "a spike is no rise");
+        assert_eq!(last_rise(&run(&[10, 12, 13, 14, 13, 12, 14]), 100), None);
+        assert_eq!(last_rise(&run(&[10, 10]), 100), None);
     }
 
     #[test]

@@ -106,6 +106,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("next-mark", &["n"], Intent::Seek(SeekTarget::NextMark), PANES, "to the next mark or change"),
     bind("worst", &["w"], Intent::Seek(SeekTarget::Worst), PANES, "to the worst latency in memory"),
     bind(
+        "rise",
+        &["shift-p"],
+        Intent::Seek(SeekTarget::Rise),
+        PANES,
+        "to the last rise of p99 (again: the one before)",
+    ),
+    bind(
         "interval-back",
         &[","],
         Intent::Seek(SeekTarget::PreviousInterval),
