@@ -55,11 +55,12 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("tuning", "layout preset"),
     ("reverse", "order sort"),
     ("open", "drill down details"),
-    ("requests", "slowest failed errors http"),
+    ("requests", "slowest requests failed errors http"),
+    ("findings", "advice tickets resumption explain problems"),
     ("only-routes", "layout preset http"),
     ("usage", "sni ja4 alpn tls12 mlkem post-quantum legacy"),
     ("copy", "clipboard yank"),
-    ("export", "save file screenshot json"),
+    ("export", "export save file screenshot json html page report"),
     ("log", "events messages"),
     ("tune", "configure options parameters limits"),
     ("experiments", "compare ab test"),
@@ -68,10 +69,19 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("faster", "rate rps"),
     ("mark", "annotate note bookmark"),
     ("record", "capture save"),
-    ("write-configuration", "print-config save toml export options"),
+    ("write-configuration", "print-config save toml options"),
+    ("rise", "last increase regression jump when"),
     ("undo", "revert back"),
     ("redraw", "refresh repaint"),
     ("suspend", "background shell"),
+];
+
+/// Ordinary words for what comes first in an order, by the column's name.
+const ORDER_SYNONYMS: &[(&str, &str)] = &[
+    ("p99", "slowest slow latency"),
+    ("failed", "errors worst"),
+    ("out", "busiest largest"),
+    ("5xx", "errors"),
 ];
 
 impl PaletteEntry {
@@ -83,7 +93,15 @@ impl PaletteEntry {
                 found.map_or_else(String::new, |(_, words)| (*words).to_owned())
             }
             Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
-            Self::SortBy(..) => "order".to_owned(),
+            Self::SortBy(list, column) => {
+                let name = match list {
+                    List::Clients => ClientRow::COLUMNS[*column].name,
+                    _ => RouteRow::COLUMNS[*column].name,
+                };
+                let found = ORDER_SYNONYMS.iter().find(|(known, _)| *known == name);
+                let one = if *list == List::Clients { "client" } else { "route" };
+                format!("order {} {one}", found.map_or("", |(_, words)| *words))
+            }
             Self::Client(_) | Self::Route(..) | Self::Run(..) => String::new(),
         };
         format!("{} {others}", self.words())
@@ -128,18 +146,46 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let pattern = Pattern::parse(text, CaseMatching::Ignore, Normalization::Never);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
-    let mut found: Vec<(u32, PaletteEntry)> = commands
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    let has_words = |text: &str| words.iter().all(|word| text.to_lowercase().contains(word));
+    let mut found: Vec<(_, PaletteEntry)> = commands
         .chain(orders)
         .chain(settings)
         .chain(routes)
         .chain(clients)
         .chain(runs)
         .filter_map(|entry| {
-            let score = pattern.score(Utf32Str::new(&entry.searched(state), &mut buffer), &mut matcher)?;
-            Some((score, entry))
+            let searched = entry.searched(state);
+            let score = pattern.score(Utf32Str::new(&searched, &mut buffer), &mut matcher)?;
+            // Whole words count for more than letters that occur in this order.
+            Some(((has_words(&entry.words()), has_words(&searched), score), entry))
         })
         .collect();
-    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    found.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
     found.truncate(FOUND_MAX);
     found.into_iter().map(|(_, entry)| entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestDashboard, options};
+
+    #[test]
+    fn ordinary_words_find_what_they_name_first() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.screen(160, 48);
+        for (text, first) in [
+            ("export", "write the view to new files"),
+            ("tickets", "what is about to break"),
+            ("slowest client", "sort by p99"),
+            ("errors client", "sort by failed"),
+            ("rise", "to the last rise of p99"),
+            ("keepalive", "setting load.keepalive"),
+        ] {
+            let found = find(&stage.state, text);
+            let words: Vec<String> = found.iter().take(3).map(PaletteEntry::words).collect();
+            assert!(words[0].starts_with(first), "{text}: {words:?}");
+        }
+    }
 }
