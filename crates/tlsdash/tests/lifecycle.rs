@@ -24,6 +24,8 @@ fn a_recording_is_begun_and_ended_by_a_key_and_is_a_run_of_its_own() {
         TestTerminal::start(folder.path(), &["demo", "--interval", "200ms", "--journal", &place]);
     terminal.shows("LIVE");
     terminal.press("R");
+    terminal.shows("record into: tlsdash-");
+    terminal.press("\r");
     terminal.shows("[REC 00:01]");
     terminal.press("q");
     terminal.shows("quit again");

@@ -89,6 +89,8 @@ fn a_watcher_records_a_service_from_its_journal() {
     running.address();
     let mut terminal = watch(folder);
     terminal.press("R");
+    terminal.shows("record into: tlsdash-");
+    terminal.press("\r");
     terminal.shows("[REC");
     let recorded = || {
         let files = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
@@ -117,6 +119,8 @@ fn a_recording_ends_with_its_run() {
     let (running, _) = service(folder);
     let mut terminal = watch(folder);
     terminal.press("R");
+    terminal.shows("record into: tlsdash-");
+    terminal.press("\r");
     terminal.shows("[REC");
     assert_eq!(running.end().0, 0);
     terminal.shows("recorded ");

@@ -94,7 +94,8 @@ fn feed(events: &DashboardSender, commanded: &Receiver<Command>, mode: &str) {
             Ok(Command::WriteConfiguration) => {
                 Update::Notice(Level::Notice, "a configuration was asked for".to_owned())
             }
-            Ok(Command::Record) => Update::Recording(telemetry::RecordingStatus::Written),
+            Ok(Command::Record(_)) => Update::Recording(telemetry::RecordingStatus::Written),
+            Ok(Command::EndRecording) => Update::Recording(telemetry::RecordingStatus::Ended),
             Ok(Command::Notice(notice)) => Update::Notice(notice.level, notice.text),
             Ok(Command::Calibrate) => Update::Notice(Level::Notice, "a calibration was asked for".to_owned()),
             Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),

@@ -15,34 +15,42 @@ use crate::table;
 use crate::view::view;
 use crate::view_model::{ClientRow, LatencyRow, Quantile, ViewModel};
 
-/// The present view, to be written to `NAME.txt` and `NAME.json`.
+/// New files to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Export {
-    name: String,
-    text: String,
-    json: String,
+    /// What they hold.
+    what: &'static str,
+    files: Vec<(PathBuf, String)>,
 }
 
 impl Export {
-    /// The present view: the screen as text, and its figures with the summary of the run as JSON.
+    /// The present view: the screen as text in `NAME.txt`, and its figures with the summary of the run in `NAME.json`.
     pub(crate) fn of(state: &State, name: &str, summary: &Summary) -> Self {
         let figures = state.figures().map(|figures| view_json(state, figures));
         let json = json!({ "schema": 1, "view": figures, "summary": summary });
-        Self { name: name.to_owned(), text: screen_text(state), json: format!("{json:#}\n") }
+        let files = [("txt", screen_text(state)), ("json", format!("{json:#}\n"))];
+        let file = |(ending, text)| (PathBuf::from(format!("{name}.{ending}")), text);
+        Self { what: "view", files: files.map(file).into() }
     }
 
-    /// Writes both files, none of which may exist, and says where they are.
+    /// The report page of a run.
+    pub(crate) fn page(name: &str, html: String) -> Self {
+        Self { what: "report", files: vec![(PathBuf::from(name), html)] }
+    }
+
+    /// Writes the files, none of which may exist, and says where they are.
     ///
     /// # Errors
-    /// With a sentence: what was tried, and why it failed. What was written of a pair that is not whole is taken away.
+    /// With a sentence: what was tried, and why it failed. What was written of files that are not whole is taken away.
     pub(crate) fn write(&self) -> Result<String, String> {
-        let [text, json] = ["txt", "json"].map(|ending| PathBuf::from(format!("{}.{ending}", self.name)));
-        output_file::write_new(&text, &self.text).map_err(|error| failed(&text, &error))?;
-        output_file::write_new(&json, &self.json).map_err(|error| {
-            let _ = std::fs::remove_file(&text);
-            failed(&json, &error)
-        })?;
-        Ok(format!("the view was written to {} and {}", text.display(), json.display()))
+        for (at, (path, text)) in self.files.iter().enumerate() {
+            output_file::write_new(path, text).map_err(|error| {
+                self.files[..at].iter().for_each(|(path, _)| drop(std::fs::remove_file(path)));
+                failed(path, &error)
+            })?;
+        }
+        let names: Vec<String> = self.files.iter().map(|(path, _)| path.display().to_string()).collect();
+        Ok(format!("the {} was written to {}", self.what, names.join(" and ")))
     }
 }
 
@@ -154,6 +162,26 @@ mod tests {
         stage.press('\n');
         let about = copied(&stage.press('y')).to_owned();
         assert!(about.starts_with("client 10.0.0.11\nnow  "), "{about}");
+    }
+
+    #[test]
+    fn a_name_that_ends_in_html_writes_the_report_page() {
+        let path = std::env::temp_dir().join(format!("tlsdash-page-{}.html", std::process::id()));
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.press('e');
+        stage.press('\x15');
+        path.display().to_string().chars().for_each(|key| drop(stage.press(key)));
+        assert!(stage.screen(160, 48).contains("writes the report page of what is in memory to /"));
+        let effects = stage.press('\n');
+        let page = effects.iter().find_map(|effect| match effect {
+            Effect::Export(page) => Some(page),
+            _ => None,
+        });
+        assert_eq!(page.unwrap().write(), Ok(format!("the report was written to {}", path.display())));
+        let source = &stage.state.options.source;
+        let html = std::fs::read_to_string(&path).unwrap();
+        assert!(html.contains(&format!("{} {source}", stage.state.shown_run_id().unwrap())), "{html}");
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

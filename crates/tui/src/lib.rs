@@ -41,7 +41,7 @@ pub use channel::{DashboardSender, Inbox, InboxClosed, channel};
 pub use input::keymap::{Keymap, KeymapError};
 pub use options::{AlertNotify, DashboardResult, Event, Exit, ModelReader, Options, ReplayStart, TuiError};
 pub use plain::run_plain;
-pub use remote::{RemoteAction, RemoteControl, RemoteRequest};
+pub use remote::{RecordingRequest, RemoteAction, RemoteControl, RemoteRequest};
 pub use run::run;
 pub use state::{ParseSpeedError, Speed};
 pub use terminal::offscreen::Offscreen;

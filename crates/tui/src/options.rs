@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use telemetry::model::Run;
 use telemetry::{HistoryReader, Model, Moment, RunId, Setting, SettingInfo, Update};
 
 use crate::input::keymap::Keymap;
@@ -37,6 +38,8 @@ pub struct Options {
     pub history: Option<HistoryReader>,
     /// Checks the plan of an experiment against settings and the interval, and says how long it takes.
     pub check_plan: fn(&str, &[Setting], Duration) -> Result<String, String>,
+    /// Renders the report page of a run as it is in memory; with the name of its journal.
+    pub page: fn(&Model, &Run, &str) -> String,
     /// The zone of the times on the screen.
     pub zone: Zone,
     /// Descriptions of the settings.
@@ -67,6 +70,7 @@ impl Options {
             mouse: true,
             history: None,
             check_plan: |_, _, _| Ok(String::new()),
+            page: |_, _, _| String::new(),
             zone: Zone::default(),
             settings: Vec::new(),
             opening: None,

@@ -12,8 +12,17 @@ pub struct RemoteControl {
     pub host: String,
     /// Takes what goes over a control socket.
     pub requests: SyncSender<RemoteRequest>,
-    /// Takes the run of which a recording begins; any run ends the recording in progress.
-    pub recorder: SyncSender<RunId>,
+    /// Takes what concerns recordings.
+    pub recorder: SyncSender<RecordingRequest>,
+}
+
+/// What is asked of the recorder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordingRequest {
+    /// To begin a recording of a run, in this new file.
+    Begin(RunId, PathBuf),
+    /// To end the recording in progress.
+    End,
 }
 
 /// Something to be asked of a run's process.

@@ -13,6 +13,7 @@ use crate::channel::{Inbox, Message};
 use crate::clock::ClockReading;
 use crate::input::InputThread;
 use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
+use crate::remote::RecordingRequest;
 use crate::state::{Action, Effect, Intent, State, update};
 use crate::terminal::pace::Pace;
 use crate::terminal::{SuspendTarget, Terminal, has_terminal};
@@ -238,7 +239,11 @@ impl Dashboard {
     fn send(&mut self, command: Command) -> Result<(), TuiError> {
         let sent = match (&self.state.options.remote, command) {
             (None, command) => offer(&self.commands, Some(command)),
-            (Some(remote), Command::Record) => offer(&remote.recorder, self.state.shown_run_id()),
+            (Some(remote), Command::Record(path)) => {
+                let run = self.state.shown_run_id();
+                offer(&remote.recorder, run.map(|run| RecordingRequest::Begin(run, path)))
+            }
+            (Some(remote), Command::EndRecording) => offer(&remote.recorder, Some(RecordingRequest::End)),
             (Some(remote), command) => offer(&remote.requests, self.state.remote_command(command)),
         };
         sent.or_else(|why| self.apply(Action::NotSent(why)).map(|_| ()))

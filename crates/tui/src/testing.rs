@@ -38,6 +38,7 @@ pub(crate) fn options() -> Options {
         mouse: true,
         history: None,
         check_plan: |_, _, _| Ok("6m in all".into()),
+        page: |_, run, source| format!("<html>{} {source}</html>", run.id()),
         zone: crate::zone::Zone::default(),
         settings: infos(),
         opening: None,

@@ -1,6 +1,7 @@
 //! Settings that describe themselves, and the commands that change them.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -89,8 +90,10 @@ pub enum Command {
     EndExperiment,
     /// Measure what the parts of a handshake cost on this machine.
     Calibrate,
-    /// Begin to record from now on into a file of its own, or end what is being recorded.
-    Record,
+    /// Begin to record from now on into this new file.
+    Record(PathBuf),
+    /// End what is being recorded.
+    EndRecording,
     /// Write the options, with the settings in force, to a configuration file of its own.
     WriteConfiguration,
     /// Put on record what befell the front end.

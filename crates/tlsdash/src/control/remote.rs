@@ -108,7 +108,9 @@ fn request_of(command: &Command) -> Option<ControlRequest> {
         Command::Experiment(words) => ControlRequest::Experiment { words: words.clone() },
         Command::EndExperiment => ControlRequest::EndExperiment {},
         Command::Calibrate => ControlRequest::Calibrate {},
-        Command::Record | Command::WriteConfiguration | Command::Notice(_) => return None,
+        Command::Record(_) | Command::EndRecording | Command::WriteConfiguration | Command::Notice(_) => {
+            return None;
+        }
     })
 }
 

@@ -5,10 +5,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use report::Report;
 use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
 use tui::{Event, Exit, Inbox, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
+use crate::session::environment::command;
 use crate::session::progress::HeadlessProgress;
 
 /// How often an ended front end polls for the end of the program.
@@ -158,6 +160,7 @@ fn dashboard(
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
     tui_options.settings = super::setting_infos::all().to_vec();
     tui_options.check_plan = super::experiments::check_plan;
+    tui_options.page = |model, run, source| Report::new(model, run, source, command()).html();
     tui_options.layout_file = crate::journals::state_directory::dashboard_file();
     options.appearance.give(&mut tui_options);
     let ended = if frontend == Frontend::Plain {

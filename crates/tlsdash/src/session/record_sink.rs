@@ -1,5 +1,6 @@
 //! Where the publisher's records go: a journal file, journald, or directly the model; and a recording, if there is one.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -78,21 +79,30 @@ impl RecordSink {
         Self { journal, recording, events: told }
     }
 
-    /// Starts a recording of a run with this baseline, or ends the one in progress. Returns a message about it.
+    /// Starts a recording of a run with this baseline in a new file. Returns a message about it.
     ///
     /// # Errors
-    /// When the recording cannot start, or lacks records.
-    pub(crate) fn toggle_recording(&mut self, baseline: SliceBaseline) -> anyhow::Result<String> {
-        if let Some(recording) = self.recording.take() {
-            let path = recording.path().display().to_string();
-            recording.close()?;
-            return Ok(format!("recorded {path}"));
+    /// When the recording cannot start.
+    pub(crate) fn begin_recording(&mut self, path: &Path, baseline: SliceBaseline) -> anyhow::Result<String> {
+        if let Some(recording) = &self.recording {
+            anyhow::bail!("already recording into {}", recording.path().display());
         }
-        let recording = ActiveRecording::create(&recording::RecordingFile::of_now(), self.events.clone());
+        let recording = ActiveRecording::create(&recording::RecordingFile::new_at(path), self.events.clone());
         let recording = recording.context("not recording")?;
         let text = format!("recording from now on into {}", recording.path().display());
         self.recording = Some(recording.following(baseline));
         Ok(text)
+    }
+
+    /// Ends the recording in progress. Returns a message about it.
+    ///
+    /// # Errors
+    /// When there is none, or it lacks records.
+    pub(crate) fn end_recording(&mut self) -> anyhow::Result<String> {
+        let recording = self.recording.take().context("nothing is being recorded")?;
+        let path = recording.path().display().to_string();
+        recording.close()?;
+        Ok(format!("recorded {path}"))
     }
 
     /// Ends the journal in order, and the recording.

@@ -63,9 +63,9 @@ impl RecordingFile {
         if self.appends { check_name("--record", &self.path) } else { check_new("--record", &self.path) }
     }
 
-    /// A file in the working directory, named after the present time.
-    pub(crate) fn of_now() -> Self {
-        Self { path: file_of_now("journal"), appends: false }
+    /// A file that must not exist; a relative path begins in the working directory.
+    pub(crate) fn new_at(path: &Path) -> Self {
+        Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), appends: false }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Records runs of other processes from their journal: the key `R` of `tlsdash watch`.
 
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -7,7 +8,7 @@ use anyhow::Context;
 use journal::{Start, Timestamps};
 use telemetry::model::Level;
 use telemetry::{Follower, RunFilter, RunId, TimeRange, Update, WriterFilter};
-use tui::{DashboardSender, Event};
+use tui::{DashboardSender, Event, RecordingRequest};
 
 use super::read_back::stops;
 use super::recording::{ActiveRecording, RecordingFile};
@@ -34,31 +35,30 @@ struct RecordedFollower {
 }
 
 impl RunRecorder {
-    /// Starts the thread that begins a recording of each run that it is sent, or ends the one in progress. It ends with
-    /// its channel, and its recording too.
+    /// Starts the thread that begins and ends recordings. It ends with its channel, and its recording too.
     ///
     /// # Errors
     /// If there can be no thread for it.
-    pub(crate) fn start(self) -> anyhow::Result<(SyncSender<RunId>, JoinHandle<()>)> {
+    pub(crate) fn start(self) -> anyhow::Result<(SyncSender<RecordingRequest>, JoinHandle<()>)> {
         let (sender, keys) = sync_channel(KEYS_MAX);
         Ok((sender, spawn("dashboard-record", move || self.serve(&keys))?))
     }
 
-    fn serve(&self, keys: &Receiver<RunId>) {
+    fn serve(&self, requests: &Receiver<RecordingRequest>) {
         let mut active: Option<RecordedFollower> = None;
-        for run in keys {
-            match active.take() {
-                // One that ended with its run has said so.
-                Some(active) if !active.writing.is_finished() => active.end(),
-                _ => active = self.begin(run),
+        for request in requests {
+            // A recording that ended with its run has said so.
+            active.take().into_iter().for_each(RecordedFollower::end);
+            if let RecordingRequest::Begin(run, path) = request {
+                active = self.begin(run, &path);
             }
         }
         active.into_iter().for_each(RecordedFollower::end);
     }
 
     /// Begins a recording, and says so.
-    fn begin(&self, run: RunId) -> Option<RecordedFollower> {
-        let begun = self.follow(run);
+    fn begin(&self, run: RunId, path: &Path) -> Option<RecordedFollower> {
+        let begun = self.follow(run, path);
         let (level, text) = match &begun {
             Ok((_, path)) => (Level::Notice, format!("recording from now on into {path}")),
             Err(error) => (Level::Warning, format!("not recording: {}", crate::line(error))),
@@ -67,10 +67,11 @@ impl RunRecorder {
         begun.ok().map(|(active, _)| active)
     }
 
-    fn follow(&self, run: RunId) -> anyhow::Result<(RecordedFollower, String)> {
+    fn follow(&self, run: RunId, path: &Path) -> anyhow::Result<(RecordedFollower, String)> {
         let range = TimeRange { from_us: Timestamps::now().realtime_us, ..TimeRange::ALL };
         let filter = RunFilter { writers: self.writers.clone(), id_prefix: run.to_string(), range };
-        let recording = ActiveRecording::create(&RecordingFile::of_now(), self.events.clone())?.within(range);
+        let recording =
+            ActiveRecording::create(&RecordingFile::new_at(path), self.events.clone())?.within(range);
         let path = recording.path().display().to_string();
         let (updates, read) = sync_channel(UPDATES_MAX);
         // From the oldest record on, so that totals count from the beginning of the recording.

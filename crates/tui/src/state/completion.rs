@@ -153,7 +153,7 @@ impl State {
             }
             PromptPurpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
             PromptPurpose::Experiment(form) => self.form_words(form),
-            PromptPurpose::FileName | PromptPurpose::Help => Vec::new(),
+            PromptPurpose::FileName | PromptPurpose::Recording | PromptPurpose::Help => Vec::new(),
         }
     }
 

@@ -73,6 +73,7 @@ pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;
 pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
+pub(crate) use typing::{is_page, recording_path};
 pub(crate) use update::update;
 use usage::UsageList;
 use view::View;

@@ -44,6 +44,8 @@ pub(crate) enum PromptPurpose {
     Moment,
     /// The base name of the files for the view.
     FileName,
+    /// The file of a recording.
+    Recording,
     /// A search, with its matches and the selected one.
     Palette {
         /// The matches, best first.
@@ -64,6 +66,7 @@ impl PromptPurpose {
             Self::Experiment(_) => "experiment",
             Self::Moment => "moment",
             Self::FileName => "file",
+            Self::Recording => "recording",
             Self::Palette { .. } => "palette",
         }
     }

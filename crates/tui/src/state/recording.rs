@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn quitting_while_recording_asks_once() {
         let mut stage = TestDashboard::live(options(), 3);
-        assert!(stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
+        stage.want(Intent::Record);
+        let begun = Effect::Send(Command::Record("tlsdash-1a2b3c4d-120403Z.journal".into()));
+        assert!(stage.press('\n').contains(&begun));
         let leaves = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Leave(_)));
         stage.act(Action::Update(Update::Recording(RecordingStatus::Written)));
         assert!(!leaves(&stage.want(Intent::Quit)));
@@ -85,8 +87,28 @@ mod tests {
     }
 
     #[test]
+    fn the_file_of_a_recording_is_asked_for_and_a_second_request_ends_it() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.press('R');
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("record into: tlsdash-1a2b3c4d-120403Z.journal"), "{screen}");
+        "\x15/tmp/spike".chars().for_each(|key| drop(stage.press(key)));
+        assert!(stage.screen(120, 40).contains("Enter records from now on into /tmp/spike.journal"));
+        assert!(stage.press('\n').contains(&Effect::Send(Command::Record("/tmp/spike.journal".into()))));
+        stage.act(Action::Update(Update::Recording(RecordingStatus::Written)));
+        assert!(stage.press('R').contains(&Effect::Send(Command::EndRecording)));
+        stage.act(Action::Update(Update::Recording(RecordingStatus::Ended)));
+        stage.press('R');
+        stage.press('\x15');
+        stage.press('\n');
+        assert!(stage.screen(120, 40).contains("a recording needs a file name"));
+        assert!(!stage.press('\x1b').iter().any(|effect| matches!(effect, Effect::Send(_))));
+    }
+
+    #[test]
     fn a_read_only_dashboard_cannot_record() {
         let mut stage = TestDashboard::live(crate::Options { watches: true, ..options() }, 3);
-        assert!(!stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
+        stage.want(Intent::Record);
+        assert!(stage.state.prompt.is_none());
     }
 }

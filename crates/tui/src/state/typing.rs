@@ -1,5 +1,7 @@
 //! Text typed into the prompt, and its effect.
 
+use std::path::{Path, PathBuf};
+
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use telemetry::model::Level;
 use telemetry::{ClientId, Command};
@@ -57,11 +59,26 @@ impl State {
 
     /// Opens the prompt for the name of the view's files.
     pub(super) fn type_file_name(&mut self, now: ClockReading) {
-        let Some(run) = self.figures().map(|figures| figures.run.clone()) else {
-            return self.notice(Level::Notice, "there is nothing to write yet", now);
-        };
-        let name = format!("tlsdash-{run}-{}", format::time_of_day(now.realtime_us).replace(':', ""));
-        self.prompt = Some(Prompt::new(PromptPurpose::FileName, name));
+        match self.new_file_name(now) {
+            Some(name) => self.prompt = Some(Prompt::new(PromptPurpose::FileName, name)),
+            None => self.notice(Level::Notice, "there is nothing to write yet", now),
+        }
+    }
+
+    /// Opens the prompt for the file of a recording.
+    pub(super) fn type_recording_name(&mut self, now: ClockReading) {
+        match self.new_file_name(now) {
+            Some(name) => {
+                self.prompt = Some(Prompt::new(PromptPurpose::Recording, format!("{name}.journal")));
+            }
+            None => self.notice(Level::Notice, "there is nothing to record yet", now),
+        }
+    }
+
+    /// A name for files of the shown run at the present time; `None` without a run.
+    fn new_file_name(&self, now: ClockReading) -> Option<String> {
+        let run = &self.figures()?.run;
+        Some(format!("tlsdash-{run}-{}", format::time_of_day(now.realtime_us).replace(':', "")))
     }
 
     /// Returns the effect that writes the view to files of this name.
@@ -72,6 +89,11 @@ impl State {
         let name = name.trim();
         if name.is_empty() || name.ends_with('/') {
             return Err("files need a name".to_owned());
+        }
+        if is_page(name) {
+            let page = self.run().map(|run| (self.options.page)(&self.model, run, &self.options.source));
+            let export = page.map(|html| Effect::Export(Box::new(Export::page(name, html))));
+            return Ok(std::iter::once(Effect::Draw(Urgency::Now)).chain(export).collect());
         }
         let summary = self.run().map(|run| self.model.summary(run, Some(&self.options.source)));
         let export = summary.map(|summary| Effect::Export(Box::new(Export::of(self, name, &summary))));
@@ -192,7 +214,10 @@ impl State {
                     self.set_field(form, &text);
                 }
             }
-            PromptPurpose::Value(_) | PromptPurpose::FileName | PromptPurpose::Moment => {}
+            PromptPurpose::Value(_)
+            | PromptPurpose::FileName
+            | PromptPurpose::Recording
+            | PromptPurpose::Moment => {}
         }
     }
 
@@ -226,6 +251,10 @@ impl State {
                 self.go_to(us, now);
             }
             PromptPurpose::FileName => return self.export_to(prompt.text()),
+            PromptPurpose::Recording => {
+                let command = Command::Record(recording_path(prompt.text())?);
+                return Ok(vec![Effect::Draw(Urgency::Now), Effect::Send(command)]);
+            }
             PromptPurpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
                 Some(PaletteEntry::SortBy(List::Clients, column)) => {
@@ -253,4 +282,23 @@ impl State {
         self.clients.filter = RowFilter::default();
         (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
     }
+}
+
+/// Returns whether a name is that of a report page.
+pub(crate) fn is_page(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|ending| ending == "html")
+}
+
+/// Returns the file of a recording, whose name may be typed without its ending.
+///
+/// # Errors
+/// If a file cannot have this name.
+pub(crate) fn recording_path(name: &str) -> Result<PathBuf, String> {
+    let name = name.trim();
+    if name.is_empty() || name.ends_with('/') {
+        return Err("a recording needs a file name".to_owned());
+    }
+    let is_whole = Path::new(name).extension().is_some_and(|ending| ending == "journal");
+    let ending = if is_whole { "" } else { ".journal" };
+    Ok(PathBuf::from(format!("{name}{ending}")))
 }

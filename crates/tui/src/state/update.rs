@@ -328,7 +328,11 @@ fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {
         state.answer(Level::Warning, why.to_owned(), now);
         return vec![DRAW];
     }
-    vec![DRAW, Effect::Send(Command::Record)]
+    if state.recording().is_some() {
+        return vec![DRAW, Effect::Send(Command::EndRecording)];
+    }
+    state.type_recording_name(now);
+    vec![DRAW]
 }
 
 /// Only the process of a run knows its options.

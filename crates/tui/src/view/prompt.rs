@@ -13,11 +13,11 @@ use ratatui::widgets::Clear;
 
 use super::parts::put;
 use crate::format;
-use crate::state::{Completion, List, Prompt, PromptPurpose, State};
+use crate::state::{Completion, List, Prompt, PromptPurpose, State, is_page, recording_path};
 use crate::table::{Row, TableState};
 use crate::theme::Theme;
 
-/// The maximum number of lines beneath the text.
+/// The maximum number of lines beneath the text, and on a narrow screen.
 const NOTE_LINES_MAX: usize = 3;
 const NARROW_NOTE_LINES_MAX: usize = 5;
 /// The most columns of a narrow screen.
@@ -46,6 +46,7 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
         PromptPurpose::Experiment(form) => format!("A/B {}: ", form.field().label()),
         PromptPurpose::Moment => "go to: ".to_owned(),
         PromptPurpose::FileName => "write to files: ".to_owned(),
+        PromptPurpose::Recording => "record into: ".to_owned(),
         PromptPurpose::Palette { .. } => "find: ".to_owned(),
     };
     let room = usize::from(area.width).saturating_sub(format::width(&name) + 1);
@@ -143,7 +144,16 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             let us = state.typed_moment(text)?;
             Ok(state.moment_words(us))
         }
-        PromptPurpose::FileName => Ok(format!("writes {text}.txt and {text}.json")),
+        PromptPurpose::FileName if is_page(text) => {
+            Ok(format!("writes the report page of what is in memory to {text}"))
+        }
+        PromptPurpose::FileName => {
+            Ok(format!("writes {text}.txt and {text}.json; a name that ends in .html gets the report page"))
+        }
+        PromptPurpose::Recording => {
+            let path = recording_path(text)?;
+            Ok(format!("Enter records from now on into {}, Esc gives up", path.display()))
+        }
         PromptPurpose::Help | PromptPurpose::Palette { .. } => Ok(String::new()),
     }
 }

@@ -311,18 +311,28 @@ impl RunController {
                 Ok(text) => self.console.say(Level::Notice, &text),
                 Err(error) => self.console.say(Level::Warning, &error),
             },
-            Command::Record => {
+            Command::Record(path) => {
                 let baseline = self.publisher.baseline();
-                match self.publisher.sink_mut().toggle_recording(baseline) {
-                    Ok(text) => self.console.say(Level::Notice, &text),
-                    Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
-                }
+                let begun = self.publisher.sink_mut().begin_recording(&path, baseline);
+                self.answer(begun);
             }
-            Command::WriteConfiguration => match self.write_configuration() {
-                Ok(text) => self.console.say(Level::Notice, &text),
-                Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
-            },
+            Command::EndRecording => {
+                let ended = self.publisher.sink_mut().end_recording();
+                self.answer(ended);
+            }
+            Command::WriteConfiguration => {
+                let written = self.write_configuration();
+                self.answer(written);
+            }
             Command::Notice(notice) => self.report(notice),
+        }
+    }
+
+    /// Tells what became of a command.
+    fn answer(&self, result: anyhow::Result<String>) {
+        match result {
+            Ok(text) => self.console.say(Level::Notice, &text),
+            Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
         }
     }
 

@@ -190,7 +190,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("first", &["home", "g"], Intent::Scroll(ListMove::First), ANYWHERE, "first client or line"),
     bind("last", &["end", "shift-g"], Intent::Scroll(ListMove::Last), ANYWHERE, "last client or line"),
     bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
-    bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
+    bind(
+        "export",
+        &["e"],
+        Intent::Export,
+        PANES,
+        "write the view to new files, text and JSON, or the report page",
+    ),
     bind(
         "log",
         &["shift-l"],
