@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use experiment::{ComparableFigure, RunBlocks, alpha_of, compare};
 use serde::Serialize;
-use telemetry::LoadLatency;
 use telemetry::model::Run;
+use telemetry::{LoadLatency, TimeResolution};
 
 use crate::report::Report;
 use cut::Cut;
@@ -161,9 +161,13 @@ fn row(
         let figures = blocks.values.iter().map(|values| metric.over(values.get(at).into_iter()));
         blocks.ends_us.iter().map(|end_us| run.seconds_at(*end_us)).zip(figures).collect()
     };
+    let resolution = |report: &Report<'_>| {
+        metric.class().map_or(TimeResolution::FINE, |class| report.run.resolution(class))
+    };
     ComparisonRow {
         a: over(a),
         b: over(b),
+        resolution: runs.map(resolution),
         estimate: estimate.map(Into::into),
         over_time: [over_time((runs[0], &blocks[0])), over_time((runs[1], &blocks[1]))],
         ..ComparisonRow::new(metric, outcome, reason)

@@ -4,8 +4,8 @@ use std::fmt;
 
 use experiment::{ComparableFigure, CompareOutcome, EffectEstimate};
 use serde::{Serialize, Serializer};
-use telemetry::EstimateRecord;
 use telemetry::experiment::ExperimentOutcome;
+use telemetry::{EstimateRecord, TimeResolution};
 
 /// The result for one figure.
 #[derive(Clone, Debug, Serialize)]
@@ -17,6 +17,9 @@ pub(crate) struct ComparisonRow {
     /// The figure of each run in its unit, with or without a verdict; `None` without samples.
     pub(crate) a: Option<f64>,
     pub(crate) b: Option<f64>,
+    /// How finely each run knows the figure.
+    #[serde(skip)]
+    pub(super) resolution: [TimeResolution; 2],
     pub(crate) estimate: Option<RowEstimate>,
     /// The figure of each block: when it ended, in seconds since its run began, and how much it was.
     #[serde(skip)]
@@ -96,6 +99,7 @@ impl ComparisonRow {
             reason,
             a: None,
             b: None,
+            resolution: [TimeResolution::FINE; 2],
             estimate: None,
             over_time: [Vec::new(), Vec::new()],
         }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use telemetry::{KnownTime, TimeResolution};
+
 use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
-use crate::numbers::fixed;
+use crate::numbers::{fixed, grouped};
 use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
@@ -94,14 +96,27 @@ impl ComparisonRow {
         format!("{} {}", self.metric, self.unit).trim_end().to_owned()
     }
 
+    /// Both figures in its unit, no finer than each run knows them; `None` without samples.
+    pub(crate) fn values(&self, exact: fn(f64) -> String) -> [Option<String>; 2] {
+        let value = |value: Option<f64>, resolution: TimeResolution| {
+            let value = value?;
+            // Only times have a resolution, and their unit is the microsecond.
+            Some(match resolution.known((value * 1e3) as u64) {
+                KnownTime::Fine(_) => exact(value),
+                KnownTime::Rounded(ns) => grouped(ns / 1_000),
+                KnownTime::AtMost(ns) => format!("≤ {}", grouped(ns / 1_000)),
+            })
+        };
+        [value(self.a, self.resolution[0]), value(self.b, self.resolution[1])]
+    }
+
     /// The cells of a table: name, both figures, the difference with its interval, and the outcome.
     pub(crate) fn cells(&self) -> [String; 5] {
         let mut outcome = self.outcome.to_string().to_uppercase();
         if !self.reason.is_empty() {
             let _ = write!(outcome, ": {}", self.reason);
         }
-        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), digits);
-        let (a, b) = (value(self.a), value(self.b));
+        let [a, b] = self.values(digits).map(|value| value.unwrap_or_else(|| "-".to_owned()));
         let Some(figures) = &self.estimate else {
             return [self.name(), a, b, "-".to_owned(), outcome];
         };

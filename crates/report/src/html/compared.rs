@@ -15,6 +15,7 @@ use crate::compare::{
     side_by_side,
 };
 use crate::latency::ClassLatency;
+use crate::numbers::DASH;
 use crate::report::Report;
 
 /// Columns of both runs.
@@ -241,11 +242,11 @@ pub(super) fn figure_table(rows: &[ComparisonRow]) -> Markup {
 }
 
 fn figure_cells(row: &ComparisonRow) -> Markup {
-    let value = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), digits);
+    let [a, b] = row.values(digits).map(|value| value.unwrap_or_else(|| DASH.to_owned()));
     html! {
         td { (row.name()) }
-        td.n { (value(row.a)) }
-        td.n { (value(row.b)) }
+        td.n { (a) }
+        td.n { (b) }
         @if let Some(figures) = &row.estimate {
             td.n { (format!("{:+.2} {}", figures.effect_percent, row.unit_of_effect())) }
             td.n { (format!("{:+.2} to {:+.2}", figures.low_percent, figures.high_percent)) }

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::plot::{number, short};
 use crate::compare::ComparisonRow;
+use crate::numbers::DASH;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 120.0;
@@ -121,8 +122,8 @@ impl CommonFrame {
 
 /// Both figures, their difference and the outcome.
 fn caption(row: &ComparisonRow) -> String {
-    let value = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), short);
+    let [a, b] = row.values(short).map(|value| value.unwrap_or_else(|| DASH.to_owned()));
     let effect =
         row.estimate.map(|estimate| format!(", {:+.1} {}", estimate.effect_percent, row.unit_of_effect()));
-    format!("{} → {}{}: {}", value(row.a), value(row.b), effect.unwrap_or_default(), row.outcome)
+    format!("{a} → {b}{}: {}", effect.unwrap_or_default(), row.outcome)
 }

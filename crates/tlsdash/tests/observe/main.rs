@@ -33,7 +33,8 @@ fn a_terminator_that_logs_too_little_is_refused_with_another_way() {
 fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = r#"{"kind":"tcp","time":"1795440001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;
-    std::fs::write(folder.path().join("log"), format!("{line}\n")).unwrap();
+    let log: String = (1..7).map(|second| line.replace("40001", &format!("4000{second}")) + "\n").collect();
+    std::fs::write(folder.path().join("log"), log).unwrap();
     let args = ["observe", "haproxy", "--headless", "--file", "log", "--record", "run.journal"];
     let mut observe = tlsdash(folder.path());
     assert!(observe.args(args).current_dir(folder.path()).status().unwrap().success());
@@ -55,18 +56,24 @@ fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     }
     let json: Value = serde_json::from_str(&report("--json")).unwrap();
     assert_eq!(json["summary"]["log"]["resolution_us"], 1_000);
+    let metrics = "handshake_full.p50+connect.p50";
     let mut compare = tlsdash(folder.path());
     let compared = compare
-        .args(["compare", "run.journal", "other.journal", "--force", "--metric", "connect.p50"])
+        .args(["compare", "run.journal", "other.journal", "--block", "1s", "--discard", "0s"])
+        .args(["--metric", metrics, "--html", "page.html"])
         .current_dir(folder.path())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&compared.stdout);
-    assert!(
-        text.contains("A was counted from a log of haproxy with times to 1 ms"),
-        "{text}{}",
-        stderr(&compared)
-    );
+    let note = "A was counted from a log of haproxy with times to 1 ms";
+    assert!(text.contains(note), "{text}{}", stderr(&compared));
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("handshake_full.p50").contains("  ≤ 1,000  ≤ 1,000  "), "{text}");
+    assert!(row("connect.p50").contains("  3,000    3,000  "), "{text}");
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    for shown in [r#"<td class="n">≤ 1,000</td><td class="n">≤ 1,000</td>"#, "≤ 1,000 → ≤ 1,000"] {
+        assert!(page.contains(shown), "{shown}");
+    }
 }
 
 /// A line of HAProxy in TCP mode: a handshake, or a failed one with OpenSSL's words.
