@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Batch, Body, Origin, Record, RunId, Update, Writer};
+use telemetry::{Batch, Body, Origin, Record, RunId, RunRecord, Update, Writer};
 
 use crate::options::Options;
 use crate::state::{Action, Screen};
 use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, watching};
+use crate::view_model::HostRow;
 
 fn id(number: u128) -> RunId {
     RunId::from_bits(number << 96)
@@ -37,10 +38,17 @@ fn read(stage: &mut TestDashboard, number: u128, ahead_s: i64, mut records: Vec<
 
 /// Three hosts for so many seconds; the clock of the second one is ahead, the third is silent after three seconds.
 fn hosts(seconds: u64) -> TestDashboard {
+    hosts_beginning(seconds, |_, _| {})
+}
+
+/// The same, with the first record of each changed by its number.
+fn hosts_beginning(seconds: u64, begin: impl Fn(u128, &mut RunRecord)) -> TestDashboard {
     let mut stage = TestDashboard::empty(Options { title: String::new(), ..watching() });
     let mut all: [SyntheticLoad; 3] = std::array::from_fn(|_| SyntheticLoad::default());
     for (number, ahead_s) in [(1, 0), (2, 7), (3, 0)] {
-        let start = all[number as usize - 1].start();
+        let mut start = all[number as usize - 1].start();
+        let Body::Run(run) = &mut start.body else { panic!("a run begins with its record") };
+        begin(number, run);
         read(&mut stage, number, ahead_s, vec![start]);
     }
     stage.act(Action::Update(Update::CaughtUp));
@@ -81,6 +89,23 @@ fn the_sum_is_of_live_hosts_with_merged_latencies() {
     assert_eq!(all.resumed(), one.resumed());
     assert_eq!(all.p99.map(|p99| p99.ns), one.p99.map(|p99| p99.ns));
     assert!(one.p99.is_some() && one.handshakes_per_s.is_some_and(|rate| rate > 0.0));
+}
+
+#[test]
+fn a_host_has_the_resolution_of_its_log_and_the_sum_the_coarsest() {
+    for counted in [1, 2] {
+        let stage = hosts_beginning(12, |number, run| {
+            if number == counted {
+                run.log = "haproxy".into();
+                run.log_resolution_us = 1_000;
+            }
+        });
+        let resolution_us = |row: &HostRow| row.figures.p99.unwrap().resolution.us();
+        let rows = stage.state.hosts.table.page();
+        let of = |number| resolution_us(rows.iter().find(|row| row.id == id(number)).unwrap());
+        assert_eq!((of(counted), of(3 - counted)), (1_000, 0));
+        assert_eq!(resolution_us(stage.state.hosts.sum.as_ref().unwrap()), 1_000);
+    }
 }
 
 #[test]
