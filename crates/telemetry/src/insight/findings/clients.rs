@@ -7,11 +7,31 @@ use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
 use crate::collect::tls::{Dimension, OTHER_VALUE};
 use crate::insight::{counted, percent, share};
-use crate::metrics::{ClientCounter, TlsCounter, UsageCounter};
+use crate::metrics::{ClientCounter, Counters, TlsCounter, UsageCounter};
 use crate::record::ids::ClientId;
 
 pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, tell: tell_tls12_only };
 pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, tell: tell_only_choice };
+
+/// The clients that use less than TLS 1.3, with their totals.
+pub(super) struct OldClients(pub(super) Vec<(ClientId, Counters<ClientCounter>)>);
+
+impl OldClients {
+    /// The clients of a run, the one with most of a counter first.
+    pub(super) fn by(counter: ClientCounter, context: &FindingContext<'_>) -> Self {
+        let clients = context.run.clients().iter().map(|client| (client.id, client.totals()));
+        let mut old: Vec<_> = clients.filter(|(_, totals)| totals[ClientCounter::Tls12Only] > 0).collect();
+        old.sort_by_key(|(id, totals)| (Reverse(totals[counter]), *id));
+        Self(old)
+    }
+
+    /// Their number in words; `None` without any.
+    pub(super) fn counted(&self) -> Option<String> {
+        // All clients beyond the bounded table are one row.
+        let at_least = if self.0.iter().any(|(id, _)| *id == ClientId::Other) { "at least " } else { "" };
+        (!self.0.is_empty()).then(|| format!("{at_least}{}", counted(self.0.len() as u64, "client")))
+    }
+}
 
 fn tls12_only(context: &FindingContext<'_>) -> Option<Severity> {
     let is_refused = context.is("proxy.tls-min", "1.3");
@@ -19,31 +39,19 @@ fn tls12_only(context: &FindingContext<'_>) -> Option<Severity> {
 }
 
 fn tell_tls12_only(context: &FindingContext<'_>) -> FindingText {
-    let mut old = Vec::new();
-    let mut exchanges = 0_u64;
-    for client in context.run.clients().iter() {
-        let totals = client.totals();
-        exchanges = exchanges.saturating_add(totals[ClientCounter::Exchanges]);
-        if totals[ClientCounter::Tls12Only] > 0 {
-            old.push((client.id, totals[ClientCounter::Exchanges], totals[ClientCounter::Tls12Only]));
-        }
-    }
-    old.sort_by_key(|&(id, exchanges, _)| (Reverse(exchanges), id));
+    let old = OldClients::by(ClientCounter::Exchanges, context);
+    let add = |sum: u64, n: u64| sum.saturating_add(n);
+    let all = context.run.clients().iter().map(|client| client.totals()[ClientCounter::Exchanges]);
+    let exchanges = all.fold(0, add);
+    let theirs = old.0.iter().map(|(_, totals)| totals[ClientCounter::Exchanges]).fold(0, add);
     let what = context.requests_word();
-    let theirs = old.iter().fold(0, |sum: u64, (_, exchanges, _)| sum.saturating_add(*exchanges));
-    // All clients beyond the bounded table are one row.
-    let at_least = if old.iter().any(|(id, ..)| *id == ClientId::Other) { "at least " } else { "" };
-    let title = if old.is_empty() {
+    let title = if let Some(clients) = old.counted() {
+        format!("TLS 1.3 only would refuse {clients}, with {} of {what}", percent(share(theirs, exchanges)))
+    } else {
         // Clients have their records later than the proxy, or have lost them.
         let lately = context.ten_minutes();
         let (n, whole) = (lately.tls[TlsCounter::Tls12Only], lately.proxy.sum(&DONE));
         format!("TLS 1.3 only would refuse the clients of {} of handshakes", percent(share(n, whole)))
-    } else {
-        format!(
-            "TLS 1.3 only would refuse {at_least}{}, with {} of {what}",
-            counted(old.len() as u64, "client"),
-            percent(share(theirs, exchanges))
-        )
     };
     let totals = context.run.tls().map(|series| series.totals()[TlsCounter::Tls12Only]).unwrap_or_default();
     FindingText::new(title)
@@ -51,10 +59,10 @@ fn tell_tls12_only(context: &FindingContext<'_>) -> FindingText {
         .figure(format!("{what} of these clients"), format!("{theirs} of {exchanges}"))
         .advise("update these clients before you start with --tls-min 1.3")
         .about("proxy.tls-min")
-        .whom(
-            old.iter()
-                .map(|(id, exchanges, n)| format!("{id}: {}, {exchanges} {what}", counted(*n, "handshake"))),
-        )
+        .whom(old.0.iter().map(|(id, totals)| {
+            let handshakes = counted(totals[ClientCounter::Tls12Only], "handshake");
+            format!("{id}: {handshakes}, {} {what}", totals[ClientCounter::Exchanges])
+        }))
 }
 
 /// Groups and ciphers without which some handshakes would have failed, though the proxy allows others: dimension, value,

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::clients::OldClients;
 use super::context::FindingContext;
 use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
@@ -71,23 +72,16 @@ fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
 
 fn tell_old_versions(context: &FindingContext<'_>) -> FindingText {
     let (old, whole) = old_handshakes(context);
-    let mut users: Vec<(ClientId, u64)> = context
-        .run
-        .clients()
-        .iter()
-        .map(|client| (client.id, client.totals()[ClientCounter::Tls12Only]))
-        .filter(|(_, n)| *n > 0)
-        .collect();
-    users.sort_by_key(|&(id, n)| (Reverse(n), id));
-    let at_least = if users.iter().any(|(id, _)| *id == ClientId::Other) { "at least " } else { "" };
-    let of_whom = match users.len() {
-        0 => String::new(),
-        n => format!(" of {at_least}{}", counted(n as u64, "client")),
-    };
+    let users = OldClients::by(ClientCounter::Tls12Only, context);
+    let of_whom = users.counted().map(|clients| format!(" of {clients}")).unwrap_or_default();
     let title =
         format!("TLS 1.3 only would refuse {}{of_whom}", percent(share(old, whole)) + " of handshakes");
     FindingText::new(title)
         .figure("handshakes with less than TLS 1.3, last ten minutes", format!("{old} of {whole}"))
         .advise("update these clients before the terminator allows TLS 1.3 only")
-        .whom(users.iter().map(|(id, n)| format!("{id}: {}", counted(*n, "handshake"))))
+        .whom(
+            users.0.iter().map(|(id, totals)| {
+                format!("{id}: {}", counted(totals[ClientCounter::Tls12Only], "handshake"))
+            }),
+        )
 }
