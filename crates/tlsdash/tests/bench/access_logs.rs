@@ -57,7 +57,7 @@ backend upstream
 "#;
 
 /// A line of a log.
-struct LoggedRequest {
+struct AccessLogLine {
     path: String,
     status: u16,
     body_bytes: Option<u64>,
@@ -65,7 +65,7 @@ struct LoggedRequest {
     connection: String,
 }
 
-impl LoggedRequest {
+impl AccessLogLine {
     fn parse(line: &str) -> Option<Self> {
         let [path, status, bytes, reused, connection] =
             line.split(' ').collect::<Vec<_>>().try_into().ok()?;
@@ -90,14 +90,14 @@ fn logging(cases: &str) -> TempDir {
 }
 
 /// The requests for a path in the logs of a target: one of nginx, one of each process of HAProxy.
-fn logged(folder: &Path, target: &str, path: &str) -> Vec<LoggedRequest> {
+fn logged(folder: &Path, target: &str, path: &str) -> Vec<AccessLogLine> {
     let is_log = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with(target) && name.ends_with(".log")
     };
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let text: String = paths.filter(is_log).map(|path| fs::read_to_string(path).unwrap()).collect();
-    text.lines().filter_map(LoggedRequest::parse).filter(|request| request.path == path).collect()
+    text.lines().filter_map(AccessLogLine::parse).filter(|request| request.path == path).collect()
 }
 
 #[test]
