@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use telemetry::{KnownTime, TimeResolution};
+use telemetry::TimeResolution;
+use telemetry::figures::FigureUnit;
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
-use crate::numbers::{fixed, grouped};
+use crate::numbers::{fixed, known_ms};
 use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
@@ -91,21 +92,27 @@ impl ComparisonRow {
         if self.unit.is_empty() { "points" } else { "%" }
     }
 
-    /// Its name, with its unit if it has one.
+    /// Its name, with its unit if it has one. People read times in milliseconds.
     pub(crate) fn name(&self) -> String {
-        format!("{} {}", self.metric, self.unit).trim_end().to_owned()
+        let unit = if self.is_time() { "ms" } else { self.unit };
+        format!("{} {unit}", self.metric).trim_end().to_owned()
     }
 
-    /// Both figures in its unit, no finer than each run knows them; `None` without samples.
+    fn is_time(&self) -> bool {
+        self.unit == FigureUnit::Micros.symbol()
+    }
+
+    /// A value in the unit of its name.
+    pub(crate) fn in_unit_of_name(&self, value: f64) -> f64 {
+        if self.is_time() { value / 1e3 } else { value }
+    }
+
+    /// Both figures in the unit of its name, no finer than each run knows them; `None` without samples.
     pub(crate) fn values(&self, exact: fn(f64) -> String) -> [Option<String>; 2] {
         let value = |value: Option<f64>, resolution: TimeResolution| {
-            let value = value?;
-            // Only times have a resolution, and their unit is the microsecond.
-            Some(match resolution.known((value * 1e3) as u64) {
-                KnownTime::Fine(_) => exact(value),
-                KnownTime::Rounded(ns) => grouped(ns / 1_000),
-                KnownTime::AtMost(ns) => format!("≤ {}", grouped(ns / 1_000)),
-            })
+            let value = self.in_unit_of_name(value?);
+            // Only times have a resolution.
+            Some(if resolution == TimeResolution::FINE { exact(value) } else { known_ms(value, resolution) })
         };
         [value(self.a, self.resolution[0]), value(self.b, self.resolution[1])]
     }

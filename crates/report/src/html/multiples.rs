@@ -106,7 +106,7 @@ impl CommonFrame {
                 svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{}: {caption}", row.name())) {
                     @for value in self.ticks() {
                         line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(number(self.y(value))) y2=(number(self.y(value))) {}
-                        text x=(LEFT - 4.0) y=(number(self.y(value) + 4.0)) text-anchor="end" { (short(value)) }
+                        text x=(LEFT - 4.0) y=(number(self.y(value) + 4.0)) text-anchor="end" { (short(row.in_unit_of_name(value))) }
                     }
                     text x=(LEFT) y=(HEIGHT - 4.0) { (short(self.left.round())) " s" }
                     text x=(WIDTH - RIGHT) y=(HEIGHT - 4.0) text-anchor="end" { (short(self.right.round())) " s" }
