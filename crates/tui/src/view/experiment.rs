@@ -310,7 +310,7 @@ mod tests {
             dashboard.pass(if block < 2 * pairs { BLOCK_S } else { seconds });
         }
         step(&mut dashboard, ExperimentStep::Verdict, 6);
-        dashboard.screen(160, 48)
+        dashboard.screen(240, 48)
     }
 
     #[test]
