@@ -37,6 +37,20 @@ fn a_recording_is_explained_as_text_and_as_json() {
 }
 
 #[test]
+fn full_handshakes_that_the_load_asked_for_are_said_to_be_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = recorded(folder.path(), "rate=100,keepalive=off,resume=0%");
+    let output = run(folder.path(), &["explain", &source, "--format", "json"]);
+    let explained: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reasons = explained["full_by_reason"].as_object().unwrap();
+    let full: u64 = reasons.values().map(|n| n.as_u64().unwrap()).sum();
+    assert!(full > 0 && explained["full_by_load"] == full, "{explained}");
+    let text = run(folder.path(), &["explain", &source]).stdout;
+    let said = format!("  {full} of these were asked for by the run's own load\n");
+    assert!(String::from_utf8_lossy(&text).contains(&said));
+}
+
+#[test]
 fn a_running_service_is_explained_while_it_writes() {
     let folder = tempfile::tempdir().unwrap();
     let at = journal(folder.path()).display().to_string();

@@ -11,7 +11,7 @@ pub(crate) mod savings;
 pub(crate) mod testing;
 
 pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity};
-pub use resumption::{Advice, advice};
+pub use resumption::{Advice, advice, full_by_load};
 
 /// A share in words, from 0 to 1: `8 %`, `0.2 %`.
 pub(crate) fn percent(share: f64) -> String {

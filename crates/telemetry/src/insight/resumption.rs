@@ -143,15 +143,7 @@ impl Basis<'_> {
         let &(proposed, n) = steps.iter().find(|(_, n)| *n as f64 >= ENOUGH * most)?;
         let values = (present.to_string(), proposed.to_string());
         let what = format!("{} tickets instead of {}", values.1, values.0);
-        Some(self.advise("proxy.tickets", values, n.saturating_sub(self.full_on_purpose()), &what, "up to"))
-    }
-
-    /// The connections of the run's own load that were not to resume: no ticket changes them.
-    fn full_on_purpose(&self) -> u64 {
-        let Some(load) = self.run.load() else { return 0 };
-        let totals = load.totals();
-        let handshakes = totals[LoadCounter::HandshakesFull] + totals[LoadCounter::HandshakesResumed];
-        handshakes.saturating_sub(totals[LoadCounter::ResumptionsWanted])
+        Some(self.advise("proxy.tickets", values, n.saturating_sub(full_by_load(self.run)), &what, "up to"))
     }
 
     /// Keys that outlive the process and are those of the other hosts.
@@ -174,6 +166,14 @@ impl Basis<'_> {
         let what = format!("a session cache of {} instead of {}", values.1, values.0);
         Some(self.advise("proxy.session-cache", values, n, &what, "up to"))
     }
+}
+
+/// Returns the handshakes of the run's own load that were to be full: no ticket changes them.
+pub fn full_by_load(run: &Run) -> u64 {
+    let Some(load) = run.load() else { return 0 };
+    let totals = load.totals();
+    let handshakes = totals[LoadCounter::HandshakesFull] + totals[LoadCounter::HandshakesResumed];
+    handshakes.saturating_sub(totals[LoadCounter::ResumptionsWanted])
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ struct Explanation {
     findings: Vec<FindingSummary>,
     /// Full handshakes by reason; empty if no record tells.
     full_by_reason: BTreeMap<String, u64>,
+    /// Of these, those that the run's own load asked for: it offers no session there, on purpose.
+    full_by_load: u64,
     /// What would resume more.
     advice: Vec<Advice>,
     /// What a change would save; empty if the run has no calibration.
@@ -102,6 +104,7 @@ impl Explanation {
             duration_s: summary.duration_s,
             findings: summary.findings,
             full_by_reason: reasons.unwrap_or_default(),
+            full_by_load: insight::full_by_load(run),
             advice: insight::advice(run),
             savings: savings.iter().map(SavingText::of).collect(),
         }
@@ -158,6 +161,9 @@ impl Explanation {
         for (word, n) in reasons {
             let share = *n as f64 / whole as f64 * 100.0;
             let _ = writeln!(out, "  {:<16}{n:>10}{share:>7.1} %", word.replace('_', " "));
+        }
+        if self.full_by_load > 0 {
+            let _ = writeln!(out, "  {} of these were asked for by the run's own load", self.full_by_load);
         }
     }
 }
