@@ -132,10 +132,10 @@ impl Basis<'_> {
             return Some(self.advise("proxy.tickets", values, of_known, "1 ticket instead of none", "up to"));
         }
         let more = TICKETS.iter().filter(|(tickets, _)| *tickets > present);
-        let mut sum = 0;
+        let mut sum = 0_u64;
         let steps: Vec<(f64, u64)> = more
             .map(|(tickets, counter)| {
-                sum += self.counters[*counter];
+                sum = sum.saturating_add(self.counters[*counter]);
                 (*tickets, sum)
             })
             .collect();
@@ -172,7 +172,7 @@ impl Basis<'_> {
 pub fn full_by_load(run: &Run) -> u64 {
     let Some(load) = run.load() else { return 0 };
     let totals = load.totals();
-    let handshakes = totals[LoadCounter::HandshakesFull] + totals[LoadCounter::HandshakesResumed];
+    let handshakes = totals.sum(&[LoadCounter::HandshakesFull, LoadCounter::HandshakesResumed]);
     handshakes.saturating_sub(totals[LoadCounter::ResumptionsWanted])
 }
 

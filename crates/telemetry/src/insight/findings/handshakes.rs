@@ -70,7 +70,7 @@ fn tell_refused(context: &FindingContext<'_>) -> FindingText {
 fn unreachable_of(context: &FindingContext<'_>) -> (u64, u64) {
     let lately = &context.minute().proxy;
     let failed = lately[ProxyCounter::UpstreamConnectsFailed];
-    (failed, failed + lately[ProxyCounter::UpstreamConnects])
+    (failed, failed.saturating_add(lately[ProxyCounter::UpstreamConnects]))
 }
 
 fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {

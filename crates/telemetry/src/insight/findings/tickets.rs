@@ -81,7 +81,7 @@ fn could_resume(context: &FindingContext<'_>) -> (u64, u64) {
     let lately = context.ten_minutes();
     let first = lately.tls[TlsCounter::FullFirstVisit];
     let full = lately.tls.sum(&FullReason::ALL.map(|(_, counter, _)| counter)).saturating_sub(first);
-    (full, full + lately.proxy[ProxyCounter::HandshakesResumed])
+    (full, full.saturating_add(lately.proxy[ProxyCounter::HandshakesResumed]))
 }
 
 fn resumption_low(context: &FindingContext<'_>) -> Option<Severity> {

@@ -3,7 +3,7 @@
 use super::{Estimate, STANDARD_ERRORS};
 use crate::collect::tls::Dimension;
 use crate::histogram::SparseHistogram;
-use crate::metrics::{HttpCounter, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
+use crate::metrics::{Counters, HttpCounter, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
 use crate::model::Run;
 
 /// The groups that the proxy knows, by IANA name.
@@ -52,20 +52,14 @@ impl HandshakeMix {
         let proxy = run.proxy()?;
         let from_us = proxy.last_us().saturating_sub(span_us);
         let mut mix = Self { signatures: signatures(run), ..Self::default() };
-        let mut by_group = [0; GROUPS.len()];
-        let mut tls13 = 0;
+        let mut counters = Counters::default();
         // After a loss counters cover more time than latencies do.
         let is_covered = |start_us: u64, after_loss: bool| start_us >= from_us && !after_loss;
         for interval in proxy.intervals().filter(|it| is_covered(it.start_us, it.after_loss)) {
             mix.seconds += interval.seconds();
             mix.full.add(interval.latency(ProxyLatency::ComputeFull));
             mix.resumed.add(interval.latency(ProxyLatency::ComputeResumed));
-            mix.requests += interval.counters[ProxyCounter::Exchanges];
-            tls13 +=
-                interval.counters[ProxyCounter::Tls13Full] + interval.counters[ProxyCounter::Tls13Resumed];
-            for (n, (counter, _)) in by_group.iter_mut().zip(GROUPS) {
-                *n += interval.counters[counter];
-            }
+            counters.add(&interval.counters);
         }
         if let Some(tls) = run.tls() {
             for interval in tls.intervals().filter(|it| is_covered(it.start_us, it.after_loss)) {
@@ -75,16 +69,20 @@ impl HandshakeMix {
         }
         if let Some(http) = run.http() {
             let intervals = http.intervals().filter(|it| is_covered(it.start_us, it.after_loss));
-            mix.requests = intervals.map(|it| it.counters[HttpCounter::Requests]).sum();
+            mix.requests =
+                intervals.fold(0, |sum: u64, it| sum.saturating_add(it.counters[HttpCounter::Requests]));
+        } else {
+            mix.requests = counters[ProxyCounter::Exchanges];
         }
-        mix.exchanges_by_group = GROUPS.iter().zip(by_group).map(|((_, name), n)| (*name, n)).collect();
-        mix.is_mostly_tls13 = 2 * tls13 > mix.handshakes();
+        mix.exchanges_by_group = GROUPS.iter().map(|(counter, name)| (*name, counters[*counter])).collect();
+        let tls13 = counters.sum(&[ProxyCounter::Tls13Full, ProxyCounter::Tls13Resumed]);
+        mix.is_mostly_tls13 = tls13 > mix.handshakes() / 2;
         (mix.seconds > 0.0).then_some(mix)
     }
 
     /// Handshakes completed.
     pub fn handshakes(&self) -> u64 {
-        self.full.n + self.resumed.n
+        self.full.n.saturating_add(self.resumed.n)
     }
 
     /// The version that most are of.
@@ -102,10 +100,10 @@ impl HandshakeMix {
     pub(super) fn key_exchange_scale(&self, cost_ns: impl Fn(&str) -> Option<f64>) -> f64 {
         let expected = self.exchanges_by_group.iter().filter(|(_, n)| *n > 0);
         let expected: Option<f64> = expected.map(|(group, n)| Some(cost_ns(group)? * *n as f64)).sum();
-        let exchanges: u64 = self.exchanges_by_group.iter().map(|(_, n)| n).sum();
+        let exchanges: f64 = self.exchanges_by_group.iter().map(|(_, n)| *n as f64).sum();
         match expected {
             Some(expected_ns) if expected_ns > 0.0 && self.key_exchange.n > 0 => {
-                self.key_exchange.mean().mid / (expected_ns / exchanges as f64)
+                self.key_exchange.mean().mid / (expected_ns / exchanges)
             }
             _ => 1.0,
         }
@@ -116,13 +114,13 @@ impl HandshakeMix {
 fn signatures(run: &Run) -> (u64, u64) {
     run.usage().of(Dimension::Signature).fold((0, 0), |(rsa, all), (scheme, counters)| {
         let n = counters[UsageCounter::HandshakesFull];
-        (rsa + if scheme.starts_with("rsa_") { n } else { 0 }, all + n)
+        (rsa.saturating_add(if scheme.starts_with("rsa_") { n } else { 0 }), all.saturating_add(n))
     })
 }
 
 impl DurationStats {
     fn add(&mut self, times: &SparseHistogram) {
-        self.n += times.count();
+        self.n = self.n.saturating_add(times.count());
         self.sum_ns += times.sum_ns() as f64;
         self.sum_squares += times.buckets().map(|(ns, n)| (ns as f64).powi(2) * n as f64).sum::<f64>();
     }

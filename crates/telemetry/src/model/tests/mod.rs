@@ -40,6 +40,11 @@ fn look_at_everything(model: &Model) {
                 assert!(window.rate(LoadCounter::Sent).is_none_or(f64::is_finite));
             }
         }
+        crate::insight::advice(run);
+        let costs = run.handshake_costs().cloned().unwrap_or_default();
+        for saving in crate::savings(run, &costs, u64::MAX) {
+            assert!(saving.share.mid.is_finite());
+        }
         let reading = run.reading();
         let missing: u64 = reading.gaps().fold(0, |sum, gap| sum.saturating_add(gap.missing));
         assert!(missing <= reading.lost() && run.log().len() <= 1_000);
