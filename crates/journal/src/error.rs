@@ -24,7 +24,7 @@ pub enum WriteError {
     NotRegular {
         /// The path as given.
         path: PathBuf,
-        /// What is there instead.
+        /// What exists at the path instead.
         what: &'static str,
     },
     /// The path exists and is not a journal; it is left alone.

@@ -6,7 +6,7 @@
 /// The first bytes of every journal file.
 pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
 
-/// The size of the header that we write: that of systemd 254. Older readers know a prefix of it.
+/// The size of the header that we write, as in systemd 254. Older readers parse a prefix of it.
 pub(crate) const HEADER_BYTES: usize = 272;
 
 /// The part of the header that every revision has.

@@ -168,8 +168,8 @@ fn sealed(message: &[u8]) -> io::Result<File> {
 
 /// Creates an empty memory file that is not executable.
 ///
-/// It does not use the seal `F_SEAL_EXEC` (`MFD_NOEXEC_SEAL`): a journald before 254 takes a file with that
-/// seal for one that is not sealed, and accepts it only from root.
+/// It does not set the seal `F_SEAL_EXEC` (`MFD_NOEXEC_SEAL`): a journald before 254 treats a file with that seal as
+/// unsealed, and accepts it only from root.
 fn memory_file() -> io::Result<File> {
     let create =
         |flags| memfd_create("journal-entry", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | flags);

@@ -72,7 +72,7 @@ pub(super) struct SkippedEntries {
 }
 
 impl SkippedEntries {
-    /// Returns what a tail that starts at a time skips in a file as it is now.
+    /// Returns the part of a file that a tail with a start time skips, as the file is now.
     pub(super) fn before(realtime_us: u64, header: &FileHeader) -> Self {
         Self { entries: header.n_entries, before_us: realtime_us }
     }
@@ -123,7 +123,7 @@ impl EntryScanner {
 
     /// Returns the number of the last entry that can be skipped, if there are several.
     ///
-    /// That entry is complete, so nothing is missed by continuing after it, whatever the writer is doing.
+    /// That entry is complete, so continuing after it misses nothing, whatever the writer does.
     pub(super) fn last_skippable(&self, objects: &ObjectReader, may_match: bool) -> Option<u64> {
         let skippable = if !may_match {
             objects.header().n_entries

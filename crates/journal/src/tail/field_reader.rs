@@ -1,8 +1,8 @@
 //! Decodes compressed and binary fields with `systemd-journal-reader`, fed through a pipe.
 //!
 //! The library reads whole journals from a stream. It trusts every size, cannot seek, keeps all fields and
-//! decompresses without a bound. So it gets a stream of its own: each field once, plain and of a bounded
-//! size, followed by an entry that has only this field.
+//! decompresses without a limit. So it gets a separate stream: each field once, uncompressed and of a bounded size,
+//! followed by an entry that has only this field.
 
 use std::cell::RefCell;
 use std::io::{self, Read};

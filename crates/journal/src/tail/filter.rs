@@ -1,8 +1,7 @@
 //! Selects entries by their fields.
 //!
-//! A journal file has a table of all field names, and for each name a list of its values. So a file without
-//! the selected fields need not be read, and in others the offsets of an entry's values tell whether it
-//! matches.
+//! A journal file has a table of all field names, and for each name a list of its values. So files without the
+//! selected fields are not read. In other files, the offsets of an entry's values show whether it matches.
 
 use std::io;
 use std::rc::Rc;

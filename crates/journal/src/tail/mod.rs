@@ -87,22 +87,19 @@ impl PollProgress {
     }
 }
 
-/// Follows a journal file, or all journal files of a folder, from a start position on, and continues with the
-/// files that come later.
+/// Follows a journal file, or all journal files of a folder, from a start position on, and continues with later files.
 ///
-/// It never writes and takes no lock. It has one file open at a time, and in a folder also the files that are
-/// being written. Memory does not depend on the size of the files: it caches up to about 32 MiB of fields for a
-/// file and 64 MiB for all open files together (but 16 KiB for each), and needs 32 MiB more for an entry and a part
-/// of a file. It is not `Send`: use it on the
-/// thread that opened it.
+/// It never writes and takes no lock. It keeps one file open at a time, and in a folder also the files that are being
+/// written. Memory does not depend on the size of the files: it caches up to about 32 MiB of fields for a file and 64
+/// MiB for all open files together (but 16 KiB for each), and needs 32 MiB more for an entry and a part of a file. It
+/// is not `Send`: use it on the thread that opened it.
 ///
 /// # Order
 ///
-/// Entries of one file are returned in the order in which they were written, and files of one writer by
-/// sequence number; so the entries that one process logs through one journald, or into one file, keep their
-/// order. Files of several writers (hosts, namespaces, the system and users) are read one after the other, by
-/// their first entries, and files that are being written in turn: entries of different writers are not
-/// ordered by time.
+/// Entries of one file are returned in the order in which they were written, and files of one writer by sequence
+/// number. So the entries that one process logs through one journald, or into one file, keep their order. Files of
+/// several writers (hosts, namespaces, the system and users) are read one after the other, by their first entries;
+/// files that are being written are read in turn. Entries of different writers are not ordered by time.
 pub struct Tail {
     path: PathBuf,
     follower: PathFollower,

@@ -47,11 +47,11 @@ pub struct FileOptions {
     /// The total size of the file's archives in bytes. The oldest are removed above it, at the start and at
     /// every rotation. `None` keeps them all.
     pub archives_bytes_max: Option<u64>,
-    /// The age of the last entry at which an archive is removed, at the start and at every rotation. `None`
-    /// keeps them all.
+    /// The age of the last entry at which an archive is removed, at the start and at every rotation. `None` keeps all
+    /// archives.
     ///
-    /// If the last entry is in the future, because the clock was set back, the age is that of the last
-    /// modification; if that is in the future too, the archive ages from the time at which this is noticed.
+    /// If the last entry is in the future, because the clock was set back, the age counts from the last modification.
+    /// If that is in the future too, it counts from the time of the check.
     pub archives_age_max: Option<Duration>,
     /// Fields that are added to every entry.
     pub common: EntryBuf,
