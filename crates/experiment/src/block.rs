@@ -70,7 +70,7 @@ impl Observation<'_> {
     }
 }
 
-/// What a block contributes to one figure.
+/// A block's contribution to one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockValue {
     /// All samples of a class of latencies.

@@ -42,7 +42,7 @@ pub enum NotAComparableFigure {
     /// It names no figure.
     #[error(transparent)]
     Unknown(#[from] UnknownFigure),
-    /// The figure is a count, a minimum or another one that blocks cannot compare.
+    /// The figure is a count, a minimum or another figure that blocks cannot compare.
     #[error("{0} cannot be compared; there are {known}", known = known())]
     Unsuitable(FigureName),
 }
@@ -84,8 +84,8 @@ impl ComparableFigure {
         if self.unit() == FigureUnit::Ratio { Scale::Points } else { Scale::Relative }
     }
 
-    /// True if a load generator at its limit distorts the figure: the load measures it, or bounds it as a rate. What the
-    /// proxy times and uses for each request does not depend on the generator.
+    /// True if a load generator at its limit distorts the figure: the load measures it, or bounds it as a rate. The
+    /// proxy's times and costs per request do not depend on the generator.
     pub fn is_of_generator(&self) -> bool {
         self.figure().side() == FigureSide::Load || self.unit() == FigureUnit::PerSecond
     }

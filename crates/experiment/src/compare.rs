@@ -1,11 +1,11 @@
-//! Compares two finished runs. Weaker than an experiment: nothing was alternated, so the difference holds whatever else
-//! differed between the runs. It says whether they differ, never which is better.
+//! Compares two finished runs. The result is weaker than an experiment: nothing was alternated, so a difference may
+//! come from anything else that differed between the runs. It says whether the runs differ, never which is better.
 //!
-//! The seconds of a run depend on each other: a neighbour is busy for a while, a queue drains. So the unit is not the
-//! block but a quarter of the run ("batch means"), and the figures of four quarters of each run are compared by Student's
-//! t with three degrees of freedom, which holds for quarters of unequal variance (R. Ibragimov and U. K. Müller,
-//! t-Statistic Based Correlation and Heterogeneity Robust Inference, 2010; Inference with Few Heterogeneous Clusters,
-//! 2016). Whatever lasts longer than a quarter counts as a difference.
+//! The seconds of a run depend on each other: other tenants are busy for a while, a queue drains. So the unit is a
+//! quarter of the run ("batch means"). The figures of four quarters of each run are compared by Student's t with three
+//! degrees of freedom, which holds for quarters of unequal variance (R. Ibragimov and U. K. Müller, t-Statistic Based
+//! Correlation and Heterogeneity Robust Inference, 2010; Inference with Few Heterogeneous Clusters, 2016). An effect
+//! that lasts longer than a quarter counts as a difference.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::verdict::too_thin;
 pub const BLOCKS_MIN: usize = BATCHES;
 /// Error rate over all compared figures together.
 const ALPHA: f64 = 0.05;
-/// The highest error rate of one figure, however few are compared: a neighbour that is busy for as long as a quarter
-/// makes quarters alike, and then more differences are found than the rate says.
+/// The highest error rate of one figure, however few are compared. Other load that lasts as long as a quarter makes
+/// quarters alike, and then the true error rate is higher than the nominal one.
 const ALPHA_OF_ONE: f64 = 0.01;
 
 /// The error rate of one of this many figures (Bonferroni).
@@ -86,8 +86,8 @@ pub fn blocks(run: &Run, metrics: &[ComparableFigure], block: Duration, discard:
     done
 }
 
-/// The same for given ranges of time, `CLOCK_MONOTONIC` in microseconds: what each contributes to each figure, or `None`
-/// if it is incomplete.
+/// The same for given time ranges, `CLOCK_MONOTONIC` in microseconds: the contribution of each range to each figure,
+/// or `None` if it is incomplete.
 pub fn blocks_between(
     run: &Run,
     metrics: &[ComparableFigure],
@@ -110,7 +110,7 @@ pub fn blocks_between(
     ranges.iter().map(values).collect()
 }
 
-/// The intervals of both sides; those that end together are joined.
+/// The intervals of proxy and load; intervals that end together are joined.
 fn observations(run: &Run) -> Vec<Observation<'_>> {
     let mut proxy = run.proxy().into_iter().flat_map(MetricSeries::intervals).peekable();
     // These are of the same ticks as the proxy's.

@@ -16,7 +16,7 @@ const SLACK: u64 = 10;
 /// Bootstrap draws of an interval that is shown while the experiment runs.
 const RUNNING_DRAWS: u32 = 1_000;
 
-/// What the caller does or records next.
+/// The next action or record of the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// It begins.
@@ -34,7 +34,7 @@ pub enum Step {
         /// Forget sessions and tickets.
         flush: bool,
     },
-    /// A pair is complete. The estimates, one for each figure, are no verdict before the end.
+    /// A pair is complete. The estimates, one for each figure, are not verdicts before the end.
     Pair {
         /// The stage.
         stage: Stage,
@@ -43,14 +43,14 @@ pub enum Step {
         /// The estimates so far; `None` with too few pairs.
         estimates: Vec<Option<EffectEstimate>>,
     },
-    /// A stage is over.
+    /// A stage has ended.
     Verdict {
         /// The stage.
         stage: Stage,
         /// The judgement of each figure.
         judgements: Vec<Judgement>,
     },
-    /// The experiment is over: restore the setting's value.
+    /// The experiment has ended: restore the setting's value.
     End {
         /// The value before the experiment.
         value: Value,
@@ -129,7 +129,7 @@ impl ExperimentRun {
         self.end_block(now_us)
     }
 
-    /// Notes that something else changed, so that the figures are not comparable.
+    /// Notes that another setting changed, so the figures are not comparable.
     pub fn disturb(&mut self, what: &str) {
         self.validity.note_disturbance(format!("disturbed: {what}"));
     }

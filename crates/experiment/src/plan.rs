@@ -61,10 +61,10 @@ pub enum ExperimentPlanError {
         word: &'static str,
         /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         expected: String,
     },
-    /// A name is no figure's, or the figure cannot be compared.
+    /// The name is not a figure, or the figure cannot be compared.
     #[error(transparent)]
     Metric(#[from] NotAComparableFigure),
     /// So few pairs cannot show any difference.
@@ -263,7 +263,7 @@ impl SettingChange {
     }
 }
 
-/// Sessions agreed on under one value of such a setting would be resumed under the other.
+/// Sessions that began under one value of such a setting would resume under the other.
 fn concerns_resumption(name: &str) -> bool {
     let words = ["resum", "ticket", "session", "tls-", "cipher", "group", "client-auth"];
     words.iter().any(|word| name.contains(word))

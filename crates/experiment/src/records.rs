@@ -65,7 +65,7 @@ impl ExperimentRun {
                     };
                 metrics().zip(judgements).map(told).collect()
             }
-            // The change of the setting has a record of its own.
+            // The change of the setting has a separate record.
             Step::End { .. } => Vec::new(),
         }
     }

@@ -5,13 +5,13 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// With fewer pairs too few draws differ for an interval.
 const UNITS_MIN: usize = 4;
 
-/// Both ends of an effect's interval at a confidence of 1 - `alpha`. `effect` gives the effect of a draw, in which each
-/// pair counts by its weight, or `None` without samples. The result is `None` with fewer than four pairs, or if more
-/// than a tenth of the draws have no effect.
+/// Both ends of an effect's interval at a confidence of 1 - `alpha`. `effect` gives the effect of a draw, in which
+/// each pair counts by its weight, or `None` without samples. The result is `None` with fewer than four pairs, or if
+/// more than a tenth of the draws have no effect.
 ///
-/// Percentiles of so few pairs make too narrow an interval, as the normal distribution does in place of Student's t. It
-/// is widened by the same factor (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section 3.4: the
-/// expanded percentile interval).
+/// Percentiles of so few pairs make too narrow an interval, like the normal distribution in place of Student's t. The
+/// interval is widened by the same factor (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section
+/// 3.4: the expanded percentile interval).
 pub(crate) fn interval(
     pairs: usize,
     alpha: f64,

@@ -1,5 +1,5 @@
 //! Intervals and p-values from pairs of blocks. The block is the unit throughout: samples and seconds within a block
-//! depend on each other, and counting them as independent finds differences where there are none.
+//! depend on each other, and treating them as independent would find differences that do not exist.
 
 mod bootstrap;
 mod pooled;

@@ -3,7 +3,7 @@
 use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// The values of one arm, laid out so that a figure over weighted blocks is cheap: a bootstrap computes thousands.
+/// The values of one arm, laid out for fast figures over weighted blocks: a bootstrap computes thousands.
 #[derive(Debug)]
 pub(crate) enum PooledValues {
     Quantile {

@@ -30,8 +30,8 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Compares pairs of positive measurements that were taken together. It averages logarithms, so that `a / b` is
-    /// exactly the inverse of `b / a`, and no pair counts for more because it is slower.
+    /// Compares pairs of positive measurements that were taken together. It averages logarithms, so `a / b` is exactly
+    /// the inverse of `b / a`, and slow pairs weigh no more than fast ones.
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Self {
         let logs = logs(pairs);
         let n = logs.len() as f64;

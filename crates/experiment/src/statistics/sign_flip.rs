@@ -1,6 +1,5 @@
-//! The sign-flip test: a coin decided the order of each pair, so if the values do not differ, each difference could as
-//! well have had the other sign (R. A. Fisher, The Design of Experiments, 1935,
-//! section 21).
+//! The sign-flip test. The order of each pair is random, so if the values do not differ, each difference could equally
+//! have the opposite sign (R. A. Fisher, The Design of Experiments, 1935, section 21).
 
 /// Up to this many pairs all assignments of signs are counted; above it, a sample of them.
 pub const EXACT_PAIRS_MAX: usize = 20;
@@ -22,7 +21,7 @@ pub fn sign_flip_p(differences: &[f64], seed: u64) -> f64 {
     }
 }
 
-/// Counts the assignments in which the first sign stays; the others mirror them.
+/// Counts the assignments in which the first sign is kept; the others mirror them.
 fn exact(differences: &[f64], bound: f64) -> f64 {
     let assignments = 1_u32 << (differences.len() - 1);
     let mut signed = differences.to_vec();
