@@ -35,7 +35,7 @@ impl Cpus {
     /// # Errors
     /// Names the first core that does not exist or that this process may not use.
     pub fn check(&self) -> Result<(), CpusError> {
-        // Where the kernel does not tell, a worker that cannot be pinned says so itself.
+        // If the kernel does not report this, a worker that cannot be pinned reports it.
         let Ok(allowed) = sched_getaffinity(None) else { return Ok(()) };
         self.0.iter().find(|&&cpu| !allowed.is_set(cpu)).map_or(Ok(()), |&cpu| Err(CpusError { cpu }))
     }
@@ -48,7 +48,7 @@ impl Cpus {
         keep_on(&[self.0[worker % self.0.len()]])
     }
 
-    /// Keeps the calling thread, and the threads and processes that it starts from now on, on these cores.
+    /// Pins the calling thread, and the threads and processes that it starts afterwards, to these cores.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -16,7 +16,7 @@ words! {
 words! {
     /// Which part of an experiment.
     Stage {
-        /// Both arms have the first value: whatever differs, differs by chance.
+        /// Both arms have the first value: any difference is due to chance.
         #[default]
         Calibration = "a/a",
         /// The two values are compared.
@@ -25,16 +25,16 @@ words! {
 }
 
 words! {
-    /// What a record of an experiment tells.
+    /// The step that a record of an experiment reports.
     ExperimentStep {
         /// It begins, with this plan.
         #[default]
         Begin = "begin",
-        /// From now on a value is in force.
+        /// A value is in force.
         Switch = "switch",
-        /// A pair is complete, with the estimates so far.
+        /// A pair is complete, with the estimates up to now.
         Pair = "pair",
-        /// A stage is over, with its verdict.
+        /// A stage has ended, with its verdict.
         Verdict = "verdict",
     }
 }
@@ -49,7 +49,7 @@ words! {
         Better = "better",
         /// The second value is worse than the first.
         Worse = "worse",
-        /// No difference was shown, which is not to say that there is none.
+        /// No difference was shown, which does not mean that there is none.
         NoDifference = "no difference shown",
         /// Nothing can be said; the record has the reason.
         Inconclusive = "inconclusive",

@@ -23,7 +23,7 @@ pub struct Alert {
     window: Duration,
 }
 
-/// Why a text is no alert, or no alert for this run. Places count characters from 1.
+/// Why a text is not an alert, or not an alert for this run. Positions count characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlertError {
     /// The operator is missing at this place.
@@ -42,7 +42,7 @@ pub enum AlertError {
         word: &'static str,
         /// Where the word is.
         character: usize,
-        /// What may follow.
+        /// The tokens that may follow.
         expected: &'static str,
     },
     /// A clause occurs a second time at this place.
@@ -57,7 +57,7 @@ pub enum AlertError {
     /// The figure is of the whole run only.
     #[error("{0} is a figure of a whole run and has no value over a window")]
     WholeRun(String),
-    /// The run lacks what the figure is of.
+    /// The run lacks the subject of the figure.
     #[error("the run has no {0}")]
     Absent(AbsentSubject),
 }
@@ -78,10 +78,10 @@ impl Alert {
         self.window
     }
 
-    /// The figure in a run whose subjects `check` tells, and the limit in its unit.
+    /// The figure in a run with the given subjects, and the limit in the figure's unit.
     ///
     /// # Errors
-    /// With what the run lacks, or what to write.
+    /// With the subject that the run lacks, or the accepted form of a value.
     pub fn resolve(
         &self,
         check: impl Fn(&Figure) -> Result<(), AbsentSubject>,

@@ -1,10 +1,10 @@
-//! Alerts: conditions on a run's figures over the last moments, evaluated once an interval by the process that serves.
+//! Alerts: conditions on a run's figures over the last moments, evaluated once per interval by the process that
+//! serves.
 //!
-//! An alert is `FIGURE OP VALUE [for TIME] [over WINDOW]`. The figure's value is that of a run that consists of the
-//! last WINDOW alone (see `window.rs`), so every figure of the catalogue means over a window what it means over a run.
-//! An alert fires once its condition has held at every interval for TIME, and resolves at the first interval at which
-//! it does not hold. An interval that cannot tell (a gap, too few samples, a load that does not measure) neither fires
-//! nor resolves.
+//! An alert is `FIGURE OP VALUE [for TIME] [over WINDOW]`. Over a window, every figure of the catalogue has the value
+//! that it would have for a run of the last WINDOW alone (see `window.rs`). An alert fires once its condition has held
+//! at every interval for TIME, and resolves at the first interval at which the condition does not hold. An interval
+//! without a value (a gap, too few samples, a load that does not measure) changes nothing.
 
 mod grammar;
 mod shortage;
@@ -69,10 +69,10 @@ pub enum AlertsError {
 }
 
 impl Alerts {
-    /// The alerts of a run that has figures of these subjects, with `spare` more that are not set.
+    /// The alerts of a run with figures of these subjects, and `spare` more alerts that are not set.
     ///
     /// # Errors
-    /// When there are too many, or the run lacks what one is of.
+    /// When there are too many, or the run lacks the subject of an alert.
     pub fn new(alerts: &[Alert], spare: usize, subjects: FigureSubjects) -> Result<Self, AlertsError> {
         if alerts.len() > ALERTS_MAX {
             return Err(AlertsError::TooMany(alerts.len()));
@@ -123,11 +123,11 @@ impl Alerts {
         }
     }
 
-    /// Changes an alert, or switches it off. Gives the setting as it was before and as it is now, and a record if the
-    /// alert was firing.
+    /// Changes an alert, or switches it off. Returns the setting before and after, and a record if the alert was
+    /// firing.
     ///
     /// # Errors
-    /// When there is no such alert, or the text is none.
+    /// If there is no such alert, or the text is not an alert.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<AlertChange, SettingError> {
         let at = Self::number(name).map(|number| number - 1).filter(|at| *at < self.slots.len());
         let at = at.ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
@@ -155,7 +155,7 @@ impl Alerts {
         }
     }
 
-    /// Takes in an interval that has ended, and tells which alerts fire or resolve by it.
+    /// Processes an interval that has ended. Returns the alerts that fire or resolve at its end.
     pub fn observe(&mut self, interval: &AlertInterval<'_>) -> Vec<AlertUpdate> {
         if let Some(delta) = interval.proxy {
             self.proxy.add(&delta.counters);

@@ -25,8 +25,8 @@ pub struct AlertShortage {
 }
 
 impl AlertShortage {
-    /// The alerts among the settings of a run that have too few samples at present. A run that is over, or is younger than
-    /// the window, has none.
+    /// The alerts among a run's settings that have too few samples at present. A run that has ended, or is younger
+    /// than the window, has none.
     pub fn of(run: &Run) -> Vec<Self> {
         let is_over = run.stopped().is_some();
         let alerts =
@@ -55,7 +55,7 @@ impl AlertShortage {
         found.map(Duration::from_secs).filter(|window| *window <= WINDOW_MAX)
     }
 
-    /// What the alert lacks: `needs over 2m`.
+    /// A window with enough samples: `needs over 2m`.
     pub fn remedy(&self) -> String {
         match self.window() {
             Some(window) => format!("needs over {}", humantime::format_duration(window)),

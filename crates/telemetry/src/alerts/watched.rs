@@ -1,4 +1,4 @@
-//! One alert that is watched: whether its condition holds, since when, and what was worst.
+//! The state of one alert: whether its condition holds, since when, and the worst value.
 
 use super::window::{AlertInterval, AlertWindow, IntervalGauges};
 use super::{Alert, AlertError};

@@ -1,4 +1,4 @@
-//! The last moments of a run as a run of its own, so that every figure has a value over a window.
+//! The last moments of a run as a separate run, so every figure has a value over a window.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,15 +25,15 @@ const PARTS_MAX: u64 = 60;
 /// An interval that has ended. Times are `CLOCK_MONOTONIC` in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct AlertInterval<'a> {
-    /// When it ended; it began when the one before ended.
+    /// When it ended. It began when the previous interval ended.
     pub end_us: u64,
     /// False if the process did not run during all of it.
     pub is_whole: bool,
-    /// What the proxy counted in it; `None` in a run without one.
+    /// The proxy's counts in it; `None` in a run without a proxy.
     pub proxy: Option<&'a ProxyDelta>,
-    /// What the load counted in it, and its state at the end; `None` in a run without a load.
+    /// The load's counts in it, and its state at the end; `None` in a run without a load.
     pub load: Option<(&'a LoadDelta, LoadState)>,
-    /// What the process has used by its end.
+    /// Resources that the process had used by the end.
     pub host: &'a HostRecord,
 }
 
@@ -104,8 +104,8 @@ impl AlertWindow {
         }
     }
 
-    /// Takes in an interval, with what there is at its end. After a gap, or while the load does not measure what the figure
-    /// is of, the window starts again.
+    /// Adds an interval, with the gauges at its end. After a gap, or while the load does not measure the figure, the
+    /// window starts again.
     pub(super) fn add(&mut self, interval: &AlertInterval<'_>, present: IntervalGauges) {
         self.present = present;
         let load = interval.load.map_or_else(LoadState::default, |(_, state)| state);

@@ -12,7 +12,7 @@ use crate::record::ids::ClientId;
 
 /// Connection records that one worker keeps in an interval; further ones count as unrecorded.
 pub const CONNECTION_RECORDS_MAX: usize = 64;
-/// Clients that one worker, and the merged table, tell apart; the others count as `other`.
+/// Clients that one worker, and the merged table, distinguish; all others count as `other`.
 pub const CLIENTS_MAX: usize = 10_000;
 
 /// Counters of a measured part of the program since they were last collected.

@@ -17,15 +17,15 @@ pub struct Reporter<D> {
 }
 
 impl<D: Delta> Reporter<D> {
-    /// Answers the collector if it has asked: hands over `current` and leaves an empty delta in its place.
-    /// `seal` runs first on the delta that leaves, for what is only gathered at a hand-over.
+    /// Answers the collector if it has asked: sends `current` and leaves an empty delta in its place. `seal` runs
+    /// first on the sent delta, for values that are only gathered at this point.
     pub fn answer(&self, current: &mut D, seal: impl FnOnce(&mut D)) -> HandoverResult {
         match self.empties.try_recv() {
             Ok(mut empty) => {
                 seal(current);
                 std::mem::swap(current, &mut empty);
-                // Two deltas exist for this channel and it has room for two, so only a collector that is gone
-                // makes this fail, and then nobody is left to count for.
+                // This channel has two deltas and room for two, so it fails only if the collector has ended. The
+                // counts then have no receiver.
                 let _ = self.full.try_send(empty);
                 HandoverResult::Done
             }
@@ -34,7 +34,7 @@ impl<D: Delta> Reporter<D> {
         }
     }
 
-    /// Hands over what was counted last, as the worker ends. Nothing else may be counted after this.
+    /// Sends the last counts when the worker ends. Nothing may be counted after this.
     pub fn finish(self, mut current: D, seal: impl FnOnce(&mut D)) {
         seal(&mut current);
         let _ = self.full.try_send(current);
@@ -87,8 +87,8 @@ impl<D: Delta> Collector<D> {
         Reporter { empties: empties_receiver, full: full_sender }
     }
 
-    /// Adds to `into` what all workers counted since the last call, and forgets workers that have ended. Waits
-    /// for their answers until `patience` has passed, then goes without those that are late.
+    /// Adds to `into` the counts of all workers since the last call, and forgets workers that have ended. Waits for
+    /// answers until `patience` has passed, then continues without late workers.
     pub fn collect(&mut self, into: &mut D, patience: Duration) {
         let deadline = Instant::now() + patience;
         for source in &mut self.sources {

@@ -21,10 +21,10 @@ pub(crate) const GROUPS: [(&str, CpuGroup); 5] = [
 /// How often PSS is read: the kernel walks all pages of the process for it.
 const PSS_EVERY: Duration = Duration::from_secs(10);
 
-/// Reads what the process uses. Threads are grouped by the beginning of their names.
+/// Reads the resources that the process uses. Threads are grouped by the beginning of their names.
 ///
-/// What a thread used between the last reading and its end is known only as a part of the whole process's time. It
-/// goes to the groups whose threads have ended since, by their number. So take a reading before the threads of
+/// A thread's CPU time between the last reading and its end is known only as a part of the whole process's time. It is
+/// divided among the groups whose threads have ended since, by their number. So take a reading before threads of
 /// another group end.
 #[derive(Debug, Default)]
 pub struct HostSampler {
@@ -35,7 +35,7 @@ pub struct HostSampler {
     peak_worker_ns: u64,
     /// What threads had used that ended before the first reading, such as those of an earlier run of this process.
     earlier_ns: Option<u64>,
-    /// What was read last, and when.
+    /// The last reading, and its time.
     pss: Option<(Instant, u64)>,
     scarcity: ScarcitySampler,
 }

@@ -13,7 +13,7 @@ use crate::record::status_counts::StatusCounts;
 /// The most routes that are counted separately; further ones are summed.
 pub const ROUTES_MAX: usize = 50;
 
-/// A request that is over, as the proxy saw it.
+/// A finished request, as the proxy saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedRequest<'a> {
     /// The index of its route; `None` if none serves it.
@@ -160,11 +160,11 @@ pub struct HttpDelta {
     pub routes: Vec<RouteDelta>,
     /// Times of requests that no route serves.
     unrouted: RequestHistograms,
-    /// How long requests waited for an upstream connection, of those that did.
+    /// How long requests waited for an upstream connection. Requests that did not wait are not counted.
     queue: CompactHistogram,
     /// Responses since the last hand-over, by exact status.
     pub statuses: StatusCounts,
-    /// Requests that get a record of their own.
+    /// Requests with a record of their own.
     pub requests: RequestSamples,
     /// How the gauges have changed since the last hand-over.
     pub gauges: HttpGauges,
@@ -191,8 +191,8 @@ pub struct RouteDelta {
     times: RequestHistograms,
 }
 
-/// What requests have taken, by protocol and class. Each time is recorded once: what is shown of all routes, and of both
-/// protocols, are sums.
+/// Times of requests, by protocol and class. Each time is recorded once: figures of all routes and of both protocols
+/// are sums.
 #[derive(Clone, Debug, Default)]
 struct RequestHistograms {
     http1: [CompactHistogram; RouteLatency::ALL.len()],
@@ -200,7 +200,7 @@ struct RequestHistograms {
 }
 
 impl HttpDelta {
-    /// Counts a request that is over.
+    /// Counts a finished request.
     pub fn finish(&mut self, request: &FinishedRequest<'_>) {
         let counters = &mut self.counters;
         counters[HttpCounter::Requests] += 1;

@@ -52,10 +52,10 @@ impl ProcessObserver {
         }))
     }
 
-    /// Takes a reading into a record. What has ended keeps the figures of its last reading.
+    /// Takes a reading into a record. Ended processes keep the figures of their last reading.
     pub fn sample(&mut self, into: &mut HostRecord) {
         let reading = self.tree.read();
-        // A child that nobody has waited for yet takes its time with it; it must not run backwards.
+        // A child that is not yet waited for takes its CPU time with it; the total must not decrease.
         self.used_us = self.used_us.max(reading.cpu_ns.saturating_sub(self.before_ns) / 1_000);
         let (threads, memory_bytes) = (reading.threads(), reading.resident_bytes());
         self.threads_max = self.threads_max.max(threads);
@@ -76,7 +76,7 @@ impl ProcessObserver {
         into.observed_backlog = self.listeners.waiting;
     }
 
-    /// What each process has used. One that started later began with nothing.
+    /// The CPU time of each process. A process that started later began at zero.
     fn each(&self, reading: &TreeReading) -> ProcessCpuList {
         let mut used: Vec<(ProcessReading, u64)> = reading
             .processes()

@@ -1,4 +1,4 @@
-//! Chooses the requests of an interval that get a record of their own.
+//! Chooses the requests of an interval that get a record.
 
 use crate::collect::http::FinishedRequest;
 use crate::record::clean;
@@ -11,7 +11,7 @@ const SLOWEST_MAX: usize = 8;
 /// Other requests that are kept of an interval.
 const SAMPLES_MAX: usize = 8;
 
-/// Requests that one worker keeps in an interval for records of their own.
+/// Requests that one worker keeps in an interval for separate records.
 pub const REQUEST_RECORDS_MAX: usize = ERRORS_MAX + SLOWEST_MAX + SAMPLES_MAX;
 
 /// A request that is kept, with the index of its route: the publisher knows the name.
@@ -90,7 +90,7 @@ impl RequestSamples {
 impl SampledRequest {
     fn of(request: &FinishedRequest<'_>) -> Self {
         let micros = |took: Option<std::time::Duration>| took.map_or(0, |took| took.as_micros() as u64);
-        // The query may hold secrets; whoever passes the path has cut it off, and this makes sure.
+        // The query may contain secrets. The caller has removed it; this is a safeguard.
         let path = request.path.split(['?', '#']).next().unwrap_or_default();
         let record = RequestRecord {
             route: String::new(),

@@ -9,7 +9,7 @@ use crate::record::HostRecord;
 /// How often the files are read: the kernel adds up figures of all CPUs for each.
 const READ_EVERY: Duration = Duration::from_secs(2);
 
-/// Reads what was withheld since the first reading. A figure that the machine lacks is 0.
+/// Reads the resources withheld since the first reading. Figures that the machine lacks are 0.
 #[derive(Debug, Default)]
 pub(crate) struct ScarcitySampler {
     cpu_stat: Option<PathBuf>,
@@ -29,7 +29,7 @@ struct Scarcity {
 }
 
 impl ScarcitySampler {
-    /// Writes what was withheld into a record.
+    /// Writes the withheld resources into a record.
     pub(crate) fn sample(&mut self, host: &mut HostRecord) {
         let now = self.read(Instant::now());
         let first = *self.first.get_or_insert(now);
@@ -75,7 +75,7 @@ impl Scarcity {
     }
 }
 
-/// A counter of the `TcpExt` lines, of which the first names what the second counts.
+/// A counter of the `TcpExt` lines: the first line has the names, the second the counts.
 fn tcp_counter(netstat: &str, name: &str) -> u64 {
     let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };

@@ -30,7 +30,7 @@ pub enum FullReason {
     ResumptionOff,
     /// The session is no longer in the session cache.
     Evicted,
-    /// There is no telling.
+    /// The reason is unknown.
     Unknown,
 }
 
@@ -55,7 +55,7 @@ impl FullReason {
         Self::ALL[self as usize].1
     }
 
-    /// The counter of a client, if clients tell this one apart.
+    /// The client counter of this reason, if clients have one.
     pub fn of_client(self) -> Option<ClientCounter> {
         match self {
             Self::NoTicket => Some(ClientCounter::FullNoTicket),
@@ -66,7 +66,7 @@ impl FullReason {
         }
     }
 
-    /// The counter of a row of usage, if rows tell this one apart.
+    /// The usage counter of this reason, if usage has one.
     pub fn of_usage(self) -> Option<UsageCounter> {
         match self {
             Self::FirstVisit | Self::NoTicket => Some(UsageCounter::FullNoTicket),
@@ -109,7 +109,7 @@ words! {
 
 /// The most server names, and fingerprints, that are counted separately; further ones are summed as [`OTHER_VALUE`].
 pub const USAGE_VALUES_MAX: usize = 1_000;
-/// The value that stands for all values of a dimension beyond the bound.
+/// The value for all values of a dimension beyond the limit.
 pub const OTHER_VALUE: &str = "other";
 
 /// TLS counters of one worker over an interval.

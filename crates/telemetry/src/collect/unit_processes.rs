@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-/// The processes of a unit, such as `nginx.service`, whose parents are not of it: what they started is theirs.
+/// The root processes of a unit, such as `nginx.service`: processes whose parents are not in the unit.
 ///
 /// # Errors
 /// If the unit has no process, or `/proc` cannot be read.

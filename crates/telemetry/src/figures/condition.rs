@@ -14,7 +14,7 @@ pub struct Condition {
     bound: Bound,
 }
 
-/// What a condition demands of its figure, such as `< 5ms`.
+/// The bound that a condition sets for its figure, such as `< 5ms`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     operator: Operator,
@@ -32,7 +32,7 @@ struct Limit {
 enum LimitUnit {
     None,
     Percent,
-    /// The whole value, of which the amount is but the first number.
+    /// The whole value, whose first number is the amount.
     Time(Duration),
     PerSecond,
     /// The number of bytes in the unit.
@@ -78,7 +78,7 @@ const SIGNS: [(&str, Operator); 6] = [
     (">", Operator::Above),
 ];
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// The text has no operator.
@@ -237,12 +237,12 @@ impl Condition {
 }
 
 impl Operator {
-    /// The sign that stands for it.
+    /// The operator's sign.
     pub fn sign(self) -> &'static str {
         SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
     }
 
-    /// By how much a value misses the limit, such as `20.0 % above`; `None` where a percentage says nothing.
+    /// By how much a value misses the limit, such as `20.0 % above`; `None` if a percentage is meaningless.
     pub fn distance(self, value: f64, limit: f64) -> Option<String> {
         let percent = (value / limit - 1.0) * 100.0;
         match self {

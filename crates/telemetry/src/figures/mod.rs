@@ -261,8 +261,8 @@ impl Figure {
         }
     }
 
-    /// True if the figure has a value over a part of a run as it is measured. The others are of the whole run, or of how
-    /// its journal was read.
+    /// True if the figure has a value over a part of a run during the run. Other figures describe the whole run, or
+    /// the reading of its journal.
     pub(crate) fn has_windows(&self) -> bool {
         let is_of_whole = match self {
             Self::Scalar(scalar) => ["duration", "ended", "clients"].contains(&scalar.name),
@@ -313,8 +313,8 @@ impl Figure {
         self.percentile().map(|q| (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil() as u64)
     }
 
-    /// The samples of a latency in the intervals since a moment of the monotonic clock, as far back as they are kept; `None`
-    /// for another figure, and if the run lacks what the figure is of.
+    /// The samples of a latency in the intervals since a moment of the monotonic clock, as far back as they are kept.
+    /// `None` for other figures, and if the run lacks the figure's subject.
     pub(crate) fn samples_since(&self, run: &Run, from_us: u64) -> Option<u64> {
         match self {
             Self::Latency(LatencyClass::Proxy(class), _) => Some(since(run.proxy()?, *class, from_us)),

@@ -13,7 +13,8 @@ const SIMILARITY_MIN: f64 = 0.85;
 const SUGGESTIONS_MAX: usize = 3;
 /// Figures that are named where no name is similar.
 const EXAMPLES: &str = "response.p99, exchange.p99, rate.achieved, resumed.ratio and requests.failed";
-/// The latencies that a statistic without a class suggests: what a client waits for, from its own side and from the proxy's.
+/// The latencies that a statistic without a class may mean: the time that a client waits, measured by the load and by
+/// the proxy.
 const USUAL_CLASSES: [LatencyClass; 3] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Proxy(ProxyLatency::Exchange),
@@ -22,9 +23,9 @@ const USUAL_CLASSES: [LatencyClass; 3] = [
 
 /// The name of a figure as the user wrote it, such as `response.p99`.
 ///
-/// The side may be left out. The last part of a name is enough if it is unique (`never_sent`). A latency class may also
-/// be called by its title on the screen (`full_handshake.p99`, `full.p99`). A route's name stands in quotes:
-/// `proxy.http.route."/api".request.p99`.
+/// The prefix `proxy.` or `load.` may be omitted. The last part of a name is enough if it is unique (`never_sent`). A
+/// latency class may also have its title on the screen (`full_handshake.p99`, `full.p99`). A route's name is in
+/// quotes: `proxy.http.route."/api".request.p99`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureName {
     text: String,
@@ -40,7 +41,7 @@ pub struct UnknownFigure {
 }
 
 impl FigureName {
-    /// The figures that the name may stand for, at least one. If proxy and load both have one, the proxy's comes first.
+    /// The figures that the name may mean, at least one. If proxy and load both have one, the proxy's comes first.
     pub fn figures(&self) -> impl Iterator<Item = Figure> {
         self.figures.iter().cloned()
     }

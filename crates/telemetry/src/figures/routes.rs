@@ -136,7 +136,7 @@ impl RouteMetric {
     }
 }
 
-/// The route's name, and what comes behind it.
+/// The route's name, and the rest of the name after it.
 fn split(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.strip_prefix('"')?.rsplit_once("\".").filter(|(route, _)| !route.is_empty())
 }

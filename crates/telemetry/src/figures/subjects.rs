@@ -19,7 +19,7 @@ pub struct FigureSubjects {
 pub enum AbsentSubject {
     /// A side.
     Side(FigureSide),
-    /// A route, and those that the run has.
+    /// A route, and the routes of the run.
     Route(String, Vec<String>),
 }
 
@@ -30,7 +30,7 @@ impl FigureSubjects {
         Self { sides, routes: routes::counted_names(routes) }
     }
 
-    /// What a run that was read has.
+    /// The subjects of a run that was read.
     pub fn of(run: &Run, summary: &Summary) -> Self {
         let sides = FigureSide::ALL.into_iter().filter(|side| side.is_in(summary)).collect();
         Self { sides, routes: routes::names(run) }
@@ -41,10 +41,10 @@ impl FigureSubjects {
         self.routes.iter().position(|route| route == name)
     }
 
-    /// Whether the run has what a figure is of.
+    /// Checks that the run has the subject of a figure.
     ///
     /// # Errors
-    /// With what it lacks.
+    /// With the subject that it lacks.
     pub fn check(&self, figure: &Figure) -> Result<(), AbsentSubject> {
         if !self.sides.contains(&figure.side()) {
             return Err(AbsentSubject::Side(figure.side()));
@@ -59,10 +59,10 @@ impl FigureSubjects {
 }
 
 impl FigureName {
-    /// The first figure of this name whose subject is there.
+    /// The first figure of this name whose subject the run has.
     ///
     /// # Errors
-    /// With what there is not.
+    /// With the subject that the run lacks.
     pub fn first_of(
         &self,
         check: impl Fn(&Figure) -> Result<(), AbsentSubject>,

@@ -1,4 +1,4 @@
-//! A histogram that takes memory for the buckets with samples only, for what is timed many times over.
+//! A histogram with memory only for the buckets with samples, for latencies that exist many times.
 
 use std::time::Duration;
 

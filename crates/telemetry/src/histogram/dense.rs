@@ -16,7 +16,7 @@ pub(crate) const LOWEST_NS: u64 = 100;
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 /// Significant decimal digits of a latency.
 pub(crate) const DIGITS: u8 = 3;
-/// Most samples that a histogram takes in from records, so that a rank among them is exact as `f64`.
+/// Most samples that a histogram accepts from records, so a rank among them is exact as `f64`.
 const COUNT_MAX: u64 = 1 << 53;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
@@ -121,7 +121,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Samples above 60 s, which the buckets cannot tell apart.
+    /// Samples above 60 s, which the buckets cannot distinguish.
     pub fn saturated(&self) -> u64 {
         self.saturated
     }
@@ -147,8 +147,8 @@ impl Histogram {
         self.recorded().map(|inner| inner.count_between(low_ns, high_ns) as f64 / inner.len() as f64)
     }
 
-    /// The percentiles of an `HdrHistogram` percentile file: latency in nanoseconds, quantile, and samples up to it, in
-    /// ever smaller steps towards 1, `ticks` for each halving of what lies above.
+    /// The percentiles of an `HdrHistogram` percentile file: latency in nanoseconds, quantile, and samples up to it.
+    /// Steps shrink towards 1, with `ticks` for each halving of the rest.
     pub fn percentiles(&self, ticks: u32) -> impl Iterator<Item = (u64, f64, u64)> {
         let mut below = 0;
         let max_ns = self.max_ns;

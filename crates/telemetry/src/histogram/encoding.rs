@@ -16,12 +16,12 @@ const TEXT_BYTES_MAX: usize = 512 * 1024;
 const INFLATED_BYTES_MAX: usize = 256 * 1024;
 /// Cookie, length, offset, digits, lowest and highest value, and a factor.
 const HEADER_BYTES: usize = 40;
-/// Buckets up to [`HIGHEST_NS`]: those that the library has.
+/// Buckets up to [`HIGHEST_NS`], as in the library.
 const BUCKETS: usize = 21 * 1024;
 /// Most samples of one histogram: a hundred thousand a second for five years. A sparse bucket holds 2³² samples, so a
 /// count that only claims to be large would make many buckets.
 const SAMPLES_MAX: u64 = 1 << 44;
-/// First word of the deflated form, and of what is inside it.
+/// First word of the deflated form, and of its content.
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
 const COOKIE: u32 = 0x1c84_9313;
 
@@ -31,8 +31,8 @@ pub(crate) struct NotAHistogram;
 
 /// Writes a histogram as text.
 ///
-/// The library would count through a dense histogram, nearly all of whose buckets are empty. The tests have it read what
-/// is written here.
+/// The library would iterate over a dense histogram, most of whose buckets are empty. In the tests the library reads
+/// the text.
 pub(crate) fn encode(histogram: &SparseHistogram) -> String {
     DEFLATER.with_borrow_mut(|deflater| deflater.text(histogram))
 }
@@ -42,7 +42,7 @@ thread_local! {
     static DEFLATER: RefCell<Deflater> = RefCell::new(Deflater::default());
 }
 
-/// What it takes to make a histogram text.
+/// The buffers for encoding a histogram.
 struct Deflater {
     deflate: Compress,
     plain: Vec<u8>,
@@ -120,10 +120,10 @@ pub fn interval_log_line(tag: &str, start_s: f64, length_s: f64, interval: &Spar
     format!("Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", encode(interval))
 }
 
-/// Reads a histogram from text; sum, maximum and saturation travel in fields of their own.
+/// Reads a histogram from text. Sum, maximum and saturation are separate fields.
 ///
-/// The library would make a dense histogram, nearly all of whose buckets are empty: reading a recording would take
-/// twice as long. The tests compare this with what the library reads.
+/// The library would make a dense histogram, most of whose buckets are empty; reading a recording would take twice as
+/// long. The tests compare the result with the library's.
 pub(crate) fn decode(text: &str) -> Result<SparseHistogram, NotAHistogram> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(NotAHistogram);
@@ -136,7 +136,7 @@ thread_local! {
     static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::default());
 }
 
-/// What it takes to make a text plain.
+/// The buffers for decoding a text.
 struct Inflater {
     inflate: Decompress,
     bytes: Vec<u8>,
@@ -150,7 +150,7 @@ impl Default for Inflater {
 }
 
 impl Inflater {
-    /// What the text holds, plain.
+    /// The decompressed content of the text.
     fn plain(&mut self, text: &str) -> Result<&[u8], NotAHistogram> {
         self.bytes.clear();
         STANDARD.decode_vec(text, &mut self.bytes).map_err(|_| NotAHistogram)?;
@@ -165,7 +165,7 @@ impl Inflater {
             self.plain.reserve(room.min(INFLATED_BYTES_MAX + 1 - self.plain.len()));
             let read = body.get(self.inflate.total_in() as usize..).unwrap_or_default();
             let before = self.plain.len();
-            // Told to finish, it would give up where the room for what comes out is too small.
+            // With the flag to finish, decompression would fail if the output buffer is too small.
             let status = self.inflate.decompress_vec(read, &mut self.plain, FlushDecompress::None);
             match status {
                 Ok(Status::StreamEnd) => break,
@@ -247,7 +247,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// True if the inflated bytes are as long as they say and have the bounds that all our histograms have.
+/// True if the inflated bytes have the length in their header and the bounds of our histograms.
 fn is_ours(plain: &[u8]) -> bool {
     let payload = plain.get(HEADER_BYTES..).unwrap_or_default();
     plain.len() <= INFLATED_BYTES_MAX
@@ -266,14 +266,14 @@ mod tests {
     use super::*;
     use crate::Histogram;
 
-    /// What the library reads in a text.
+    /// The library's reading of a text.
     fn read_by_library(text: &str) -> Option<SparseHistogram> {
         let bytes = STANDARD.decode(text).ok()?;
         let hdr = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
         Some(Histogram::from_hdr(hdr, 0, 0, 0).to_sparse())
     }
 
-    /// What the library writes.
+    /// The library's text of a histogram.
     fn written_by_library(sparse: &SparseHistogram) -> String {
         let mut dense = Histogram::new();
         dense.add_sparse(sparse);
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_histogram_without_a_sample_is_none() {
-        // What travels beside it would have no sample that it tells of.
+        // Sum and maximum beside it would have no sample to describe.
         assert_eq!(decode(&deflated(&header(0, HIGHEST_NS), &[])), Err(NotAHistogram));
         assert_eq!(decode(&deflated(&header(1, HIGHEST_NS), &[0x13])), Err(NotAHistogram));
     }

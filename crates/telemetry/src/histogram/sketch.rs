@@ -46,7 +46,7 @@ impl Sketch {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Takes out the samples of another one that were added before. The maximum stays until no sample is left.
+    /// Removes the samples of another sketch that was added before. The maximum stays until no sample is left.
     pub fn remove(&mut self, other: &Self) {
         for &(at, count) in &other.buckets {
             if let Ok(place) = self.place(at) {

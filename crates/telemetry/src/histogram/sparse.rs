@@ -94,7 +94,7 @@ impl SparseHistogram {
         Self::merged_wider(all, |units| units)
     }
 
-    /// The samples of all of them in wider buckets: `widen` gives the one in which a bucket lies, and keeps their order.
+    /// The samples of all histograms in wider buckets: `widen` maps a bucket to a wider one, and keeps the order.
     pub(crate) fn merged_wider<'a>(
         all: impl IntoIterator<Item = &'a Self>,
         widen: impl Fn(u32) -> u32,

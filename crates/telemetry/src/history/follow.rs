@@ -48,9 +48,9 @@ pub enum FollowError {
 }
 
 impl Follower {
-    /// Follows the journal that `open` opens, and delivers the records of runs that pass the filter; others are not even
-    /// decoded. Both run on the follower's thread, since a tail cannot leave the one that it was opened on. `deliver` may
-    /// block; it returns false to end the follower.
+    /// Follows the journal that `open` opens, and delivers the records of runs that pass the filter; other records are
+    /// not decoded. Both closures run on the follower's thread, because a tail cannot leave the thread that opened it.
+    /// `deliver` may block; it returns false to end the follower.
     ///
     /// # Errors
     /// When the journal cannot be opened.
@@ -86,7 +86,7 @@ impl Follower {
         Arc::clone(&self.bytes_read)
     }
 
-    /// Reads and delivers what the journal holds now, and ends.
+    /// Reads and delivers the journal's present entries, and ends.
     pub fn finish(self) {
         self.ending.store(true, Ordering::Release);
         // A panic there has been reported by the panic hook; here it only means that nothing more is delivered.
@@ -115,7 +115,7 @@ fn run(
     let _ = opened.send(Ok(()));
     let mut failing = false;
     while batches.is_listening {
-        // Read before polling: what was written before the end was asked for must still be delivered.
+        // Read before polling: entries written before the request to end must still be delivered.
         let last = ending.load(Ordering::Acquire);
         let error = batches.drain(&mut tail).err();
         if let Some(error) = &error
@@ -158,7 +158,7 @@ struct BatchBuilder<F> {
     seen: SeenRecords,
     /// Runs that were reported as ignored.
     ignored: HashSet<RunId>,
-    /// This process; where one run is followed, as the journal knows it.
+    /// This process. If one run is followed, its identity comes from the journal.
     own: Origin,
     /// The unit of this process, once one of its records was read.
     own_unit: String,

@@ -20,8 +20,7 @@ pub struct MomentRange {
 pub enum Moment {
     /// `CLOCK_REALTIME`, in microseconds.
     At(u64),
-    /// A time of day, UTC, in microseconds. Written without `Z` it is that of the reader's zone; see
-    /// [`Moment::in_zone`].
+    /// A time of day, UTC, in microseconds. Without `Z` it is in the reader's zone; see [`Moment::in_zone`].
     TimeOfDay {
         /// Microseconds since midnight.
         us: u64,
@@ -124,7 +123,7 @@ impl Moment {
         let (began_us, ended_us) = (run.began_realtime_us(), run.last_realtime_us());
         Ok(match self {
             Self::At(us) => *us,
-            // The first one that is not before the run.
+            // The first such time that is not before the run.
             Self::TimeOfDay { us, .. } => {
                 let today = began_us / DAY_US * DAY_US + us;
                 if today < began_us && today + DAY_US <= ended_us { today + DAY_US } else { today }
@@ -184,10 +183,10 @@ impl FromStr for MomentRange {
 }
 
 impl MomentRange {
-    /// The time range that it is of a run.
+    /// The time range in a run.
     ///
     /// # Errors
-    /// If there is no such mark, or it ends before it begins.
+    /// If there is no such mark, or the range ends before it begins.
     pub fn of_run(&self, run: &Run) -> Result<TimeRange, String> {
         let place = |moment: &Option<Moment>, open| {
             moment.as_ref().map_or(Ok(open), |moment| moment.realtime_us(run))

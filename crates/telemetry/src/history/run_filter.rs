@@ -1,7 +1,7 @@
 //! Chooses the runs to read from a journal that many may write to.
 //!
-//! The writer chooses what a record says, but journald adds who the writer is. So the filter asks for the writer
-//! first, and the records of others are never decoded.
+//! The writer chooses a record's content, but journald adds the writer's identity. So the filter checks the writer
+//! first, and records of other writers are never decoded.
 
 use foldhash::HashSet;
 
@@ -17,7 +17,7 @@ const ADMITTED_MAX: usize = 1_024;
 /// The writers whose runs are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WriterFilter {
-    /// Runs of anybody: for a file of one's own.
+    /// Runs of any user: for a recording.
     #[default]
     Any,
     /// On the machine of this process, which reads: runs of root, of its user, and of the units of tlsdash. On other
@@ -97,8 +97,7 @@ pub(crate) enum Admission {
 #[derive(Debug)]
 pub struct EntryFilter {
     settings: RunFilter,
-    /// Processes with an entry that was admitted for its unit: journald leaves the unit out where it does not know
-    /// it.
+    /// Processes with an entry that was admitted for its unit: journald omits an unknown unit.
     admitted: HashSet<Origin>,
 }
 
@@ -176,7 +175,7 @@ mod tests {
             let mut filter = EntryFilter::new(settings);
             for (uid, unit, own_unit, pid) in entries {
                 let mut entry = EntryBuf::new();
-                // Whatever a user may write himself changes nothing.
+                // Fields that a user may write change nothing.
                 entry.push("UID", b"0");
                 entry.push("SYSTEMD_UNIT", b"tlsdash.service");
                 entry.push_trusted("_SYSTEMD_UNIT", unit.as_bytes());

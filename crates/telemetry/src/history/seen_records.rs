@@ -1,7 +1,7 @@
-//! Remembers which records were read, so that copies of a journal count once.
+//! Remembers which records were read, so copies of a journal count once.
 //!
-//! A folder may hold the same run twice: beside the file that a host wrote, what `systemd-journal-remote` received of
-//! it, or what a sender sent again. Files are read one after the other, so a copy may come long after the original.
+//! A folder may hold the same run twice: the file that a host wrote and the copy of `systemd-journal-remote`, or
+//! repeated uploads. Files are read one after the other, so a copy may come long after the original.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ use crate::record::origin::{Origin, SuppressedMessages};
 
 /// Runs that are remembered; a further one replaces the run whose records came longest ago.
 const RUNS_MAX: usize = 4_096;
-/// Ranges of numbers that are remembered of a run. A further hole hides the oldest one: what was lost there is not read
-/// from a copy.
+/// Ranges of numbers that are remembered for a run. A further hole replaces the oldest one: records lost there are not
+/// read from a copy.
 const RANGES_MAX: usize = 64;
 /// Messages of journald that are remembered.
 const NOTICES_MAX: usize = 256;
@@ -22,7 +22,7 @@ const NOTICES_MAX: usize = 256;
 /// The numbers of the records that were read.
 #[derive(Debug, Default)]
 pub struct SeenRecords {
-    /// A run is known by its writer too: another process that writes under its id hides nothing of it.
+    /// A run is identified by its writer too: another process that writes under its id hides none of its records.
     runs: HashMap<(RunId, Origin), SeenRun>,
     /// How many records were read; the age of a run.
     read: u64,

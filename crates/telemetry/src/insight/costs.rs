@@ -1,4 +1,4 @@
-//! What the parts of a handshake cost on this machine, as a calibration has measured them.
+//! The cost of the parts of a handshake on this machine, measured by a calibration.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ pub const FULL: &str = "full";
 pub const RESUMED: &str = "resumed";
 
 wire! {
-    /// What the parts of a handshake cost on this machine.
+    /// The cost of the parts of a handshake on this machine.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct HandshakeCosts {
         /// CPU time that measuring took, in microseconds.
@@ -106,7 +106,7 @@ wire! {
 }
 
 impl HandshakeCosts {
-    /// What they take of memory, boxed.
+    /// Heap memory of the boxed value.
     pub(crate) fn heap_bytes(&self) -> usize {
         let Self { took_us: _, key_exchange, signature, rest } = self;
         size_of::<Self>() + [key_exchange, signature, rest].map(CostTable::heap_bytes).iter().sum::<usize>()

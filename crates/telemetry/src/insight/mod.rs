@@ -1,7 +1,7 @@
-//! What follows from a run's figures: what is about to break, what would resume more, what handshakes
-//! cost, and what a change would save.
+//! Conclusions from a run's figures: findings, advice on resumption, the cost of handshakes, and the savings of
+//! changes.
 //!
-//! All of it comes from records, so a recording gives the answers that the screen gave.
+//! All of them come from records, so a recording gives the same answers as the live screen.
 
 pub(crate) mod costs;
 pub(crate) mod findings;

@@ -1,4 +1,4 @@
-//! What would resume more: lifetime, number and keys of tickets, from the ages of tickets and the reasons of full
+//! Advice on resumption: lifetime, number and keys of tickets, from the ages of tickets and the reasons of full
 //! handshakes.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Advice {
     pub setting: String,
     /// The present value.
     pub present: String,
-    /// What it should be.
+    /// The proposed value.
     pub proposed: String,
     /// Full handshakes that would have been resumed, from 0 to 1.
     pub share: f64,
@@ -44,8 +44,8 @@ pub struct Advice {
     pub flag: String,
 }
 
-/// What would have resumed more of a run's full handshakes, the most effective first; empty without settings of TLS, and
-/// while there were too few handshakes.
+/// Changes that would have resumed more of a run's full handshakes, the most effective first. Empty without settings
+/// of TLS, and with too few handshakes.
 pub fn advice(run: &Run) -> Vec<Advice> {
     let Some(counters) = run.tls().map(|series| *series.totals()) else { return Vec::new() };
     let full = counters.sum(&FullReason::ALL.map(|(_, counter, _)| counter));
@@ -104,8 +104,8 @@ impl Basis<'_> {
         Some(self.advise("proxy.resumption", values, n, "resumption by tickets instead of off", "up to"))
     }
 
-    /// The next longer lifetime that tickets that had expired were within. At least, since a client may know the lifetime
-    /// and not offer an expired ticket.
+    /// The next longer lifetime that covers tickets that had expired. A lower bound, because a client may know the
+    /// lifetime and not offer an expired ticket.
     fn lifetime(&self) -> Option<Advice> {
         let present = Duration::try_from_secs_f64(self.number("proxy.ticket-lifetime")?).ok()?;
         let expired = &self.run.tls_record()?.ages_expired;
@@ -119,8 +119,8 @@ impl Basis<'_> {
         Some(self.advise("proxy.ticket-lifetime", values, within(proposed), &what, "at least"))
     }
 
-    /// The fewest tickets that serve most of the clients that open several connections at once. Up to, since it is not
-    /// known that these clients would have kept and used more tickets.
+    /// The fewest tickets that serve most of the clients that open several connections at once. An upper bound,
+    /// because these clients may not keep and use more tickets.
     fn tickets(&self) -> Option<Advice> {
         let present = self.number("proxy.tickets")?;
         if self.is_off() {
@@ -146,7 +146,7 @@ impl Basis<'_> {
         Some(self.advise("proxy.tickets", values, n.saturating_sub(full_by_load(self.run)), &what, "up to"))
     }
 
-    /// Keys that outlive the process and are those of the other hosts.
+    /// Keys that outlive the process and are shared with the other hosts.
     fn keys(&self) -> Option<Advice> {
         let n = self.counters[TlsCounter::FullUnknownKey];
         // It is unknown which keys a file lacks; the finding says what to compare.

@@ -1,7 +1,7 @@
-//! What a change would save: estimates of handshake CPU time, from what was measured of a run and what a calibration of
-//! its machine has measured.
+//! The savings of a change: estimates of handshake CPU time, from measurements of a run and a calibration of its
+//! machine.
 //!
-//! What is in use has been measured in the run. A calibrated cost only stands for what a change would bring into use.
+//! The run has measured the cost of the present configuration. A calibrated cost is used only for its replacement.
 
 mod mix;
 
@@ -61,7 +61,7 @@ pub enum HowTo {
     Otherwise(&'static str),
 }
 
-/// What a change would save: an estimate.
+/// The estimated saving of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
     /// The change.
@@ -74,8 +74,8 @@ pub struct Saving {
     pub how: HowTo,
 }
 
-/// What each change would save, if the traffic stays as it was over the last `span_us` microseconds. A change that
-/// does not apply, or of which too little is known, is left out.
+/// The savings of each change, if the traffic stays as it was over the last `span_us` microseconds. A change that does
+/// not apply, or with too little data, is omitted.
 pub fn savings(run: &Run, costs: &HandshakeCosts, span_us: u64) -> Vec<Saving> {
     let Some(mix) = HandshakeMix::of(run, span_us) else { return Vec::new() };
     if mix.handshakes() < HANDSHAKES_MIN {
@@ -146,25 +146,25 @@ fn ecdsa_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate
     }
     let signatures = mix.signature.n as f64;
     let ecdsa = Estimate::from(costs.signature.of("ECDSA P-256")?);
-    // The other signatures are far cheaper than RSA's, so that it does not matter which they are.
+    // The other signatures are far cheaper than RSA's, so their mix does not matter.
     let rsa_ns = mix.signature.sum() - ecdsa * (signatures * (1.0 - rsa));
     Some(rsa_ns - ecdsa * (signatures * rsa))
 }
 
-/// All hybrid key exchanges cost what the classical part alone does.
+/// All hybrid key exchanges cost as much as their classical part alone.
 fn group_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
     let hybrids = mix.exchanges_by_group.iter().find(|(name, _)| *name == HYBRID).map_or(0, |(_, n)| *n);
     if hybrids == 0 {
         return None;
     }
     let cost = |name: &str| costs.key_exchange.of(name);
-    // Under load an operation costs more than on its own. All groups are scaled to what was measured.
+    // Under load an operation costs more than alone. All groups are scaled to the measured cost.
     let scale = mix.key_exchange_scale(|group| cost(group).map(|cost| cost.median_ns as f64));
     let (from, to) = (Estimate::from(cost(HYBRID)?), Estimate::from(cost(CLASSICAL)?));
     Some((from - to + longer_messages(costs)) * (hybrids as f64 * scale))
 }
 
-/// What the hybrid's longer messages cost besides the key exchange.
+/// The cost of the hybrid's longer messages besides the key exchange.
 fn longer_messages(costs: &HandshakeCosts) -> Estimate {
     let rest = |name: &str| costs.rest.of(name).map(Estimate::from);
     let (hybrid, classical) = (rest(&format!("TLSv1.3 {FULL} {HYBRID}")), rest(&format!("TLSv1.3 {FULL}")));
@@ -215,7 +215,7 @@ fn load_setting(run: &Run) -> Option<HowTo> {
 }
 
 impl HandshakeMix {
-    /// What a resumed handshake would cost where none was measured, from a calibration.
+    /// The calibrated cost of a resumed handshake, if none was measured.
     fn resumed_costs(&self, costs: &HandshakeCosts) -> Option<Estimate> {
         let rest = costs.rest.of(&format!("{} {RESUMED}", self.version()))?;
         let group = self.exchanges_by_group.iter().max_by_key(|(_, n)| *n).map(|(name, _)| *name);

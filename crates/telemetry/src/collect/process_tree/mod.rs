@@ -11,20 +11,20 @@ use self::process::Process;
 
 /// Most processes of a tree; more are not counted.
 const PROCESSES_MAX: usize = 10_000;
-/// The words of a process's title that say what it is; its command line may follow.
+/// The words of a process's title that identify it; its command line may follow.
 const TITLE_WORDS: usize = 3;
 /// How often a tree is listed at most until two listings agree.
 const LISTINGS_MAX: usize = 4;
 
-/// Process trees: their roots, and whatever descends from them at each reading.
+/// Process trees: their roots, and the descendants at each reading.
 #[derive(Clone, Debug)]
 pub struct ProcessTree {
     roots: Vec<Process>,
     counts_roots: bool,
 }
 
-/// What the processes of a tree use. A process that has ended counts with the CPU time that its parent keeps of it, if
-/// the parent is in the tree and has waited for it.
+/// Resources of the processes of a tree. An ended process counts with the CPU time that its parent records, if the
+/// parent is in the tree and has waited for it.
 #[derive(Clone, Debug)]
 pub struct TreeReading {
     /// CPU time, in nanoseconds.
@@ -56,8 +56,8 @@ pub struct TreeMemory {
     pub pss_bytes: u64,
 }
 
-/// How long the threads of a tree waited for a core and how often they were switched, those that ended included as far
-/// as they were seen.
+/// How long the threads of a tree waited for a core, and how often they were switched. Ended threads count up to their
+/// last reading.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadSchedule {
     /// Delay in nanoseconds and context switches at the last update, by the thread's id.
@@ -82,8 +82,8 @@ impl ProcessTree {
         Ok(Self { roots: roots.iter().map(root).collect::<Result<_, _>>()?, counts_roots: true })
     }
 
-    /// The descendants of a process without the process itself, such as a supervisor's. Those that ended count if it has
-    /// waited for them.
+    /// The descendants of a process without the process itself, such as a supervisor's. Ended descendants count if the
+    /// process has waited for them.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -146,7 +146,7 @@ impl ProcessTree {
         while at < pids.len() && pids.len() < PROCESSES_MAX {
             let pid = pids[at];
             at += 1;
-            // Before the children: what one of them used is in the parent's figures once it has ended.
+            // Before the children: an ended child's CPU time is in the parent's figures.
             listed.extend(Process::read(pid));
             let children = by_parent
                 .as_ref()
@@ -204,7 +204,7 @@ impl TreeReading {
 }
 
 impl ThreadSchedule {
-    /// Takes in what the threads of a reading's processes have counted so far.
+    /// Adds the counts of the threads of a reading's processes.
     pub fn update(&mut self, reading: &TreeReading) {
         let counts = reading.counted.iter().flat_map(Process::thread_counts);
         let mut living = HashMap::new();
@@ -235,8 +235,8 @@ impl ThreadSchedule {
 }
 
 impl ProcessReading {
-    /// What it calls itself: a title that it has set, such as `nginx: worker process`, or the name of its program. Empty
-    /// if it has ended.
+    /// Its own name: a title that it has set, such as `nginx: worker process`, or the name of its program. Empty if it
+    /// has ended.
     pub(crate) fn name(&self) -> String {
         let read = |file| fs::read(format!("/proc/{}/{file}", self.pid)).unwrap_or_default();
         let arguments = read("cmdline");

@@ -15,9 +15,9 @@ pub(super) struct Process {
     pub(super) parent: u32,
     /// When it started, in ticks since the machine did. A later process of the same id has another.
     pub(super) started_ticks: u64,
-    /// CPU time of its own threads, ended ones included.
+    /// CPU time of the process's own threads, including ended ones.
     pub(super) own: CpuTicks,
-    /// CPU time of the ended children that it has waited for, and of those that they had waited for.
+    /// CPU time of the ended children that it has waited for, and of the children that these had waited for.
     pub(super) waited: CpuTicks,
     pub(super) threads: u64,
     pub(super) resident_pages: u64,
@@ -30,7 +30,7 @@ pub(super) struct CpuTicks {
     pub(super) system: u64,
 }
 
-/// What the scheduler counts of a thread, from its start.
+/// The scheduler's counts of a thread, from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadCounts {
     pub(super) tid: u32,
@@ -60,7 +60,7 @@ impl Process {
         })
     }
 
-    /// The CPU time of its own threads in nanoseconds, by the process's CPU-time clock, which includes ended threads.
+    /// The CPU time of the process's own threads in nanoseconds, by its CPU-time clock, which includes ended threads.
     pub(super) fn own_cpu_ns(&self) -> u64 {
         clock_ns(self.pid).unwrap_or_else(|| self.own.ns())
     }
@@ -75,8 +75,8 @@ impl Process {
         }
     }
 
-    /// Resident memory and proportional set size, which the kernel walks all pages for. Where it hides them, the former is
-    /// that of `stat`.
+    /// Resident memory and proportional set size. The kernel walks all pages for these. If it hides them, resident
+    /// memory comes from `stat`.
     pub(super) fn memory(&self) -> TreeMemory {
         let rollup = fs::read_to_string(self.path("smaps_rollup")).unwrap_or_default();
         let bytes = |name| {
@@ -94,7 +94,7 @@ impl Process {
         self.resident_pages.saturating_mul(rustix::param::page_size() as u64)
     }
 
-    /// What the scheduler counts of its living threads.
+    /// The scheduler's counts of its living threads.
     pub(super) fn thread_counts(&self) -> Vec<ThreadCounts> {
         let Ok(tasks) = fs::read_dir(self.path("task")) else { return Vec::new() };
         let counts = |task: std::io::Result<fs::DirEntry>| {

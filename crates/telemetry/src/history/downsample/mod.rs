@@ -53,7 +53,7 @@ struct SeriesProgress {
 }
 
 impl Downsampler {
-    /// Merges what is in the same period of this length.
+    /// Merges the records of each period of this length.
     pub fn new(period: Duration) -> Self {
         Self { period_us: (period.as_micros() as u64).max(1), runs: HashMap::default() }
     }
@@ -134,7 +134,7 @@ impl RunBuffer {
         }
     }
 
-    /// True for a record of a series that leaves a gap after the one before.
+    /// True for a record of a series that leaves a gap after its predecessor.
     fn note_gap(&mut self, record: &Record) -> bool {
         let series = match &record.body {
             Body::Proxy(_) => &mut self.proxy,
@@ -160,7 +160,7 @@ impl RunBuffer {
         }
     }
 
-    /// Merges a record with the one of its kind that waits, if there is one.
+    /// Merges a record with the pending record of its kind, if there is one.
     fn wait(&mut self, record: Record) {
         let before = match &record.body {
             Body::Client(client) => self.clients.get(&(client.client, client.epoch)).copied(),

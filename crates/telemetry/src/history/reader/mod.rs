@@ -30,8 +30,9 @@ const RECORDS_MAX: usize = 256;
 pub enum HistoryRequest {
     /// Read a run up to a moment.
     Seek(Box<SeekRequest>),
-    /// Deliver the records after the last ones delivered, up to a moment. Nothing cancels it once it has begun. It is
-    /// ignored without a reply unless its ticket is that of the last [`SeekRequest`], and that seek has reached its moment.
+    /// Deliver the records after the last delivered ones, up to a moment. Nothing cancels this request once it has
+    /// begun. It is ignored without a reply unless its ticket is that of the last [`SeekRequest`], and that seek has
+    /// reached its moment.
     Continue {
         /// The ticket of the [`SeekRequest`].
         ticket: u64,

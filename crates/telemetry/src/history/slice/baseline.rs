@@ -13,10 +13,10 @@ use crate::record::{
     RunRecord, Stamp, TlsRecord, UsageRecord,
 };
 
-/// Routes that are known of a run; the writer tells fewer apart.
+/// Routes that are known of a run; the writer distinguishes fewer.
 const ROUTES_MAX: usize = 1_024;
 
-/// Values of usage that are known of a run; the writer tells fewer apart.
+/// Values of usage that are known of a run; the writer distinguishes fewer.
 const USAGE_MAX: usize = 16_384;
 
 /// The state of a run at a moment. A slice counts from it.
@@ -116,7 +116,7 @@ impl SliceBaseline {
         self.last.map(|last| last.run)
     }
 
-    /// Number of clients that it knows.
+    /// Number of known clients.
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }

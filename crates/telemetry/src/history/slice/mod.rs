@@ -1,8 +1,8 @@
 //! Cuts a time range out of the records of runs.
 //!
-//! Records carry totals since the run began, so a part of a run cannot be read by itself. A slice rebases them:
-//! totals and sequence numbers count from its beginning, and its first record is that of the run, with the settings
-//! as they stood then. Whatever reads records can read a slice.
+//! Records carry totals since the run began, so a part of a run needs a baseline. A slice rebases its records: totals
+//! and sequence numbers count from its beginning, and its first record is the run's, with the settings in force then.
+//! Any reader of records can read a slice.
 
 mod baseline;
 #[cfg(test)]

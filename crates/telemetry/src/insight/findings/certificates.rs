@@ -17,14 +17,14 @@ pub(super) const EXPIRES: Rule = Rule { id: "certificate-expires", judge: expire
 pub(super) const NOT_COVERED: Rule =
     Rule { id: "name-not-covered", judge: not_covered, tell: tell_not_covered };
 
-/// A certificate, as its setting tells.
+/// A certificate, parsed from its setting.
 struct CertificateDescription<'a> {
     /// Its first name.
     name: &'a str,
     /// Names besides.
     more: u64,
     last_day: &'a str,
-    /// Whole days to its last day; negative once that is over.
+    /// Whole days to its last day; negative after that.
     days_left: i64,
 }
 

@@ -17,7 +17,7 @@ pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choic
 pub(super) struct OldClients(pub(super) Vec<(ClientId, Counters<ClientCounter>)>);
 
 impl OldClients {
-    /// The clients of a run, the one with most of a counter first.
+    /// The clients of a run, sorted by a counter, highest first.
     pub(super) fn by(counter: ClientCounter, context: &FindingContext<'_>) -> Self {
         let clients = context.run.clients().iter().map(|client| (client.id, client.totals()));
         let mut old: Vec<_> = clients.filter(|(_, totals)| totals[ClientCounter::Tls12Only] > 0).collect();

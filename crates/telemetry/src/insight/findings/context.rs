@@ -67,7 +67,7 @@ impl<'a> FindingContext<'a> {
         matches!(self.run.setting(setting).map(|setting| &setting.value), Some(Value::Text(text)) if text == word)
     }
 
-    /// What the proxy serves: requests in HTTP mode, else exchanges.
+    /// The proxy's unit of work: requests in HTTP mode, exchanges in TCP mode.
     pub(super) fn requests_word(&self) -> &'static str {
         if self.run.http().is_some() { "requests" } else { "exchanges" }
     }

@@ -96,8 +96,8 @@ fn tell_throttled(context: &FindingContext<'_>) -> FindingText {
         .advise("raise CPUQuota= of the service, or the CPU limit of the container")
 }
 
-/// Stolen CPU time, and that of all CPUs of the machine, in the last minute. Records without their number have that of the
-/// cores that the process may use.
+/// Stolen CPU time, and the CPU time of all CPUs of the machine, in the last minute. For records without the number of
+/// CPUs, the cores that the process may use count.
 fn stolen_of(context: &FindingContext<'_>) -> (u64, u64) {
     let minute = context.minute();
     let machine = context.run.host().map_or(0, |host| host.machine_cpus);
@@ -155,10 +155,10 @@ impl CpuSpread {
     }
 }
 
-/// The least time that is judged: a moment is no while.
+/// The shortest time that is evaluated: shorter imbalances do not matter.
 const UNEVEN_SPAN_US_MIN: u64 = 30_000_000;
 const UNEVEN: HysteresisLimit = HysteresisLimit { open: 0.6, close: 0.4 };
-/// A worker with less to do makes nobody wait.
+/// A less busy worker delays no client.
 const BUSY_CORES: HysteresisLimit = HysteresisLimit::at(0.5);
 
 fn uneven(context: &FindingContext<'_>) -> Option<Severity> {

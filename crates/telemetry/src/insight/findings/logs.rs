@@ -1,4 +1,4 @@
-//! Findings on what was counted from the log of another terminator.
+//! Findings on counts from the log of another terminator.
 
 use std::cmp::Reverse;
 
@@ -65,7 +65,7 @@ fn old_handshakes(context: &FindingContext<'_>) -> (u64, u64) {
 
 fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
     context.run.counted_log()?;
-    // Where nobody negotiates TLS 1.3, the terminator may not allow it.
+    // If no client negotiates TLS 1.3, the terminator may not allow it.
     let has_new = context.run.proxy()?.totals().sum(&TLS13) > 0;
     (has_new && old_handshakes(context).0 > 0).then_some(Severity::Info)
 }

@@ -1,8 +1,8 @@
-//! Findings: what is about to break, with figures, and what to do about it.
+//! Findings: warnings about a run, with figures and advice.
 //!
-//! A [`Rule`] judges the run after each interval, from what has been read of it. It opens a finding when a figure passes
-//! one limit, and closes it when the figure has fallen below a lower one, so that none flaps. What a finding says is made
-//! when it opens or its severity changes, and again when somebody asks for an open finding.
+//! A [`Rule`] evaluates the run after each interval, from the records read. It opens a finding when a figure passes
+//! one limit, and closes it when the figure falls below a lower one, so findings do not flap. The text of a finding is
+//! made when it opens or its severity changes, and again when an open finding is displayed.
 
 mod certificates;
 mod clients;
@@ -25,7 +25,7 @@ use crate::model::Run;
 use context::FindingContext;
 use sums::RecentSums;
 
-/// Findings that are kept of a run; beyond it the one that closed first is let go.
+/// Findings that are kept of a run. Beyond this, the finding that closed first is removed.
 const EPISODES_MAX: usize = 200;
 /// Clients or names that a finding lists.
 const WHOM_MAX: usize = 10;
@@ -123,7 +123,7 @@ pub struct Finding {
     pub since_us: u64,
     /// When it closed; `None` while it is open.
     pub closed_us: Option<u64>,
-    /// What it says now, or said when it opened if it has closed.
+    /// Its present text, or its text at the opening if it has closed.
     pub told: FindingText,
 }
 
@@ -139,7 +139,7 @@ pub struct FindingSummary {
     pub severity: Severity,
     /// When it opened, in seconds after the run began.
     pub since_s: f64,
-    /// When it closed; `null` if it was open at the end of what was read.
+    /// When it closed; `null` if it was open at the end of the records read.
     pub closed_s: Option<f64>,
     /// What it says.
     #[serde(flatten)]
@@ -173,7 +173,7 @@ impl Finding {
 /// A reason for findings.
 struct Rule {
     id: &'static str,
-    /// How serious it is; `None` if there is nothing to find.
+    /// Returns the severity; `None` if there is no finding.
     judge: fn(&FindingContext<'_>) -> Option<Severity>,
     tell: fn(&FindingContext<'_>) -> FindingText,
 }
@@ -209,12 +209,12 @@ pub(crate) struct FindingTracker {
     sums: RecentSums,
     /// In the order in which they opened.
     all: VecDeque<Finding>,
-    /// True if they are of several runs, or of one that is read again: they stay as they are.
+    /// True for findings of several runs, or of a run that is read again: they are not evaluated.
     is_frozen: bool,
 }
 
 impl FindingTracker {
-    /// Judges what has been read of the run since the last time. A run that is not measured has no findings.
+    /// Evaluates the records since the last call. A run that is not measured has no findings.
     pub(crate) fn judge(&mut self, run: &Run) {
         let now_us = if self.is_frozen { None } else { self.sums.take_in(run) };
         let Some(now_us) = now_us else { return };
@@ -247,7 +247,7 @@ impl FindingTracker {
         self.all.push_back(finding);
     }
 
-    /// All of them: the open ones first, the most serious before others, then those that closed, the latest first.
+    /// All findings: open ones first, by severity, then closed ones, the latest first.
     pub(crate) fn list(&self, run: &Run) -> Vec<Finding> {
         let mut all: Vec<Finding> = self.all.iter().map(|finding| self.told_now(run, finding)).collect();
         all.sort_by_key(|finding| {
@@ -275,7 +275,7 @@ impl FindingTracker {
         Self { all: self.all.clone(), is_frozen: true, ..Self::default() }
     }
 
-    /// Those of several runs, each with the name of its run, and with what makes the common clock of its own.
+    /// The findings of several runs, each with the name of its run, and with an offset to the common clock.
     pub(crate) fn merged<'a>(runs: impl Iterator<Item = (&'a str, &'a Run, i64)>) -> Self {
         let mut merged = Self { is_frozen: true, ..Self::default() };
         for (name, run, shift_us) in runs {

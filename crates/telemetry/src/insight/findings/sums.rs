@@ -1,4 +1,4 @@
-//! Recent counters in slots: findings look at the last minute and the last ten, whatever the interval is.
+//! Recent counters in slots: findings cover the last minute and the last ten minutes, at any interval.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::metrics::{
 use crate::model::{MetricSeries, Run};
 use crate::record::HostRecord;
 
-/// What all parts of a run counted in some time.
+/// Counts of all parts of a run in some time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunCounts {
     pub(super) proxy: Counters<ProxyCounter>,
@@ -19,7 +19,7 @@ pub(super) struct RunCounts {
     pub(super) host: HostCounts,
     /// Handshakes for server names that no certificate has.
     pub(super) not_covered: u64,
-    /// Records that are missing, for whatever reason.
+    /// Missing records, for any reason.
     pub(super) records_lost: u64,
     /// The time, in microseconds.
     pub(super) span_us: u64,
@@ -38,7 +38,7 @@ pub(super) struct HostCounts {
 }
 
 impl HostCounts {
-    /// So far in the run.
+    /// Counts since the beginning of the run.
     fn so_far(host: &HostRecord) -> Self {
         Self {
             listen_overflows: host.listen_overflows_total,
@@ -121,7 +121,7 @@ pub(super) struct RecentSums {
     lost: u64,
     /// Handshakes for names that no certificate has, until then.
     not_covered: u64,
-    /// What the host had counted until then; `None` if that is not known.
+    /// The host's counts until then; `None` if unknown.
     host_before: Option<HostCounts>,
 }
 
@@ -186,7 +186,7 @@ fn length_us<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>) -> Optio
     Some(series?.intervals().next_back()?.length_us())
 }
 
-/// What the last interval of a series counted, unless it was seen before.
+/// The counts of the last interval of a series, unless they were read before.
 fn latest<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>, seen_us: &mut u64) -> Counters<C> {
     let last = series.and_then(|series| series.intervals().next_back());
     let new = last.filter(|interval| interval.end_us > *seen_us);

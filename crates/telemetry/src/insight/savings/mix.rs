@@ -6,7 +6,7 @@ use crate::histogram::SparseHistogram;
 use crate::metrics::{Counters, HttpCounter, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
 use crate::model::Run;
 
-/// The groups that the proxy knows, by IANA name.
+/// The proxy's groups, by IANA name.
 const GROUPS: [(ProxyCounter, &str); 4] = [
     (ProxyCounter::GroupX25519, super::CLASSICAL),
     (ProxyCounter::GroupP256, "secp256r1"),
@@ -90,7 +90,7 @@ impl HandshakeMix {
         if self.is_mostly_tls13 { "TLSv1.3" } else { "TLSv1.2" }
     }
 
-    /// Share of the signatures that are RSA's; `None` if it is not known.
+    /// RSA's share of the signatures; `None` if unknown.
     pub(super) fn rsa_share(&self) -> Option<f64> {
         let (rsa, all) = self.signatures;
         (all > 0).then(|| rsa as f64 / all as f64)
