@@ -1,5 +1,5 @@
-//! The vocabulary of tlsdash: counters and latencies, the records that carry them, and the [`Model`] that folds
-//! records into what a screen or a report shows.
+//! The core types of tlsdash: counters and latencies, the records that carry them, and the [`Model`] that builds the
+//! figures of screens and reports from records.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Files that are written for others: reports, tables, exports. A file is written whole or not at all, only its owner may
-//! read a new one, and what must not be lost is never replaced.
+//! Output files for users: reports, tables, exports. A file is written completely or not at all, only its owner may
+//! read a new one, and recordings are never replaced.
 //!
-//! The text goes into a temporary file of mode 0600 in the same folder, which is synced and then renamed. Symbolic links
-//! are not followed. What is no regular file, such as a pipe or `/dev/null`, is written straight.
+//! The text goes into a temporary file of mode 0600 in the same folder, which is synced and then renamed. Symbolic
+//! links are not followed. Other kinds of files, such as a pipe or `/dev/null`, are written directly.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 const JOURNAL_SIGNATURE: [u8; 8] = *b"LPKSHHRH";
 /// In a folder with this bit others may put files beside ours.
 const STICKY: u32 = 0o1000;
-/// Reports name clients: nobody but the owner reads a new one.
+/// Reports name clients: only the owner may read a new one.
 const MODE: u32 = 0o600;
 const GROUP_BITS: u32 = 0o070;
 const PERMISSION_BITS: u32 = 0o777;
@@ -25,19 +25,19 @@ const PERMISSION_BITS: u32 = 0o777;
 /// Why a file is not written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The path is that of a symbolic link.
+    /// The path is a symbolic link.
     #[error("it is a symbolic link, and links are not followed; name the file itself")]
     Link,
-    /// The path is that of a folder.
+    /// The path is a folder.
     #[error("it is a folder")]
     Folder,
-    /// The path is that of a recording.
+    /// The path is a recording.
     #[error("it is a journal, and recordings are never overwritten; name another file")]
     Journal,
-    /// The name is one that recordings have.
+    /// The name is reserved for recordings.
     #[error("a name that ends in .journal is that of a recording; name another file")]
     JournalName,
-    /// Another user may have put it there to read what is written.
+    /// Another user may have created it to read the output.
     #[error("it is a pipe of another user")]
     ForeignPipe,
     /// Only a new file was wanted.
@@ -55,7 +55,7 @@ impl OutputError {
     }
 }
 
-/// One file, by whatever path.
+/// One file, identified independently of its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileIdentity {
     /// Device and inode of a file that exists.
@@ -89,20 +89,20 @@ enum Place {
     Stream,
 }
 
-/// True if the path stands for standard output: `-`, or what the kernel calls it.
+/// True if the path means standard output: `-`, or the kernel's names for it.
 pub fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// True if what is written there can be read afterwards, so that a second output would replace it.
+/// True if the output can be read afterwards, so a second output would replace it.
 pub fn is_kept(path: &Path) -> bool {
     matches!(look(path), Ok(Place::File(_)))
 }
 
-/// Finds out whether the file may and can be written, without changing what is there.
+/// Checks that the file may and can be written, without changing it.
 ///
 /// # Errors
-/// If not.
+/// If it may not or cannot be written.
 pub fn check(path: &Path) -> Result<(), OutputError> {
     // A pipe would wait for its reader.
     if let Place::File(_) = look(path)? {
@@ -111,11 +111,11 @@ pub fn check(path: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Writes the file, and replaces a regular file that is there; the new one then has its mode, unless it was another
+/// Writes the file, or replaces a regular file. The new file has the mode of the replaced one, unless that was another
 /// user's.
 ///
 /// # Errors
-/// If it must not or cannot be written; what was there is then as it was.
+/// If it may not or cannot be written; an existing file is then unchanged.
 pub fn write(path: &Path, text: &str) -> Result<(), OutputError> {
     let replaced = match look(path)? {
         Place::File(replaced) => replaced,
@@ -161,7 +161,7 @@ fn look(path: &Path) -> Result<Place, OutputError> {
     } else if kind.is_dir() {
         Err(OutputError::Folder)
     } else if kind.is_file() {
-        // What may not be written may not be replaced either.
+        // A file that may not be written may not be replaced either.
         rustix::fs::access(path, Access::WRITE_OK).map_err(io::Error::from)?;
         if begins_as_journal(path)? {
             return Err(OutputError::Journal);
@@ -174,7 +174,8 @@ fn look(path: &Path) -> Result<Place, OutputError> {
     }
 }
 
-/// True for the names under which the kernel and shells hand on descriptors. They are links to what is open already.
+/// True for the names under which the kernel and shells pass descriptors. They are links to files that are already
+/// open.
 fn is_own_descriptor(path: &Path) -> bool {
     let names = ["/dev/stdout", "/dev/stderr"];
     let folders = ["/dev/fd", "/proc/self/fd"];
@@ -186,7 +187,7 @@ fn is_journal_name(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "journal")
 }
 
-/// What cannot be read is taken for one: nobody can say what would be lost.
+/// An unreadable file is treated as a journal: its content is unknown.
 fn begins_as_journal(path: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
     // In case it was exchanged: a link is not followed, and a pipe's other end not waited for.
@@ -212,7 +213,7 @@ impl Owners {
     }
 }
 
-/// True for what somebody else put into a folder where everybody may put files.
+/// True for a file of another user in a folder that everybody may write to.
 fn may_be_planted(owners: &Owners) -> bool {
     owners.folder_mode & STICKY != 0 && ![owners.ours, owners.folder].contains(&owners.file)
 }
@@ -226,7 +227,7 @@ fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     if path.file_name().is_none() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // The library's own errors name the temporary file, which says nothing to anybody.
+    // The library's own errors name the temporary file, which means nothing to the user.
     let open = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
     tempfile::Builder::new().prefix(".tlsdash-").make_in(folder_of(path), open)
 }
@@ -237,8 +238,8 @@ fn filled(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Gives a file the mode of the one that it replaces. Another user's file may be readable for that user's ends, and a
-/// group that we cannot give it is not the group that might read it.
+/// Gives a file the mode of the replaced one. Another user's file may be readable for that user's purposes, and a
+/// group that we cannot set is not the group that may read it.
 fn keep_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
     let ours = file.metadata()?;
     if replaced.uid() != ours.uid() {
@@ -253,7 +254,7 @@ fn keep_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
 }
 
 fn write_straight(path: &Path, text: &str) -> Result<(), OutputError> {
-    // A descriptor may stand for a file to which somebody else writes too.
+    // A descriptor may refer to a file that another process writes too.
     let mut file = OpenOptions::new().append(true).open(path)?;
     if file.metadata()?.is_file() && !is_own_descriptor(path) {
         return Err(io::Error::other("it was exchanged meanwhile").into());

@@ -12,7 +12,7 @@ pub fn shown(number: f64, unit: &str) -> String {
     }
 }
 
-/// In the largest unit of which it has a whole number; minutes and longer ones from two.
+/// In the largest unit with a whole number; minutes and longer units from two.
 fn shown_time(time: Duration) -> String {
     let units = [("d", 86_400), ("h", 3_600), ("m", 60)].map(|(unit, s)| (unit, s * 1_000_000_000, 2));
     let short = [("s", 1_000_000_000, 1), ("ms", 1_000_000, 1), ("us", 1_000, 1)];
@@ -41,7 +41,7 @@ pub fn parse(text: &str, unit: &str) -> Option<f64> {
     }
 }
 
-/// Says what a number may be: `a time from 1ms to 24h, such as 10s`.
+/// Describes the accepted numbers: `a time from 1ms to 24h, such as 10s`.
 pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
     let (kind, example) = match unit {
         "s" => ("time", ", such as 10s"),

@@ -20,7 +20,7 @@ pub trait Metric: Copy + Eq + fmt::Debug + 'static {
     fn field(self) -> &'static Field;
 }
 
-/// A value for each metric of a family: cumulative totals, or what was counted since the last time.
+/// A value for each metric of a family: cumulative totals, or increments since the last reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Counters<M: Metric>(M::Values);
 

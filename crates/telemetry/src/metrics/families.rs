@@ -1,12 +1,12 @@
 //! The families of metrics: counters and latencies of proxy, load and host.
 //!
-//! Every counter is cumulative in a record and a delta on its way from a worker. `in` is from the client to the
-//! upstream and `out` the other way, on both sides of the wire, so that proxy and load can be compared.
+//! Every counter is cumulative in a record, and an increment on its way from a worker. `in` is from the client to the
+//! upstream and `out` the opposite, for proxy and load alike, so they can be compared.
 
 use super::counters::metrics;
 
 metrics! {
-    /// What the proxy counts.
+    /// Counters of the proxy.
     ProxyCounter {
         Accepted = "CONNECTIONS_ACCEPTED_TOTAL", Count, "1204", "Connections accepted.";
         Closed = "CONNECTIONS_CLOSED_TOTAL", Count, "1194", "Connections closed, for whatever reason.";
@@ -52,7 +52,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the proxy times.
+    /// Latencies that the proxy measures.
     ProxyLatency {
         HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: the worker learns of the `ClientHello`, to handshake done, round trips included.";
         HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: the worker learns of the `ClientHello`, to handshake done.";
@@ -65,7 +65,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the proxy counts for each client.
+    /// Counters of the proxy for each client.
     ClientCounter {
         Connections = "CLIENT_CONNECTIONS_TOTAL", Count, "80", "Connections accepted from this client.";
         BytesIn = "CLIENT_BYTES_IN_TOTAL", Bytes, "12034", "Plaintext from this client to upstreams.";
@@ -83,7 +83,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the load counts.
+    /// Counters of the load.
     LoadCounter {
         Scheduled = "LOAD_SCHEDULED_TOTAL", Count, "10000", "Requests that fell due (open loop) or were begun (closed loop).";
         Sent = "LOAD_SENT_TOTAL", Count, "10000", "Requests whose first byte was handed to the connection.";
@@ -128,7 +128,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the load times.
+    /// Latencies that the load measures.
     LoadLatency {
         Response = "LOAD_RESPONSE", Histogram, "HISTFAAA…", "Intended send to whole answer; corrected for coordinated omission; open loop only.";
         Service = "LOAD_SERVICE", Histogram, "HISTFAAA…", "Actual send to whole answer; not corrected for coordinated omission.";

@@ -3,7 +3,7 @@
 use super::counters::metrics;
 
 metrics! {
-    /// What the proxy counts of HTTP, over all routes.
+    /// The proxy's counters of HTTP, over all routes.
     HttpCounter {
         Requests = "HTTP_REQUESTS_TOTAL", Count, "12000", "Requests that are over: answered, or given up.";
         Requests11 = "HTTP1_REQUESTS_TOTAL", Count, "2000", "Requests over HTTP/1.1 or HTTP/1.0.";
@@ -66,7 +66,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the proxy times of a request.
+    /// The proxy's latencies of a request.
     HttpLatency {
         Queue = "HTTP_QUEUE", Histogram, "HISTFAAA…", "Waiting for an upstream connection, of requests that waited.";
         Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
@@ -80,7 +80,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the proxy counts for each route.
+    /// The proxy's counters for each route.
     RouteCounter {
         Requests = "ROUTE_REQUESTS_TOTAL", Count, "9000", "Requests of this route that are over.";
         Status2xx = "ROUTE_STATUS_2XX_TOTAL", Count, "8990", "Requests of this route answered with 200 to 299.";
@@ -95,7 +95,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the proxy times for each route.
+    /// The proxy's latencies for each route.
     RouteLatency {
         Upstream = "ROUTE_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
         FirstByte = "ROUTE_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client.";

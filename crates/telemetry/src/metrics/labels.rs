@@ -43,7 +43,7 @@ pub const FULL_REASONS: [(&str, TlsCounter); 11] = [
     ("unknown", TlsCounter::FullUnknown),
 ];
 
-/// Why handshakes of one client are full, as far as clients tell reasons apart.
+/// The reasons of full handshakes that are counted for each client.
 pub const CLIENT_FULL_REASONS: [(&str, ClientCounter); 4] = [
     ("no ticket", ClientCounter::FullNoTicket),
     ("expired", ClientCounter::FullExpired),
@@ -117,7 +117,7 @@ pub const FLOODS: [(&str, HttpCounter); 4] = [
     ("empty", HttpCounter::FloodEmpty),
 ];
 
-/// What is timed of each route, by the name that the class has over all routes.
+/// The latencies of a route, by the names of the classes over all routes.
 pub const ROUTE_LATENCIES: [(&str, RouteLatency); 3] = [
     ("upstream", RouteLatency::Upstream),
     ("first_byte", RouteLatency::FirstByte),

@@ -1,4 +1,4 @@
-//! The classes of latencies: what people and programs call them, and what each one times.
+//! The classes of latencies: their names for people and programs, and their definitions.
 
 use super::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
@@ -24,7 +24,7 @@ pub struct ClassInfo {
     pub title: &'static str,
     /// A short form of the title that the screen uses too; empty if it has none.
     pub alias: &'static str,
-    /// What a reader must know beside the title; may be empty.
+    /// A note for the reader besides the title; may be empty.
     pub note: &'static str,
     /// When a sample starts.
     pub start: &'static str,
@@ -93,7 +93,7 @@ impl LatencyClass {
         self.info().title
     }
 
-    /// What it times, in a sentence.
+    /// The definition, in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Proxy(class) => &class.field().meaning,
@@ -103,7 +103,7 @@ impl LatencyClass {
         }
     }
 
-    /// Its names and what it times.
+    /// Its names and definition.
     pub fn info(self) -> ClassInfo {
         match self {
             Self::Proxy(class) => of_proxy(class),

@@ -1,4 +1,4 @@
-//! Percentiles: those that are listed, and any other by its name.
+//! Percentiles: the listed ones, and others by name.
 
 /// A percentile that is listed somewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,8 +38,8 @@ impl Percentile {
     }
 }
 
-/// The share that a percentile's name stands for: `p50`, `p99.9`, or `p999`, in which digits after the second are
-/// decimals. `None` unless it lies between 0 and 1.
+/// The share of a percentile's name: `p50`, `p99.9`, or `p999`, in which digits after the second are decimals. `None`
+/// unless it lies between 0 and 1.
 pub fn parse_percentile(name: &str) -> Option<f64> {
     let digits = name.strip_prefix('p')?;
     if !digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') {

@@ -1,9 +1,10 @@
 //! The confidence interval of a percentile.
 //!
-//! An order-statistic interval: of `n` samples in ascending order the `low`-th and the `high`-th enclose the percentile
-//! in at least 95 of 100 cases whatever the distribution, because the number of samples above it is binomial (H. A. David,
-//! H. N. Nagaraja, Order Statistics, 3rd ed., section 7.1). Where so few samples lie beyond it that no rank will do, there
-//! is no bound on that side. Samples count as independent: those of one stall are not, and then the truth is wider.
+//! An order-statistic interval: of `n` samples in ascending order the `low`-th and the `high`-th enclose the
+//! percentile in at least 95 of 100 cases for any distribution, because the number of samples above it is binomial (H.
+//! A. David, H. N. Nagaraja, Order Statistics, 3rd ed., section 7.1). If there are too few samples beyond the
+//! percentile, the interval is open at that end. Samples count as independent. Samples of one stall are not, so the
+//! true interval is wider.
 
 /// The probability beyond each end.
 const TAIL: f64 = 0.025;
@@ -12,14 +13,14 @@ const NORMAL_TAIL: f64 = 1.959_964;
 /// From this variance on the binomial distribution is as good as normal.
 const VARIANCE_MAX: f64 = 100.0;
 
-/// Between which latencies the percentile at `q` of `n` samples lies with 95 % confidence, in nanoseconds; an end is `None`
-/// where too few samples lie beyond it to tell. `quantile_ns` gives the latency that a share of the samples does not exceed.
+/// The 95 % confidence interval of the percentile at `q` of `n` samples, in nanoseconds. An end is `None` if too few
+/// samples lie beyond it. `quantile_ns` returns the latency that a share of the samples does not exceed.
 pub fn percentile_interval_ns(
     n: u64,
     q: f64,
     quantile_ns: impl Fn(f64) -> Option<u64>,
 ) -> (Option<u64>, Option<u64>) {
-    // Half a rank less, so that rounding never makes it the next one.
+    // Half a rank less, so rounding never selects the next rank.
     let at = |rank: u64| quantile_ns((rank as f64 - 0.5) / n as f64);
     let (low, high) = ranks(n, q);
     (low.and_then(at), high.and_then(at))
@@ -33,8 +34,8 @@ fn ranks(n: u64, q: f64) -> (Option<u64>, Option<u64>) {
     (low, fewest.map(|fewest| n - fewest))
 }
 
-/// The number of samples above the percentile that is exceeded with at most [`TAIL`], and the one that is undercut so
-/// seldom, each where there is one among `0..n`.
+/// The number of samples above the percentile that is exceeded with a probability of at most [`TAIL`], and the number
+/// that is undercut as rarely; `None` if no number in `0..n` qualifies.
 fn above(n: u64, share: f64) -> (Option<u64>, Option<u64>) {
     let mean = n as f64 * share;
     let variance = mean * (1.0 - share);
@@ -48,11 +49,11 @@ fn above(n: u64, share: f64) -> (Option<u64>, Option<u64>) {
     let (mut sum, mut most, mut fewest) = (0.0, None, None);
     for k in 0..n {
         sum += probability;
-        // P(K ≤ k): so seldom are there no more than k above it.
+        // P(K ≤ k): the probability of at most k samples above it.
         if sum <= TAIL {
             fewest = Some(k);
         }
-        // P(K > k): so seldom are there more.
+        // P(K > k): the probability of more.
         if 1.0 - sum <= TAIL {
             most = Some(k);
             break;

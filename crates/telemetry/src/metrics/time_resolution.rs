@@ -1,6 +1,6 @@
 //! How finely times are known.
 
-/// The resolution of a run's times: [`Self::FINE`] if tlsdash timed them, and that of the log otherwise.
+/// The resolution of a run's times: [`Self::FINE`] if tlsdash measured them, otherwise the log's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeResolution {
     /// In nanoseconds; 0 is finer than a histogram keeps.
@@ -32,8 +32,8 @@ impl TimeResolution {
         self.step_ns / 1_000
     }
 
-    /// What is known of a time that a histogram gave. Histograms keep three digits, so that it is a little more than a
-    /// whole number of steps.
+    /// The bound or value for a time from a histogram. Histograms keep three digits, so the time is slightly more than
+    /// a whole number of steps.
     pub fn known(self, ns: u64) -> KnownTime {
         let Some(steps) = ns.saturating_add(self.step_ns / 2).checked_div(self.step_ns) else {
             return KnownTime::Fine(ns);

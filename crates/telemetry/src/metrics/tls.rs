@@ -3,7 +3,7 @@
 use super::counters::{Counters, metrics};
 
 metrics! {
-    /// What the proxy counts of TLS.
+    /// The proxy's counters of TLS.
     TlsCounter {
         FullFirstVisit = "FULL_FIRST_VISIT_TOTAL", Count, "40", "Full handshakes without an offer to resume, of an address that was not seen before.";
         FullNoTicket = "FULL_NO_TICKET_TOTAL", Count, "120", "Full handshakes without an offer to resume, of an address that was seen before.";
@@ -45,7 +45,7 @@ metrics! {
 }
 
 metrics! {
-    /// What the proxy counts for one value of a usage dimension, such as a version or a server name.
+    /// The proxy's counters for one value of a usage dimension, such as a version or a server name.
     UsageCounter {
         HandshakesFull = "USAGE_HANDSHAKES_FULL_TOTAL", Count, "16", "Full handshakes completed.";
         HandshakesResumed = "USAGE_HANDSHAKES_RESUMED_TOTAL", Count, "64", "Resumed handshakes completed.";

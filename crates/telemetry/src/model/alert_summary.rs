@@ -23,13 +23,13 @@ pub struct AlertSummary {
     pub worst: f64,
     /// When it fired, in seconds after the run began.
     pub fired_s: f64,
-    /// When it no longer fired; `null` if it fired until the end of what was read.
+    /// When it stopped firing; `null` if it fired until the end of the records read.
     pub ended_s: Option<f64>,
     /// How long it was firing, in seconds.
     pub duration_s: f64,
     /// `fired` if it fired until the end, else `resolved`, or `withdrawn` if it was changed or switched off.
     pub state: String,
-    /// What it says, for people: the worst value with its unit.
+    /// The sentence for people: the worst value with its unit.
     #[serde(skip)]
     pub worst_text: String,
 }

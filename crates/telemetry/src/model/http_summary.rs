@@ -32,14 +32,14 @@ pub struct HttpSummary {
     pub http2: Http2Summary,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
-    /// The routes that served requests, the one with the most first.
+    /// The routes that served requests, those with the most requests first.
     pub routes: Vec<RouteSummary>,
 }
 
 /// Requests, as the proxy counts them.
 #[derive(Clone, Debug, Serialize)]
 pub struct HttpRequestCounts {
-    /// That are over: answered, or given up.
+    /// Finished requests: answered or aborted.
     pub total: u64,
     /// Over HTTP/1.1 or HTTP/1.0.
     pub http1: u64,
@@ -47,7 +47,7 @@ pub struct HttpRequestCounts {
     pub http2: u64,
     /// That were over before any status was sent.
     pub unanswered: u64,
-    /// That failed, whatever status was sent.
+    /// Failed requests, whatever status was sent.
     pub failed: u64,
     /// That were sent once more on a new upstream connection.
     pub retried: u64,
@@ -105,7 +105,7 @@ pub struct ByDirection {
 pub struct RouteSummary {
     /// Its host and path prefix; `other` for all routes beyond the bound.
     pub route: String,
-    /// Requests that are over.
+    /// Finished requests.
     pub requests: u64,
     /// The part of these answered with 200 to 299.
     pub status_2xx: u64,
@@ -115,7 +115,7 @@ pub struct RouteSummary {
     pub status_4xx: u64,
     /// Answered with 500 to 599.
     pub status_5xx: u64,
-    /// That failed, whatever status was sent.
+    /// Failed requests, whatever status was sent.
     pub failed: u64,
     /// That were sent once more.
     pub retried: u64,

@@ -1,4 +1,4 @@
-//! The load's side of a summary: what was asked for, what came of it, and whether the generator could keep up.
+//! The load's part of a summary: its settings, its results, and whether the generator kept up.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub struct RequestCounts {
 }
 
 impl RequestCounts {
-    /// Requests that are over without an answer, those apart that were never sent.
+    /// Finished requests without an answer, except for requests that were never sent.
     fn unanswered(&self) -> u64 {
         self.ok.saturating_add(self.failed).saturating_add(self.unfinished).saturating_sub(self.answered)
     }
@@ -70,8 +70,8 @@ pub struct MeasuredSeconds {
     pub due: f64,
     /// The same to the last request sent.
     pub sending: f64,
-    /// The time that all rates are over: the schedule, or longer if the last answer came later after its end than the
-    /// fastest one took; in a closed loop, to when the last request was over.
+    /// The time by which all rates are divided: the schedule. It is longer if the last answer came after the end by
+    /// more than the fastest answer took. In a closed loop it ends with the last request.
     pub measured: f64,
 }
 
@@ -83,7 +83,7 @@ impl MeasuredSeconds {
             seconds(record.map(|record| record.sending_us)),
             seconds(record.map(|record| record.measured_us)),
         ];
-        // Answers begin to come when the fastest has come, and come for as long as the schedule lasts.
+        // Answers begin when the fastest one arrives, and continue for the length of the schedule.
         let fastest = latencies[LoadLatency::Response].min_ns().unwrap_or(0) as f64 / 1e9;
         let measured = if due > 0.0 { due.max(whole - fastest) } else { whole };
         Self { due, sending, measured }
@@ -145,7 +145,7 @@ pub struct GeneratorSummary {
     pub threads: u64,
     /// Share of the measured time that they were busy.
     pub busy: f64,
-    /// Why the figures may tell of the generator rather than of the server; empty if they do not.
+    /// Why the figures may describe the generator rather than the server; empty if they do not.
     pub limits: Vec<String>,
 }
 
@@ -172,13 +172,13 @@ pub struct LoadSummary {
     pub early_data: EarlyData,
     /// Bytes.
     pub bytes: ByteCounts,
-    /// What they are made of.
+    /// The parts of the bytes.
     pub parts: MessageBytes,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
     /// The generator's own load and limits.
     pub generator: GeneratorSummary,
-    /// What has to be known to read the figures; every form of output says it.
+    /// Notes that a reader of the figures needs; every form of output has them.
     pub notes: Vec<String>,
 }
 
@@ -301,8 +301,8 @@ fn notes(
     notes
 }
 
-/// What the proxy of the same run counted otherwise than its load. It may have other clients too, so that only more on
-/// the load's side is a contradiction; and only at the end both have told everything.
+/// A contradiction between the proxy's and the load's counts of the same run. The proxy may have other clients too, so
+/// only a higher count of the load is one, and only at the end, when both are complete.
 fn disagreement(run: &Run) -> Option<String> {
     let (proxy, load) = (run.proxy()?.totals(), run.load()?.totals());
     let proxy = (proxy[ProxyCounter::HandshakesFull], proxy[ProxyCounter::HandshakesResumed]);
@@ -336,8 +336,8 @@ fn generator(run: &Run, requests: &RequestCounts, spans: MeasuredSeconds) -> Gen
 mod tests {
     use super::*;
 
-    /// The rates of 2,500 requests over 5 s, of which so many had an answer, the last one after so many seconds, when
-    /// the fastest takes 0.2 s.
+    /// The rates of 2,500 requests over 5 s: `answered` of them had an answer, the last one after `last_s`, and the
+    /// fastest took 0.2 s.
     fn rates_of(answered: u64, last_s: f64, is_sent: bool) -> (f64, bool) {
         let missing = 2_500 - answered;
         let (failed, never_sent) = if is_sent { (missing, 0) } else { (0, missing) };

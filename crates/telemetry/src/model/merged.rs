@@ -11,11 +11,11 @@ use crate::model::run::Run;
 /// One of several runs that are taken together.
 #[derive(Clone, Copy, Debug)]
 pub struct RunMember<'a> {
-    /// What it is called, such as its host.
+    /// Its name, such as its host.
     pub name: &'a str,
     /// The run.
     pub run: &'a Run,
-    /// The model that it is of, which knows what could not be read.
+    /// The run's model, which has the counts of unreadable data.
     pub model: &'a Model,
 }
 

@@ -1,19 +1,19 @@
-//! The pure fold of records into what a screen or a report shows.
+//! Builds the figures of screens and reports from records.
 //!
-//! It has no clock, does no I/O and cannot fail: live view, replay and report feed it the same records and get the
-//! same figures. Everything in it is bounded, however long or hostile the journal is.
+//! The model has no clock, does no I/O and cannot fail: live view, replay and report feed it the same records and get
+//! the same figures. Its memory is bounded, however long or hostile the journal is.
 //!
 //! # Whose records count
 //!
 //! Anyone may write records with the id of any run, so a run belongs to one [`Origin`](crate::Origin): the process
-//! that wrote the earliest record that was read, by the journal's own stamps. Records of other processes are only
-//! counted ([`Reading::foreign`]). The id of a run is random and appears nowhere before its first record, so a forger
-//! always comes later, in whichever order files are read. This does not hold where reading begins in the middle of a
-//! run or the wall clock was set back during it: a forger may come first there. When a run is forgotten (see
-//! [`RUNS_KNOWN_MAX`]), so is its owner. A file that journald did not write is trusted as a whole.
+//! that wrote the earliest record read, by the journal's trusted fields. Records of other processes are only counted
+//! ([`Reading::foreign`]). The id of a run is random and appears nowhere before its first record, so a forger always
+//! comes later, in any order of files. This does not hold if reading begins in the middle of a run, or if the wall
+//! clock was set back during it: a forger may come first then. When a run is forgotten (see [`RUNS_KNOWN_MAX`]), so is
+//! its owner. A file that journald did not write is trusted as a whole.
 //!
-//! The reader chooses whose runs are read at all ([`RunFilter`](crate::RunFilter)). A writer that is let in may still
-//! write runs with clients and latencies without end: [`RUNS_BYTES_MAX`] bounds what is kept of all runs together.
+//! The reader chooses the accounts whose runs are read at all ([`RunFilter`](crate::RunFilter)). A trusted writer may
+//! still write endless runs and clients: [`RUNS_BYTES_MAX`] limits the memory of all runs together.
 
 mod alert_summary;
 mod experiment_summary;
@@ -73,14 +73,14 @@ pub const RUNS_MERGED_MAX: usize = 128;
 /// Runs that a model keeps, whole or abridged; beyond it the run that has been silent longest is forgotten.
 pub const RUNS_KNOWN_MAX: usize = 1_024;
 
-/// What a model keeps of all runs together, in bytes. Beyond it, the runs that have been silent longest are abridged,
-/// then forgotten. The run that is shown is kept whole, within bounds of its own.
+/// Memory of all runs together, in bytes. Beyond it, the runs that have been silent longest are abridged, then
+/// forgotten. The shown run is kept in full, within its own limits.
 pub const RUNS_BYTES_MAX: usize = 256 << 20;
 
 /// Bytes of records that are taken in between two checks of how much is kept.
 const UNCHECKED_BYTES_MAX: usize = 4 << 20;
 
-/// What a new run may take besides its first record: the histograms of a whole run are dense.
+/// Memory of a new run besides its first record: the histograms of a whole run are dense.
 const NEW_RUN_BYTES: usize = 1 << 20;
 
 /// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
@@ -197,8 +197,8 @@ impl Model {
         self.skipped_bytes = self.skipped_bytes.saturating_add(bytes);
     }
 
-    /// The run that began last: the one that a screen shows by default. If a run is held, only runs of its account
-    /// count. On other machines, services come before users.
+    /// The run that began last: the default of a screen. If a run is held, only runs of its account count. On other
+    /// machines, services come before users.
     pub fn current(&self) -> Option<&Run> {
         let held = self.held.and_then(|id| self.run(id));
         let is_its = |run: &&Run| held.is_none_or(|held| run.writer().is_same_account(held.writer()));
@@ -244,7 +244,7 @@ impl Model {
         self.runs.len() - 1
     }
 
-    /// Abridges a run if there is no room to keep one more whole.
+    /// Abridges a run if there is no room for another full run.
     fn make_room(&mut self) {
         let whole = self.runs.iter().filter(|run| !run.is_brief()).count();
         let held = self.held;
@@ -274,8 +274,9 @@ impl Model {
         }
     }
 
-    /// The run that has been silent longest, of those that were silent for as many minutes the one with the fewest
-    /// records. Stamps of the future count as the present: else a hostile host could keep its runs in place of others.
+    /// The run that has been silent longest; if several have been silent for the same number of minutes, the one with
+    /// the fewest records. Timestamps in the future count as now, otherwise a hostile host could keep its runs in
+    /// place of others.
     fn most_silent(&self, may_go: impl Fn(&Run) -> bool) -> Option<usize> {
         let all = self.runs.iter().enumerate().filter(|(_, run)| may_go(run));
         let silence = |run: &Run| {
@@ -290,10 +291,10 @@ impl Model {
         self.held = id;
     }
 
-    /// Replaces an abridged run by one that was read again.
+    /// Replaces an abridged run by the same run read again.
     ///
     /// # Errors
-    /// With the other model, if it lacks records of the run that are known here, or either lacks the run.
+    /// With the other model, if it lacks known records of the run, or either model lacks the run.
     pub fn restore(&mut self, id: RunId, mut from: Box<Self>) -> Result<(), Box<Self>> {
         let place = |model: &Self| model.runs.iter().position(|run| run.id() == id);
         let (Some(at), Some(other)) = (place(self), place(&from)) else { return Err(from) };

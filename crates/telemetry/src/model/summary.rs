@@ -29,10 +29,10 @@ pub struct Summary {
     pub schema: u64,
     /// Id of the run.
     pub run: String,
-    /// `_UID` of the process that wrote it; absent where the journal does not say, or the runs are several.
+    /// `_UID` of the process that wrote it; absent if the journal does not have it, or for several runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// `_SYSTEMD_UNIT` of it; absent where there is none.
+    /// `_SYSTEMD_UNIT` of the process; absent if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// How long it lasted, in seconds.
@@ -48,7 +48,7 @@ pub struct Summary {
     /// The load's side; absent in a run without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadSummary>,
-    /// Every client, the one with the most bytes first.
+    /// Every client, those with the most bytes first.
     pub clients: Vec<ClientSummary>,
     /// Its experiments, oldest first; absent if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,14 +56,14 @@ pub struct Summary {
     /// Alerts that fired, oldest first; absent if none did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<AlertSummary>,
-    /// What is about to break, or was: open findings first, the most serious before others; absent without any.
+    /// Findings: open ones first, by severity; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<FindingSummary>,
     /// What became of the records; `null` where none were written.
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
     pub cpu_s: BTreeMap<&'static str, f64>,
-    /// What the process used last; absent where no record tells.
+    /// The resources that the process used last; absent without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessSummary>,
     /// What an observed process and its descendants used; absent where none was observed.
@@ -78,16 +78,16 @@ pub struct LogSummary {
     pub terminator: String,
     /// Resolution of its times, in microseconds: what took less counts as that much.
     pub resolution_us: u64,
-    /// What the log cannot say, each with the reason: figures of it are 0 and mean nothing.
+    /// Figures that the log does not have, each with the reason: their values are 0 and meaningless.
     pub absent: Vec<String>,
 }
 
-/// What the process that writes the records used at the last reading.
+/// Resources of the process that writes the records, at the last reading.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProcessSummary {
     /// Resident memory, in bytes.
     pub memory_bytes: u64,
-    /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+    /// The same with each shared page divided among its users (PSS); 0 if unknown.
     pub memory_pss_bytes: u64,
     /// Open file descriptors.
     pub descriptors: u64,
@@ -114,16 +114,16 @@ pub struct ObservedProcess {
     pub listeners: u64,
     /// Connections that waited there to be accepted.
     pub backlog: u64,
-    /// Each of the processes that live at the last reading; those that used the most CPU time if there are many.
+    /// The processes alive at the last reading; if there are many, those with the most CPU time.
     pub processes: Vec<ProcessUsage>,
 }
 
-/// What one of several observed processes used.
+/// Resources of one of several observed processes.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessUsage {
     /// The process.
     pub pid: u32,
-    /// What it calls itself.
+    /// Its own name.
     pub name: String,
     /// CPU time since observing began, in seconds.
     pub cpu_s: f64,
@@ -151,7 +151,7 @@ pub struct HandshakeCounts {
     pub resumed: u64,
     /// Failed ones.
     pub failed: u64,
-    /// Full ones by reason, which add up to `full`; absent where no record tells.
+    /// Full handshakes by reason, which add up to `full`; absent without a record.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub full_by_reason: BTreeMap<&'static str, u64>,
 }
@@ -176,7 +176,7 @@ pub struct ProxySummary {
     pub bytes: ByteCounts,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
-    /// TLS; absent where no record tells.
+    /// TLS; absent without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSummary>,
     /// HTTP; absent in TCP mode.
@@ -199,7 +199,7 @@ pub struct ClientSummary {
     pub handshakes_full: u64,
     /// Resumed handshakes.
     pub handshakes_resumed: u64,
-    /// Full handshakes by reason, as far as clients tell reasons apart; a client's first handshake has none of these.
+    /// Full handshakes by reason, as far as clients have them; a client's first handshake has none of these.
     pub full_by_reason: ReasonCounts,
     /// Handshakes completed in which it offered no TLS 1.3.
     pub tls12_only: u64,
@@ -224,7 +224,7 @@ pub struct JournalSummary {
     pub lost: u64,
     /// Records made before the first one read: lost, removed since, or never looked for.
     pub before: u64,
-    /// Holes in what was read, and times in which the process did not run.
+    /// Gaps in the records, and times in which the process did not run.
     pub gaps: u64,
     /// Intervals merged into a later record because the journal did not accept theirs in time, by the writer's count.
     pub merged: u64,
@@ -293,7 +293,7 @@ fn micros(ns: u64) -> f64 {
 }
 
 impl Model {
-    /// A run's figures so far. `source` names the journal they were read from, `None` if there was none.
+    /// A run's present figures. `source` names the journal they were read from, `None` if there was none.
     pub fn summary(&self, run: &Run, source: Option<&str>) -> Summary {
         Summary { journal: source.map(|source| self.journal_summary(run, source)), ..run.summary() }
     }
@@ -320,7 +320,7 @@ impl Model {
 }
 
 impl Run {
-    /// Its figures so far, without those of the journal.
+    /// Its present figures, without those of the journal.
     pub fn summary(&self) -> Summary {
         Summary {
             schema: SUMMARY_SCHEMA,

@@ -13,7 +13,7 @@ use crate::metrics::{Counters, ProxyLatency, TlsCounter, TlsLatency, UsageCounte
 use crate::record::age_counts::AgeCounts;
 use crate::record::log_figure::LogFigure;
 
-/// What the proxy counted of TLS besides handshakes.
+/// The proxy's counts of TLS besides handshakes.
 #[derive(Clone, Debug, Serialize)]
 pub struct TlsSummary {
     /// Completed handshakes in which the client offered to resume.
@@ -26,7 +26,7 @@ pub struct TlsSummary {
     pub no_ticket_beside: BTreeMap<&'static str, u64>,
     /// How old the tickets and sessions were that clients offered.
     pub ticket_ages: TicketAges,
-    /// Where the time of handshakes went; the means of the parts add up to that of the whole.
+    /// The time of handshakes by part; the means of the parts add up to the mean of the whole.
     pub wall_time_us: WallTimes,
     /// CPU-bound time of key exchanges, in microseconds.
     pub key_exchange_us: Percentiles,
@@ -39,9 +39,9 @@ pub struct TlsSummary {
 /// Ages of tickets and sessions.
 #[derive(Clone, Debug, Serialize)]
 pub struct TicketAges {
-    /// Those that resumed.
+    /// Resumed sessions.
     pub accepted: Vec<AgeCount>,
-    /// Those that were too old.
+    /// Expired sessions.
     pub expired: Vec<AgeCount>,
 }
 
@@ -87,13 +87,13 @@ pub struct UsageSummary {
     pub resumed: u64,
     /// Failed handshakes; only for server names and fingerprints.
     pub failed: u64,
-    /// Bytes, of connections that are over.
+    /// Bytes of ended connections.
     pub bytes: ByteCounts,
     /// Time inside the TLS library during handshakes, in microseconds.
     pub compute_us: f64,
     /// Completed handshakes in which the client offered nothing else that the proxy allows.
     pub only_choice: u64,
-    /// Full handshakes by reason, as far as values tell reasons apart.
+    /// Full handshakes by reason, as far as values have them.
     pub full_by_reason: ReasonCounts,
     /// Share of the dimension's handshakes in percent; `null` without any.
     pub handshakes_percent: Option<f64>,
@@ -101,7 +101,7 @@ pub struct UsageSummary {
     pub compute_percent: Option<f64>,
 }
 
-/// The reasons that clients and values of usage tell apart.
+/// The reasons that are counted for clients and values of usage.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ReasonCounts {
     /// No offer to resume.
@@ -163,7 +163,7 @@ const BESIDE: [(&str, TlsCounter); 5] = [
 
 /// Full handshakes by reason; empty for a run without records of TLS.
 pub(super) fn full_by_reason(run: &Run) -> BTreeMap<&'static str, u64> {
-    // A log does not say.
+    // A log does not have reasons.
     if run.absent(LogFigure::FullReasons).is_some() {
         return BTreeMap::new();
     }

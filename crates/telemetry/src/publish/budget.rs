@@ -14,7 +14,7 @@ const BURST_SECONDS: u32 = 250;
 #[derive(Debug)]
 pub(crate) struct Budget {
     per_second: f64,
-    /// May be negative: what must be written is, and what may be written waits until that is paid for.
+    /// May be negative: mandatory records are always written, and optional ones wait until that is paid for.
     tokens: f64,
     refilled_us: u64,
 }
@@ -24,7 +24,7 @@ impl Budget {
         Self { per_second: f64::from(per_second), tokens: f64::from(per_second), refilled_us: now_us }
     }
 
-    /// Adds what has accrued since the last time, up to what one second, or a longer interval, brings.
+    /// Adds the tokens since the last call, up to one second's, or to those of a longer interval.
     pub(crate) fn refill(&mut self, now_us: u64) {
         let elapsed_s = now_us.saturating_sub(self.refilled_us) as f64 / 1e6;
         let most = self.per_second * elapsed_s.clamp(1.0, 60.0);
@@ -32,7 +32,7 @@ impl Budget {
         self.refilled_us = now_us;
     }
 
-    /// Pays for a record that is written in any case. Debt is bounded by what one second brings.
+    /// Pays for a mandatory record. The debt is limited to one second's tokens.
     pub(crate) fn spend(&mut self) {
         self.tokens = (self.tokens - 1.0).max(-self.per_second);
     }

@@ -53,7 +53,7 @@ impl TrackedClient {
         !self.exchange.is_empty() && self.sketch_sent_us.is_none_or(waited)
     }
 
-    /// Since when a record of it is due; `None` if none is. One that only has latencies to tell covers no time.
+    /// Since when a record of it is due; `None` if none is. A record with latencies only covers no time.
     fn due_since(&self, now_us: u64) -> Option<u64> {
         self.unsent_since_us.or_else(|| self.is_sketch_due(now_us).then_some(now_us))
     }
@@ -85,7 +85,7 @@ impl ClientTable {
         Self { rows: HashMap::new(), max, epochs: 0, leaving: Vec::new() }
     }
 
-    /// Adds what was counted in the interval from `start_us` to `end_us`.
+    /// Adds the counts of the interval from `start_us` to `end_us`.
     pub(crate) fn add(&mut self, deltas: &[ClientDelta], start_us: u64, end_us: u64, leaving_max: usize) {
         // Once no room can be made, trying again for each further client would cost a look at the whole table.
         let mut is_crowded = false;
@@ -149,10 +149,11 @@ impl ClientTable {
         }
     }
 
-    /// The records whose turn it is at `now_us`, at most `budget` of them, `span_us` after the turn before: those that leave, then
-    /// the busiest and those that have waited longest. Each must be reported back by [`Self::sent`] once written.
+    /// The records that are due at `now_us`, at most `budget` of them, `span_us` after the previous round: clients
+    /// that leave, then the busiest and those that have waited longest. Each must be reported by [`Self::sent`] once
+    /// written.
     ///
-    /// The busiest get half of the room, or less, down to a quarter, if the others would wait too long.
+    /// The busiest get half of the room, or down to a quarter if the others would wait too long.
     pub(crate) fn due(&mut self, budget: usize, now_us: u64, span_us: u64) -> Vec<DueRecord> {
         let leaving = self.leaving.len().min(budget);
         let mut due: Vec<DueRecord> = self.leaving.drain(..leaving).collect();
@@ -202,8 +203,8 @@ impl ClientTable {
         }
     }
 
-    /// Epoch and totals of each client, as far as records have carried them; also of those that have left and whose record
-    /// is still to be written.
+    /// Epoch and totals of each client, as of the records written; also of clients that have left and whose record is
+    /// still to be written.
     pub(crate) fn written<'d>(
         &'d self,
         planned: impl Iterator<Item = &'d DueRecord>,
@@ -243,7 +244,7 @@ impl ClientTable {
         all
     }
 
-    /// Lets a client go and accounts to `other` what no record has carried of it.
+    /// Removes a client and adds its unwritten counts to `other`.
     fn fold(&mut self, client: ClientId) {
         let Some(row) = self.rows.remove(&client) else { return };
         if !row.exchange.is_empty() {

@@ -1,4 +1,4 @@
-//! The queue of events, which wait for the journal unchanged: no later record would say the same.
+//! The queue of events, which wait for the journal unchanged, because no later record repeats them.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,9 @@ impl Events {
         !is_crowded
     }
 
-    /// The least important event: a change of a setting that was changed again since, else the oldest notice, else
-    /// the oldest mark, else the oldest change. The beginning of a run is never dropped: no other record tells of it.
+    /// The least important event: a change of a setting that was changed again since, else the oldest notice, else the
+    /// oldest mark, else the oldest change. The beginning of a run is never dropped, because no other record has its
+    /// content.
     fn least(&self) -> usize {
         let is_superseded = |at: usize| {
             let name = changed(&self.waiting[at]);

@@ -36,7 +36,7 @@ impl HttpTotals {
         }
     }
 
-    /// Adds what was counted in the interval that began at `start_us`. Gives the failed requests that found no room.
+    /// Adds the counts of the interval that began at `start_us`. Returns the number of failed requests without room.
     pub(super) fn add(&mut self, delta: &HttpDelta, start_us: u64) -> u64 {
         self.totals.add(&delta.counters, &delta.latencies());
         self.statuses.add(&delta.statuses);
@@ -69,7 +69,7 @@ impl HttpTotals {
     }
 }
 
-/// Requests that wait for a record: errors until there is room, the others for one interval.
+/// Requests that wait for a record: errors until there is room, others for one interval.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests {
     errors: VecDeque<RequestRecord>,
@@ -77,7 +77,7 @@ pub(super) struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// Takes in what the workers kept. Gives the number of errors that found no room.
+    /// Adds the workers' samples. Returns the number of errors without room.
     fn add(&mut self, kept: &RequestSamples, named: impl Fn(&SampledRequest) -> RequestRecord) -> u64 {
         let room = ERRORS_WAITING_MAX.saturating_sub(self.errors.len());
         self.errors.extend(kept.errors.iter().take(room).map(&named));
@@ -95,8 +95,8 @@ impl PendingRequests {
         self.errors.len()
     }
 
-    /// Takes out the records for which there is room: errors, the slowest, the others. Gives the number of errors that
-    /// found none.
+    /// Removes the records for which there is room: errors, the slowest, the others. Returns the number of errors
+    /// without room.
     pub(super) fn take(&mut self, room: usize) -> (Vec<RequestRecord>, u64) {
         let mut records: Vec<RequestRecord> = self.errors.drain(..room.min(self.errors.len())).collect();
         records.extend(std::mem::take(&mut self.samples).into_iter().take(room - records.len()));

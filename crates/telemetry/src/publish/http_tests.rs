@@ -1,4 +1,4 @@
-//! Tests of HTTP records: they equal what was counted, and keep to the budget.
+//! Tests of HTTP records: they equal the counts, and stay within the budget.
 
 use std::time::Duration;
 

@@ -50,8 +50,8 @@ pub use sink::{RecordWriter, Refusal, Sink};
 use tls::TlsTotals;
 use usage::UsageKey;
 
-/// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
-/// records must not blind the screen.
+/// How long intervals may be deferred for lack of budget, in microseconds: a held-down key that makes records must not
+/// blind the screen.
 const PUT_OFF_US_MAX: u64 = 2_000_000;
 
 /// A record of the interval that ended last, or of the end, that is not written yet. It is made when it is offered.
@@ -97,9 +97,9 @@ pub struct Publisher<S> {
     load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_tally: EventCounts,
-    /// End of the last time of which nothing is known, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
+    /// End of the last gap in measurement, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
     gap_end_us: u64,
-    /// Records of the load so far, but for its last.
+    /// Records of the load, except for its last.
     load_records: u64,
     host: Option<HostRecord>,
     host_sent_us: u64,
@@ -123,9 +123,9 @@ pub struct Publisher<S> {
 }
 
 impl<S: Sink> Publisher<S> {
-    /// A publisher for one run, which writes `records_per_second` on average. Only events, and what a run writes at
-    /// its end, may exceed that; intervals then wait until it is paid for. With an interval so short that its own
-    /// records would take more than half of it, several intervals go into one record.
+    /// A publisher for one run, which writes `records_per_second` on average. Only events, and the last records of a
+    /// run, may exceed that; intervals then wait until it is paid for. If an interval's own records would take more
+    /// than half of the budget, several intervals are merged into one record.
     pub fn new(run: RunId, sink: S, records_per_second: u32, now: Timestamps) -> Self {
         Self {
             run,
@@ -165,7 +165,7 @@ impl<S: Sink> Publisher<S> {
         self.route_names = names;
     }
 
-    /// Opens the run with what it runs with.
+    /// Begins the run with its description.
     pub fn start(&mut self, run: RunRecord, now: Timestamps) {
         self.started_us = now.monotonic_us;
         self.planned_us = now.monotonic_us;
@@ -192,12 +192,12 @@ impl<S: Sink> Publisher<S> {
         self.event(Body::Mark(mark), now);
     }
 
-    /// Records what the parts of a handshake cost.
+    /// Records the cost of the parts of a handshake.
     pub fn calibration(&mut self, costs: HandshakeCosts, now: Timestamps) {
         self.event(Body::Calibration(Box::new(costs)), now);
     }
 
-    /// Records what a person should know. Whoever says it bounds how often.
+    /// Records a notice for the operator. The caller limits how often.
     pub fn notice(&mut self, notice: NoticeRecord, now: Timestamps) {
         self.event(Body::Notice(notice), now);
     }
@@ -212,9 +212,9 @@ impl<S: Sink> Publisher<S> {
         self.event(Body::Alert(Box::new(alert)), now);
     }
 
-    /// Notes that nothing was measured for a while up to `end_us` (`CLOCK_MONOTONIC` in microseconds), since the process
-    /// did not run. The next record of proxy and load covers only the time from there on, so that a reader shows a gap;
-    /// its counters miss nothing.
+    /// Notes that nothing was measured up to `end_us` (`CLOCK_MONOTONIC` in microseconds), because the process did not
+    /// run. The next record of proxy and load covers only the time after it, so a reader shows a gap; its counters are
+    /// complete.
     pub fn note_gap(&mut self, end_us: u64) {
         self.gap_end_us = end_us;
     }
@@ -228,7 +228,7 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        // What is left after them is for routes, clients, connections and requests: half of the budget at least.
+        // The rest is for routes, clients, connections and requests: at least half of the budget.
         let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
         if is_affordable || now.monotonic_us - self.planned_us >= PUT_OFF_US_MAX {
             self.plan_interval();
@@ -269,13 +269,13 @@ impl<S: Sink> Publisher<S> {
         self.retry();
     }
 
-    /// Offers to the journal what it has not taken yet, until it refuses.
+    /// Offers pending records to the journal, until it refuses.
     pub fn retry(&mut self) {
         self.write_events();
         if self.events.len() == 0 {
             self.write_pending();
         }
-        // What was accepted is not refused by this: it waits, and the next flush tries again.
+        // A failed flush refuses no accepted record: the records wait, and the next flush retries.
         self.stalled = self.sink.flush().err();
         if let Some(reason) = &self.stalled {
             self.health.error.clone_from(reason);
@@ -287,12 +287,12 @@ impl<S: Sink> Publisher<S> {
         self.events.len() + self.pending_records.len()
     }
 
-    /// Tells how many messages of this service journald has dropped by its rate limit, as far as was read from it.
+    /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.
     pub fn note_suppressed(&mut self, total: u64) {
         self.health.suppressed_total = self.health.suppressed_total.max(total);
     }
 
-    /// What is known of losses on the way to the journal.
+    /// The known losses on the way to the journal.
     pub fn health(&self) -> &HealthRecord {
         &self.health
     }

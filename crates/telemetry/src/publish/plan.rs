@@ -19,7 +19,7 @@ const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
 impl<S: Sink> Publisher<S> {
-    /// Takes in what was counted in the interval that ends now.
+    /// Adds the counts of the interval that ends now.
     pub(super) fn tick(
         &mut self,
         proxy: Option<&ProxyDelta>,
@@ -97,7 +97,7 @@ impl<S: Sink> Publisher<S> {
         sides.iter().filter(|is| **is).count()
     }
 
-    /// Decides what is written of the interval, within the budget.
+    /// Plans the records of the interval, within the budget.
     pub(super) fn plan_interval(&mut self) {
         // One is for health, which is written in any case.
         let spare = self.budget.left().saturating_sub(self.records_each_interval() + 1);
@@ -105,7 +105,7 @@ impl<S: Sink> Publisher<S> {
         let failed_requests = self.http.as_ref().map_or(0, |http| http.requests.errors());
         let for_errors = errors.min(ERRORS_RESERVED) + failed_requests.min(ERRORS_RESERVED);
         let for_errors = for_errors.min(spare / 2);
-        // Clients keep half of what is left beside routes.
+        // Clients keep half of the room that routes leave.
         let routes = self.http.as_ref().map(|http| http.routes.due((spare - for_errors).div_ceil(2)));
         let routes = routes.unwrap_or_default();
         let spare = spare - routes.len();

@@ -10,7 +10,7 @@ use crate::record::{Latencies, RouteRecord};
 /// routes then get one every five intervals.
 const ROUTES_EACH_INTERVAL: usize = 10;
 
-/// The routes, by their index. The one at [`ROUTES_MAX`] is all further ones.
+/// The routes, by index. The route at [`ROUTES_MAX`] sums all further ones.
 #[derive(Debug)]
 pub(super) struct PublishedRoutes {
     names: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct PublishedRoutes {
 #[derive(Clone, Debug, Default)]
 struct RouteTotals {
     counters: Counters<RouteCounter>,
-    /// Samples of the run so far, and the histograms that no record has carried yet.
+    /// Samples of the run, and the histograms that no record has carried yet.
     unsent: Latencies<RouteLatency>,
     /// The histograms that records have carried.
     sent: Latencies<RouteLatency>,
@@ -42,7 +42,7 @@ impl PublishedRoutes {
         }
     }
 
-    /// Adds what was counted in the interval that began at `start_us`.
+    /// Adds the counts of the interval that began at `start_us`.
     pub(super) fn add(&mut self, deltas: &[RouteDelta], start_us: u64) {
         if self.rows.len() < deltas.len() {
             self.rows.resize(deltas.len(), RouteTotals::default());
@@ -60,7 +60,8 @@ impl PublishedRoutes {
         }
     }
 
-    /// The routes whose record is due, at most `budget` of them: those that have waited longest, then the busiest.
+    /// The routes whose record is due, at most `budget` of them: those that have waited longest first, then the
+    /// busiest.
     pub(super) fn due(&self, budget: usize) -> Vec<usize> {
         let changed = self.rows.iter().enumerate();
         let mut due: Vec<(u64, u64, usize)> = changed
@@ -87,7 +88,7 @@ impl PublishedRoutes {
         (0..self.rows.len()).filter(|&index| !self.rows[index].counters.is_zero()).collect()
     }
 
-    /// The record of a route, and the beginning of the time that it covers; `None` if it has nothing to tell.
+    /// The record of a route, and the beginning of the time that it covers; `None` if there is nothing new.
     pub(super) fn record(&self, index: usize) -> Option<(RouteRecord, u64)> {
         let row = self.rows.get(index)?;
         let record = RouteRecord {

@@ -9,16 +9,16 @@ use crate::record::codec::encode;
 
 /// The destination of records.
 pub trait Sink {
-    /// Takes one record, or says why not. It must not wait.
+    /// Accepts one record, or returns why not. It must not wait.
     ///
     /// # Errors
-    /// When the record is not in the journal; the same record may be offered again after [`Refusal::Later`].
+    /// If the record is not in the journal; the same record may be offered again after [`Refusal::Later`].
     fn accept(&mut self, record: &Record) -> Result<(), Refusal>;
 
-    /// Called when there is no further record for the moment.
+    /// Called when there are no further records for now.
     ///
     /// # Errors
-    /// When records that were accepted may not be readable.
+    /// If accepted records may not be readable.
     fn flush(&mut self) -> Result<(), String>;
 }
 

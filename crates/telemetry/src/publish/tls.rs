@@ -26,7 +26,7 @@ impl TlsTotals {
         }
     }
 
-    /// Adds what was counted in the interval that began at `start_us`.
+    /// Adds the counts of the interval that began at `start_us`.
     pub(super) fn add(&mut self, delta: &TlsDelta, start_us: u64) {
         self.totals.add(&delta.counters, &delta.latencies);
         self.ages_accepted.add(&delta.ages_accepted);

@@ -30,7 +30,7 @@ struct PublishedUsage {
 }
 
 impl UsageTable {
-    /// Adds what was counted in the interval that began at `start_us`.
+    /// Adds the counts of the interval that began at `start_us`.
     pub(super) fn add(&mut self, deltas: &[UsageDelta], start_us: u64) {
         for delta in deltas {
             let row = self.row(delta);
@@ -69,7 +69,7 @@ impl UsageTable {
         self.rows.iter().filter(|(_, row)| row.unsent_since_us.is_some()).map(|(key, _)| key)
     }
 
-    /// The record of a value, and the beginning of the time that it covers; `None` if it has nothing to tell.
+    /// The record of a value, and the beginning of the time that it covers; `None` if there is nothing new.
     pub(super) fn record(&self, key: &UsageKey) -> Option<(UsageRecord, u64)> {
         let row = self.rows.get(key)?;
         let record = UsageRecord { dimension: key.0, value: key.1.to_string(), counters: row.counters };

@@ -1,4 +1,4 @@
-//! Writes events and pending records, one after the other, as the journal takes them.
+//! Writes events and pending records in order, as the journal accepts them.
 
 use journal::Timestamps;
 
@@ -47,7 +47,7 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
-    /// The record itself; `None` if there is nothing to say.
+    /// Builds the record; `None` if it would be empty.
     fn record_of(&self, pending: &PendingRecord) -> Option<Record> {
         let now_us = self.ticked.monotonic_us;
         let (body, since_us) = match pending {

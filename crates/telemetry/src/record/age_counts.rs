@@ -88,7 +88,7 @@ fn class_of(seconds: u64) -> usize {
     (class.saturating_sub(1)..CLASSES_MAX).find(|&class| end_of(class) >= seconds).unwrap_or(CLASSES_MAX)
 }
 
-/// The upper end of a class, in seconds: rounded, so that the first classes may share one.
+/// The upper end of a class, in seconds: rounded, so the first classes may share one.
 fn end_of(class: usize) -> u64 {
     2_f64.powf(class as f64 / f64::from(PER_OCTAVE)).round() as u64
 }

@@ -33,7 +33,7 @@ wire! {
         pub figure: String = &field::ALERT_FIGURE,
         /// The sign between value and limit.
         pub operator: String = &field::ALERT_OPERATOR,
-        /// What the figure is compared with, in the figure's unit.
+        /// The limit of the figure, in the figure's unit.
         pub limit: f64 = &field::ALERT_LIMIT,
         /// The figure over the last window whose value is known, in its unit.
         pub value: f64 = &field::ALERT_VALUE,

@@ -5,9 +5,9 @@ pub const PEER_TEXT_MAX: usize = 255;
 /// Longest line of our own, in characters: room for two paths of the greatest length.
 pub const LINE_MAX: usize = 10_000;
 
-/// Makes text from a peer or a file printable: control characters, and the invisible ones that reorder or hide
-/// text (Unicode bidirectional controls, zero-width characters), become `\u{…}` escapes; what is longer than
-/// [`PEER_TEXT_MAX`] characters then is cut to them. Text that was cleaned before stays as it is.
+/// Makes text from a peer or a file printable: control characters, and invisible characters that reorder or hide text
+/// (Unicode bidirectional controls, zero-width characters), become `\u{…}` escapes. Text longer than [`PEER_TEXT_MAX`]
+/// characters is then truncated. Text that was cleaned before does not change.
 pub fn text(raw: &str) -> String {
     within(raw, PEER_TEXT_MAX)
 }

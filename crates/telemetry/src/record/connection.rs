@@ -1,4 +1,4 @@
-//! The record of one connection: one that failed, or a sample of those that ended well.
+//! The record of one connection: a failed one, or a sample of the others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum ConnectionOutcome {
     HandshakeEof,
     /// The client ended the handshake with an alert.
     HandshakeAlert,
-    /// What the client sent was not TLS.
+    /// The client did not send TLS.
     NotTls,
     /// No version, group or cipher in common.
     Incompatible,
@@ -94,7 +94,7 @@ pub struct ConnectionRecord {
     pub tls_version: String,
     /// The negotiated cipher suite's IANA name; empty before that.
     pub cipher: String,
-    /// The negotiated key exchange group's IANA name; empty where there was none.
+    /// The negotiated key exchange group's IANA name; empty if there was none.
     pub group: String,
     /// The server name the client asked for, cleaned; empty if it gave none.
     pub sni: String,

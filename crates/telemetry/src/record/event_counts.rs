@@ -42,9 +42,9 @@ pub enum LoadEvent {
     Reset,
     /// The connection ended within an answer.
     Short,
-    /// What came was not what the protocol allows.
+    /// The answer broke the protocol.
     Protocol,
-    /// The answer's body was not the one that was expected.
+    /// The answer's body was not the expected one.
     Body,
 }
 
@@ -175,7 +175,7 @@ impl EventCounts {
         self.entries.is_empty()
     }
 
-    /// What was counted, in the order in which it was first seen.
+    /// The counts, in the order in which the events first occurred.
     pub fn iter(&self) -> impl Iterator<Item = &EventCount> {
         self.entries.iter()
     }
@@ -185,7 +185,7 @@ impl EventCounts {
         self.entries.iter().find(|entry| entry.event == event).map_or(0, |entry| entry.count)
     }
 
-    /// The same, made safe: what is read is no more trusted than a peer.
+    /// The same, cleaned: input from a journal is no more trusted than input from a peer.
     pub(crate) fn cleaned(mut self) -> Self {
         self.entries.truncate(EVENTS_MAX);
         for entry in &mut self.entries {

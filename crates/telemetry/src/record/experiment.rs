@@ -5,16 +5,16 @@ use crate::record::field;
 use crate::record::wire::wire;
 
 wire! {
-    /// How an experiment goes: its plan, each switch, how the figures stand after each pair, what it came to.
+    /// The progress of an experiment: its plan, each switch, the figures after each pair, its outcome.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ExperimentRecord {
         /// Its number within the run, from 1.
         pub number: u64 = &field::EXPERIMENT,
-        /// What this record tells.
+        /// The step that this record reports.
         pub step: ExperimentStep = &field::EXPERIMENT_STEP,
         /// Which part of the experiment it is about.
         pub stage: Stage = &field::EXPERIMENT_STAGE,
-        /// Whose value is in force from now on.
+        /// The arm whose value is in force.
         pub arm: Arm = &field::EXPERIMENT_ARM,
         /// Dotted name of the setting whose values are compared.
         pub setting: String = &field::EXPERIMENT_SETTING,
@@ -40,7 +40,7 @@ wire! {
         pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
         /// How it compares; `None` before there are four pairs.
         pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
-        /// What the stage came to.
+        /// The outcome of the stage.
         pub outcome: experiment::ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
         /// Why, in words.
         pub reason: String = &field::EXPERIMENT_REASON,
@@ -49,7 +49,7 @@ wire! {
 
 wire! {
     @part
-    /// How a figure of one arm compares with that of the other.
+    /// The comparison of a figure between the two arms.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
     pub struct EstimateRecord {
         /// Pairs that it rests on.

@@ -8,11 +8,11 @@ use std::fmt;
 pub struct Field {
     /// The name in the journal, `TLSDASH_…` unless it is one of systemd's own.
     pub name: Cow<'static, str>,
-    /// In what it is written.
+    /// The unit of the value.
     pub unit: Unit,
     /// A value as a journal has it.
     pub example: &'static str,
-    /// What it says, in one sentence.
+    /// The meaning, in one sentence.
     pub meaning: Cow<'static, str>,
 }
 
@@ -21,7 +21,7 @@ pub struct Field {
 pub enum Unit {
     /// A whole number of things.
     Count,
-    /// A number in a unit that stands beside it, or without one.
+    /// A number in a unit given elsewhere, or without one.
     Number,
     /// Bytes.
     Bytes,

@@ -1,4 +1,4 @@
-//! Measures the memory of records and of what is kept of them, so that it can be bounded: a short text may hold much.
+//! Measures the memory of records and of data kept from them, so it can be bounded: a short text may expand to much.
 
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
@@ -14,7 +14,7 @@ use crate::record::{
 
 /// A type with memory on the heap.
 pub(crate) trait HeapSize {
-    /// Bytes on the heap, without what the allocator adds.
+    /// Bytes on the heap, without the allocator's overhead.
     fn heap_bytes(&self) -> usize;
 }
 

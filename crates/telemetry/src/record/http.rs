@@ -23,9 +23,9 @@ wire! {
         pub upstream_idle: u64 = &field::HTTP_UPSTREAM_IDLE,
         /// Routes that changed in this interval and whose record was put off.
         pub routes_deferred: u64 = &field::HTTP_ROUTES_DEFERRED,
-        /// Responses of the run so far, by exact status.
+        /// Responses of the run, by exact status.
         pub statuses: StatusCounts = &field::HTTP_STATUSES,
-        /// Totals of the run so far.
+        /// Totals of the run.
         pub counters: Counters<HttpCounter> = &FAMILY,
         /// Latencies of the interval.
         pub latencies: Latencies<HttpLatency> = &FAMILY,
@@ -40,7 +40,7 @@ wire! {
         pub route: String = &field::ROUTE,
         /// True for its last record, at the end of the run: its latencies are those of the whole run.
         pub last: bool = &field::ROUTE_LAST,
-        /// Totals of the run so far.
+        /// Totals of the run.
         pub counters: Counters<RouteCounter> = &FAMILY,
         /// Latencies of the time that the record covers.
         pub latencies: Latencies<RouteLatency> = &FAMILY,
@@ -59,7 +59,7 @@ words! {
 }
 
 wire! {
-    /// One request that is over: one that failed, one of the slowest, or a sample. Times are in microseconds.
+    /// One finished request: a failed one, one of the slowest, or a sample. Times are in microseconds.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RequestRecord {
         /// The name of its route; empty if none serves it.
@@ -126,7 +126,7 @@ impl HttpRecord {
 }
 
 impl RouteRecord {
-    /// The name that stands for all routes beyond the bound.
+    /// The name of all routes beyond the limit.
     pub const OTHER: &str = "other";
 }
 
@@ -136,7 +136,7 @@ impl RequestRecord {
         self.failure.is_some() || self.status >= 500
     }
 
-    /// True for a failure that its client caused: such requests may be many, and nobody need act.
+    /// True for a failure caused by the client: there may be many such requests, and the operator need not act.
     pub fn is_of_client(&self) -> bool {
         let is_of_others = self.failure.is_some_and(|failure| {
             use RequestFailure as F;

@@ -32,7 +32,7 @@ impl RunId {
         Self(self.0 ^ other.0)
     }
 
-    /// The first eight digits, enough to tell runs apart on a screen.
+    /// The first eight digits, enough to distinguish runs on a screen.
     pub fn short(self) -> String {
         format!("{:08x}", self.0 >> 96)
     }

@@ -19,7 +19,7 @@ pub struct RecordKind {
     pub word: &'static str,
     /// The value of `MESSAGE_ID`: fixed for all time.
     pub message_id: &'static str,
-    /// What it is, for the schema's document.
+    /// The description, for the schema's document.
     pub meaning: &'static str,
 }
 
@@ -48,7 +48,7 @@ macro_rules! kinds {
                 })
             }
 
-            /// The fields that a kind of record carries, besides those that all records do.
+            /// The fields of a kind of record, besides those of all records.
             pub fn fields(kind: &str) -> Vec<Field> {
                 match kind {
                     $($word => <$record>::fields(),)*

@@ -7,8 +7,8 @@ use crate::metrics::{Counters, Metric};
 /// The latencies of one class in a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Samples counted in the run so far. If it grew by more than `interval` holds since the last record read, a
-    /// histogram was lost.
+    /// Samples of the run. If it grew by more than the number in `interval` since the last record read, a histogram
+    /// was lost.
     pub samples_total: u64,
     /// The samples of this record's interval.
     pub interval: SparseHistogram,

@@ -32,7 +32,7 @@ pub enum LogFigure {
     Connect,
     /// Accept to close.
     Lifetime,
-    /// Request to first byte of the answer, of bytes that are no HTTP.
+    /// Request to first byte of the answer, for bytes that are not HTTP.
     Exchange,
     /// Request to first byte of the answer, of HTTP.
     FirstByte,
@@ -78,7 +78,7 @@ impl LogFigure {
         Self::ALL[self as usize].1
     }
 
-    /// The figure that a class of latencies is; `None` for one that a log of requests always has.
+    /// The figure of a latency class; `None` for a class that a log of requests always has.
     pub fn of_class(class: LatencyClass) -> Option<Self> {
         match class {
             LatencyClass::Proxy(class) => Some(match class {
@@ -110,7 +110,7 @@ impl LogFigure {
     }
 }
 
-/// What a log does not give: `name: reason`, with a semicolon and a blank between two of them.
+/// Figures that a log does not have: `name: reason`, separated by a semicolon and a space.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AbsentFigures(String);
 

@@ -55,7 +55,7 @@ pub const SCHEMA: u64 = 1;
 pub struct Stamp {
     /// The run it belongs to.
     pub run: RunId,
-    /// Its number within the run, from 1 without holes; a hole in what is read is a loss.
+    /// Its number within the run, from 1 without gaps; a gap in the numbers read is a loss.
     pub seq: u64,
     /// `CLOCK_MONOTONIC` when it was made, in microseconds.
     pub mono_us: u64,
@@ -76,7 +76,7 @@ impl Stamp {
         Timestamps { realtime_us: self.realtime_us, monotonic_us: self.mono_us }
     }
 
-    /// True if the record does not cover all the time since `end_us`, where the one before it of its kind ends.
+    /// True if the record does not cover all the time since `end_us`, the end of the previous record of its kind.
     pub(crate) fn is_after_gap(&self, end_us: u64) -> bool {
         let slack_us = (self.interval_us / 2).min(GAP_SLACK_US_MAX);
         self.mono_us.saturating_sub(self.interval_us) > end_us.saturating_add(slack_us)
@@ -88,7 +88,7 @@ impl Stamp {
 pub struct Record {
     /// Where and when it was made.
     pub stamp: Stamp,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
@@ -119,15 +119,15 @@ pub enum Body {
     Setting(SettingRecord),
     /// A person left a note.
     Mark(MarkRecord),
-    /// What the parts of a handshake cost on this machine.
+    /// The cost of the parts of a handshake on this machine.
     Calibration(Box<HandshakeCosts>),
     /// How an experiment goes.
     Experiment(Box<ExperimentRecord>),
-    /// What the process used.
+    /// Resources that the process used.
     Host(HostRecord),
-    /// What the writer knows of losses.
+    /// The writer's counts of losses.
     Health(HealthRecord),
-    /// What a person should know.
+    /// A message to the operator.
     Notice(NoticeRecord),
     /// An alert fired or resolved.
     Alert(Box<AlertRecord>),
@@ -145,7 +145,7 @@ words! {
 }
 
 wire! {
-    /// A run's beginning, with what it runs with; or its end, with the final totals and whole-run histograms.
+    /// A run's beginning, with its description; or its end, with the final totals and whole-run histograms.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct RunRecord {
         /// Whether the run begins or ends.
@@ -156,7 +156,7 @@ wire! {
         pub host: String = &field::HOST,
         /// Addresses the proxy listens on, separated by blanks; empty without a proxy.
         pub listen: String = &field::LISTEN,
-        /// Where the proxy forwards to, or what the load is aimed at.
+        /// The target that the proxy forwards to, or that the load uses.
         pub upstream: String = &field::UPSTREAM,
         /// Type of the certificate's key, such as `ECDSA P-256`; empty without a proxy.
         pub certificate: String = &field::CERTIFICATE,
@@ -170,7 +170,7 @@ wire! {
         pub cores: u64 = &field::CORES,
         /// What sets the frequency of the first core; empty if nothing does.
         pub governor: String = &field::GOVERNOR,
-        /// What the kernel's clocks are read from.
+        /// The source of the kernel's clocks.
         pub clock_source: String = &field::CLOCK_SOURCE,
         /// Memory of the host, in bytes.
         pub host_memory_bytes: u64 = &field::HOST_MEMORY,
@@ -207,7 +207,7 @@ wire! {
         pub open: u64 = &field::OPEN,
         /// Clients that changed in this interval and whose record was put off for lack of budget.
         pub clients_deferred: u64 = &field::CLIENTS_DEFERRED,
-        /// Totals of the run so far.
+        /// Totals of the run.
         pub counters: Counters<ProxyCounter> = &FAMILY,
         /// Latencies of the interval.
         pub latencies: Latencies<ProxyLatency> = &FAMILY,
@@ -215,7 +215,7 @@ wire! {
 }
 
 wire! {
-    /// The load, once an interval: how it stands, cumulative counters, and the interval's latencies.
+    /// The load, once per interval: its state, cumulative counters, and the interval's latencies.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct LoadRecord {
         /// True while requests are being scheduled.
@@ -228,16 +228,16 @@ wire! {
         pub connections: u64 = &field::LOAD_CONNECTIONS,
         /// Threads of the generator.
         pub threads: u64 = &field::LOAD_THREADS,
-        /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
+        /// Length of the schedule up to now, without warm-up and pauses, in microseconds; 0 in a closed loop.
         pub due_us: u64 = &field::LOAD_DUE,
         /// The same to the last request sent.
         pub sending_us: u64 = &field::LOAD_SENDING,
         /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the
         /// last request was over.
         pub measured_us: u64 = &field::LOAD_MEASURED,
-        /// What befell requests and handshakes so far, kind by kind.
+        /// Outcomes of requests and handshakes, by kind.
         pub tally: EventCounts = &field::LOAD_TALLY,
-        /// Totals of the run so far.
+        /// Totals of the run.
         pub counters: Counters<LoadCounter> = &FAMILY,
         /// Latencies of the interval.
         pub latencies: Latencies<LoadLatency> = &FAMILY,
@@ -256,7 +256,7 @@ wire! {
         pub last: bool = &field::CLIENT_LAST,
         /// Connections open at the end of the interval.
         pub open: u64 = &field::CLIENT_OPEN,
-        /// Totals of the epoch so far.
+        /// Totals of the epoch.
         pub counters: Counters<ClientCounter> = &FAMILY,
         /// Latencies of its exchanges since its last record that has some.
         pub exchange: Sketch = &field::CLIENT_EXCHANGE_SKETCH,
@@ -271,7 +271,7 @@ wire! {
         pub name: String = &field::SETTING,
         /// How it stood before.
         pub before: String = &field::SETTING_BEFORE,
-        /// How it stands now, with all that describes it.
+        /// The setting after the change, with its full description.
         pub after: Option<Setting> = &field::SETTING_AFTER,
         /// Who changed it over the control socket; empty for the dashboard, an experiment and the program itself.
         pub by: String = &field::SETTING_BY,
@@ -284,18 +284,18 @@ wire! {
     pub struct MarkRecord {
         /// Its number within the run, from 1.
         pub number: u64 = &field::MARK,
-        /// What was noted, cleaned; may be empty.
+        /// The text of the note, cleaned; may be empty.
         pub text: String = &field::MARK_TEXT,
     }
 }
 
 wire! {
-    /// What the process used, once an interval.
+    /// Resources that the process used, once per interval.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HostRecord {
         /// Resident memory, in bytes.
         pub memory_bytes: u64 = &field::MEMORY,
-        /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+        /// The same with each shared page divided among its users (PSS); 0 if unknown.
         pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
         /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,
@@ -303,19 +303,20 @@ wire! {
         pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,
         /// Threads.
         pub threads: u64 = &field::THREADS,
-        /// CPU time of the proxy's thread that has used the most, in microseconds of the run so far.
+        /// CPU time of the proxy's busiest thread, in microseconds of the run.
         pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
-        /// CPU time of whichever thread of the proxy used the most between two readings, in microseconds of the run so far.
+        /// Sum, over the readings, of the CPU time of the proxy's busiest thread between two readings, in
+        /// microseconds.
         pub peak_worker_cpu_us_total: u64 = &field::PEAK_WORKER_CPU,
-        /// Connections that found the backlog of a listening socket full, in the network namespace, of the run so far.
+        /// Connections that found the backlog of a listening socket full, in the network namespace, during the run.
         pub listen_overflows_total: u64 = &field::LISTEN_OVERFLOWS,
-        /// Connections that a listening socket dropped for that or another cause, of the run so far.
+        /// Connections that a listening socket dropped for this or another cause, during the run.
         pub listen_drops_total: u64 = &field::LISTEN_DROPS,
-        /// Time that the cgroup's threads were not run because its CPU bound was met, in microseconds of the run so far.
+        /// Time that the cgroup's threads were throttled by its CPU quota, in microseconds of the run.
         pub cpu_throttled_us_total: u64 = &field::CPU_THROTTLED,
-        /// CPU time of the machine that its hypervisor gave to others, in microseconds of the run so far.
+        /// CPU time of the machine that its hypervisor gave to others, in microseconds of the run.
         pub cpu_stolen_us_total: u64 = &field::CPU_STOLEN,
-        /// CPUs of the machine that are online; 0 if it is not known.
+        /// Online CPUs of the machine; 0 if unknown.
         pub machine_cpus: u64 = &field::MACHINE_CPUS,
         /// The first process that is observed with all its descendants; 0 if none is.
         pub observed_pid: u64 = &field::OBSERVED_PID,
@@ -337,26 +338,26 @@ wire! {
         pub observed_backlog: u64 = &field::OBSERVED_BACKLOG,
         /// CPU time of each of them.
         pub observed_processes: ProcessCpuList = &field::OBSERVED_PROCESSES,
-        /// CPU time by whose threads used it, in microseconds of the run so far.
+        /// CPU time by group of threads, in microseconds of the run.
         pub cpu: Counters<CpuGroup> = &FAMILY,
     }
 }
 
 wire! {
-    /// What the writer of records knows of its own losses; written when one of them changes.
+    /// The writer's counts of its own losses; written when one of them changes.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HealthRecord {
-        /// Records of intervals that the journal had not taken when the next interval ended, so far.
+        /// Records of intervals that the journal had not accepted when the next interval ended.
         pub refused_total: u64 = &field::HEALTH_REFUSED,
-        /// Intervals whose counters went with a later record because of that, so far.
+        /// Intervals whose counters were merged into a later record for that reason.
         pub merged_total: u64 = &field::HEALTH_MERGED,
-        /// Times that the journal took no records for a moment; what waited was offered again, so far.
+        /// Times that the journal accepted no records for a moment; pending ones were offered again.
         pub waits_total: u64 = &field::HEALTH_WAITS,
-        /// Records given up: too many events waited, or the journal would never have taken them, so far.
+        /// Discarded records: too many events waited, or the journal would never have accepted them.
         pub dropped_total: u64 = &field::HEALTH_DROPPED,
-        /// Messages of this service, records or not, that journald's rate limit dropped, so far.
+        /// Messages of this service, records or not, that journald's rate limit dropped.
         pub suppressed_total: u64 = &field::HEALTH_SUPPRESSED,
-        /// Records of connection errors and failed requests that found no room in the budget, so far.
+        /// Records of connection errors and failed requests without room in the budget.
         pub over_budget_total: u64 = &field::HEALTH_OVER_BUDGET,
         /// By how much the wall clock jumped against the monotonic clock, in microseconds; negative if backwards.
         pub clock_step_us: i64 = &field::HEALTH_CLOCK_STEP,
@@ -377,7 +378,7 @@ words! {
     Level {
         /// Something happened.
         Info = "info",
-        /// A person did something, or should know.
+        /// A person did something, or should be informed.
         #[default]
         Notice = "notice",
         /// Something went wrong.
@@ -386,12 +387,12 @@ words! {
 }
 
 wire! {
-    /// What a person should know, once an episode: something went wrong, or is well again.
+    /// A message to the operator, once per episode: a problem, or its end.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct NoticeRecord {
         /// How serious it is.
         pub level: Level = &field::NOTICE_LEVEL,
-        /// What it is about, in one word that stays the same: later versions add some.
+        /// The topic, in one word that stays the same: later versions add topics.
         pub topic: String = &field::NOTICE_TOPIC,
         /// The sentence, cleaned.
         pub text: String = &field::NOTICE_TEXT,

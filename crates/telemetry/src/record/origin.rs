@@ -4,7 +4,7 @@ use crate::record::clean;
 use crate::record::ids;
 use crate::record::wire::FieldSource;
 
-/// The `MESSAGE_ID` with which journald says that it dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
+/// The `MESSAGE_ID` of journald's report about dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
 const DROPPED_MESSAGE_ID: &str = "a596d6fe7bfa4994828e72309e95d61e";
 
 /// A process, as the journal saw it when it took an entry (trusted fields of systemd.journal-fields(7)). `None` where
@@ -22,7 +22,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// This process, as an own file has it. A journald in another namespace may know it by other numbers.
+    /// This process, as in its own file. A journald in another namespace may have other numbers for it.
     pub fn own() -> Self {
         Self::of(&journal::process_fields())
     }
@@ -52,7 +52,7 @@ fn id(entry: &dyn FieldSource, name: &str) -> Option<u128> {
     entry.text(name).and_then(ids::bits)
 }
 
-/// A process that wrote records, with more that the journal says of it.
+/// A process that wrote records, with further trusted fields of the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writer {
     /// Which process it is: the only part that is compared.
@@ -61,7 +61,7 @@ pub struct Writer {
     pub hostname: String,
     /// `_SYSTEMD_UNIT`, cleaned; empty if the entry has none.
     pub unit: String,
-    /// True if it was on another machine than the one that reads, where users and units are others.
+    /// True if it ran on another machine than the reader, where users and units differ.
     pub is_remote: bool,
 }
 
@@ -81,7 +81,7 @@ impl Writer {
         }
     }
 
-    /// The service of the system that it is part of; `None` for what a user started, also as a service of his own.
+    /// Its system service; `None` for processes of a user, also in the user's own services.
     pub fn service(&self) -> Option<&str> {
         Some(&*self.unit).filter(|unit| is_service(unit))
     }
@@ -92,8 +92,8 @@ impl Writer {
         !self.is_remote || self.unit.is_empty() || self.service().is_some()
     }
 
-    /// Whose it is, in short: its service, its user, or both where the service is not known to be tlsdash's; empty if the
-    /// journal does not say.
+    /// Its account, in short: its service, its user, or both if the service is not known to be tlsdash's; empty if the
+    /// journal does not have it.
     pub fn account(&self) -> String {
         match (self.service(), self.origin.uid) {
             (Some(unit), None) => unit.to_owned(),
@@ -116,14 +116,14 @@ impl Writer {
     }
 }
 
-/// True for the name of a service of the system, as against sessions and the manager of a user, `user@UID.service`, in
-/// which whatever that user starts is.
+/// True for the name of a system service, not for sessions and a user's manager, `user@UID.service`, which runs
+/// anything that the user starts.
 fn is_service(unit: &str) -> bool {
     unit.ends_with(".service") && !unit.starts_with("user@")
 }
 
-/// True for the units that run tlsdash: `tlsdash.service`, and `tlsdash@NAME.service` or `tlsdash-NAME.service`. Within
-/// another service a user may run what he likes: `cron.service` runs the jobs of all users, a web server their scripts.
+/// True for the units that run tlsdash: `tlsdash.service`, and `tlsdash@NAME.service` or `tlsdash-NAME.service`. In
+/// other services users may run anything: `cron.service` runs the jobs of all users, a web server their scripts.
 pub(crate) fn is_tlsdash(unit: &str) -> bool {
     let name = unit.strip_suffix(".service").and_then(|name| name.strip_prefix("tlsdash"));
     name.is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '-']))
@@ -163,7 +163,7 @@ impl SuppressedMessages {
         })
     }
 
-    /// True if messages of this process may be among those that were dropped: the limit is one for each unit.
+    /// True if messages of this process may be among the dropped ones: each unit has one limit.
     pub(crate) fn concerns(&self, origin: &Origin, unit: &str) -> bool {
         let same_boot = self.boot.is_some() && self.boot == origin.boot;
         let same_unit = !unit.is_empty() && self.unit == unit;

@@ -8,15 +8,15 @@ use crate::record::clean;
 pub const PROCESSES_LISTED_MAX: usize = 16;
 /// The longest name of a process, in characters.
 const NAME_MAX: usize = 40;
-/// Stands between two processes.
+/// Separates two processes.
 const SEPARATOR: &str = "; ";
 
-/// What one process has used.
+/// CPU time of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessCpu {
     /// Its id.
     pub pid: u32,
-    /// What it calls itself, cleaned.
+    /// Its own name, cleaned.
     pub name: Box<str>,
     /// CPU time of its threads since observing began, in microseconds.
     pub cpu_us: u64,
@@ -64,7 +64,7 @@ impl ProcessCpuList {
     }
 }
 
-/// Keeps those that have used the most CPU time, at most [`PROCESSES_LISTED_MAX`], in their order.
+/// Keeps those with the most CPU time, at most [`PROCESSES_LISTED_MAX`], in their order.
 pub(crate) fn keep_busiest<T>(processes: &mut Vec<T>, cpu_us: impl Fn(&T) -> u64) {
     if processes.len() > PROCESSES_LISTED_MAX {
         let mut used: Vec<u64> = processes.iter().map(&cpu_us).collect();
@@ -86,7 +86,7 @@ impl fmt::Display for ProcessCpuList {
 }
 
 impl From<&str> for ProcessCpuList {
-    /// The text of a record. What is no process is left out.
+    /// Parses the text of a record. Invalid entries are ignored.
     fn from(text: &str) -> Self {
         let process = |part: &str| {
             let mut words = part.splitn(3, ' ');

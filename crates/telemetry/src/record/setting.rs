@@ -88,13 +88,13 @@ pub enum Command {
     Experiment(String),
     /// End the experiment that is under way before its time.
     EndExperiment,
-    /// Measure what the parts of a handshake cost on this machine.
+    /// Measure the cost of the parts of a handshake on this machine.
     Calibrate,
-    /// Begin to record from now on into this new file.
+    /// Begin to record into this new file.
     Record(PathBuf),
-    /// End what is being recorded.
+    /// End the recording.
     EndRecording,
-    /// Write the options, with the settings in force, to a configuration file of its own.
+    /// Write the options, with the settings in force, to a new configuration file.
     WriteConfiguration,
     /// Put on record what befell the front end.
     Notice(NoticeRecord),
@@ -113,7 +113,7 @@ pub enum SettingError {
         name: String,
         /// The value that was asked for.
         value: String,
-        /// What it may be.
+        /// The accepted values.
         reason: String,
     },
     /// The setting only changes with a restart of the program.

@@ -8,13 +8,13 @@ use crate::record::setting::{Applies, Setting, Value};
 pub struct SettingInfo {
     /// Dotted name, such as `load.rate`.
     pub name: String,
-    /// What it does, in a line.
+    /// The description, in a line.
     pub about: String,
     /// Which values it takes, within the range of its [`Setting`].
     pub kind: SettingKind,
     /// Its value unless it is given; `None` if that depends on the machine or the command.
     pub default: Option<Value>,
-    /// What holds without it, in words, where that is no value.
+    /// The behaviour without a value, in words, if no value expresses it.
     pub absent: Option<&'static str>,
 }
 
@@ -34,7 +34,7 @@ pub enum SettingKind {
     Parsed {
         /// `None` for a text that the setting refuses.
         parse: fn(&str) -> Option<String>,
-        /// What it takes, in words.
+        /// The accepted values, in words.
         allowed: &'static str,
     },
 }
@@ -67,7 +67,7 @@ impl Setting {
         }
     }
 
-    /// Says which values it may have; `None` if any text will do.
+    /// Describes the accepted values; `None` if any text is accepted.
     pub fn allowed(&self, info: Option<&SettingInfo>) -> Option<String> {
         let kind = info.map_or(&SettingKind::Any, |info| &info.kind);
         match (&self.value, kind) {
@@ -87,10 +87,11 @@ impl Setting {
         }
     }
 
-    /// Parses a value as a person types it, with or without the unit. Two texts for the same value give the same one.
+    /// Parses a value as a person types it, with or without the unit. Two texts for the same value give the same
+    /// result.
     ///
     /// # Errors
-    /// With what it may be, if it cannot be changed to this.
+    /// With the accepted values, if it cannot be changed to this.
     pub fn parse(&self, info: Option<&SettingInfo>, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let value = match &self.value {
@@ -115,7 +116,7 @@ impl Setting {
     /// Checks a value.
     ///
     /// # Errors
-    /// With what it may be, if it cannot be changed to this.
+    /// With the accepted values, if it cannot be changed to this.
     pub fn check(&self, info: Option<&SettingInfo>, value: &Value) -> Result<(), String> {
         if self.applies == Applies::Restart {
             return Err(format!("{} changes only at a restart", self.name));

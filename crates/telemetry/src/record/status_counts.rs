@@ -7,7 +7,7 @@ use crate::record::ids::ParseIdError;
 
 /// The most statuses that are counted separately; further ones are summed.
 pub(crate) const STATUSES_MAX: usize = 64;
-/// Stands for all further statuses.
+/// The key for all further statuses.
 const OTHER: &str = "other";
 
 /// Responses by exact status, in ascending order, at most 64 statuses; responses of further ones are summed.

@@ -13,11 +13,11 @@ wire! {
     pub struct TlsRecord {
         /// Values of usage that changed in this interval and whose record was put off.
         pub usage_deferred: u64 = &field::USAGE_DEFERRED,
-        /// Ages of tickets and sessions that resumed, of the run so far.
+        /// Ages of tickets and sessions that resumed, during the run.
         pub ages_accepted: AgeCounts = &field::AGES_ACCEPTED,
-        /// Ages of tickets and sessions that were too old, of the run so far.
+        /// Ages of expired tickets and sessions, during the run.
         pub ages_expired: AgeCounts = &field::AGES_EXPIRED,
-        /// Totals of the run so far.
+        /// Totals of the run.
         pub counters: Counters<TlsCounter> = &FAMILY,
         /// Latencies of the interval.
         pub latencies: Latencies<TlsLatency> = &FAMILY,
@@ -32,7 +32,7 @@ wire! {
         pub dimension: Dimension = &field::USAGE_DIMENSION,
         /// The value; `other` for all values beyond the bound.
         pub value: String = &field::USAGE_VALUE,
-        /// Totals of the run so far.
+        /// Totals of the run.
         pub counters: Counters<UsageCounter> = &FAMILY,
     }
 }

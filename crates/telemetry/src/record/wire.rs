@@ -30,7 +30,7 @@ pub enum DecodeError {
     /// A field that every record of its kind has is not there.
     #[error("field {0} is missing")]
     Missing(Cow<'static, str>),
-    /// A field does not hold what it should.
+    /// A field has an invalid value.
     #[error("field {0} is malformed")]
     Malformed(Cow<'static, str>),
     /// A later version of tlsdash wrote it.
@@ -58,7 +58,7 @@ impl FieldSource for EntryBuf {
     }
 }
 
-/// A record, or a part of one that brings several fields.
+/// A record, or a part of a record with several fields.
 pub(crate) trait WireFields: Sized {
     /// True for what only ever travels as a part of one kind of record, whose fields the document lists with it.
     const IS_PART: bool;
@@ -92,7 +92,7 @@ pub(crate) trait WireField: Sized {
     }
 }
 
-/// Marks a member that brings fields of its own.
+/// Marks a member with fields of its own type.
 pub(crate) static FAMILY: Field =
     Field { name: Cow::Borrowed(""), unit: Unit::Text, example: "", meaning: Cow::Borrowed("") };
 
@@ -322,7 +322,7 @@ impl WireField for CostTable {
     }
 }
 
-/// What is empty needs no field.
+/// An empty value needs no field.
 macro_rules! absent_if_empty {
     ($($type:ty)*) => {$(
         impl WireField for $type {

@@ -1,4 +1,4 @@
-//! What a run tells of itself.
+//! Accessors of a run.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Run {
         &self.header.writer
     }
 
-    /// The host that it runs on: as the journal says, else as the run does; empty if neither was read.
+    /// The host's name: from the journal, else from the run; empty if neither was read.
     pub fn hostname(&self) -> &str {
         match (&*self.header.writer.hostname, self.began()) {
             ("", Some(began)) => &began.host,
@@ -54,13 +54,13 @@ impl Run {
         }
     }
 
-    /// What it began with; `None` if its first record was not read.
+    /// Its first record; `None` if that was not read.
     pub fn began(&self) -> Option<&RunRecord> {
         self.header.began.as_ref().map(|(_, run)| &**run)
     }
 
-    /// What it began with, if it was counted from another terminator's log: that tells connections and requests at one
-    /// moment only, so that nothing is known of those under way.
+    /// Its first record, if it was counted from another terminator's log. Such a log reports connections and requests
+    /// when they end, so those in flight are unknown.
     pub fn counted_log(&self) -> Option<&RunRecord> {
         self.began().filter(|began| !began.log.is_empty())
     }
@@ -73,7 +73,7 @@ impl Run {
         }
     }
 
-    /// Why a figure is absent, and what would give it; `None` if it is there.
+    /// Why a figure is absent, and which log format would have it; `None` if it is present.
     pub fn absent(&self, figure: LogFigure) -> Option<&str> {
         let began = self.counted_log()?;
         let has_tls = self.proxy().is_none_or(|track| track.totals()[ProxyCounter::Accepted] > 0);
@@ -99,8 +99,8 @@ impl Run {
         self.header.first.map_or(0, |stamp| stamp.mono_us)
     }
 
-    /// The moment of the monotonic clock from which on its series are kept, in microseconds: that of its first record
-    /// until there are so many that the oldest are let go.
+    /// The moment of the monotonic clock from which its series are kept, in microseconds: the first record's, until
+    /// the oldest intervals are removed.
     pub fn kept_from_us(&self) -> u64 {
         let proxy = self.proxy().and_then(|series| Some(series.timeline().next()?.start_us));
         let load = self.load().and_then(|series| Some(series.timeline().next()?.start_us));
@@ -112,8 +112,8 @@ impl Run {
         self.retention.is_brief
     }
 
-    /// True if reading began in its middle, with what was known of it from before: then latencies of the whole run are
-    /// those since.
+    /// True if reading began in the middle of the run, with known totals; then latencies of the whole run cover only
+    /// the part read.
     pub fn is_joined(&self) -> bool {
         self.retention.is_joined
     }
@@ -133,7 +133,7 @@ impl Run {
         self.header.last.map_or(0, |stamp| stamp.mono_us)
     }
 
-    /// How long the run had lasted where what was recorded of it begins, in microseconds.
+    /// How long the run had lasted when its recorded part begins, in microseconds.
     pub fn before_us(&self) -> u64 {
         self.header.began.as_ref().map_or(0, |(stamp, _)| stamp.interval_us)
     }
@@ -160,7 +160,7 @@ impl Run {
         self.settings().iter().find(|setting| setting.name == name)
     }
 
-    /// The value of a setting at a moment of the monotonic clock, in words; `None` if there is no such setting.
+    /// The value of a setting at a moment of the monotonic clock, as text; `None` if there is no such setting.
     pub fn setting_at(&self, us: u64, name: &str) -> Option<String> {
         self.setting(name).map(|setting| self.markers.value_at(us, setting))
     }
@@ -175,8 +175,7 @@ impl Run {
         self.alerts.iter()
     }
 
-    /// What is about to break, or was: open findings first, the most serious before others, then those that closed. The
-    /// interval that is being read is not judged yet.
+    /// Findings: open ones first, by severity, then closed ones. The interval being read is not evaluated yet.
     pub fn findings(&self) -> Vec<Finding> {
         self.findings.list(self)
     }
@@ -201,7 +200,7 @@ impl Run {
         }
     }
 
-    /// Connections that failed, by what their records say: those that had one.
+    /// Failed connections that have a record, by cause.
     pub fn failures(&self) -> &Failures {
         &self.failures
     }
@@ -231,7 +230,7 @@ impl Run {
         &self.usage
     }
 
-    /// What the proxy counted and timed of HTTP over all routes; `None` in a run that is not in HTTP mode.
+    /// The proxy's counts and latencies of HTTP over all routes; `None` in a run that is not in HTTP mode.
     pub fn http(&self) -> Option<&MetricSeries<HttpCounter, HttpLatency>> {
         self.http.series.as_ref()
     }
@@ -241,8 +240,8 @@ impl Run {
         self.http.record.as_ref()
     }
 
-    /// The gauges of HTTP mode at a moment of the monotonic clock, as its latest record then told them; `None` in TCP
-    /// mode, and where that record is no longer kept.
+    /// The gauges of HTTP mode at a moment of the monotonic clock, from the latest record before it; `None` in TCP
+    /// mode, and if that record is no longer kept.
     pub fn http_gauges_at(&self, us: u64) -> Option<HttpGauges> {
         if self.counted_log().is_some() {
             return None;
@@ -255,7 +254,7 @@ impl Run {
         &self.routes
     }
 
-    /// Single requests: those that failed, the slowest of each interval, and a sample.
+    /// Single requests: failed ones, the slowest of each interval, and a sample.
     pub fn requests(&self) -> &Requests {
         &self.requests
     }
@@ -290,15 +289,15 @@ impl Run {
         self.proxy.clients_deferred
     }
 
-    /// What a client does now; `None` if that is not known. A silent client does nothing, unless its record may have
-    /// been put off or lost: then its last rate is kept for up to 10 s.
+    /// A client's present rate; `None` if unknown. A silent client has a rate of 0, unless its record may have been
+    /// deferred or lost: then its last rate is kept for up to 10 s.
     pub fn client_rate(&self, client: &ClientStats) -> Option<ClientRate> {
         let latest = client.history().next_back().copied();
         let now_us = self.proxy().map_or(0, MetricSeries::last_us);
         let may_be_missing = self.client_records_may_be_missing();
         match latest {
             Some(rate) if rate.end_us >= now_us => Some(rate),
-            // Its first record came without what it could be compared with.
+            // Its first record had no predecessor to compare with.
             None if client.last_us >= now_us => None,
             rate if may_be_missing => rate.filter(|rate| now_us - rate.end_us <= DEFERRED_US_MAX),
             _ => Some(ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() }),
@@ -316,12 +315,12 @@ impl Run {
         self.clients.get(id)
     }
 
-    /// The latest record of what the process used.
+    /// The latest record of the resources that the process used.
     pub fn host(&self) -> Option<&HostRecord> {
         self.hosts.latest()
     }
 
-    /// The record of what the process used that was the latest at a moment of the monotonic clock.
+    /// The latest record of used resources at a moment of the monotonic clock.
     pub fn host_at(&self, us: u64) -> Option<&HostRecord> {
         self.hosts.at(us)
     }
@@ -347,7 +346,7 @@ impl Run {
         self.hosts.observed_until(until_us, span_us)
     }
 
-    /// What the parts of a handshake cost on its machine, by its latest calibration.
+    /// The cost of the parts of a handshake on its machine, by its latest calibration.
     pub fn handshake_costs(&self) -> Option<&HandshakeCosts> {
         self.calibration.as_ref().map(|(_, costs)| &**costs)
     }
@@ -379,7 +378,7 @@ impl Run {
         self.log.iter()
     }
 
-    /// How the reading of this run has gone.
+    /// The state of reading this run.
     pub fn reading(&self) -> &Reading {
         &self.reading
     }

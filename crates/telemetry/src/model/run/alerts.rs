@@ -55,7 +55,7 @@ impl RunAlerts {
                     open.ended = Some((now_us, record));
                     return;
                 }
-                // It fired before what was read begins.
+                // It fired before the first record read.
                 let fired_us = now_us.saturating_sub(record.firing_us);
                 self.push(AlertEpisode { fired_us, fired: record.clone(), ended: Some((now_us, record)) });
             }
@@ -64,7 +64,7 @@ impl RunAlerts {
 
     fn push(&mut self, episode: AlertEpisode) {
         if self.0.len() == EPISODES_MAX {
-            // Those that fire are kept: a screen shows them.
+            // Alerts that fire are kept, because a screen shows them.
             let oldest_over = self.0.iter().position(|episode| episode.ended.is_some());
             self.0.remove(oldest_over.unwrap_or(0));
         }

@@ -13,7 +13,7 @@ use crate::record::{ClientRecord, Stamp};
 /// Records with latencies kept of each client: with five seconds each they cover the same time.
 const SKETCHES_MAX: usize = 12;
 
-/// What one client did in the time that one of its records covers.
+/// One client's activity in the time that one of its records covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientRate {
     /// End of the time, `CLOCK_MONOTONIC` in microseconds.
@@ -81,7 +81,7 @@ impl ClientStats {
         }
     }
 
-    /// Goes on in an epoch that it was in before.
+    /// Continues in an epoch that it was in before.
     pub(super) fn resume(&mut self, epoch: u64, present: Counters<ClientCounter>, last_us: u64) {
         (self.epoch, self.present, self.last_us) = (epoch, present, last_us);
     }
@@ -118,7 +118,7 @@ impl ClientStats {
         }
     }
 
-    /// Takes in a record, and returns what was counted in which time; `None` if that is not known.
+    /// Adds a record, and returns the counts and their time; `None` if unknown.
     pub(super) fn apply(
         &mut self,
         stamp: &Stamp,
@@ -144,7 +144,7 @@ impl ClientStats {
             false if may_cover_more => since_last_us.max(stamp.interval_us),
             _ => stamp.interval_us,
         };
-        // A record that covers no time repeats what is known.
+        // A record that covers no time repeats known counts.
         (span_us > 0 && stamp.interval_us > 0).then_some(ClientRate {
             end_us: stamp.mono_us,
             span_us,
@@ -192,7 +192,7 @@ impl ClientStats {
         totals
     }
 
-    /// Totals as of its last record up to a moment; `None` if the records that are kept do not reach back so far.
+    /// Totals at its last record up to a moment; `None` if the kept records do not reach back that far.
     pub fn totals_at(&self, us: u64) -> Option<Counters<ClientCounter>> {
         let mut later = Counters::default();
         self.history.iter().filter(|rate| rate.end_us > us).for_each(|rate| later.add(&rate.counters));
@@ -257,8 +257,8 @@ impl HeapSize for ClientStats {
 pub(super) struct Coverage {
     /// The run's beginning, with all counters at zero, was read.
     pub(super) from_start: bool,
-    /// Records lost so far.
+    /// Records lost since the start.
     pub(super) lost: u64,
-    /// Some of them in this interval or the one before.
+    /// True if records were lost in this interval or the previous one.
     pub(super) lost_lately: bool,
 }

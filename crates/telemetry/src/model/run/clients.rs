@@ -17,14 +17,14 @@ use crate::record::{ClientRecord, Stamp};
 /// Rates kept of each client, for its sparkline.
 pub(in crate::model) const HISTORY_MAX: usize = 60;
 
-/// Latest changes that are kept for a reader with a table of its own.
+/// Latest changes that are kept for a reader with its own table.
 const CHANGES_MAX: usize = 2_048;
 
-/// What is kept of all clients, in bytes: enough for [`CLIENTS_MAX`] with all of the above. Beyond it, only the
-/// latest rate and latencies are kept of clients that go on.
+/// Memory of all clients, in bytes: enough for [`CLIENTS_MAX`] with all of the above. Beyond it, active clients keep
+/// only their latest rate and latencies.
 const BYTES_MAX: usize = 128 << 20;
 
-/// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] clients apart at a time.
+/// Remembered clients that have left the table. The writer distinguishes at most [`CLIENTS_MAX`] clients at a time.
 const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
 
 /// A client that was removed from the table. It is kept in case the client returns in the same epoch.
@@ -43,7 +43,7 @@ pub struct Clients {
     folded: HashMap<ClientId, RemovedClient>,
     /// Rates that are kept of each client.
     history: usize,
-    /// What the rows point to, in bytes.
+    /// Heap memory of the rows, in bytes.
     heap_bytes: usize,
     /// [`BYTES_MAX`], and less in tests.
     bytes_max: usize,
@@ -53,7 +53,7 @@ pub struct Clients {
     changes_total: u64,
     /// Whose records were the latest, oldest first; none from before a client left the table.
     changes: VecDeque<ClientId>,
-    /// Records that were known to be lost at the end of the last interval, and of the one before.
+    /// Records known to be lost at the end of the last interval, and of the previous one.
     lost_at_ends: [u64; 2],
 }
 
@@ -165,7 +165,7 @@ impl Clients {
         lost > self.lost_at_ends[0]
     }
 
-    /// Makes a row for a client that has none; false if there is no room.
+    /// Makes a row for a new client; false if there is no room.
     fn take_in(&mut self, record: &ClientRecord) -> bool {
         if self.rows.len() > CLIENTS_MAX {
             self.make_room();
@@ -225,7 +225,7 @@ impl Clients {
         self.rows.get(&id)
     }
 
-    /// Changes of the table so far, for [`Self::changed_since`].
+    /// Number of changes of the table, for [`Self::changed_since`].
     pub fn changes_total(&self) -> u64 {
         self.changes_total
     }

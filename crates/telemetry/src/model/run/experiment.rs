@@ -1,4 +1,4 @@
-//! The experiments of a run, as its records tell them.
+//! The experiments of a run, built from its records.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const METRICS_MAX: usize = 16;
 /// Switches that are kept of an experiment, the latest.
 const SWITCHES_MAX: usize = 2_048;
 
-/// What the texts of a figure take at the most: its name and two reasons.
+/// The largest size of a figure's texts: its name and two reasons.
 const TEXTS_BYTES: usize = 3 * 4 * PEER_TEXT_MAX;
 
 /// A switch to an arm: its value is in force from this moment.
@@ -49,18 +49,18 @@ pub struct ComparedFigure {
     pub metric: String,
     /// True for the experiment's primary figure, which is fixed before it begins.
     pub is_primary: bool,
-    /// The estimate of the running stage after the last pair. It is no verdict before the end.
+    /// The estimate of the running stage after the last pair. It is not a verdict before the end.
     pub running: Option<EstimateRecord>,
-    /// The verdict of the a/a stage, once it is over.
+    /// The verdict of the A/A stage, once it has ended.
     pub calibration: Option<Verdict>,
-    /// The verdict of the experiment, once it is over.
+    /// The verdict of the experiment, once it has ended.
     pub verdict: Option<Verdict>,
 }
 
 /// One experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// Its latest record, but for what is said of single figures: the plan, the stage, the pair and the arm.
+    /// Its latest record, except for single figures: the plan, the stage, the pair and the arm.
     pub state: ExperimentRecord,
     /// `CLOCK_MONOTONIC` at which it began, in microseconds.
     pub began_us: u64,

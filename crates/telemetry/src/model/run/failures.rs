@@ -1,4 +1,4 @@
-//! Why handshakes failed, as far as records of single connections tell.
+//! Why handshakes failed, as far as single connections have records.
 
 use std::collections::BTreeMap;
 

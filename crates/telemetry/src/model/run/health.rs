@@ -1,4 +1,4 @@
-//! What the writer of a run knows of its losses.
+//! The writer's counts of its losses.
 
 use super::merged::AlignedRun;
 use crate::record::HealthRecord;

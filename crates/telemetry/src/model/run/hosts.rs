@@ -17,10 +17,10 @@ pub struct CpuUse {
     pub span_us: u64,
 }
 
-/// About what one observed process takes in a record: its id, its CPU time and its name.
+/// Approximate size of one observed process in a record: its id, its CPU time and its name.
 const PROCESS_BYTES: usize = size_of::<ProcessCpu>() + 24;
 
-/// The latest records of what the process used, each with its moment of the monotonic clock in microseconds.
+/// The latest records of used resources, each with its moment of the monotonic clock in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct HostSamples {
     samples: VecDeque<(u64, HostRecord)>,
@@ -39,7 +39,7 @@ impl HostSamples {
         self.samples.push_back((stamp.mono_us, host));
     }
 
-    /// One record of what all used, at the end of the last.
+    /// One record with the sum of all processes at the end of the last run.
     pub(super) fn merged(members: &[AlignedRun<'_>], last: Option<Stamp>) -> Self {
         let mut sum = HostRecord::default();
         let load_warmup_cpu_us = members.iter().map(|member| member.run.hosts.load_warmup_cpu_us).sum();
@@ -109,7 +109,7 @@ impl HostSamples {
         Self { samples, load_warmup_cpu_us }
     }
 
-    /// Keeps the records of the last ten seconds, and the one before them.
+    /// Keeps the records of the last ten seconds, and the one before.
     pub(super) fn abridge(&mut self) {
         let Some(&(last_us, _)) = self.samples.back() else { return };
         let within = self.samples.partition_point(|(us, _)| *us <= last_us.saturating_sub(BRIEF_US));

@@ -1,4 +1,4 @@
-//! What was under way in HTTP mode, moment by moment.
+//! The gauges of HTTP mode over time.
 
 use std::collections::VecDeque;
 

@@ -51,7 +51,8 @@ impl MeasuredRecord for LoadRecord {
             sum.tally.add(tally);
             sum.counters.add(counters);
         }
-        // Rates are over the time in which any of them measured: at the same time they add up, one after the other not.
+        // Rates are divided by the time in which any of the runs measured: simultaneous runs add up, successive ones
+        // do not.
         let covered = |of: fn(&Self) -> u64| {
             covered_us(loads().map(|(member, record)| {
                 let start_us = member.span_us().1.saturating_sub(record.measured_us);

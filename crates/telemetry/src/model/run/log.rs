@@ -30,7 +30,7 @@ pub(super) struct RunLog(VecDeque<LogLine>);
 impl RunLog {
     /// Takes in a record, if a person should read it.
     pub(super) fn apply(&mut self, record: &Record) {
-        // They have a list of their own, and there may be many.
+        // Requests have a separate list, and there may be many.
         if matches!(record.body, Body::Request(_)) {
             return;
         }

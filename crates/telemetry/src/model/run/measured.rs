@@ -41,7 +41,7 @@ impl<R: MeasuredRecord> Default for MeasuredPart<R> {
 }
 
 impl<R: MeasuredRecord> MeasuredPart<R> {
-    /// Takes in the record of an interval. If it leaves a gap after the one before, gives the end of that one.
+    /// Adds the record of an interval. If it leaves a gap after the previous one, returns the end of that one.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: R, begun: SeriesStart) -> Option<u64> {
         let (counters, latencies) = record.measured();
         let series = self.series.get_or_insert_with(|| begun.series());
@@ -62,7 +62,7 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         Self { series: MetricSeries::merged(series), record: R::merged(members) }
     }
 
-    /// The part for reading on from the middle of the run: what was counted before is read again.
+    /// The part for reading on from the middle of the run: earlier counts are read again.
     pub(super) fn resumed(&self, history: usize) -> Self {
         let Self { series, record: _ } = self;
         Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }

@@ -1,7 +1,7 @@
 //! The runs that are merged into one, on a common clock.
 //!
-//! What was counted adds up over all of them. What a run has at a moment, such as connections, memory or the rate asked
-//! for, adds up over runs that take place at the same time only, and a host counts once.
+//! Counts add up over all runs. Gauges, such as connections, memory or the requested rate, add up over simultaneous
+//! runs only, and a host counts once.
 
 use super::Run;
 use crate::insight::costs::HandshakeCosts;
@@ -14,12 +14,12 @@ const OVERLAP_US_MIN: u64 = 1_000_000;
 /// One of several runs that are merged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AlignedRun<'a> {
-    /// What it is called, such as its host.
+    /// Its name, such as its host.
     pub(super) name: &'a str,
     pub(super) run: &'a Run,
     /// Microseconds that make `CLOCK_REALTIME` of its monotonic clock, by its last record.
     pub(super) shift_us: i64,
-    /// True if it is one of those that ran at the same time: of the most that ever did, the latest.
+    /// True if it belongs to the largest set of simultaneous runs; of several such sets, the latest.
     pub(super) is_together: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> AlignedRun<'a> {
         Stamp { mono_us: self.shifted_us(stamp.mono_us), ..stamp }
     }
 
-    /// True if both ran on one host, as far as the journal or the runs tell.
+    /// True if both ran on one host, as far as the journal or the runs say.
     fn is_beside(&self, other: &Self) -> bool {
         let machine = |member: &Self| member.run.writer().origin.machine;
         let (host, other_host) = (self.run.hostname(), other.run.hostname());
@@ -83,7 +83,7 @@ impl<'a> AlignedRun<'a> {
     }
 }
 
-/// The sum over all hosts, each with the most that a run of it tells.
+/// The sum over all hosts, with the highest value of each host's runs.
 pub(super) fn sum_by_host(members: &[AlignedRun<'_>], of: impl Fn(&Run) -> u64) -> u64 {
     let mut hosts: Vec<(&AlignedRun<'_>, u64)> = Vec::new();
     for member in members {
@@ -107,7 +107,7 @@ pub(super) fn covered_us(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     covered_us
 }
 
-/// What all have in common, or what each has, once.
+/// The common value, or the value of each run, without duplicates.
 pub(super) fn joined(members: &[AlignedRun<'_>], of: impl Fn(&Run) -> String) -> String {
     let mut texts: Vec<String> = Vec::new();
     for text in members.iter().map(|member| of(member.run)) {

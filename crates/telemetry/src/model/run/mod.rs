@@ -1,14 +1,14 @@
 //! One run, built from its records.
 //!
-//! [`Run`] is a list of parts, and each part has a file here: what it takes from a record (`apply`), and how it is
-//! merged with that part of other runs (`merged`). Every operation of [`Run`] names every part, so the compiler shows
-//! where a new part is missing.
+//! [`Run`] is a list of parts, and each part has a file here. The file says how the part is updated by a record
+//! (`apply`), and how it is merged with the same part of other runs (`merged`). Every operation of [`Run`] names every
+//! part, so the compiler shows where a new part is missing.
 //!
-//! The file of a part also has what `history` does with its records. `rebase` subtracts what was counted before a slice;
-//! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample` merges
-//! two records; `history/downsample` lists every kind, too.
+//! The file of a part also says what `history` does with its records. `rebase` subtracts the counts before a slice;
+//! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample`
+//! merges two records; `history/downsample` lists every kind, too.
 //!
-//! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`, one of HTTP
+//! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`, or for HTTP
 //! mode in `metrics/http.rs`.
 
 mod accessors;
@@ -70,7 +70,7 @@ pub use log::LogLine;
 /// How long a client keeps its last rate while its record is deferred or lost, in microseconds.
 pub const DEFERRED_US_MAX: u64 = 10_000_000;
 
-/// One run, built from the records read so far.
+/// One run, built from the records read.
 #[derive(Debug)]
 pub struct Run {
     header: RunHeader,
@@ -217,8 +217,8 @@ impl Run {
         }
     }
 
-    /// Drops everything but what a list of runs or hosts shows: totals and the last ten seconds. Later records are abridged
-    /// too.
+    /// Drops everything except the columns of a list of runs or hosts: totals and the last ten seconds. Later records
+    /// are abridged too.
     pub(super) fn abridge(&mut self) {
         let Self {
             header: _,

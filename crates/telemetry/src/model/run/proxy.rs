@@ -16,7 +16,7 @@ pub(super) struct ProxyPart {
 }
 
 impl ProxyPart {
-    /// Takes in the record of an interval. If it leaves a gap after the one before, gives the end of that one.
+    /// Adds the record of an interval. If it leaves a gap after the previous one, returns the end of that one.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: &ProxyRecord, begun: SeriesStart) -> Option<u64> {
         let ProxyRecord { open, clients_deferred, counters, latencies } = record;
         (self.open, self.clients_deferred) = (*open, *clients_deferred);
@@ -40,7 +40,7 @@ impl ProxyPart {
         }
     }
 
-    /// The part for reading on from the middle of the run: what was counted before is read again.
+    /// The part for reading on from the middle of the run: earlier counts are read again.
     pub(super) fn resumed(&self, history: usize) -> Self {
         let Self { series, open: _, clients_deferred: _ } = self;
         Self {

@@ -9,7 +9,7 @@ use crate::record::Stamp;
 /// Gaps that are kept by name; further ones are only counted.
 const GAPS_MAX: usize = 256;
 
-/// A hole in what was measured or read.
+/// A gap in the measured or read time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The last record before the hole.
@@ -116,8 +116,8 @@ impl Reading {
         self.gaps.push_back(gap);
     }
 
-    /// Notes that a record does not cover all the time since `from_us`. A gap that is already known there is the same
-    /// one: records were lost, or the other series showed it.
+    /// Notes that a record does not cover all the time since `from_us`. A known gap at that time is the same one:
+    /// records were lost, or the other series showed it.
     pub(super) fn note_gap(&mut self, from_us: Option<u64>, stamp: &Stamp) {
         let Some(from_us) = from_us else { return };
         if self.gaps.back().is_none_or(|gap| gap.mono_us <= from_us) {
@@ -200,7 +200,7 @@ impl Reading {
         self.read
     }
 
-    /// Records made, as far as the last one read knows.
+    /// Records written, according to the last one read.
     pub fn made(&self) -> u64 {
         self.read.saturating_add(self.lost).saturating_add(self.before())
     }
@@ -230,8 +230,8 @@ impl Reading {
         self.foreign
     }
 
-    /// Messages that journald says it dropped of the unit that the run is in. Records among them are also lost, or
-    /// will be.
+    /// Messages of the run's unit that journald reports as dropped. Records among them also count as lost, now or
+    /// later.
     pub fn suppressed(&self) -> u64 {
         self.suppressed
     }

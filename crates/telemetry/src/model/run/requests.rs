@@ -1,4 +1,4 @@
-//! Single requests of a run: those that failed, the slowest of each interval, and a sample.
+//! Single requests of a run: failed ones, the slowest of each interval, and a sample.
 
 use std::collections::VecDeque;
 

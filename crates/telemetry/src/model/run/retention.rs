@@ -3,7 +3,7 @@
 use crate::metrics::Metric;
 use crate::model::series::MetricSeries;
 
-/// Time that an abridged run keeps of each series up to its last record, in microseconds: what a list of hosts shows.
+/// Time that an abridged run keeps of each series up to its last record, in microseconds, for a list of hosts.
 pub(in crate::model) const BRIEF_US: u64 = 10_000_000;
 
 /// Intervals that an abridged run keeps of each series in that time.

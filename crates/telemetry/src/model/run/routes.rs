@@ -10,12 +10,12 @@ use crate::model::series::window::Window;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{RouteRecord, Stamp};
 
-/// Routes that are kept of a run. The writer tells fewer apart; those of further ones in a hostile journal are left out.
+/// Routes that are kept of a run. The writer distinguishes fewer; further routes of a hostile journal are ignored.
 const ROUTES_MAX: usize = 256;
 /// Intervals kept of each route: five minutes with one a second, and longer where many routes take turns.
 const HISTORY_MAX: usize = 300;
 
-/// What a route did in some seconds. The latencies of each class and their number are those of its samples.
+/// A route's counts in some seconds. Each latency class has its own samples.
 pub type RouteWindow = Window<RouteCounter, RouteLatency>;
 
 /// One route of a run.
@@ -88,7 +88,7 @@ impl Routes {
         merged
     }
 
-    /// The routes that were idle from a moment on, with their totals; those of the others are read again.
+    /// The routes that were idle after a moment, with their totals; other routes are read again.
     pub(super) fn idle_at(&self, us: u64, history: usize) -> Self {
         let idle = self.0.values().filter(|route| route.series.last_us() <= us);
         let resumed = |route: &RouteStats| {
@@ -158,8 +158,8 @@ impl super::Run {
 }
 
 impl RouteRecord {
-    /// Counts from an earlier record on. The latencies of a whole run cannot be rebased, so a last record becomes one
-    /// that covers no time.
+    /// Counts from an earlier record on. The latencies of a whole run cannot be rebased, so a last record becomes a
+    /// record that covers no time.
     pub(crate) fn rebase(&mut self, before: Option<&Self>) {
         let Self { route: _, last, counters, latencies } = self;
         if std::mem::take(last) {

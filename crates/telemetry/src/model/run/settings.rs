@@ -9,7 +9,7 @@ use crate::record::setting::{SETTINGS_MAX, Setting, Value};
 #[derive(Debug, Default)]
 pub(super) struct RunSettings(Vec<Setting>);
 
-/// Puts a changed setting in the place of the one of its name.
+/// Replaces the setting of the same name by a changed one.
 pub(crate) fn put(settings: &mut Vec<Setting>, after: Setting) {
     match settings.iter().position(|known| known.name == after.name) {
         Some(at) => settings[at] = after,

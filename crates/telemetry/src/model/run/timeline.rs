@@ -17,7 +17,7 @@ pub struct Marker {
     pub mono_us: u64,
     /// `CLOCK_REALTIME`, in microseconds.
     pub realtime_us: u64,
-    /// What it was.
+    /// The event.
     pub event: TimelineEvent,
 }
 

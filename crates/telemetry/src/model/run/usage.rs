@@ -15,8 +15,8 @@ struct UsageTotals {
     last_us: u64,
 }
 
-/// The values of each dimension that a run knows, with their totals. A hostile journal cannot add more than the writer
-/// tells apart.
+/// The known values of each dimension of a run, with their totals. A hostile journal cannot add more than a writer
+/// distinguishes.
 #[derive(Clone, Debug, Default)]
 pub struct Usage(BTreeMap<Dimension, BTreeMap<String, UsageTotals>>);
 
@@ -47,7 +47,7 @@ impl Usage {
         merged
     }
 
-    /// The values that did not change after a moment; those of the others are read again.
+    /// The values that did not change after a moment; others are read again.
     pub(super) fn idle_at(&self, us: u64) -> Self {
         let idle = |values: &BTreeMap<String, UsageTotals>| {
             let idle = values.iter().filter(|(_, totals)| totals.last_us <= us);

@@ -143,7 +143,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         }
     }
 
-    /// Takes in one record of an interval. If it leaves a gap after the one before, gives the end of that one.
+    /// Adds one record of an interval. If it leaves a gap after the previous one, returns the end of that one.
     pub(in crate::model) fn apply(
         &mut self,
         stamp: &Stamp,
@@ -159,8 +159,8 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         gap_from_us
     }
 
-    /// Takes in a record that covers the time of its own interval only, in which not all time is covered by records: a
-    /// route has none while it serves no request. `after_loss` if a record between may have been lost.
+    /// Adds a record that covers only its own interval, in a series that does not cover all time: an idle route has no
+    /// records. `after_loss` if a record before it may have been lost.
     pub(in crate::model) fn apply_alone(
         &mut self,
         stamp: &Stamp,
@@ -218,8 +218,8 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         }
     }
 
-    /// The series for reading on from the middle of the run, with the totals of all that was read. Later records have
-    /// totals of their own.
+    /// The series for reading on from the middle of the run, with the totals of all records read. Later records have
+    /// their own totals.
     pub(in crate::model) fn resumed(&self, history: usize) -> Self {
         Self { totals: self.totals, ..Self::new(None, history) }
     }
@@ -301,8 +301,8 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.window_until(self.last_us, span_us)
     }
 
-    /// The intervals of the `span_us` microseconds up to `end_us`; see [`Window::slide`] for one that is looked at again
-    /// and again.
+    /// The intervals of the `span_us` microseconds up to `end_us`; see [`Window::slide`] for a window that is read
+    /// repeatedly.
     pub fn window_until(&self, end_us: u64, span_us: u64) -> Window<C, L> {
         let mut window = Window::default();
         window.slide(self, end_us, span_us);

@@ -7,7 +7,7 @@ use crate::histogram::SparseHistogram;
 use crate::metrics::Metric;
 use crate::model::series::Interval;
 
-/// Length of what intervals are merged to, in microseconds.
+/// Length of a merged interval, in microseconds.
 const PERIOD_US: u64 = 10_000_000;
 /// Merged intervals that are kept: six hours.
 const PERIODS_MAX: usize = 2_160;
@@ -29,8 +29,7 @@ impl<C: Metric, L: Metric> Default for Rollup<C, L> {
 }
 
 impl<C: Metric, L: Metric> Rollup<C, L> {
-    /// Takes in the interval after the one before. An interval after a loss is not merged: its gap must not blank its
-    /// neighbours.
+    /// Adds the next interval. An interval after a loss is not merged: its gap must not blank its neighbours.
     pub(in crate::model) fn take_in(&mut self, interval: &Interval<C, L>) {
         let is_open = |last: &&mut Arc<Interval<C, L>>| {
             !last.after_loss && !interval.after_loss && last.length_us() < PERIOD_US

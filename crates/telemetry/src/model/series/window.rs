@@ -65,8 +65,8 @@ impl<C: Metric, L: Metric> Window<C, L> {
         self.hold(&wanted);
     }
 
-    /// From when on the time of its intervals and the silence among them is known, in a window that begins at `from_us`: an
-    /// interval that lies on the edge counts whole or not at all.
+    /// The moment from which a window that begins at `from_us` covers all time: an interval on the edge counts
+    /// completely or not at all.
     pub(in crate::model) fn covered_from_us(&self, series: &MetricSeries<C, L>, from_us: u64) -> u64 {
         let first_us = self.held.front().map(|interval| interval.start_us);
         let before = series.timeline().rev().find(|interval| first_us.is_none_or(|us| interval.end_us <= us));
