@@ -1,14 +1,14 @@
-//! Makes records of what workers counted: totals, budget, and what happens when the journal refuses a record.
+//! Makes records from the workers' counts: totals, budget, and retries when the journal refuses a record.
 //!
-//! Two queues wait for the journal; the first is written before the second:
+//! Two queues wait for the journal. The first is written before the second:
 //!
-//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept with their stamps, up to a
-//!   bound;
-//! - *pending records* of the interval that ended last. If the next interval ends before the journal has taken them, they
+//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept with their timestamps, up to a
+//!   limit;
+//! - *pending records* of the interval that ended last. If the next interval ends before the journal has accepted them, they
 //!   are built again from the totals: the later record carries their counters, and only resolution is lost.
 //!
 //! [`Publisher::retry`] offers both again, in order. `seq` is assigned when the journal accepts a record, so it has no
-//! hole, and records are written in its order.
+//! gap, and records are written in its order.
 
 mod budget;
 mod clients;
