@@ -8,7 +8,7 @@ use crate::protocol::RequestError;
 use crate::target::{Target, Template};
 use crate::tls::{TlsOptions, TlsSetupError, Trust};
 
-/// Everything a load needs to know.
+/// The configuration of a load.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
     /// The server.
@@ -21,7 +21,7 @@ pub struct LoadConfig {
     pub plan: Plan,
     /// Which server certificates are accepted.
     pub trust: Trust,
-    /// What is offered in TLS.
+    /// The TLS options that the load offers.
     pub tls: TlsOptions,
     /// Longest time from giving a request to a slot, which may still have to open its connection, to the complete
     /// answer.
@@ -98,7 +98,7 @@ pub enum LoadStartError {
         server: String,
         /// Why not.
         reason: String,
-        /// What may help.
+        /// A possible remedy.
         advice: &'static str,
     },
     /// The process may not open enough files.
@@ -119,14 +119,14 @@ pub enum LoadStartError {
     /// The operating system refuses a thread, a timer or the like.
     #[error("cannot {what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why not.
         error: std::io::Error,
     },
 }
 
-/// An error of the operating system, with what was tried.
+/// An error of the operating system, with the failed operation.
 pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> LoadStartError {
     move |error| LoadStartError::System { what, error }
 }

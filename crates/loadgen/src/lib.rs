@@ -2,35 +2,35 @@
 //!
 //! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1, HTTP/2 or a plain echo, over TLS, TCP or a Unix socket,
 //! in a closed loop or on a schedule. Each thread is independent: it has an event loop, a part of the connections and of
-//! the schedule, and its own counters and histograms, which it hands over when asked.
+//! the schedule, and its own counters and histograms, which the collector takes.
 //!
 //! # How a request travels
 //!
 //! 1. `schedule` decides when the request falls due: by the rate, or because a connection is free. It also knows when
 //!    the load starts, pauses and ends, and which requests are warm-up.
-//! 2. `worker` gives the request to a free slot. A slot without a connection opens one: TCP from the address of the
+//! 2. `worker` assigns the request to a free slot. A slot without a connection opens one: TCP from the address of the
 //!    next `worker::client`, then `tls`, which resumes one of the client's sessions if the ratio asks for it.
 //! 3. A `protocol::ProtocolSession` writes the request, whose bytes were prepared before the load started. Now it
 //!    counts as sent: in an open loop the lag includes opening a connection, and the service time does not.
 //! 4. The session parses the answer as it arrives, in pieces of any size, and counts the bytes of its body.
-//! 5. `stats` records the result. It alone decides what counts as what.
-//! 6. The connection waits for the next request, or is closed in order, so that both ends count the same bytes.
+//! 5. `stats` records the result. It alone decides how a result is counted.
+//! 6. The connection waits for the next request, or is closed cleanly, so both ends count the same bytes.
 //!
-//! HTTP/1.1 and HTTP/2 differ in their session alone: how many requests a connection carries at a time, how a request
-//! is written, and how answers are read.
+//! HTTP/1.1 and HTTP/2 differ only in their session: how many requests a connection carries at a time, how a request
+//! is written, and how answers are parsed.
 //!
-//! # Rooms
+//! # Modules
 //!
-//! | room | what it holds |
+//! | module | purpose |
 //! |---|---|
-//! | `config`, `plan`, `target` | what a load is started with |
+//! | `config`, `plan`, `target` | the configuration of a load |
 //! | `load` | the checks before the start, and the handle on the threads |
 //! | `control` | live settings, and the results that threads share |
 //! | `schedule`, `worker`, `protocol`, `tls`, `stats` | the six steps above |
 //! | [`results`] | the final report in the style of other load generators |
 //! | `upstream` | the server for demos |
 //!
-//! # What it does not do
+//! # Limitations
 //!
 //! Bodies of answers are counted and compared, not kept. There is no pipelining. If the server closes a kept connection
 //! before it answers, the request is sent once more, whatever its method. HTTP/2 sends no early data and no priorities,

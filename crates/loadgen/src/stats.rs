@@ -23,7 +23,7 @@ use crate::control::LoadSpan;
 use crate::protocol::{CompleteResponse, Failure, Request, ResponseTimes};
 use crate::tls::Handshake;
 
-/// Where a request's connection comes from, which decides what the request costs.
+/// The origin of a request's connection, which determines the request's cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionOrigin {
     /// An open connection.
@@ -206,7 +206,7 @@ impl WorkerStats {
         self.time(LoadLatency::Lag, intended_ns, now_ns);
     }
 
-    /// A request is over without an answer.
+    /// A request has ended without an answer.
     fn note_over(&mut self, request: &Request, now_ns: u64) {
         if request.intended_ns.is_none() {
             self.span.done_ns = now_ns;

@@ -41,7 +41,7 @@ pub(crate) struct LiveSettings {
 pub(crate) struct LoadControl {
     wanted: Mutex<LiveSettings>,
     version: AtomicU64,
-    /// All threads end at once, whatever they are doing.
+    /// All threads end at once, whatever their state.
     abandoned: AtomicBool,
     wakers: Vec<Arc<Waker>>,
     threads_running: AtomicUsize,
@@ -174,7 +174,7 @@ impl LoadControl {
         Ok(before)
     }
 
-    /// Adds what a client has done, when its thread ends.
+    /// Adds a client's counts when its thread ends.
     pub(crate) fn account(&self, address: IpAddr, totals: ClientTotals) {
         lock(&self.sources).entry(address).or_default().add(totals);
     }

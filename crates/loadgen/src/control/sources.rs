@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What a load did from one source address, by its own count.
+/// The load's own counts for one source address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceTotals {
     /// The address the connections came from.

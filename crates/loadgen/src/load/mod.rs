@@ -110,7 +110,7 @@ impl Load {
         self.setup.control.set(name, value)
     }
 
-    /// Adds to `into` what all threads counted since the last call; waits up to `patience` for their answers.
+    /// Adds to `into` the counts of all threads since the last call; waits up to `patience` for their answers.
     pub fn collect(&mut self, into: &mut LoadDelta, patience: Duration) {
         self.collector.collect(into, patience);
     }
@@ -120,8 +120,8 @@ impl Load {
         self.forgetting.ask();
     }
 
-    /// Asks the load to end: no more requests fall due, and those that have may still be sent and answered for up
-    /// to 2 s. What is not answered then counts as unfinished, what is not sent as never sent.
+    /// Asks the load to end: no more requests fall due, and due requests may still be sent and answered for up to 2 s.
+    /// After that, requests without an answer count as unfinished, and requests that were not sent as never sent.
     pub fn stop(&self) {
         self.setup.control.stop();
     }
@@ -165,8 +165,8 @@ impl Drop for Load {
 /// How long a load has run after its warm-up. Pauses are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredTime {
-    /// Length of the schedule so far; zero in a closed loop. A schedule with a number of requests ends when one more
-    /// would be due.
+    /// Length of the schedule up to now; zero in a closed loop. A schedule with a number of requests ends when one
+    /// more would be due.
     pub scheduled: Duration,
     /// From the start to the last request sent.
     pub sending: Duration,

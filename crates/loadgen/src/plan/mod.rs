@@ -118,8 +118,7 @@ pub enum Arrivals {
     /// At even distances.
     #[default]
     Even,
-    /// As those of many people who know nothing of each other: a Poisson process of the same rate. Every run draws
-    /// the same moments.
+    /// Independent arrivals, as of many people: a Poisson process of the same rate. Every run draws the same moments.
     Poisson,
 }
 
@@ -132,7 +131,7 @@ impl fmt::Display for Arrivals {
 /// How many requests a connection carries before the generator ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepAlive {
-    /// So many, at least one; the last one says `Connection: close`.
+    /// This many requests, at least one; the last one says `Connection: close`.
     Requests(u32),
     /// As many as the server lets it.
     Unlimited,

@@ -120,10 +120,10 @@ impl fmt::Display for Profile {
     }
 }
 
-/// What a rate is expected to look like.
+/// The expected form of a rate.
 pub(crate) const EXPECTED: &str = "requests a second from 0.001 to 10000000 (leave it out for a closed loop), or stages of RATE/TIME or FROM..TO/TIME joined by +, such as 100..1000/30s+1000/60s";
 
-/// The text is no profile.
+/// The text is not a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be {EXPECTED}")]
 pub struct ProfileError;

@@ -79,7 +79,7 @@ pub enum PlanError {
         name: &'static str,
         /// Its value as given.
         value: String,
-        /// What it may be.
+        /// The accepted values.
         expected: &'static str,
     },
     /// Each thread needs a connection.
@@ -122,7 +122,7 @@ const TIME: &str = "a time above zero and up to a year, such as 500ms, 10s, 5m o
 impl FromStr for Plan {
     type Err = PlanError;
 
-    /// Reads words separated by commas; what is not named keeps its default.
+    /// Parses words separated by commas; other options keep their defaults.
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let mut plan = Self::default();
         let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -183,7 +183,7 @@ fn refuse(name: &'static str, value: &str, expected: &'static str) -> PlanError 
     PlanError::Value { name, value: telemetry::clean::text(value), expected }
 }
 
-/// A value of a plan is not what it may be.
+/// A value of a plan is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub struct ValueError(&'static str);
@@ -254,10 +254,10 @@ impl Plan {
         self.duration.into_iter().chain(stages).min()
     }
 
-    /// Checks every number and time, and what holds between them.
+    /// Checks every number and time, and their combination.
     ///
     /// # Errors
-    /// With the first one that cannot be.
+    /// With the first one that is not accepted.
     pub fn check(&self) -> Result<(), PlanError> {
         let numbers = [
             ("connections", Some(u64::from(self.connections))),

@@ -24,7 +24,7 @@ pub enum RequestError {
         method: String,
         /// The template's path.
         path: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: &'static str,
     },
     /// The weights of the requests are out of range.
@@ -152,7 +152,7 @@ pub(crate) fn sequence(templates: &[Template]) -> Result<Box<[u16]>, RequestErro
     if weights.contains(&0) || sum as u64 > WEIGHTS_MAX {
         return Err(RequestError::Weights { sum: sum as u64, most: WEIGHTS_MAX });
     }
-    // Smooth weighted round robin, as nginx picks upstreams: the one that has waited most for its share is next.
+    // Smooth weighted round robin, as in nginx: the request that has waited most for its share is next.
     let mut waited = vec![0; weights.len()];
     let next = |_| {
         waited.iter_mut().zip(&weights).for_each(|(waited, weight)| *waited += weight);
@@ -165,7 +165,7 @@ pub(crate) fn sequence(templates: &[Template]) -> Result<Box<[u16]>, RequestErro
 
 fn body(body: &RequestBody) -> Arc<[u8]> {
     match body {
-        // Letters in turn, so that a body that is cut or shifted does not look right.
+        // Letters in turn, so a truncated or shifted body differs.
         RequestBody::Bytes(bytes) => (b'a'..=b'z').cycle().take(*bytes).collect(),
         RequestBody::Exact(bytes) => Arc::clone(bytes),
     }
@@ -185,7 +185,7 @@ fn write(template: &Template, target: &Target, body: &[u8], connection: &str) ->
     for (name, value) in headers {
         let _ = write!(head, "{name}: {value}\r\n");
     }
-    // A method that usually carries a body says so when it carries none (RFC 9110, section 8.6).
+    // A method that usually has a body declares an empty one (RFC 9110, section 8.6).
     if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
         let _ = write!(head, "Content-Length: {}\r\n", body.len());
     }

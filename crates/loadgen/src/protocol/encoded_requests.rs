@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::protocol::EncodedRequest;
 
-/// Prepared requests by number. New ones get higher numbers, so that those in flight keep theirs.
+/// Prepared requests by number. New ones get higher numbers, so requests in flight keep theirs.
 #[derive(Debug)]
 pub(crate) struct EncodedRequests {
     newest: Arc<[EncodedRequest]>,

@@ -49,10 +49,11 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
+/// The protocol of a connection: which requests it carries, the bytes that it sends for them, and how it parses
+/// answers.
 pub(crate) trait ProtocolSession {
-    /// True if a connection carries several requests at a time. The worker then collects what they send, and its slots
-    /// open the next connection while the last one still closes.
+    /// True if a connection carries several requests at a time. The worker then batches their bytes, and a slot opens
+    /// its next connection while the old one still closes.
     const IS_MULTIPLEXED: bool;
 
     /// The session of a new connection.
@@ -67,13 +68,13 @@ pub(crate) trait ProtocolSession {
     /// Whole answers received on it.
     fn answers(&self) -> u32;
 
-    /// What the worker has to do with the connection.
+    /// The worker's next action on the connection.
     fn fate(&self) -> ConnectionFate;
 
     /// True if a request may begin now.
     fn has_room(&self) -> bool;
 
-    /// Takes no more requests. Only connections that are multiplexed are told; on others the last request says so.
+    /// Accepts no more requests. Only multiplexed connections need this call; on others the last request says so.
     fn retire(&mut self) {}
 
     /// Begins a request; there must be [room](Self::has_room) for it. The connection closes after the last one.
@@ -88,10 +89,10 @@ pub(crate) trait ProtocolSession {
     /// The first `bytes` of the output were sent.
     fn note_sent(&mut self, bytes: usize);
 
-    /// Takes in what the server sent, and adds the requests that are over to `ended`.
+    /// Processes bytes from the server, and adds finished requests to `ended`.
     fn receive(&mut self, plaintext: &[u8], requests: &EncodedRequests, ended: &mut EndedRequests);
 
-    /// Ends the requests whose deadline is over.
+    /// Ends the requests whose deadline has passed.
     fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests);
 
     /// Ends all requests, because the connection has ended.
@@ -103,7 +104,7 @@ pub(crate) trait ProtocolSession {
     /// The templates of the requests in flight.
     fn templates(&self) -> impl Iterator<Item = usize>;
 
-    /// Says goodbye to the server, where the protocol has a message for that.
+    /// Announces the end to the server, if the protocol has a message for it.
     fn close(&mut self) {}
 }
 
@@ -124,13 +125,13 @@ pub(crate) enum ConnectionFate {
     /// It can carry more requests.
     #[default]
     Open,
-    /// It finishes what it carries, and takes no more.
+    /// It finishes its requests, and accepts no more.
     Retired,
     /// It is done, and the server closes first.
     ServerCloses,
     /// It is done, and we close first.
     WeClose,
-    /// The server broke the protocol: say so, then drop it.
+    /// The server broke the protocol: report it, then drop the connection.
     Broken,
     /// It cannot be used any more: drop it.
     Lost,
@@ -145,7 +146,7 @@ pub(crate) enum RequestOutcome {
     Unheard(Failure),
 }
 
-/// Requests that are over, each with its outcome.
+/// Finished requests, each with its outcome.
 pub(crate) type EndedRequests = Vec<(Request, RequestOutcome)>;
 
 /// The outcome of a request whose connection ended after `answers` responses.
@@ -159,7 +160,7 @@ pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> Requ
     }
 }
 
-/// The failure of a request whose deadline is over.
+/// The failure of a request whose deadline has passed.
 pub(crate) fn timed_out(has_begun: bool) -> RequestOutcome {
     let event = if has_begun { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
     RequestOutcome::Failed(Failure::new(event, ""))

@@ -25,7 +25,7 @@ pub(crate) struct CompleteResponse {
 /// The expected response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExpectedResponse {
-    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
+    /// The request was a `HEAD`: its answer has no body, whatever its header fields.
     pub(crate) head_only: bool,
     /// The expected body, byte for byte.
     pub(crate) body: Option<Arc<[u8]>>,
@@ -35,7 +35,7 @@ pub(crate) struct ExpectedResponse {
     pub(crate) is_raw: bool,
 }
 
-/// The body of an answer so far, compared with the expected one.
+/// The received part of an answer's body, compared with the expected body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BodyCheck {
     pub(super) bytes: u64,

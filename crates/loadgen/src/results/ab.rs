@@ -32,7 +32,7 @@ pub(super) fn text(view: &RunView<'_>) -> String {
     out
 }
 
-/// Each phase and each kind of connection in microseconds, which ab does not tell apart.
+/// Each phase and each kind of connection in microseconds, which ab does not separate.
 fn finer(view: &RunView<'_>, out: &mut String) {
     let _ = writeln!(
         out,
@@ -55,7 +55,7 @@ fn finer(view: &RunView<'_>, out: &mut String) {
         (" kept alive:", LoadLatency::TotalKept),
     ] {
         let histogram = &view.latencies[class];
-        // A part that is the whole says nothing new.
+        // A part that equals the whole is redundant.
         if histogram.is_empty() || (name.starts_with(' ') && histogram.count() == total.count()) {
             continue;
         }
@@ -87,7 +87,7 @@ fn server(view: &RunView<'_>, out: &mut String) {
 
 /// What most handshakes agreed on. ab's sizes of the keys are not known.
 fn negotiated(view: &RunView<'_>, out: &mut String) {
-    // A resumed handshake may have no group to tell of.
+    // A resumed handshake may have no group.
     let rank = |entry: &EventCount| match entry.event {
         LoadEvent::Negotiated(_, _, group) => Some((group != 0, entry.count)),
         _ => None,

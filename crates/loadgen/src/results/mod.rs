@@ -1,8 +1,9 @@
-//! The results of a load, in the formats of well-known tools. They come from a run's model, so also from an old journal.
+//! The results of a load, in the formats of well-known tools. They come from a run's model, so also from an old
+//! journal.
 //!
-//! One module for each shape, each a function from a `RunView` to text. The figures are ours whatever the shape: where
-//! the model of a shape means something else by a name, `docs/load.md` says so. The notes, such as that no certificate
-//! was verified, end every shape.
+//! Each format has a module with a function from a `RunView` to text. The figures are tlsdash's in every format: where
+//! a tool defines a name differently, `docs/load-tools.md` explains it. The notes, such as that no certificate was
+//! verified, end every format.
 
 mod ab;
 mod h2load;
@@ -156,7 +157,7 @@ impl<'a> RunView<'a> {
     }
 }
 
-/// A quotient that is 0 where there is nothing to divide by.
+/// A quotient, 0 if there is nothing to divide by.
 fn ratio(part: f64, whole: f64) -> f64 {
     mean(part, whole).unwrap_or(0.0)
 }
@@ -171,7 +172,7 @@ fn or_dash(figure: Option<f64>, write: impl Fn(f64) -> String) -> String {
     figure.map_or_else(|| "-".to_owned(), write)
 }
 
-/// The times of some requests or connections, in nanoseconds; `None` where there were none.
+/// The times of some requests or connections, in nanoseconds; `None` without samples.
 struct LatencyStats<'a>(&'a Histogram);
 
 impl LatencyStats<'_> {

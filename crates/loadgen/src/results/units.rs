@@ -70,7 +70,7 @@ pub(super) fn wrk_bytes(bytes: f64) -> String {
     wrk_units(bytes, 1_024.0, "", &["K", "M", "G", "T"]) + "B"
 }
 
-/// In the largest unit of which it is 0.85 or more.
+/// In the largest unit in which it is 0.85 or more.
 fn wrk_units(number: f64, scale: f64, base: &str, units: &[&str]) -> String {
     let (mut amount, mut unit) = (number, base);
     for larger in units {
@@ -82,7 +82,7 @@ fn wrk_units(number: f64, scale: f64, base: &str, units: &[&str]) -> String {
     format!("{amount:.2}{unit}")
 }
 
-/// Aligned as wrk aligns: the unit has two columns of the width, so that the digits stand below each other.
+/// Aligned as in wrk: the unit takes two columns of the width, so digits are aligned.
 pub(super) fn wrk_aligned(text: &str, width: usize) -> String {
     let unit = text.bytes().rev().take(2).take_while(u8::is_ascii_alphabetic).count();
     let padding = 2 - unit;

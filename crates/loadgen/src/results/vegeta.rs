@@ -61,7 +61,7 @@ pub(super) fn text(view: &RunView<'_>) -> String {
     out
 }
 
-/// Statuses in ascending order; 0 stands for requests without one, as in vegeta.
+/// Statuses in ascending order; 0 means requests without one, as in vegeta.
 fn codes(view: &RunView<'_>) -> Vec<String> {
     let mut codes: Vec<(u16, u64)> = Vec::new();
     for entry in &view.load.events {

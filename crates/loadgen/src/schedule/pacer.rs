@@ -1,12 +1,12 @@
 //! The pacer: issues requests when they are due.
 //!
-//! An open loop follows a schedule that is pure arithmetic: request `k` is due when the area under the profile of
-//! rates reaches `k`, which for a constant rate is `start + k·10⁹/rate`, in whole nanoseconds. The threads share it by
-//! taking every `threads`-th request each, so together they keep exactly the schedule of one. Poisson arrivals draw
-//! the distances in that area instead, each thread for itself: several such processes together are one again.
+//! An open loop follows an arithmetic schedule: request `k` is due when the area under the profile of rates reaches
+//! `k`. For a constant rate that is `start + k·10⁹/rate`, in whole nanoseconds. Each thread takes every `threads`-th
+//! request, so together they keep exactly the schedule of one. For Poisson arrivals each thread draws the distances in
+//! that area independently: several such processes together are one again.
 //!
-//! A backlog costs nothing, however long it grows: two cursors walk the same schedule, one for what has fallen due and
-//! one for what was taken, and random distances come out alike for both.
+//! A backlog takes no memory, however long it grows: two cursors walk the same schedule, one for due requests and one
+//! for taken requests, and both draw the same random distances.
 
 use super::segments::{Schedule, Segment};
 use crate::plan::{Arrivals, Profile, Rate};
@@ -133,8 +133,8 @@ impl Pacer {
         self.left == 0
     }
 
-    /// When the schedule so far ends: when one more request would be due. `None` in a closed loop, and before the first
-    /// request.
+    /// The end of the schedule up to now: when one more request would be due. `None` in a closed loop, and before the
+    /// first request.
     pub(crate) fn end_ns(&self) -> Option<u64> {
         match &self.kind {
             LoopKind::Open(schedule) => schedule.end_ns(),

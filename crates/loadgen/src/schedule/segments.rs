@@ -189,8 +189,8 @@ impl Cursor {
         }
     }
 
-    /// When its request is due, in nanoseconds from the beginning of the profile; `None` after its end. Goes on to the
-    /// stage in which that is.
+    /// When its request is due, in nanoseconds from the beginning of the profile; `None` after the end. Advances to
+    /// the stage of that moment.
     fn seek(&mut self, profile: &Profile) -> Option<u64> {
         let stages = profile.stages();
         while let Some(stage) = stages.get(self.stage) {

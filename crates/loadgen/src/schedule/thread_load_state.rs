@@ -44,7 +44,7 @@ pub(crate) struct ThreadLoadState {
     duration_left_ns: Option<u64>,
     /// Length of the warm-up, before it begins.
     warmup_left_ns: Option<u64>,
-    /// When the warm-up is over.
+    /// The end of the warm-up.
     warm_ns: u64,
     ran: RunningTime,
 }
@@ -76,7 +76,7 @@ impl ThreadLoadState {
         }
     }
 
-    /// How long it has run so far. A schedule with a number of requests counts up to its end as soon as all are due.
+    /// How long it has run. A schedule with a number of requests counts up to its end as soon as all are due.
     pub(crate) fn ran(&self) -> RunningTime {
         self.ran
     }
@@ -107,7 +107,7 @@ impl ThreadLoadState {
         self.pacer.next_due_ns()
     }
 
-    /// When the state changes by itself.
+    /// When the state changes without a command.
     pub(crate) fn next_change_ns(&self) -> Option<u64> {
         match self.state {
             RunState::Running => self.ends_ns,
@@ -196,7 +196,7 @@ impl ThreadLoadState {
         if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
             self.drain(DrainGoal::End, now_ns.saturating_add(GRACE_NS), now_ns);
         } else if self.pacer.is_exhausted() {
-            // There is no hurry: each request is answered or times out, unless the duration ends first.
+            // There is time: each request is answered or times out, unless the duration ends first.
             let until_ns = self.ends_ns.map_or(u64::MAX, |ends_ns| ends_ns.saturating_add(GRACE_NS));
             self.drain(DrainGoal::End, until_ns, now_ns);
         }
@@ -240,8 +240,8 @@ impl ThreadLoadState {
         }
     }
 
-    /// Accounts for what is due and will not be sent. `throttled` is the share of connections that would have taken their
-    /// part of it, and wait to be tried again.
+    /// Accounts for due requests that will not be sent. `throttled` is the share of connections in back-off that would
+    /// have sent a part of them.
     pub(crate) fn give_up_backlog(&mut self, stats: &mut WorkerStats, throttled: f64, now_ns: u64) {
         let mut given_up = 0;
         while let Some(due) = self.pacer.take() {

@@ -29,7 +29,7 @@ const TEMPLATES_MAX: usize = 10_000;
 pub struct TargetsError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error.
     pub reason: LineError,
 }
 
@@ -53,10 +53,10 @@ pub enum LineError {
         /// The server that is loaded.
         target: Target,
     },
-    /// It is no part of a request.
+    /// The line is not part of a request.
     #[error("expected a header field, @BODY or = EXPECTED, not {0:?}")]
     NotADetail(String),
-    /// It does not say what is expected of the answer.
+    /// The line does not describe an expected answer.
     #[error("expected = echo or = BYTES, not = {0:?}")]
     Expectation(String),
     /// Its body cannot be read.
@@ -83,7 +83,7 @@ pub struct ReadBodyError {
 /// Parses requests for `target` from the text of a file in `folder`.
 ///
 /// # Errors
-/// At the first line that is wrong or whose body cannot be read, and if there is no request.
+/// At the first line that is invalid or whose body cannot be read, and if there is no request.
 pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<Template>, TargetsError> {
     let mut templates: Vec<Template> = Vec::new();
     let mut within = false;

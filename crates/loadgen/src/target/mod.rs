@@ -41,7 +41,7 @@ impl Scheme {
         matches!(self, Self::Https | Self::Tls)
     }
 
-    /// True without a protocol: what is sent comes back.
+    /// True without a protocol: the server echoes the bytes.
     pub fn is_raw(self) -> bool {
         matches!(self, Self::Tls | Self::Tcp)
     }
@@ -91,8 +91,8 @@ impl Target {
         &self.path
     }
 
-    /// What the `Host` header says: the host, in brackets where it is an IPv6 address, and the port unless it is
-    /// the scheme's own (RFC 9110, section 7.2).
+    /// The value of the `Host` header: the host, in brackets for an IPv6 address, and the port unless it is the
+    /// scheme's default (RFC 9110, section 7.2).
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if Some(self.port) == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
@@ -106,7 +106,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// The text is not a target. Holds the text, and what was expected.
+/// The text is not a target. Holds the text, and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a URL to load: {reason}; expected https://HOST[:PORT][/PATH]")]
 pub struct TargetError {

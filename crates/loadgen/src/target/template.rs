@@ -15,7 +15,7 @@ pub struct Template {
     pub body: RequestBody,
     /// The expected body of the response.
     pub expect: Expect,
-    /// How often it is sent, relative to the others; at least 1.
+    /// Its frequency, relative to the others; at least 1.
     pub weight: u32,
 }
 

@@ -11,7 +11,7 @@ use super::{Handshake, Outbox, TlsError};
 /// Plaintext passed on at a time, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// One connection's TLS, with buffers of its own.
+/// One connection's TLS, with its own buffers.
 #[derive(Debug)]
 pub(crate) struct EarlyDataTls {
     connection: ClientConnection,
@@ -24,7 +24,7 @@ pub(crate) struct EarlyDataTls {
 impl EarlyDataTls {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         let mut connection = ClientConnection::new(config, name)?;
-        // The caller bounds what it sends, and flushes it at once.
+        // The caller limits the bytes that it sends, and flushes them at once.
         connection.set_buffer_limit(None);
         Ok(Self { connection, was_tried: false, handshake_told: false, peer_closed: false })
     }

@@ -69,7 +69,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// What was negotiated; `None` before the handshake is complete.
+    /// The negotiated parameters; `None` before the handshake is complete.
     fn of(connection: &CommonState) -> Option<Self> {
         Some(Self {
             resumed: connection.handshake_kind()? == HandshakeKind::Resumed,
@@ -81,7 +81,7 @@ impl Handshake {
         })
     }
 
-    /// What was negotiated, as an event.
+    /// The negotiated parameters, as an event.
     pub(crate) fn event(&self) -> LoadEvent {
         let group = self.group.map_or(0, u16::from);
         LoadEvent::Negotiated(u16::from(self.version), u16::from(self.suite), group)
@@ -103,9 +103,9 @@ impl Handshake {
 /// One connection's TLS.
 #[derive(Debug)]
 pub(crate) enum TlsEngine {
-    /// The default: without buffers of its own.
+    /// The default: without its own buffers.
     Unbuffered(UnbufferedTls),
-    /// Can send early data, and knows whether the server accepted it.
+    /// Can send early data, and reports whether the server accepted it.
     Early(EarlyDataTls),
 }
 
@@ -134,8 +134,8 @@ impl TlsEngine {
         }
     }
 
-    /// Copies what was kept from the last read to the front of `buffer`, and returns its length. The next read goes behind
-    /// it, and both go to [`TlsEngine::receive`] together.
+    /// Copies the bytes kept from the last read to the front of `buffer`, and returns their number. The next read goes
+    /// behind them, and both go to [`TlsEngine::receive`] together.
     pub(crate) fn restore(&self, buffer: &mut [u8]) -> usize {
         match self {
             Self::Unbuffered(unbuffered) => unbuffered.restore(buffer),

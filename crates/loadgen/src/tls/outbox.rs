@@ -5,7 +5,7 @@ use std::io;
 /// Bytes to write to a socket. All connections of a thread share one, which is empty between them.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Kept at its full length, so that its room need not be cleared again.
+    /// Kept at its full length, so it need not be cleared again.
     bytes: Vec<u8>,
     used: usize,
 }

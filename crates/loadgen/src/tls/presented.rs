@@ -23,11 +23,11 @@ pub enum PresentedError {
     Refused(String),
 }
 
-/// Shakes hands with a server, whatever its certificate, and gives what it presented in DER, its own first. An empty name
-/// asks for none.
+/// Completes a handshake with a server, whatever its certificate, and returns its certificate chain in DER, the leaf
+/// first. With an empty name it sends no SNI.
 ///
 /// # Errors
-/// When the server cannot be reached, or does not complete a handshake in time.
+/// If the server cannot be reached, or does not complete a handshake in time.
 pub fn presented_certificates(
     address: SocketAddr,
     name: &str,

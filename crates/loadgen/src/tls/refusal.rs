@@ -1,13 +1,13 @@
-//! Errors of rustls in plain words: what is wrong with a certificate, and what to do about it.
+//! Errors of rustls in plain words: the problem of a certificate, and a remedy.
 
 use rustls::{CertificateError, Error};
 
 /// A refused certificate, or another error, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TlsRefusal {
-    /// What is wrong.
+    /// The problem.
     pub(crate) reason: String,
-    /// What may help; empty if nothing is known to.
+    /// A possible remedy; empty if there is none.
     pub(crate) advice: &'static str,
 }
 
@@ -20,7 +20,7 @@ const NOT_A_SERVERS: &str = "give the server a certificate that this authority h
                              --ca FILE, or do not verify it with --insecure";
 
 impl TlsRefusal {
-    /// What the error means.
+    /// The meaning of the error.
     pub(crate) fn of(error: &Error) -> Self {
         match error {
             Error::InvalidCertificate(error) => Self::of_certificate(error),
@@ -59,7 +59,7 @@ impl TlsRefusal {
             }
             C::Revoked => ("is revoked", REISSUE),
             C::ApplicationVerificationFailure => ("is not the one that is expected", ""),
-            // rustls has no error of its own for an authority's certificate used by a server.
+            // rustls has no separate error for a server that uses an authority's certificate.
             C::Other(_) if error.to_string().contains("CaUsedAsEndEntity") => {
                 ("is an authority's (a CA's), which cannot stand for a server", NOT_A_SERVERS)
             }

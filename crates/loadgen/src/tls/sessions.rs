@@ -11,11 +11,11 @@ use rustls_pki_types::ServerName;
 /// Fewest tickets that a client can keep.
 const TICKETS_MAX_LEAST: usize = 8;
 
-/// rustls asks for a session when a connection begins. [`SessionStore::allow`] decides right before whether it gets one. There
-/// is one server, so its name is no key.
+/// rustls asks for a session when a connection begins. [`SessionStore::allow`] decides just before whether it gets
+/// one. There is one server, so its name is not a key.
 ///
-/// rustls needs a store that threads can share. The mutex is never contended, since a client lives on one thread, and it
-/// is locked a few times a connection.
+/// rustls needs a thread-safe store. The mutex is never contended, because a client stays on one thread, and it is
+/// locked a few times per connection.
 #[derive(Debug)]
 pub(crate) struct SessionStore {
     kept: Mutex<StoredSessions>,

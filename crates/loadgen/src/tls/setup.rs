@@ -18,7 +18,7 @@ use super::refusal::TlsRefusal;
 use super::verify::verifier;
 use super::{ClientTls, SessionReset, SessionStore, Trust};
 
-/// What the load offers in TLS, where that differs from the library's defaults.
+/// The TLS options of the load, where they differ from the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// The only version; `None` for 1.3 and 1.2.
@@ -27,7 +27,7 @@ pub struct TlsOptions {
     pub ciphers: Vec<String>,
     /// Names of the only key exchange groups, the preferred one first; empty for the defaults.
     pub groups: Vec<String>,
-    /// Application protocols, the preferred one first; empty for the one that the load speaks.
+    /// Application protocols, most preferred first; empty for the load's own protocol.
     pub alpn: Vec<Alpn>,
     /// The server name that is asked for, and that the certificate must have, in place of the target's host.
     pub server_name: Option<String>,
@@ -96,7 +96,7 @@ pub enum TlsSetupError {
     /// rustls does not have a cipher suite or a group of this name.
     #[error("there is no {what} {name}; there are {known}")]
     Unsupported {
-        /// What it should be.
+        /// The expected value.
         what: &'static str,
         /// Its name as given.
         name: String,
@@ -212,7 +212,7 @@ impl TryError {
         matches!(self, Self::Io(error) if kinds.contains(&error.kind()))
     }
 
-    /// What may help; empty if nothing is known to.
+    /// A possible remedy; empty if there is none.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
             Self::Tls(error) => TlsRefusal::of(error).advice,

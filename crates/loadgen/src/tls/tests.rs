@@ -31,7 +31,7 @@ fn pair(version: &'static rustls::SupportedProtocolVersion) -> TlsPair {
     TlsPair { client, server: Arc::new(server), forgetting }
 }
 
-/// What a client has received.
+/// Bytes that a client has received.
 #[derive(Default)]
 struct ReceivedData {
     plaintext: Vec<u8>,
@@ -71,7 +71,7 @@ fn exchange(
     Ok(())
 }
 
-/// Hands new bytes to the client behind those that it has kept.
+/// Passes new bytes to the client behind the kept ones.
 fn take_in(
     engine: &mut TlsEngine,
     new: &[u8],
@@ -161,7 +161,7 @@ proptest! {
         let mut received = ReceivedData::default();
         let mut pieces = sizes.into_iter().cycle();
         let result = exchange(&mut engine, &mut server, &mut pieces, corrupt, &mut received);
-        // Whatever has happened, what comes next must not panic either.
+        // Later input must not panic either, whatever has happened.
         let mut out = Outbox::default();
         let again = take_in(&mut engine, &[22, 3, 3, 0, 1, 0], &mut out, &mut received);
         prop_assert!(result.is_ok() || again.is_err());

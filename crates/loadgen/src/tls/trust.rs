@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub enum Trust {
     /// Exactly this certificate, in DER, whatever its names and dates.
     Certificate(Vec<u8>),
-    /// A certificate that this program knows, whatever its names and dates: for a server in the same program, which may
+    /// A certificate known to this program, whatever its names and dates: for a server in the same program, which may
     /// change its certificates.
     Known(KnownCertificates),
     /// A certificate signed by the system's authorities.

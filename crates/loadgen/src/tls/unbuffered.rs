@@ -12,7 +12,7 @@ use super::{Handshake, Outbox, TlsError};
 
 /// Most plaintext that goes into one record.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
-/// What a record, or the flight of a handshake, may need beyond its plaintext at first; it grows where more is needed.
+/// Initial room for a record, or a flight of the handshake, beyond its plaintext; it grows if necessary.
 const RECORD_OVERHEAD: usize = 512;
 /// Largest incomplete record, or handshake message in several records, that is kept for the next read.
 pub(super) const CARRY_BYTES_MAX: usize = 80 * 1024;
@@ -45,14 +45,14 @@ impl UnbufferedTls {
         })
     }
 
-    /// Puts what was kept from the last read to the front of `buffer`, and gives its length. What is read next
-    /// belongs behind it, and both go to [`Self::receive`] together.
+    /// Copies the bytes kept from the last read to the front of `buffer`, and returns their number. The next read goes
+    /// behind them, and both go to [`Self::receive`] together.
     pub(super) fn restore(&self, buffer: &mut [u8]) -> usize {
         buffer[..self.carry.len()].copy_from_slice(&self.carry);
         self.carry.len()
     }
 
-    /// Takes in ciphertext, hands on the plaintext in it, and puts what TLS itself has to say into `out`.
+    /// Processes ciphertext, passes on its plaintext, and writes TLS's own messages to `out`.
     pub(super) fn receive(
         &mut self,
         ciphertext: &mut [u8],
@@ -62,7 +62,7 @@ impl UnbufferedTls {
         if self.failed {
             return Err(TlsError(rustls::Error::HandshakeNotComplete));
         }
-        // The library keeps offsets into what it was shown before, and panics if that is gone.
+        // The library keeps offsets into its last input, and panics if that input is missing.
         debug_assert!(ciphertext.len() >= self.carry.len(), "restored before the read");
         self.carry.clear();
         let mut at = 0;
@@ -95,7 +95,7 @@ impl UnbufferedTls {
         }
     }
 
-    /// Keeps what is not whole yet.
+    /// Keeps an incomplete record.
     fn keep(&mut self, rest: &[u8]) -> Result<(), TlsError> {
         // Nothing after a close_notify counts (RFC 8446, section 6.1).
         if self.peer_closed {
@@ -142,7 +142,7 @@ impl UnbufferedTls {
         })
     }
 
-    /// Says that nothing more is sent.
+    /// Announces that nothing more is sent.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
     pub(super) fn close(&mut self, out: &mut Outbox) -> Result<(), TlsError> {
         self.write(out, RECORD_OVERHEAD, |traffic, room| traffic.queue_close_notify(room))
@@ -158,7 +158,7 @@ impl UnbufferedTls {
         if self.failed {
             return Err(TlsError(rustls::Error::HandshakeNotComplete));
         }
-        // The library must see again what it has not consumed; no plaintext can be in it.
+        // The library must see the bytes again that it has not consumed; they contain no plaintext.
         let mut at = 0;
         let result = loop {
             let UnbufferedStatus { discard, state } =
@@ -192,7 +192,7 @@ impl UnbufferedTls {
 
 type WriteTraffic<'c> = rustls::unbuffered::WriteTraffic<'c, ClientConnectionData>;
 
-/// Adds what the library wants to send by itself: a flight of the handshake, an alert, a key update.
+/// Adds the library's own messages: a flight of the handshake, an alert, a key update.
 fn encode(mut data: EncodeTlsData<'_, ClientConnectionData>, out: &mut Outbox) {
     let encoded = match data.encode(out.room(RECORD_OVERHEAD)) {
         Err(EncodeError::InsufficientSize(short)) => data.encode(out.room(short.required_size)),

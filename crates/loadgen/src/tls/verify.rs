@@ -97,7 +97,7 @@ impl ServerCertVerifier for CaFileVerifier {
         let verified =
             self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // rustls has no error of its own for an authority's certificate used by a server.
+            // rustls has no separate error for a server that uses an authority's certificate.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.listed.contains(end_entity) =>
             {
@@ -177,7 +177,7 @@ impl ServerCertVerifier for KnownCertVerifier {
     }
 }
 
-/// Accepts every certificate, and does not check the signature either, so that it costs as little as possible.
+/// Accepts every certificate, and does not check the signature either, at the lowest cost.
 #[derive(Debug)]
 struct NoVerifier {
     provider: Arc<CryptoProvider>,

@@ -28,7 +28,7 @@ pub(super) enum DemoBody {
 
 pub(super) async fn answer(mut request: Request<Incoming>) -> Result<Response<DemoBody>, Infallible> {
     if !is_echo(&request) {
-        // An answer that comes earlier would cross what the client still sends.
+        // An earlier answer would overlap with the rest of the request.
         while let Some(Ok(_)) = poll_fn(|context| Pin::new(request.body_mut()).poll_frame(context)).await {}
     }
     let (status, body) = choose(request);

@@ -50,10 +50,10 @@ pub struct UpstreamError {
     error: io::Error,
 }
 
-/// A server on threads of its own, `upstream`, that ends when it is dropped.
+/// A server on its own threads, named `upstream`, which end when it is dropped.
 ///
-/// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` and `PUT /echo` give their body back; `GET /` says hello. `/api` and `/files` in
-/// front of a path change nothing.
+/// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` and `PUT /echo` return their body; `GET /` answers a
+/// greeting. A prefix `/api` or `/files` of the path changes nothing.
 #[derive(Debug)]
 pub struct DemoUpstream {
     addr: UpstreamAddr,
@@ -81,7 +81,7 @@ impl DemoUpstream {
 
     fn try_start(addr: &UpstreamAddr, threads: NonZeroUsize) -> io::Result<Self> {
         let (listener, addr) = BoundListener::bind(addr)?;
-        // What has started ends with it if a thread cannot be started.
+        // If a thread cannot be started, the others end with it.
         let mut upstream = Self { addr, threads: Vec::new() };
         for _ in 0..threads.get() {
             upstream.threads.push(UpstreamThread::start(listener.try_clone()?)?);
@@ -180,7 +180,7 @@ enum TokioListener {
 }
 
 impl TokioListener {
-    /// Accepts one connection and answers it in a task of its own.
+    /// Accepts one connection and answers it in a separate task.
     async fn accept(&self, permit: OwnedSemaphorePermit) -> io::Result<()> {
         match self {
             Self::Unix(listener) => {

@@ -65,7 +65,7 @@ pub(crate) struct Diffusion {
 }
 
 impl Diffusion {
-    /// Begins at a phase of its own, so that the clients of a load do not all decide alike.
+    /// Begins at its own phase, so the clients of a load do not all decide alike.
     pub(crate) fn new(client: u32, clients: u32) -> Self {
         let phase = u64::from(Share::WHOLE) * u64::from(client) / u64::from(clients.max(1));
         Self { error: phase as u32 % Share::WHOLE }

@@ -14,7 +14,7 @@ pub(super) struct LoadConnection<S> {
     pub(super) client: usize,
     /// Addresses of the server that were tried for it.
     pub(super) addresses_tried: usize,
-    /// When the phase is over if nothing happens; `u64::MAX` for never.
+    /// The end of the phase if nothing happens; `u64::MAX` for never.
     pub(super) deadline_ns: u64,
     /// The request that it was made for is of the warm-up.
     pub(super) is_warmup: bool,
@@ -71,7 +71,7 @@ impl<S: ProtocolSession> LoadConnection<S> {
         self.session.carried() > 0 && self.session.answers() == 0
     }
 
-    /// The origin of a request's connection: the one that it waited for, or one that was open already.
+    /// The origin of a request's connection: a connection that it waited for, or an open one.
     pub(super) fn origin_for(&self, request: &Request) -> ConnectionOrigin {
         if request.begun_ns <= self.ready_ns { self.origin } else { ConnectionOrigin::Reused }
     }

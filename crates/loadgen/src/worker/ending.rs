@@ -16,7 +16,7 @@ const REQUEST_CHECKS: u64 = 100;
 const REQUEST_CHECK_NS_MAX: u64 = 500_000_000;
 
 impl<S: ProtocolSession> LoadWorker<S> {
-    /// A write failed: reads what the server may have sent before.
+    /// A write failed: reads bytes that the server may have sent before.
     pub(super) fn write_failed(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key) {
             connection.transport.note_broken();
@@ -59,7 +59,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// A connection is over.
+    /// A connection has ended.
     pub(super) fn on_end(&mut self, key: usize, end: ConnectionEnd) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match connection.phase {
@@ -87,8 +87,8 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Drops a connection that cannot be used any more. The slot backs off if no request was answered, so that a failing
-    /// server is not hammered.
+    /// Drops an unusable connection. The slot backs off if no request was answered, so a failing server is not
+    /// hammered.
     fn lose(&mut self, key: usize) {
         let connection = &self.connections[key];
         let (index, has_no_responses) = (connection.slot, connection.has_no_responses());
@@ -139,7 +139,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Ends connections and requests whose deadline is over.
+    /// Ends connections and requests whose deadline has passed.
     pub(super) fn expire(&mut self, now_ns: u64) {
         let checks_requests = now_ns >= self.next_request_check_ns;
         if checks_requests {
@@ -191,7 +191,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     fn give_up_dialling(&mut self, key: usize, event: LoadEvent, now_ns: u64) {
         let connection = &mut self.connections[key];
         let index = connection.slot;
-        // A request may have gone as early data.
+        // A request may have been sent as early data.
         self.slots[index].waiting.extend(connection.session.give_up());
         self.drop_connection(key);
         self.expire_waiting(index, event, now_ns);

@@ -80,7 +80,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             self.stats.add(LoadCounter::BodyIn, prepared.body_bytes);
             self.stats.add(LoadCounter::Reused, u64::from(connection.session.carried() > 0));
         }
-        // Not the time of the turn: one turn sends many requests one after the other.
+        // Not the time of the turn: one turn sends many requests in succession.
         self.stats.sent(&mut request, now_ns());
         connection.session.begin(request, prepared, is_last);
     }
@@ -93,7 +93,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Sends what the socket takes for now.
+    /// Sends as much as the socket accepts now.
     pub(super) fn flush(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.is_touched = false;
@@ -120,7 +120,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
 
     /// Handles a poll event of a connection.
     pub(super) fn on_event(&mut self, key: usize, event: &Event) {
-        // The event may belong to an earlier connection of this key. Then reading and writing find nothing to do.
+        // The event may belong to an earlier connection of this key. Reading and writing then have no effect.
         let Some(connection) = self.connections.get_mut(key) else { return };
         let slot = connection.slot;
         if connection.phase == ConnectionPhase::Connecting {
@@ -185,7 +185,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         self.go_on(index, answered_ns.unwrap_or_else(now_ns));
     }
 
-    /// Lets a slot use what has changed.
+    /// Lets a slot use the changed state.
     pub(super) fn go_on(&mut self, index: usize, now_ns: u64) {
         // The slot may be gone while one of its connections still closes.
         if index < self.slots.len() {

@@ -1,13 +1,13 @@
 //! A worker thread of the load generator: one event loop over its share of the connections.
 //!
-//! A slot stands for one of the plan's concurrent connections. The worker assigns each due request to a free slot,
-//! which opens a connection if it has none. Connections are in a slab; the key there is the poll token. A slot has at
-//! most one connection for new requests. A multiplexed connection that accepts no more requests is detached from its
-//! slot, and finishes those in flight.
+//! A slot is one of the plan's concurrent connections. The worker assigns each due request to a free slot, which opens
+//! a connection if it has none. Connections are in a slab; the key there is the poll token. A slot has at most one
+//! connection for new requests. A multiplexed connection that accepts no more requests is detached from its slot, and
+//! finishes the requests in flight.
 //!
 //! `opening`, `exchange` and `ending` cover a connection from start to end. The [`ProtocolSession`] sends requests and
-//! parses responses; it is a type parameter, so that its calls are static. The bytes of all requests are prepared
-//! before the load starts ([`EncodedRequests`]); a request refers to them by number.
+//! parses responses; it is a type parameter, so its calls are static. The bytes of all requests are prepared before
+//! the load starts ([`EncodedRequests`]); a request refers to them by number.
 
 pub(crate) mod client;
 mod connection;
@@ -62,7 +62,7 @@ pub(crate) struct LoadWorker<S> {
     clients: Vec<LoadClient>,
     /// The index of the client that opens the next connection.
     next_client: usize,
-    /// The index of the server's address that is tried first: the one that worked last.
+    /// The index of the server's address to try first: the last one that worked.
     address: usize,
     /// Maximum of concurrent requests per slot.
     streams: usize,
@@ -172,7 +172,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         (!needs_no_tick).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
 
-    /// The work of each loop iteration before polling, whatever the events were.
+    /// The work of each loop iteration before polling, independent of events.
     fn run_once(&mut self, now_ns: u64) {
         self.apply_control(now_ns);
         self.load.advance(&mut self.stats, now_ns);
@@ -315,7 +315,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// Hands the counts over if the collector asks; ends the load if the collector is gone.
     fn report(&mut self) {
         let (setup, load, span) = (&self.setup, &self.load, self.stats.span);
-        // Whoever gets the counts reads at once in which time they were counted.
+        // The time that the counts cover is read by the receiver at once.
         match self.reporter.answer(&mut self.stats.delta, |_| setup.note_span(load, span)) {
             HandoverResult::CollectorGone => self.abandon(now_ns()),
             HandoverResult::Done | HandoverResult::NotRequested => {}

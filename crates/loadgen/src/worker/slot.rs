@@ -15,7 +15,7 @@ pub(super) struct ConnectionSlot {
     pub(super) connection: Option<usize>,
     /// Requests that wait for the connection.
     pub(super) waiting: VecDeque<Request>,
-    /// Requests taken on, those that wait included.
+    /// Accepted requests, including waiting ones.
     pub(super) under_way: usize,
     /// It is in the queue of free slots.
     pub(super) is_free: bool,

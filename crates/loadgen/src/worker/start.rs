@@ -44,7 +44,7 @@ impl SharedSetup {
         reporter.finish(stats.delta, |_| {});
     }
 
-    /// Says how long a thread has measured.
+    /// Records how long a thread has measured.
     pub(super) fn note_span(&self, load: &ThreadLoadState, span: LoadSpan) {
         self.control.note_span(LoadSpan { ran: load.ran(), ..span });
     }

@@ -14,7 +14,7 @@ use crate::worker::socket::{Address, ClientSocket};
 const READ_BYTES: usize = 128 * 1024;
 /// Reads of one connection in a turn.
 const READS_MAX: usize = 16;
-/// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
+/// Plaintext that is encrypted at a time, so the unsent ciphertext stays small.
 const SEND_BYTES: usize = 64 * 1024;
 
 /// Buffers that all connections of a thread share, so that an idle connection needs none.
@@ -31,7 +31,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Discards what was to be written to a connection that is gone.
+    /// Discards pending bytes of a connection that has ended.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
     }
@@ -63,7 +63,7 @@ enum ReadMode {
     Open,
     /// The server has shut down its side: read up to the end.
     Shut,
-    /// A write has failed: read what the server sent before, then the connection is over.
+    /// A write has failed: read bytes that the server sent before, then end the connection.
     Broken,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct ReadOutcome {
     pub(crate) handshake: Option<Handshake>,
     /// Plaintext received.
     pub(crate) plaintext_bytes: u64,
-    /// The connection is over.
+    /// The connection has ended.
     pub(crate) end: Option<ConnectionEnd>,
     /// There may be more to read, and no event will announce it.
     pub(crate) has_more: bool,
@@ -144,7 +144,7 @@ impl Transport {
                 Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
             }
         };
-        // An alert may say why; whether it arrives makes no difference here.
+        // The alert may explain the reason; its arrival makes no difference here.
         let _ = self.flush(scratch);
         failure
     }
@@ -282,7 +282,7 @@ impl Transport {
     }
 }
 
-/// Writes what the socket takes; 0 if it takes nothing now.
+/// Writes as much as the socket accepts; 0 if it accepts nothing now.
 fn write_some(socket: &mut ClientSocket, bytes: &[u8]) -> Result<usize, ConnectionEnd> {
     loop {
         match socket.write(bytes) {

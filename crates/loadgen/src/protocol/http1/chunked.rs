@@ -6,13 +6,13 @@ use super::{HEAD_BYTES_MAX, MalformedResponse};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunked {
     step: ChunkStep,
-    /// Bytes of extensions and trailers so far, which are bounded.
+    /// Bytes of extensions and trailers received, which are bounded.
     overhead: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkStep {
-    /// In the digits of a size: the value so far, and how many digits there were.
+    /// In the digits of a size: the present value, and the number of digits.
     Size {
         size: u64,
         digits: u32,
@@ -46,7 +46,7 @@ impl Chunked {
         self.step == ChunkStep::Done
     }
 
-    /// Takes bytes up to the end of the body, gives their number, and hands on what is not framing.
+    /// Consumes bytes up to the end of the body, returns their number, and passes on the content without the framing.
     pub(super) fn feed(
         &mut self,
         input: &[u8],

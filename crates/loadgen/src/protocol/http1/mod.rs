@@ -160,8 +160,7 @@ impl Parser {
         let before = self.head.len();
         let room = (HEAD_BYTES_MAX + 1).saturating_sub(before);
         self.head.extend_from_slice(&input[..input.len().min(room)]);
-        // Parsing only once the blank line is there keeps a server that drips byte by byte from costing
-        // quadratic work.
+        // Parsing only after the blank line avoids quadratic work if a server sends byte by byte.
         if !has_blank_line(&self.head, before) {
             return if self.head.len() > HEAD_BYTES_MAX { Err(MalformedResponse) } else { Ok(input.len()) };
         }
@@ -169,12 +168,12 @@ impl Parser {
         let parsed = self.parse_head(&head);
         self.head = head;
         self.head.clear();
-        // A blank line before the status line looks like the end of the head and is not; nobody sends one.
+        // A blank line before the status line looks like the end of the head but is not; no real server sends one.
         let len = parsed?.ok_or(MalformedResponse)?;
         len.checked_sub(before).ok_or(MalformedResponse)
     }
 
-    /// Parses a head if all of it is there, gives its length, and goes on to the body.
+    /// Parses a complete head, returns its length, and continues with the body.
     fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, MalformedResponse> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut []);

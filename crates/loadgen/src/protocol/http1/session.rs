@@ -44,8 +44,8 @@ impl Http1Session {
     fn fate_after(&self, answer: CompleteResponse, prepared: &EncodedRequest) -> ConnectionFate {
         let is_sent = self.sent_bytes == prepared.bytes(self.is_last).len();
         if !is_sent || (self.is_last && prepared.expected.is_raw) {
-            // An answer before the end of its request: the framing cannot be trusted. And a server without a protocol
-            // does not know that this was the last.
+            // An answer before the end of its request: the framing cannot be trusted. A raw server also does not know
+            // that this request was the last.
             ConnectionFate::WeClose
         } else if self.is_last || !answer.keep_alive {
             // The server is better placed to close first: the side that does keeps the pair of ports for a minute.

@@ -102,7 +102,7 @@ fn the_size_of_a_head_is_bounded() {
         assert_eq!(feed(&mut parser, &input, &[size]), Err(MalformedResponse), "in pieces of {size}");
         assert!(parser.head.len() <= HEAD_BYTES_MAX + 1);
     }
-    // Also one that is whole.
+    // Also a complete one.
     input.extend_from_slice(b"\r\n\r\n");
     assert_eq!(parse(&input), Err(MalformedResponse));
 }

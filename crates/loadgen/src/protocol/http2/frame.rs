@@ -117,7 +117,7 @@ pub(super) fn head(out: &mut Vec<u8>, len: usize, kind: u8, flags: u8, id: u32) 
     out.extend_from_slice(&[high, middle, low, kind, flags, a, b, c, d]);
 }
 
-/// Writes what a client begins with: no pushes, and `window` bytes for the connection and for each stream.
+/// Writes the client's preface: no pushes, and `window` bytes for the connection and for each stream.
 pub(super) fn preface(out: &mut Vec<u8>, window: u32) {
     out.extend_from_slice(PREFACE);
     head(out, 12, kind::SETTINGS, 0, 0);

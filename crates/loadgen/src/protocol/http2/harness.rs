@@ -27,7 +27,7 @@ pub struct Http2HarnessResult {
     pub answered: usize,
     /// Requests that failed.
     pub failed: usize,
-    /// Requests that the server says it has not processed.
+    /// Requests that the server reports as not processed.
     pub unheard: usize,
     /// The server broke the protocol, and the rest was ignored.
     pub is_broken: bool,
@@ -51,8 +51,8 @@ impl Default for Http2Harness {
 }
 
 impl Http2Harness {
-    /// Receives these pieces while four requests are in flight. Bodies are sent before and after, so that windows do
-    /// not depend on the pieces.
+    /// Receives these pieces while four requests are in flight. Bodies are sent before and after, so windows do not
+    /// depend on the pieces.
     pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2HarnessResult {
         let (mut session, mut ended) = (Http2Session::new(), EndedRequests::new());
         let mut tried = Http2HarnessResult::default();

@@ -1,6 +1,6 @@
-//! HTTP/2 (RFC 9113), whose connections carry many requests at a time.
+//! HTTP/2 (RFC 9113), with many requests at a time on a connection.
 //!
-//! - `hpack` and `frame` encode and decode what a connection carries;
+//! - `hpack` and `frame` encode and decode the bytes of a connection;
 //! - `session` is one connection without its socket;
 //! - `prepared` is a request, encoded before the load starts.
 

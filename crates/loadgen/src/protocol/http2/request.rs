@@ -19,7 +19,7 @@ impl Http2Request {
         let Template { method, path, headers, .. } = template;
         let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let given_host = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        // HTTP/2 has the host in a field of its own (RFC 9113, section 8.3.1).
+        // HTTP/2 has a separate field for the host (RFC 9113, section 8.3.1).
         let authority = given_host.map_or_else(|| target.authority(), |(_, host)| host.clone());
         let mut fields = Fields::default();
         let mut push = |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), numbers);

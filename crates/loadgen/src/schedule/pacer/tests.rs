@@ -111,7 +111,7 @@ fn no_request_falls_due_during_a_pause() {
 fn a_new_rate_begins_at_once_and_keeps_the_backlog() {
     let mut pacer = running(1.0, None, ALONE);
     pacer.advance(SECOND_NS / 2);
-    // Half of the wait for the second request is over, and stays over.
+    // Half of the wait for the second request has passed, and still counts.
     assert!(pacer.set_rate(SECOND_NS / 2, rate(1_000.0)).is_none());
     assert_eq!(pacer.next_due_ns(), Some(SECOND_NS / 2 + 500_000));
     pacer.advance(SECOND_NS / 2 + 1_500_000);

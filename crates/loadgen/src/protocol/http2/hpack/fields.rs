@@ -1,8 +1,8 @@
 //! Header fields of requests, encoded once for all connections.
 //!
-//! A field that comes again has a number on each connection, once it was sent there. Which number depends on what was
-//! sent before, so that is all that is left to be decided when a request is sent. There is room for every field that
-//! is given a number, so none ever leaves, and each number fits into one byte.
+//! Once a repeated field was sent on a connection, it has a number there. The number depends on the fields sent
+//! before, so only the number is determined when a request is sent. The table has room for every numbered field, so no
+//! field is evicted, and each number fits into one byte.
 
 use std::collections::HashMap;
 
@@ -35,14 +35,14 @@ enum HeaderPiece {
 /// The fields in the peer's dynamic table on one connection, with their indices.
 #[derive(Debug)]
 pub(crate) struct EncoderTable {
-    /// For each field, how many were added up to and including it; 0 for one that was not.
+    /// For each field, the number of fields added up to and including it; 0 for a field that was not added.
     places: [u8; NUMBERED_MAX],
     added: u8,
     /// Room in the server's table that is left.
     room: usize,
     /// How large the server's table is allowed to be.
     table_bytes: usize,
-    /// The server is to be told of the table's size before anything else.
+    /// The server must get the table's new size before anything else.
     has_shrunk: bool,
 }
 
@@ -81,7 +81,7 @@ impl Fields {
     /// Appends the block as it goes over a connection now.
     pub(crate) fn write(&self, indexed: &mut EncoderTable, out: &mut Vec<u8>) {
         if std::mem::take(&mut indexed.has_shrunk) {
-            // What was there is not worth keeping count of: first down to nothing, and then up.
+            // The old content is not tracked: the size is first set to zero, then to the new value.
             out.push(0x20);
             integer(0x20, 5, indexed.table_bytes, out);
         }

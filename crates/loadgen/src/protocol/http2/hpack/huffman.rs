@@ -1,7 +1,7 @@
 //! The Huffman code of HPACK (RFC 7541, appendix B).
 //!
-//! The code is canonical: among codes of one length, and from each length to the next, they count up in the order of
-//! their symbols. So their lengths say it all, and everything else is computed from them when this is compiled.
+//! The code is canonical: codes of one length, and from each length to the next, ascend in the order of their symbols.
+//! So the lengths define the code, and all tables are computed from them at compile time.
 
 use super::HpackError;
 
@@ -35,7 +35,7 @@ struct HuffmanTables {
     limits: [u32; LONGEST + 1],
     /// For each length, what its codes are ahead of their place in `sorted`.
     ahead: [u32; LONGEST + 1],
-    /// For the first bits of what is to be decoded, symbol and length of a short code; a length of 0 for others.
+    /// For the next bits of the input, the symbol and length of a short code; a length of 0 for longer codes.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
@@ -83,7 +83,7 @@ impl HuffmanTables {
 pub(super) fn decode(mut input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     // No code is shorter than five bits.
     out.reserve(input.len() * 8 / 5);
-    // What is not decoded yet stands at the upper end.
+    // The bits not decoded yet are at the upper end.
     let (mut bits, mut count) = (0_u64, 0_usize);
     loop {
         if count < LONGEST {

@@ -14,7 +14,7 @@ use table::{DynamicTable, STATIC};
 
 /// Room for added fields that both sides begin with (RFC 9113, section 6.5.2).
 pub(crate) const TABLE_BYTES: usize = 4096;
-/// Bytes of an integer beyond its prefix; what would need more is larger than anything that may be sent.
+/// Bytes of an integer beyond its prefix. A longer integer is larger than any allowed value.
 const INTEGER_BYTES_MAX: usize = 4;
 
 /// The bytes are not a header block.
@@ -84,13 +84,13 @@ impl StringRef<'_> {
 }
 
 impl Decoder {
-    /// Bytes of names and values that all blocks so far have decoded to.
+    /// Bytes of names and values that all blocks have decoded to.
     pub(crate) fn decoded_bytes(&self) -> u64 {
         self.decoded.bytes
     }
 
-    /// Decodes a whole block, and hands on each field's name and value: up to `bytes_max` bytes, since a byte of a block
-    /// can stand for a whole table. After an error nothing that follows on the connection can be understood.
+    /// Decodes a whole block, and passes on each field's name and value. The limit is `bytes_max` bytes, because a
+    /// byte of a block can refer to a whole table. After an error the rest of the connection cannot be decoded.
     pub(crate) fn decode(
         &mut self,
         mut block: &[u8],

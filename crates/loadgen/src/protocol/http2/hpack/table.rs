@@ -103,7 +103,7 @@ impl DynamicTable {
         self.entries.get(index).map(|entry| entry.text.split_at(entry.name_len))
     }
 
-    /// Adds a field, for which older ones make room. One that finds no room in an empty table empties it.
+    /// Adds a field, and evicts older ones for it. A field that is larger than the table empties it.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         let bytes = name.len() + value.len() + ENTRY_BYTES;
         self.shrink(self.bytes_max.saturating_sub(bytes));

@@ -1,4 +1,4 @@
-//! The examples of RFC 7541, appendix C, and blocks that nobody should send.
+//! The examples of RFC 7541, appendix C, and invalid blocks.
 
 use proptest::prelude::*;
 
@@ -172,7 +172,7 @@ fn a_repeated_field_takes_one_byte() {
     }
     assert!(lens[0] > 20 && lens[1] < lens[0], "{lens:?}");
     assert_eq!(lens[2..], [4, 4]);
-    // A server that wants no table is told so, and is sent everything each time.
+    // A server that allows no table gets a size of zero, and every field in full each time.
     indexed.allow(0);
     let mut lens = Vec::new();
     for _ in 0..2 {

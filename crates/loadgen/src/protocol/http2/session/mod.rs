@@ -52,7 +52,7 @@ pub(crate) struct Http2Session {
     /// Requests that were begun.
     carried: u32,
     answers: u32,
-    /// The server or we want no more requests on this connection.
+    /// No more requests on this connection, by the server's decision or ours.
     is_going_away: bool,
     broken: Option<ConnectionError>,
 }

@@ -88,7 +88,7 @@ impl<'a> ReceiveContext<'a> {
 }
 
 impl Http2Session {
-    /// Takes in what the server has sent.
+    /// Processes bytes from the server.
     pub(super) fn take_in(
         &mut self,
         mut input: &[u8],
@@ -276,7 +276,7 @@ impl Http2Session {
             Err(no_answer) => return self.refuse(id, no_answer, taking),
         };
         if !stream.body.is_empty() {
-            // The server has answered before the end of the body, and does not want the rest.
+            // The server has answered before the end of the body, and does not need the rest.
             frame::rst_stream(&mut self.out, id, ErrorCode::CANCEL);
         }
         let arrived = ResponseTimes { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };

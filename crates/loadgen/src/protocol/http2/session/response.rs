@@ -153,10 +153,10 @@ fn parse_length(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Names are visible and in lower case; a colon begins those that only requests have, or nobody.
+/// Names are visible and in lower case; a leading colon is for pseudo-header fields only.
 fn is_name(name: &[u8]) -> bool {
     let is_bad = |byte: u8| !byte.is_ascii_graphic() || byte.is_ascii_uppercase() || byte == b':';
-    // Without an early end, so that the compiler can check many bytes at a time.
+    // Without an early end, so the compiler can check many bytes at a time.
     !name.is_empty() && !name.iter().fold(false, |bad, byte| bad | is_bad(*byte))
 }
 

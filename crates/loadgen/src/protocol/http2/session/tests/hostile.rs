@@ -90,7 +90,7 @@ fn header_blocks_on_closed_streams_are_bounded_in_sum() {
     let headers = |block: &[u8]| frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, block);
     played.receive(&headers(&filling(0)));
     assert_eq!(played.outcomes(), [("answered", None)]);
-    // Each of them stands for 240 KB; 10,000 would be 2.4 GB.
+    // Each of them refers to 240 KB; 10,000 would be 2.4 GB.
     played.receive(&headers(&[0xbe; 60]).repeat(10_000));
     let broken = played.session.broken().expect("the end of the connection");
     assert_eq!(broken.code, ErrorCode::ENHANCE_YOUR_CALM, "{broken:?}");

@@ -49,7 +49,7 @@ struct SessionHarness {
     session: Http2Session,
     requests: EncodedRequests,
     ended: EndedRequests,
-    /// What was sent, behind the preface.
+    /// The frames sent after the preface.
     seen: Vec<(u8, u8, u32, Vec<u8>)>,
     unread: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl SessionHarness {
         played
     }
 
-    /// One that has heard the server's settings.
+    /// A session that has received the server's settings.
     fn begun(template: &Template, requests: usize) -> Self {
         let mut played = Self::new(template);
         played.receive(&settings(&[]));
@@ -260,7 +260,7 @@ fn a_timed_out_request_is_reset_and_its_response_ignored() {
     let late = ("failed", Some(E::AnswerTimeout));
     assert_eq!(outcomes, [late, late, ("failed", Some(E::BodyTimeout))]);
     assert_eq!(played.sent_of(kind::RST_STREAM).len(), 3);
-    // A field that a late answer adds is known to those that come after it.
+    // A field that a late answer adds is known in later answers.
     let adding = [0x88, 0x40, 0x01, b'x', 0x03, b'a', b'b', b'c'];
     played.receive(&frame(kind::HEADERS, flag::END_HEADERS, 1, &adding));
     played.receive(&frame(kind::DATA, flag::END_STREAM, 1, b"late"));
@@ -307,7 +307,7 @@ fn a_long_header_block_uses_continuation_frames() {
     assert_eq!(frames, [(kind::HEADERS, 1, 1), (kind::CONTINUATION, 0, 1), (kind::CONTINUATION, 4, 1)]);
 }
 
-/// Frames of a server that means well, in any order, and of one that does not.
+/// Frames of a well-behaved server, in any order, and of a hostile one.
 fn anything() -> impl Strategy<Value = Vec<u8>> {
     let id = prop_oneof![Just(0_u32), Just(1), Just(3), 0..12_u32];
     let payload = proptest::collection::vec(any::<u8>(), 0..40);
@@ -337,7 +337,7 @@ proptest! {
         prop_assert_eq!(whole.outcomes(), pieces.outcomes());
         prop_assert_eq!(whole.session.broken(), pieces.session.broken());
         prop_assert_eq!(whole.session.streams.len(), pieces.session.streams.len());
-        // What was sent in between depends on the pieces, but not what might have been.
+        // The frames sent in between depend on the pieces, but the allowed ones do not.
         let allowed = |played: &SessionHarness| {
             let sent: usize = played.sent_of(kind::DATA).iter().map(|(_, _, piece)| piece.len()).sum();
             played.session.send_window + sent as i64
