@@ -2,51 +2,51 @@
 //!
 //! # How a byte travels
 //!
-//! A [`Proxy`] owns one thread a worker. Each has its own event loop, listening sockets, connections, timers and
+//! A [`Proxy`] owns one thread per worker. Each has its own event loop, listening sockets, connections, timers and
 //! counters, and shares nothing with the others on the path of a byte.
 //!
 //! ```text
 //!          ClientSession                                          Relay, a Handler
 //! client ──▶ worker's scratch buffer ──▶ tls engine ──▶ from_client ──▶ upstream
-//!        64 KiB reads, shared by all     decrypts       what is not yet written; back to the pool when empty
+//!        64 KiB reads, shared by all     decrypts       bytes not yet written; back to the pool when empty
 //!
 //! client ◀── to_client ◀── tls engine ◀── worker's scratch buffer ◀── upstream
 //! ```
 //!
-//! The worker is generic over the [`Handler`](handler::Handler) that serves a client after its handshake. `Relay` knows
-//! nothing of the protocol inside TLS; another crate can bring one that does.
+//! The worker is generic over the [`Handler`](handler::Handler) that serves a client after its handshake. `Relay` does
+//! not parse the protocol inside TLS; another crate can provide a handler that does.
 //!
-//! | module | its one job |
+//! | module | purpose |
 //! |---|---|
-//! | `config` | the configuration of a proxy, the settings that can change while it runs, how a limit or a setting is declared |
-//! | `accept` | addresses, listening sockets and their end without a lost connection, the PROXY header, limits on connections |
-//! | `tls` | everything that knows rustls: certificates, settings, the engine without I/O, what was negotiated |
+//! | `config` | the configuration of a proxy, its live settings, and the declaration of limits and settings |
+//! | `accept` | addresses, listening sockets and their closing without a lost connection, the PROXY header, limits on connections |
+//! | `tls` | everything that uses rustls: certificates, settings, the engine without I/O, negotiated parameters |
 //! | `upstream` | addresses, the choice between several upstreams, connecting |
-//! | `connection` | one connection from accept to close: its states, and the client's session (socket, TLS, what waits) |
+//! | `connection` | one connection from accept to close: its states, and the client's session (socket, TLS, pending bytes) |
 //! | `relay` | the handler that forwards bytes to an upstream: two directions, deadlines |
 //! | `worker` | the loop of one thread (events, deadlines, reading, writing, accepting), and the pool of workers |
-//! | `io` | sockets with what is known of their readiness, pending bytes and the pool of their memory |
+//! | `io` | sockets with their readiness, pending bytes and the pool of their memory |
 //! | `stats` | counting: every figure is a plain addition in its worker |
-//! | `notices` | what the proxy has to say, once an episode |
+//! | `notices` | notices to the operator, once per episode |
 //! | `proxy` | the handle: bind, start, collect, set, drain, join |
 //!
-//! # What holds
+//! # Invariants
 //!
-//! - A connection that waits owns no buffer of ours, and one whose peer does not read owns at most 128 KiB in that
-//!   direction: then its other side is no longer read.
-//! - The end of a direction is forwarded by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
-//!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
-//!   upstream that breaks, what a drain cuts off, what the idle timeout cuts off in mid-exchange, and a client that
-//!   does not take its bytes, ends without `close_notify`.
-//! - A client that reads nothing while bytes are pending is cut after the send timeout, and what waits on all connections
-//!   has a bound.
-//! - A connection that the kernel has accepted is served: a drain takes what has begun before it closes a socket.
+//! - An idle connection owns no buffer of ours. If a peer does not read, its connection owns at most 128 KiB in that
+//!   direction, because the other peer is no longer read.
+//! - The end of each direction is forwarded separately: a client's `close_notify` or FIN becomes a FIN to the upstream,
+//!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction continues. A connection
+//!   ends without `close_notify` only if its upstream breaks, if a drain cuts it, if the idle timeout ends it in
+//!   mid-exchange, or if its client does not read.
+//! - A client that reads nothing while bytes are pending is cut after the send timeout, and the pending bytes of all
+//!   connections are bounded.
+//! - A connection that the kernel has accepted is served: a drain accepts all of these before it closes a socket.
 //! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
 //!   or failed; the sums over all clients are the proxy's totals.
-//! - Bytes of a peer never panic, and never take memory without a bound.
+//! - Bytes of a peer never cause a panic or unbounded memory.
 //!
-//! Deliberately absent: knowledge of the protocol inside TLS, any lock or allocation of ours a read, and any
-//! resolver at run time: the upstreams' names are resolved once, when the proxy starts.
+//! Deliberately absent: parsing the protocol inside TLS, any lock or allocation of ours per read, and name resolution
+//! at run time: the upstreams' names are resolved once, when the proxy starts.
 
 #![forbid(unsafe_code)]
 

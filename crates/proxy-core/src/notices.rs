@@ -1,4 +1,4 @@
-//! Notices to the operator: one an episode, and never more than a person can read, whatever clients do.
+//! Notices to the operator: one per episode, and rate-limited whatever clients do.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,13 +14,12 @@ use telemetry::{Level, NoticeRecord};
 const BURST: u32 = 4;
 /// How long until a subject may have one more notice.
 const REFILL: Duration = Duration::from_secs(30);
-/// A shortage of descriptors, memory or ports is over when it has not been seen for this long and a trial
-/// succeeds.
+/// A shortage of descriptors, memory or ports ends when it has not occurred for this long and a trial succeeds.
 const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
 /// The same for a bound, which clients may meet again and again.
 const BOUND_QUIET: Duration = Duration::from_secs(10);
 
-/// What a notice is about.
+/// The subject of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// The process or the system is short of descriptors, memory or ports.
@@ -51,8 +50,8 @@ impl Subject {
     }
 }
 
-/// Notices that wait to be taken, and the episodes that they tell of. A lock is taken only where something begins or
-/// ends, and once an interval by the reader; an ordinary connection touches nothing here.
+/// Pending notices, and the state of their episodes. The lock is taken only at the beginning or end of an episode, and
+/// once per interval by the reader; ordinary connections do not touch it.
 #[derive(Debug)]
 pub(crate) struct NoticeLog {
     epoch: Instant,
@@ -161,7 +160,7 @@ impl NoticeLog {
     fn settle(&self, now: Instant) {
         let now_ms = self.ms(now);
         let ends = |episode: &Episode, quiet| episode.is_quiet(now_ms, quiet) && episode.end();
-        // Nobody may have tried since; this tries.
+        // No worker may have tried since; this tries.
         if self.shortage.is_quiet(now_ms, SHORTAGE_QUIET) && File::open("/dev/null").is_ok() {
             self.shortage.end();
             let text = "descriptors, memory and ports suffice again";
@@ -188,7 +187,7 @@ impl NoticeLog {
 }
 
 impl Episode {
-    /// Notes that it goes on; true if it begins.
+    /// Notes that the episode continues; true if it begins.
     fn see(&self, now_ms: u64) -> bool {
         self.seen_ms.fetch_max(now_ms, Ordering::Relaxed);
         !self.is_on.load(Ordering::Relaxed) && !self.is_on.swap(true, Ordering::Relaxed)
@@ -231,7 +230,7 @@ impl Allowance {
         None
     }
 
-    /// Returns what was kept, once it may be published.
+    /// Returns the kept notice, once it may be published.
     fn catch_up(&mut self, now: Instant) -> Option<NoticeRecord> {
         self.refill(now);
         let mut notice = self.unsaid.take_if(|_| self.left > 0)?;
@@ -244,7 +243,7 @@ impl Allowance {
     }
 }
 
-/// Whether an error is a shortage on this host, which says nothing about the peer.
+/// Whether an error is a shortage on this host, independent of the peer.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];

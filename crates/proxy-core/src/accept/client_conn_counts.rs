@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use telemetry::ClientId;
 
-/// Parts of the table with a lock each, so that workers seldom wait for each other.
+/// Parts of the table with their own locks, so workers seldom wait for each other.
 const PARTS: usize = 64;
 
-/// How many connections each client has. Only used where there is a bound; then each connection takes a mutex
-/// twice, for a lookup in a table.
+/// The number of connections of each client. Only used with a limit; each connection then takes a mutex twice, for a
+/// table lookup.
 #[derive(Debug)]
 pub(crate) struct ClientConnCounts {
     parts: [Mutex<HashMap<ClientId, usize>>; PARTS],
-    /// Keyed at random in each process, so that nobody can choose addresses that share a shard.
+    /// Keyed at random in each process, so no client can choose addresses that share a shard.
     hasher: RandomState,
 }
 
@@ -25,8 +25,8 @@ impl Default for ClientConnCounts {
 }
 
 impl ClientConnCounts {
-    /// Takes the place of one of `max` connections of `client`, if there is one. IPv6 counts by /64, which is what
-    /// one subscriber has.
+    /// Takes one of the `max` connections of `client`, if one is free. IPv6 counts by /64, the range of one
+    /// subscriber.
     pub(crate) fn enter(&self, client: ClientId, max: usize) -> bool {
         self.change(client, |open| {
             let has_room = *open < max;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bounds the connections of all workers together. Every worker writes it twice a connection, so it has two
-/// cache lines of its own, as processors fetch them in pairs.
+/// Limits the connections of all workers together. Every worker writes it twice per connection, so it has two cache
+/// lines to itself: processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct ConnectionLimiter {

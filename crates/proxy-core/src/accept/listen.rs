@@ -1,8 +1,8 @@
 //! Listen addresses, and their sockets.
 //!
-//! Every worker has a socket of its own on the same port (`SO_REUSEPORT`), so that the kernel spreads connections
-//! over them without a shared accept queue. The same option would let a second proxy of the same user take a part
-//! of the connections unnoticed; [`bind`] refuses that.
+//! Every worker has its own socket on the same port (`SO_REUSEPORT`), so the kernel spreads connections over them
+//! without a shared accept queue. The same option would let a second proxy of the same user silently take a part of
+//! the connections; [`bind`] refuses that.
 
 use std::fmt;
 use std::io;
@@ -26,7 +26,7 @@ const TURN_PATIENCE: Duration = Duration::from_secs(1);
 /// An address to listen at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
-    /// Every IPv6 and IPv4 address of the host, or the IPv4 ones where there is no IPv6: `:8443`.
+    /// Every IPv6 and IPv4 address of the host, or the IPv4 addresses without IPv6: `:8443`.
     DualStack(u16),
     /// One address: `127.0.0.1:8443`, `[::1]:8443`.
     Addr(SocketAddr),
@@ -42,7 +42,7 @@ pub struct ParseListenAddrError {
 /// An address cannot be listened at.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Somebody listens there already, maybe another tlsdash.
+    /// Another process listens there already, maybe another tlsdash.
     #[error("cannot listen on {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
     InUse(ListenAddr),
     /// An inherited socket cannot be used.
@@ -155,7 +155,7 @@ pub(crate) fn take_over(
     Ok(BoundListeners { addr: bound, listeners })
 }
 
-/// Another socket beside those that this process has at `addr`.
+/// Another socket in addition to those of this process at `addr`.
 pub(crate) fn another(addr: SocketAddr) -> io::Result<TcpListener> {
     listener(addr)
 }
@@ -196,9 +196,9 @@ fn is_without_ipv6(error: &io::Error) -> bool {
 
 fn bind_each(addr: SocketAddr, workers: usize) -> io::Result<BoundListeners> {
     let _lock = BindLock::take(addr.port());
-    // A socket without SO_REUSEPORT is refused where anybody listens, on this address or one that overlaps with
-    // it; the kernel would accept ours beside those of another process of the same user. It also holds the port
-    // that the kernel chose for 0 while the others bind to it.
+    // A socket without SO_REUSEPORT is refused if any process listens on this address or on one that overlaps with it.
+    // With the option, the kernel would accept ours beside those of another process of the same user. The probe also
+    // holds the port that the kernel chose for 0 while the others bind to it.
     let probe = socket(addr)?;
     probe.bind(&addr.into())?;
     let addr = probe.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -238,16 +238,15 @@ fn socket(addr: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The right to bind a port. Of several proxies that start at once on one port, each looks for the others
-/// only after those before it have begun to listen. It is an abstract Unix socket named after user and port,
-/// as only processes of one user can share a port.
+/// The right to bind a port. If several proxies start at once on one port, each looks for the others only after the
+/// earlier ones have begun to listen. The lock is an abstract Unix socket named after user and port, because only
+/// processes of one user can share a port.
 struct BindLock {
     _held: Option<UnixListener>,
 }
 
 impl BindLock {
-    /// Waits for the lock, but not without end: whoever squats on the name must not keep the proxy from
-    /// starting.
+    /// Waits for the lock for a limited time: a process that squats on the name must not keep the proxy from starting.
     fn take(port: u16) -> Self {
         let name = format!("tlsdash-bind-{}-{port}", rustix::process::geteuid().as_raw());
         let deadline = Instant::now() + TURN_PATIENCE;

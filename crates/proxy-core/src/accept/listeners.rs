@@ -13,11 +13,10 @@ use crate::io::socket_options;
 /// its first packet considers itself connected, and closing the socket would reset it.
 const LAST_CALL: Duration = Duration::from_millis(500);
 
-/// Keeps new connections away from a listening socket: the kernel drops packets with a smaller TTL. Systems
-/// start at 64 or 128; only neighbours that set it on purpose have the largest one. To the client its first
-/// packet is lost. It tries again a second later, and meets the next proxy, or is refused if nobody listens.
-/// The packet that completes a handshake is not dropped: it belongs to the request that the kernel keeps
-/// since the first packet.
+/// Keeps new connections away from a listening socket: the kernel drops packets with a smaller TTL. Systems start at
+/// 64 or 128; only neighbours with a deliberate setting have 255. The client's first packet seems lost. It retries a
+/// second later, and reaches the next proxy, or is refused if none listens. The packet that completes a handshake is
+/// not dropped, because it belongs to the request that the kernel keeps since the first packet.
 const NO_NEW_CONNECTIONS_TTL: u8 = 255;
 
 /// The sockets of one worker, one for each address. They are handed on together.
@@ -74,11 +73,11 @@ impl Listeners {
         self.retain(|_| false);
     }
 
-    /// Turns new connections away from now on; those that have begun are still taken for a moment, and
+    /// Turns new connections away from now on. Connections that have begun are still accepted for a moment, and
     /// [`Listeners::admit`] must follow for each.
     ///
     /// # Errors
-    /// When the kernel refuses. Connections that begin in the last moment may be reset then.
+    /// If the kernel refuses. Connections that begin in the last moment may be reset then.
     pub(crate) fn begin_last_call(&mut self, now: Instant) -> io::Result<()> {
         self.last_call_at = Some(now + LAST_CALL);
         let turn_away = |listener: &WorkerListener| {
@@ -89,8 +88,8 @@ impl Listeners {
         self.all.iter().map(turn_away).fold(Ok(()), io::Result::and)
     }
 
-    /// Lets a connection receive that was accepted after the last call: it may have inherited the bound on
-    /// TTLs. The client sends again what was dropped until now.
+    /// Lets a connection that was accepted after the last call receive: it may have inherited the TTL limit. The
+    /// client sends dropped packets again.
     pub(crate) fn admit(socket: &TcpStream, peer: SocketAddr) -> io::Result<()> {
         socket_options::set_min_ttl(socket, peer.is_ipv6(), 0)
     }
@@ -152,7 +151,7 @@ impl Listeners {
         accepted
     }
 
-    /// Puts the first listener last, so that a crowd at one address does not delay clients at the others.
+    /// Moves the first listener to the end, so a crowd at one address does not delay clients of the others.
     pub(crate) fn rotate(&mut self) {
         self.all.rotate_left(1);
     }
@@ -191,7 +190,7 @@ mod tests {
         served
     }
 
-    /// Greets whoever waits.
+    /// Greets all waiting clients.
     fn accept_all(listeners: &mut Listeners) -> usize {
         let mut accepted = 0;
         for i in 0..listeners.len() {

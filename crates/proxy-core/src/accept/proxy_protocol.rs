@@ -1,8 +1,8 @@
-//! The PROXY protocol: how a proxy tells the next one who the client is, in front of the first byte.
+//! The PROXY protocol: a header before the first byte that names the client.
 //!
-//! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. The
-//! `proxy-header` crate reads and writes headers. This module decides which peers are trusted, bounds their length, and
-//! adds what a TLS terminator knows.
+//! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. The `proxy-header`
+//! crate reads and writes headers. This module decides which peers are trusted, limits the length, and adds the TLS
+//! fields.
 
 mod checksum;
 
@@ -27,7 +27,7 @@ pub(crate) const COMMON_NAME_BYTES_MAX: usize = 60_000;
 pub enum ProxyProtocol {
     /// A line of text with the addresses.
     V1,
-    /// Binary, with what was negotiated in TLS beside the addresses.
+    /// Binary, with the negotiated TLS parameters beside the addresses.
     V2,
 }
 
@@ -76,7 +76,7 @@ impl TrustedPeers {
         self.0.is_empty()
     }
 
-    /// Whether `peer` is one of them. An IPv4 peer of a dual-stack socket is taken for what it is.
+    /// Whether `peer` is one of them. An IPv4 peer of a dual-stack socket counts as IPv4.
     pub fn contains(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.0.iter().any(|net| net.contains(&peer))
@@ -137,7 +137,7 @@ fn mapped(addr: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The negotiated TLS parameters for a header of version 2; empty where there are none.
+/// The negotiated TLS parameters for a header of version 2; empty for unknown parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NegotiatedInfo<'a> {
     /// Such as `TLSv1.3`.
@@ -161,7 +161,7 @@ pub struct ClientCertificate<'a> {
     pub common_name: Option<&'a str>,
 }
 
-/// What a trusted peer's first bytes are.
+/// The kind of a trusted peer's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParsedHeader {
     /// A whole header and its length in bytes. Without endpoints the connection is the peer's own, such as a health
@@ -191,7 +191,7 @@ pub enum HeaderError {
 /// When no further bytes can make it a header.
 pub fn parse(bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
     let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
-    // The library knows this bound too, but not of a line that comes at once.
+    // The library has this limit too, but does not apply it to a line that arrives at once.
     let bytes_max = if bytes.starts_with(b"P") { V1_BYTES_MAX } else { HEADER_BYTES_MAX };
     match ProxyHeader::parse(bytes, config) {
         Ok((_, len)) if len > bytes_max => Err(HeaderError::TooLong),
@@ -236,7 +236,7 @@ fn fields<'a>(negotiated: &NegotiatedInfo<'a>) -> impl Iterator<Item = Tlv<'a>> 
     let NegotiatedInfo { version, cipher, alpn, server_name, client_certificate } = *negotiated;
     let is_of_connection = client_certificate.is_some_and(|certificate| certificate.is_of_connection);
     let is_of_session = client_certificate.is_some();
-    // Verify is zero for a certificate that was verified only, so not where there is none.
+    // Verify is zero only for a verified certificate, so it is 1 without one.
     let mut tls = SslInfo::new(true, is_of_connection, is_of_session, u32::from(!is_of_session));
     tls.append_tlv(Tlv::SslVersion(version.into()));
     tls.append_tlv(Tlv::SslCipher(cipher.into()));

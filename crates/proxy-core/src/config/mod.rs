@@ -14,7 +14,7 @@ use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::tls::Tls;
 use crate::upstream::target::Upstream;
 
-/// Everything that [`Proxy::start`](crate::Proxy::start) needs to know.
+/// The configuration of [`Proxy::start`](crate::Proxy::start).
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     /// Where clients connect; at least one.
@@ -31,11 +31,11 @@ pub struct ProxyConfig {
     pub limits: Limits,
     /// The PROXY header that goes to the upstream in front of the first byte, if any.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// Peers that must send a PROXY header, whose client address then stands for theirs.
+    /// Peers that must send a PROXY header; the client address in the header replaces theirs.
     pub accept_proxy: TrustedPeers,
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries.
     pub records_names: bool,
-    /// Clients that one worker tells apart; the rest is accounted to `other`.
+    /// Clients that one worker distinguishes; all others count as `other`.
     pub clients_max: usize,
 }
 
@@ -48,8 +48,8 @@ impl ProxyConfig {
         settings::check(self)
     }
 
-    /// A proxy with a worker for each core that the process may use, and the default limits. A certificate stands for
-    /// TLS with that one and default settings.
+    /// A proxy with a worker for each core that the process may use, and the default limits. A certificate alone means
+    /// TLS with this certificate and default settings.
     pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, tls: impl Into<Tls>) -> Self {
         Self {
             listen,
@@ -72,8 +72,8 @@ pub struct Limits {
     /// Connections served at once over all workers; `None`: as many as the process has descriptors for. Further
     /// ones wait in the kernel's backlog.
     pub connections_max: Option<usize>,
-    /// Handshakes under way at once over all workers, of which each has its share; `None`: no bound of its own.
-    /// Further connections wait in the kernel's backlog.
+    /// Concurrent handshakes over all workers, of which each has its share; `None`: no limit. Further connections wait
+    /// in the kernel's backlog.
     pub handshakes_max: Option<usize>,
     /// Connections of one client at once, IPv6 by /64; `None`: no bound. Further ones are closed.
     pub connections_per_client: Option<usize>,
@@ -85,15 +85,15 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long a client may read nothing while bytes are pending.
     pub send_timeout: Duration,
-    /// Memory that may hold what waits to be sent on all connections together, in bytes, of which each worker has its
-    /// share; beyond it the connection whose bytes have waited longest is cut.
+    /// Memory for pending bytes of all connections together, of which each worker has its share. Beyond it the
+    /// connection whose bytes have waited longest is cut.
     pub pending_bytes_max: usize,
-    /// How long a client may stay after the end of its upstream, whatever it sends.
+    /// How long a client may stay after the end of its upstream, even if it still sends.
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,
-    /// How long, in a drain, nothing may move on a connection that is owed nothing: nobody has used it, or
-    /// its upstream has ended and the client has everything.
+    /// How long, in a drain, a connection with nothing pending may be quiet: it was never used, or its upstream has
+    /// ended and the client has everything.
     pub drain_quiet: Duration,
 }
 

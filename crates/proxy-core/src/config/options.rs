@@ -17,12 +17,12 @@ pub enum OptionError {
     /// There is no setting of this name.
     #[error("there is no such setting of TLS")]
     Unknown,
-    /// A value is none of those that there are.
+    /// A value is not one of the known ones.
     #[error("{} is not known; known: {known}", clean::text(given))]
     NotKnown {
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What could be given.
+        /// The accepted values.
         known: String,
     },
     /// A list names something twice.
@@ -50,11 +50,11 @@ pub struct OptionSpec<T: 'static> {
     pub name: &'static str,
     /// The value's name in help, such as `TIME`.
     pub value_name: &'static str,
-    /// What it does, in a line of help.
+    /// The description, in a line of help.
     pub help: &'static str,
     /// False if it can only change while the proxy runs.
     pub has_flag: bool,
-    /// What holds if it is not given, where that is no value of its own.
+    /// The default if there is no value for it.
     pub absent: Option<OptionDefault>,
     applies: Applies,
     kind: OptionKind<T>,
@@ -79,7 +79,7 @@ pub enum OptionKind<T: 'static> {
         /// The field.
         at: fn(&mut T) -> &mut Duration,
     },
-    /// Memory in bytes, of which configurations and people speak in MiB.
+    /// Memory in bytes, written in MiB in configurations and by people.
     Memory {
         /// Least and most, in MiB.
         range: (f64, f64),
@@ -93,7 +93,7 @@ pub enum OptionKind<T: 'static> {
         /// The field.
         at: fn(&mut T) -> &mut usize,
     },
-    /// A bound that may be absent. A live setting says 0 then; a configuration leaves it out.
+    /// An optional limit. A live setting has 0 for none; a configuration omits it.
     Bound {
         /// The largest.
         max: f64,
@@ -106,7 +106,7 @@ pub enum OptionKind<T: 'static> {
         get: fn(&T) -> String,
         /// Changes the field.
         set: fn(&mut T, &str) -> Result<(), OptionError>,
-        /// What it may be.
+        /// The accepted values.
         known: AllowedValues,
     },
 }
@@ -216,7 +216,7 @@ impl<T: Clone + Default> OptionSpec<T> {
             OptionKind::Text { known: AllowedValues::OneOf(words), .. } => SettingKind::OneOf(words()),
             OptionKind::Text { known: AllowedValues::ListOf(words), .. } => SettingKind::ListOf(words()),
         };
-        // Descriptors decide about a bound that has no end of its own.
+        // Descriptors limit an option without its own maximum.
         let depends = matches!(self.kind, OptionKind::Bound { max, .. } if max.is_infinite());
         SettingInfo {
             name: format!("{prefix}{}", self.name),
@@ -229,9 +229,9 @@ impl<T: Clone + Default> OptionSpec<T> {
 }
 
 impl<T: Clone> OptionSpec<T> {
-    /// The present value; `None`: there is no bound.
+    /// The present value; `None`: there is no limit.
     pub fn value(&self, settings: &T) -> Option<Value> {
-        // The accessors change what they point to; this changes nothing.
+        // The accessors can only return mutable references; nothing is changed.
         let settings = &mut settings.clone();
         let number = match &self.kind {
             OptionKind::Text { get, .. } => return Some(Value::Text(get(settings))),
@@ -292,7 +292,7 @@ pub struct LiveOptions<T>(Mutex<Arc<T>>);
 
 /// Settings of a [`Handler`](crate::handler::Handler).
 pub trait HandlerSettings: fmt::Debug + Send + Sync {
-    /// Each as it stands.
+    /// The state of each setting.
     fn list(&self) -> Vec<Setting>;
 
     /// Changes one and returns its former state; `None` if it is not among them.
@@ -301,10 +301,10 @@ pub trait HandlerSettings: fmt::Debug + Send + Sync {
     /// Descriptors that its connections to upstreams take.
     fn upstream_sockets(&self) -> UpstreamSockets;
 
-    /// Notes how many workers share its bounds from now on. They look at the settings again after this.
+    /// Notes how many workers share the limits from now on. They read the settings again after this.
     fn set_workers(&self, _workers: usize) {}
 
-    /// Names of the settings of the proxy that mean nothing to it, without the `proxy.` in front.
+    /// Names of the proxy's settings that the handler does not use, without `proxy.`.
     fn unused_settings(&self) -> &'static [&'static str] {
         &[]
     }
@@ -332,19 +332,19 @@ impl<T: DeclaredOptions> LiveOptions<T> {
         Arc::clone(&self.lock())
     }
 
-    /// Describes those that have a range or a list of words.
+    /// Describes the settings that have a range or a list of words.
     pub fn infos() -> Vec<SettingInfo> {
         T::OPTIONS.iter().map(|option| option.info(PREFIX)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<T>> {
-        // A change replaces all of them at once, so that a panic leaves them whole.
+        // A change replaces all of them at once, so a panic leaves them consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: DeclaredOptions> LiveOptions<T> {
-    /// Each as it stands.
+    /// The state of each setting.
     pub fn list(&self) -> Vec<Setting> {
         let current = self.current();
         let of = |option: &OptionSpec<T>| {

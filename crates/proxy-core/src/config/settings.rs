@@ -1,4 +1,4 @@
-//! The settings that the proxy publishes, and those that can change while it runs.
+//! The settings that the proxy publishes, and the settings that can change while it runs.
 
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ pub enum ConfigError {
         option: &'static str,
         /// Its value, in its unit.
         value: String,
-        /// What it may be.
+        /// The accepted values.
         problem: OptionError,
     },
     /// An upstream is listed twice.
@@ -160,7 +160,7 @@ pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
     }
 }
 
-/// Every setting as it stands. `possible` is the bound on connections that the descriptors allow.
+/// The state of every setting. `possible` is the limit on connections that the descriptors allow.
 pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, workers: usize) -> Vec<Setting> {
     let words = |words: &[String]| words.join(" ");
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
@@ -185,8 +185,8 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
     settings
 }
 
-/// Changes one of `limits`; returns the setting as it stood before, and how many workers are wanted if it is that
-/// which shall change.
+/// Changes one of `limits`. Returns the former state of the setting, and the new number of workers if that setting
+/// changed.
 pub(crate) fn set(
     config: &ProxyConfig,
     limits: &mut Limits,
@@ -214,7 +214,7 @@ pub(crate) fn set(
     Ok((before, None))
 }
 
-/// The error that says why `value` cannot be.
+/// The error that explains why `value` is refused.
 pub(crate) fn refused(name: &str, value: &Value, reason: String) -> SettingError {
     SettingError::Refused { name: name.to_owned(), value: telemetry::clean::text(&value.to_string()), reason }
 }

@@ -5,18 +5,18 @@ use std::time::Instant;
 use crate::io::buffer::Buffer;
 use crate::worker::pending::{StallEntry, StallQueue};
 
-/// Bytes that wait in one direction before its source is no longer read. A sink that is slow still has what its socket
-/// holds; reading more for it would move bytes from the kernel's memory to ours and make its buffer grow.
+/// Pending bytes in one direction at which its source is no longer read. A slow sink still has the bytes in its
+/// socket; reading more would move bytes from the kernel's memory to ours and make its buffer grow.
 const HIGH_WATER_BYTES: usize = 16 << 10;
 
-/// What goes one way.
+/// One direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct HalfDuplex {
-    /// What the sink has not taken yet.
+    /// Bytes that the sink has not taken yet.
     pub(super) pending: Buffer,
     /// Whether the sink has taken anything since that was last looked at.
     pub(super) has_moved: bool,
-    /// Since when the sink has taken nothing of what is pending.
+    /// Since when the sink has taken none of the pending bytes.
     pub(super) stalled: StallEntry,
     /// The source sends nothing more.
     pub(super) source_ended: bool,
@@ -29,7 +29,7 @@ impl HalfDuplex {
         !self.source_ended && self.pending.len() < HIGH_WATER_BYTES
     }
 
-    /// Takes what the sink has taken off the front.
+    /// Removes the bytes that the sink has taken.
     pub(super) fn consume(&mut self, n: usize) {
         self.pending.consume(n);
         self.has_moved = true;

@@ -12,12 +12,13 @@ use super::{SocketRole, token};
 use crate::accept::proxy_protocol::Endpoints;
 pub use crate::worker::context::WorkerContext;
 
-/// Serves one client once its handshake is complete. The worker is generic over it, so that no call is indirect.
+/// Serves one client once its handshake is complete. The worker is generic over the handler, so all calls are direct.
 ///
 /// In each iteration of its loop, the worker calls [`Handler::note`] for events, then [`Handler::read`], and
 /// [`Handler::write`] once all other connections of the batch have read.
 pub trait Handler: Sized + 'static {
-    /// What the handlers of one worker share, such as the way to upstreams. It never leaves the worker's thread.
+    /// Resources that the handlers of one worker share, such as upstream connections. They never leave the worker's
+    /// thread.
     type Resources;
 
     /// Begins when the handshake is complete. `endpoints` are known if a PROXY header is sent or was received.
@@ -34,7 +35,7 @@ pub trait Handler: Sized + 'static {
     /// Notes that the resources have woken it.
     fn wake(&mut self);
 
-    /// Reads what has come, from the client by [`ClientSession::read`] and from its own socket.
+    /// Reads available bytes, from the client by [`ClientSession::read`] and from its own socket.
     ///
     /// # Errors
     /// How the connection ends.
@@ -60,10 +61,10 @@ pub trait Handler: Sized + 'static {
     /// Takes the limits as they are after a change, or at the beginning of a drain.
     fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext);
 
-    /// Whether neither side is owed anything, so that a proxy that ends may close the connection cleanly.
+    /// Whether nothing is pending in either direction, so a draining proxy may close the connection cleanly.
     fn is_unused(&self, session: &ClientSession) -> bool;
 
-    /// Gives back what it holds of the resources, before it is dropped. The connection has come to this end.
+    /// Returns its shared resources, before it is dropped. `outcome` is the end of the connection.
     fn stop(&mut self, outcome: ConnectionOutcome, resources: &mut Self::Resources);
 
     /// The keys of connections to wake. One of them may have been closed since.
@@ -75,7 +76,7 @@ pub trait Handler: Sized + 'static {
     /// Takes over changed [`HandlerSettings`](crate::HandlerSettings).
     fn settings_changed(_resources: &mut Self::Resources) {}
 
-    /// Adds to `delta` what the resources have counted since the last hand-over.
+    /// Adds the resources' counts since the last call to `delta`.
     fn hand_over(_resources: &mut Self::Resources, _delta: &mut ProxyDelta) {}
 
     /// Gives the resources up, since the worker serves no more connections; [`Handler::hand_over`] follows a last time.
@@ -95,7 +96,7 @@ pub fn resources_token(key: usize) -> Token {
     token(key, SocketRole::Resources)
 }
 
-/// What a connection needs next.
+/// The next need of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// An event or a deadline.
@@ -117,11 +118,11 @@ pub struct ConnEnd {
 /// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseMode {
-    /// Send what is pending for the client first, and give the client time to close its side.
+    /// Send the client's pending bytes first, and give the client time to close.
     AfterSending,
-    /// Close now, and drop what the proxy still holds for the client.
+    /// Close now, and drop the client's pending bytes in the proxy.
     AtOnce,
-    /// Close now with a reset, so that the kernel also drops what it holds for the client.
+    /// Close now with a reset, so the kernel also drops its bytes for the client.
     Reset,
 }
 
@@ -136,7 +137,7 @@ impl ConnEnd {
         Self::new(outcome, detail, CloseMode::AtOnce)
     }
 
-    /// Ends it now with a reset, so that what the client got does not look whole.
+    /// Ends it now with a reset, so the client does not take the truncated bytes for complete.
     pub fn reset(outcome: ConnectionOutcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, CloseMode::Reset)
     }

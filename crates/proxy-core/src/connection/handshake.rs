@@ -19,7 +19,7 @@ use crate::worker::context::WorkerContext;
 /// the answer saves itself a wake-up, and the proxy a system call.
 const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 
-/// What is known of a connection only until its handshake is complete.
+/// State of a connection that is needed only until its handshake is complete.
 pub(super) struct HandshakeState {
     /// Only where the PROXY protocol is used.
     header: Option<Box<PeerHeader>>,
@@ -28,7 +28,7 @@ pub(super) struct HandshakeState {
 
 struct PeerHeader {
     endpoints: Endpoints,
-    /// What has come of the header that the peer must send; `None` once it is whole, or if none is expected.
+    /// The received part of the header that the peer must send; `None` once it is complete, or if none is expected.
     awaited: Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ impl HandshakeState {
         self.header.as_ref().and_then(|header| header.awaited.as_ref())
     }
 
-    /// Reads what has come. The handshake may be complete afterwards, also if this fails.
+    /// Reads available bytes. The handshake may be complete afterwards, also if this fails.
     ///
     /// # Errors
     /// How the connection ends.
@@ -134,7 +134,7 @@ impl HandshakeState {
         }
     }
 
-    /// Counts the handshake, and holds a session ticket back. Returns the addresses that a PROXY header tells.
+    /// Counts the handshake, and delays a session ticket. Returns the addresses of a PROXY header.
     pub(super) fn complete(
         &self,
         session: &mut ClientSession,

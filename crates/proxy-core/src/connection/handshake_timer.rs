@@ -6,7 +6,7 @@ use crate::io::socket_options::PathInfo;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::tls::CryptoTime;
 
-/// The wall time of a handshake so far, in nanoseconds.
+/// The wall time of a handshake up to now, in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct HandshakeTimer {
     /// When the worker learned of the first byte.
@@ -42,7 +42,7 @@ pub(super) struct TimedRead {
 }
 
 impl HandshakeTimer {
-    /// Accounts for a read, and for the time since the one before it.
+    /// Accounts for a read, and for the time since the previous one.
     pub(super) fn add(&mut self, read: TimedRead) {
         let first = *self.first.get_or_insert(read.ready_at);
         let since_first = |at: Instant| at.saturating_duration_since(first).as_nanos() as u64;
@@ -66,7 +66,8 @@ impl HandshakeTimer {
         self.first.map(|first| first + Duration::from_nanos(self.until_ns))
     }
 
-    /// The parts, by what the kernel knows of the way to the client. Without a round-trip time all waiting is the client's.
+    /// The parts, by the kernel's knowledge of the path to the client. Without a round-trip time all waiting is the
+    /// client's.
     pub(super) fn parts(&self, path: PathInfo) -> HandshakeTime {
         let round_trips = |rtt: Duration| (rtt.as_nanos() as u64).saturating_mul(self.flights.into());
         let network_ns = path.rtt.map(|rtt| round_trips(rtt).min(self.waited_ns));
@@ -94,7 +95,7 @@ mod tests {
         TimedRead { ready_at, began_at, ended_at, crypto: CryptoTime::default(), has_answered }
     }
 
-    /// Of a client so far away.
+    /// A path with this round-trip time.
     fn path(rtt: Option<Duration>) -> PathInfo {
         PathInfo { rtt, retransmits: 2 }
     }

@@ -5,7 +5,7 @@
 //!     └─────────────────┴────────────────────┴────────▲
 //! ```
 //!
-//! A handshake that fails with a TLS error also goes through `Closing`, so that the client gets the alert.
+//! A handshake that fails with a TLS error also goes through `Closing`, so the client gets the alert.
 //!
 //! In each iteration of its loop, the worker passes events to [`Connection::note`], then calls [`Connection::read`] and
 //! [`Connection::write`]. Established connections are served in batches: all of a batch read before any of them writes.
@@ -34,9 +34,9 @@ pub(crate) use self::session::{READ_BYTES_MAX, SCRATCH_BYTES};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
 
-/// How long a client has to read the last bytes and close its side once the proxy has decided to close. The time starts
-/// again whenever the client reads something. Closing at once would reset a connection on which the client still sends,
-/// and the client would lose what it has not read yet.
+/// How long a client has to read the last bytes and close once the proxy has decided to close. The time starts again
+/// whenever the client reads something. Closing at once would reset a connection on which the client still sends, and
+/// the client would lose bytes that it has not read yet.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The connection's state, with the data that only this state has.
@@ -109,14 +109,14 @@ impl<H: Handler> Connection<H> {
         }
     }
 
-    /// Tells the handler that the worker's shared resources have woken it.
+    /// Notifies the handler that the worker's shared resources have woken it.
     pub(crate) fn wake(&mut self) {
         if let ConnState::Serving(handler) = &mut self.state {
             handler.wake();
         }
     }
 
-    /// Reads what has arrived, as far as there is room for it.
+    /// Reads available bytes, as far as there is room.
     pub(crate) fn read(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let result = match &mut self.state {
             ConnState::Serving(handler) => handler.read(&mut self.session, context),
@@ -132,7 +132,7 @@ impl<H: Handler> Connection<H> {
         }
     }
 
-    /// Continues the handshake. Out of line, so that a request does not pass through its code.
+    /// Continues the handshake. Out of line, so requests do not pass through its code.
     #[inline(never)]
     fn shake_hands(
         &mut self,
@@ -149,7 +149,7 @@ impl<H: Handler> Connection<H> {
         result
     }
 
-    /// Writes what waits, and tells what is needed next.
+    /// Writes pending bytes, and returns the next need.
     pub(crate) fn write(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) -> NextStep {
         let next = loop {
             let written = match &mut self.state {
@@ -187,7 +187,7 @@ impl<H: Handler> Connection<H> {
                 "the handshake was not done in time",
             )),
             ConnState::Serving(handler) => handler.expired(&mut self.session, context),
-            // A client that still reads what is pending gets more time.
+            // A client that still reads pending bytes gets more time.
             ConnState::Closing(_) => match self.session.linger_until(context) {
                 Some(until) => {
                     self.session.set_deadline(until, context);

@@ -1,7 +1,7 @@
 //! Buffers of pending bytes, and the pool of their memory.
 //!
 //! A connection owns memory only while its bytes wait to be written. Memory in the pool stays initialised, so
-//! that encrypting into a buffer neither allocates nor clears.
+//! encrypting into a buffer neither allocates nor clears.
 
 use std::mem;
 
@@ -10,7 +10,7 @@ const STEP_BYTES: usize = 4 << 10;
 /// Memory that the pool keeps, in bytes. The rest goes back to the kernel, which clears it before the next
 /// connection gets it: with many slow clients that costs more than encrypting.
 const POOL_BYTES_MAX: usize = 8 << 20;
-/// Buffers that the pool keeps, so that it stays small after thousands of small answers.
+/// Buffers that the pool keeps, so it stays small after thousands of small answers.
 const POOL_BUFFERS_MAX: usize = 128;
 
 /// Bytes that wait to be written: appended at the end, taken from the front.
@@ -65,7 +65,7 @@ impl Buffer {
         }
     }
 
-    /// Appends the first `n` bytes of what [`Buffer::room`] gave.
+    /// Appends the first `n` bytes of the slice of [`Buffer::room`].
     pub(crate) fn commit(&mut self, n: usize) {
         assert!(n <= self.memory.len() - self.tail, "more was committed than there was room for");
         self.tail += n;
@@ -76,7 +76,7 @@ impl Buffer {
         self.commit(bytes.len());
     }
 
-    /// Puts `bytes` in front of what waits.
+    /// Puts `bytes` before the pending bytes.
     pub(crate) fn prepend(&mut self, bytes: &[u8]) {
         self.room(bytes.len());
         self.memory.copy_within(self.head..self.tail, self.head + bytes.len());

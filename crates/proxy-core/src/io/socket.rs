@@ -1,4 +1,4 @@
-//! A non-blocking socket and what is known of its readiness.
+//! A non-blocking socket with its readiness.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -53,7 +53,7 @@ pub enum IoResult {
 }
 
 impl Socket {
-    /// Takes over an accepted connection, of which nothing is known yet.
+    /// Takes over an accepted connection, whose readiness is unknown.
     pub(crate) fn accepted(socket: TcpStream, registry: &Registry, token: Token) -> io::Result<Self> {
         Self::register(StreamSocket::Tcp(socket), registry, token, Interest::READABLE)
     }
@@ -68,7 +68,7 @@ impl Socket {
         )
     }
 
-    /// Begins to connect; [`Socket::connected`] tells the result once an event has come.
+    /// Begins to connect; [`Socket::connected`] returns the result once an event has arrived.
     pub fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
@@ -111,10 +111,10 @@ impl Socket {
         self.writable |= event.is_writable() || self.failed;
     }
 
-    /// Whether a connection that was begun is established by now.
+    /// Whether a connection attempt has succeeded.
     ///
     /// # Errors
-    /// When it could not be established.
+    /// If it has failed.
     pub fn connected(&self) -> io::Result<bool> {
         self.take_error()?.map_or(Ok(self.writable), Err)
     }
@@ -131,7 +131,7 @@ impl Socket {
         self.write_closed
     }
 
-    /// Whether the connection has failed. What was received before can still be read.
+    /// Whether the connection has failed. Received bytes can still be read.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
@@ -152,11 +152,10 @@ impl Socket {
         self.writable
     }
 
-    /// Reads once.
+    /// Reads once. Inlined: a separate call costs 0.5 % of a small request.
     ///
     /// # Errors
-    /// When the connection is broken.
-    // A call of its own is 0.5 % of a small request.
+    /// If the connection is broken.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
         let result = match &self.stream {
@@ -169,8 +168,8 @@ impl Socket {
                 self.broken.map_or(Ok(IoResult::End), |kind| Err(kind.into()))
             }
             Ok(n) => {
-                // After a short read another one would find nothing, and an event reports what comes later.
-                // Only the end of the stream is not reported twice.
+                // After a short read another one would find nothing, and an event reports later bytes. Only the end of
+                // the stream is not reported twice.
                 self.readable = n == buffer.len() || self.hung_up;
                 Ok(IoResult::Bytes(n))
             }
@@ -224,7 +223,7 @@ impl Socket {
         }
     }
 
-    /// Acknowledges at once what has been received, where the kernel would wait for an answer to go with.
+    /// Acknowledges received bytes at once, instead of with an answer.
     pub(crate) fn acknowledge(&self) {
         if let StreamSocket::Tcp(tcp) = &self.stream {
             // It only saves time; without it the acknowledgement comes 40 ms later.
@@ -240,7 +239,7 @@ impl Socket {
         }
     }
 
-    /// What the kernel knows of the way to the peer; nothing if it does not tell.
+    /// The kernel's knowledge of the path to the peer; empty if it has none.
     pub(crate) fn path_info(&self) -> PathInfo {
         match &self.stream {
             StreamSocket::Tcp(tcp) => socket_options::path_info(tcp).unwrap_or_default(),
@@ -248,15 +247,15 @@ impl Socket {
         }
     }
 
-    /// Makes closing a reset, so that the kernel drops what it still holds for the peer.
+    /// Makes closing a reset, so the kernel drops its bytes for the peer.
     pub(crate) fn reset_when_closed(&self) {
         if let StreamSocket::Tcp(tcp) = &self.stream {
-            // If it fails, the kernel goes on trying to send for a while.
+            // If this fails, the kernel keeps trying to send for a while.
             let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
     }
 
-    /// Tells the peer that nothing more comes. A peer that is gone shows when it is read from.
+    /// Announces to the peer that nothing more is sent. A later read detects a vanished peer.
     pub fn shut_down(&self) {
         let _ = match &self.stream {
             StreamSocket::Tcp(tcp) => tcp.shutdown(Shutdown::Write),

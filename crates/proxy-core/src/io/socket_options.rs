@@ -28,15 +28,15 @@ pub(crate) fn set_min_ttl(socket: &impl AsFd, is_ipv6: bool, min: u8) -> io::Res
     Ok(())
 }
 
-/// Whether the peer of a TCP socket that was shut down for writing has acknowledged all that was sent to it.
+/// Whether the peer of a TCP socket that was shut down for writing has acknowledged all bytes.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// If the kernel does not report this.
 pub(crate) fn is_end_acknowledged(socket: &impl AsFd) -> io::Result<bool> {
     Ok(getsockopt(socket, TcpInfo)?.tcpi_state != TCP_FIN_WAIT1)
 }
 
-/// What the kernel knows of the way to a peer.
+/// The kernel's knowledge of the path to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathInfo {
     /// The smoothed round-trip time (`tcpi_rtt`); `None` before the first.
@@ -45,10 +45,10 @@ pub(crate) struct PathInfo {
     pub(crate) retransmits: u32,
 }
 
-/// Reads what the kernel knows of the way to the peer of a TCP socket.
+/// Reads the kernel's knowledge of the path to the peer of a TCP socket.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// If the kernel does not report it.
 pub(crate) fn path_info(socket: &impl AsFd) -> io::Result<PathInfo> {
     let info = getsockopt(socket, TcpInfo)?;
     let rtt = (info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into()));

@@ -25,7 +25,7 @@ use crate::worker::control::ProxyControl;
 use crate::worker::pool::{RunWorker, WorkerPool, run_with};
 use crate::worker::setup::WorkerShared;
 
-/// Why a proxy did not start. Nothing of it is left running then.
+/// Why a proxy did not start. None of its threads are left running then.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyStartError {
     /// No address to listen on was given.
@@ -113,7 +113,7 @@ impl BoundProxy {
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
         let proxy =
             Proxy { config, descriptors, addrs, control, notices, tls, files, handler_settings, pool };
-        // What was started before a failure ends when the half-made proxy is dropped here.
+        // Threads started before a failure end when the incomplete proxy is dropped here.
         proxy.pool().start().map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(proxy)
     }
@@ -188,7 +188,8 @@ impl Proxy {
                 return Self::inherit(config, sets.into_iter().next().unwrap_or_default(), service);
             }
             ListenerSource::Predecessor(mut former) => {
-                // A set of every address for each worker, and for those that the other process had and this one lacks.
+                // Sets of sockets for all addresses: one for each worker, and for sets of the other process beyond
+                // that.
                 let sets = workers.max(former.sets.len());
                 let take_over = |addr: &ListenAddr| listen::take_over(*addr, sets, &mut former);
                 config.listen.iter().map(take_over).collect::<Result<Vec<_>, _>>()?
@@ -238,7 +239,7 @@ impl Proxy {
         if !(1..=UPSTREAMS_MAX).contains(&n) {
             return Err(ProxyStartError::Upstreams(n));
         }
-        // Taken out, so that keys that are replaced are not kept here.
+        // Taken out, so replaced keys are not kept here.
         let tls = Tls {
             certificates: mem::take(&mut config.tls.certificates),
             ticket_keys: config.tls.ticket_keys.take(),

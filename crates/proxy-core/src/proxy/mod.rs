@@ -27,7 +27,7 @@ use crate::worker::pool::{WorkerFailure, WorkerPool};
 /// How often [`Proxy::wait`] looks.
 const WAIT_STEP: Duration = Duration::from_millis(2);
 
-/// A running proxy. Dropping it cuts whatever is still open; [`Proxy::drain`] and [`Proxy::join`] end it well.
+/// A running proxy. Dropping it cuts open connections; [`Proxy::drain`] and [`Proxy::join`] end it cleanly.
 #[derive(Debug)]
 pub struct Proxy {
     config: ProxyConfig,
@@ -140,8 +140,8 @@ impl Proxy {
         self.lock_tls().presented()
     }
 
-    /// The files of its certificates, authorities and ticket keys, to be looked at about once a second by a thread that
-    /// may wait for them; what it finds is for [`Proxy::take`].
+    /// The files of its certificates, authorities and ticket keys. A thread that may block checks them about once a
+    /// second, and [`Proxy::take`] applies the result.
     pub fn files(&self) -> TlsFiles {
         self.files.clone()
     }
@@ -160,7 +160,7 @@ impl Proxy {
         refreshed
     }
 
-    /// Checks the files and takes over what has changed, on the caller's thread.
+    /// Checks the files and applies changes, on the caller's thread.
     pub fn refresh(&self) -> TlsRefresh {
         self.take(self.files.look(false))
     }
@@ -178,11 +178,11 @@ impl Proxy {
         self.replace_ticket_keys(LiveTls::forget_sessions)
     }
 
-    /// Makes a new key for tickets. Those of the former keys are accepted to the end of their lifetime, unless there are
+    /// Makes a new ticket key. Tickets of the former keys are accepted to the end of their lifetime, unless there are
     /// more than 32 keys.
     ///
     /// # Errors
-    /// When the keys come from a file, or there are no tickets; then nothing changes.
+    /// If the keys come from a file, or there are no tickets; then nothing changes.
     pub fn rotate_tickets(&self) -> Result<(), TicketKeyError> {
         self.replace_ticket_keys(LiveTls::rotate_tickets)
     }
@@ -198,21 +198,21 @@ impl Proxy {
     }
 
     fn lock_tls(&self) -> MutexGuard<'_, LiveTls> {
-        // A panic in the midst of a change leaves what was there before it, or what follows it.
+        // A panic during a change leaves the former state or the new one.
         self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a
-    /// late one counted comes with the next call.
+    /// Adds to `into` the counts of all workers since the last call. Waits up to `patience` for busy workers; a late
+    /// worker's counts come with the next call.
     pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
         let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
         pool.collect(into, patience);
     }
 
-    /// Turns new connections away, takes those that have begun, lets all of them go on until they end by themselves,
-    /// and at the drain timeout cuts what is left. Returns at once.
+    /// Turns new connections away, accepts those that have begun, lets all of them run to their end, and at the drain
+    /// timeout cuts the rest. Returns at once.
     ///
-    /// Without knowing the protocol inside nobody can tell a pause in an answer from its end, so that what is cut ends
+    /// Without parsing the protocol inside, a pause in an answer cannot be told from its end, so cut connections end
     /// without a `close_notify`. Only connections on which nothing has ever moved are closed earlier, and cleanly.
     pub fn drain(&self) {
         let mut pool = self.pool();
@@ -221,10 +221,10 @@ impl Proxy {
         pool.wake();
     }
 
-    /// Its listening sockets, for the process that is to replace this one.
+    /// Its listening sockets, for the process that will replace this one.
     ///
     /// # Errors
-    /// When there are no descriptors for it.
+    /// If there are no descriptors for them.
     pub fn listeners(&self) -> io::Result<ListenerSets> {
         let is_managed = self.control.is_managed();
         Ok(ListenerSets { listen: self.config.listen.clone(), sets: self.pool().listeners()?, is_managed })
@@ -252,9 +252,9 @@ impl Proxy {
         self.pool().have_all_ended()
     }
 
-    /// The first failure of a worker: it panicked, or cannot wait for events. Ask now and then. The failed
-    /// worker's clients are cut, and clients that come next may wait for it in vain, so call
-    /// [`Proxy::drain`]: the other workers then take them.
+    /// The first failure of a worker: it panicked, or cannot wait for events. Call this regularly. The failed worker's
+    /// clients are cut, and new clients may wait for it in vain, so call [`Proxy::drain`]: the other workers then
+    /// accept them.
     pub fn failure(&self) -> Option<WorkerFailure> {
         self.pool().failure().cloned()
     }
@@ -285,7 +285,7 @@ impl Proxy {
     }
 
     fn pool(&self) -> MutexGuard<'_, WorkerPool> {
-        // A panic in the midst of a change leaves workers that run, and those are what it is asked for.
+        // A panic during a change leaves the running workers, which are all that the caller needs.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -295,7 +295,7 @@ impl Drop for Proxy {
         self.control.stop();
         let mut pool = self.pool();
         pool.wake();
-        // A panic has been printed by the thread itself, and there is nobody to return a failure to.
+        // The thread itself has printed its panic, and a failure has no receiver here.
         let _ = pool.join();
     }
 }

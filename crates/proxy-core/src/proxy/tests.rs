@@ -52,7 +52,7 @@ fn a_retired_worker_fails_only_if_it_panics() {
     proxy.set("proxy.workers", &Value::Number(2.0)).unwrap();
     eventually("the worker ends", || proxy.pool().have_retired_ended());
     assert_eq!(proxy.failure(), None);
-    // So that each of the others has one that keeps it from ending, but for a chance of one in 2^63.
+    // So each of the others has a connection that keeps it from ending, except with a chance of one in 2^63.
     let _held: Vec<_> = (0..64).map(|_| TcpStream::connect(proxy.local_addrs()[0]).unwrap()).collect();
     proxy.set("proxy.workers", &Value::Number(1.0)).unwrap();
     proxy.pool().tell(1, WorkerCommand::Panic);
@@ -63,7 +63,7 @@ fn a_retired_worker_fails_only_if_it_panics() {
 fn a_drain_that_cannot_turn_connections_away_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let proxy = Proxy::start(config(1)).unwrap();
-    // A socket of another kind, for which the kernel refuses what it lets TCP have.
+    // A Unix socket, for which the kernel refuses a TCP option.
     let socket = UnixListener::bind(folder.path().join("socket")).unwrap();
     socket.set_nonblocking(true).unwrap();
     proxy.pool().tell(0, WorkerCommand::ShareListeners(1, vec![TcpListener::from(OwnedFd::from(socket))]));

@@ -7,7 +7,7 @@ use telemetry::ConnectionOutcome;
 use super::Relay;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, WorkerContext};
 
-/// How long an upstream may read nothing of what a client sent before it reset its connection.
+/// How long an upstream may read none of a client's bytes after the client has reset its connection.
 const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Relay {
@@ -16,7 +16,7 @@ impl Relay {
         let (limits, active_at) = (&context.limits, session.active_at());
         let idle = active_at + limits.idle_timeout;
         if session.has_failed() {
-            // What it sent before goes on as long as the upstream takes it.
+            // The client's earlier bytes are forwarded while the upstream accepts them.
             return idle.min(active_at + LAST_BYTES_TIMEOUT);
         }
         let half_closed = self.half_closed_deadline(session, context);
@@ -33,8 +33,8 @@ impl Relay {
         Some(ended_at + context.limits.half_closed_timeout)
     }
 
-    /// When to look again, in a drain, at a client to which the kernel still sends the end of its answer: closing might
-    /// reset the connection before it is there.
+    /// When to check again, in a drain, a client to which the kernel still sends the end of its answer: closing might
+    /// reset the connection before it arrives.
     fn still_sending_until(&self, session: &ClientSession, context: &WorkerContext) -> Option<Instant> {
         let limits = &context.limits;
         let idle = session.active_at() + limits.idle_timeout;
@@ -44,8 +44,8 @@ impl Relay {
         is_sending.then(|| last.min(context.now + limits.drain_quiet))
     }
 
-    /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
-    /// that a byte that moves costs nothing here.
+    /// Ensures that the idle timeout is noticed. A deadline that comes too early is postponed when it comes, so moving
+    /// a byte costs nothing here.
     pub(super) fn arm_idle(&self, session: &mut ClientSession, context: &mut WorkerContext) {
         let due = self.idle_deadline(session, context);
         session.set_earlier_deadline(due, context);
@@ -72,7 +72,7 @@ impl Relay {
         if session.has_told_end() {
             return Err(ConnEnd::at_once(ConnectionOutcome::Ended, ""));
         }
-        // What the client has asked for and not got is cut off, and must not look like a whole answer.
+        // An incomplete answer is cut, and must not look complete.
         let is_unused = self.is_unused(session);
         if !session.owes_client() && self.unanswered_since.is_none() {
             session.close_notify(context);

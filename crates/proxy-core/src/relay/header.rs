@@ -1,4 +1,4 @@
-//! The PROXY header that tells the upstream who the client is.
+//! The PROXY header that names the client to the upstream.
 
 use telemetry::Level;
 
@@ -6,7 +6,7 @@ use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiat
 use crate::connection::handler::{ClientSession, WorkerContext};
 use crate::notices::Subject;
 
-/// Puts the header in front of what was received, so that it goes out with the first bytes.
+/// Puts the header before the received bytes, so it goes out with them.
 pub(super) fn send(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &WorkerContext) {
     let (Some(endpoints), Some(version)) = (endpoints, context.sends_header) else { return };
     let negotiated = session.negotiated();

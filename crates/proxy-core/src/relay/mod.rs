@@ -1,7 +1,7 @@
-//! The handler that forwards bytes between a client and an upstream. Each client has an upstream connection of its own.
-//! The relay does not parse the protocol inside TLS.
+//! The handler that forwards bytes between a client and an upstream. Each client has its own upstream connection. The
+//! relay does not parse the protocol inside TLS.
 //!
-//! The two directions end independently: when one side ends its stream, the relay forwards that end, and the other
+//! The two directions end independently: when one peer ends its stream, the relay forwards that end, and the other
 //! direction continues.
 
 mod deadline;
@@ -191,7 +191,7 @@ impl Relay {
                     self.upstream_ended_at = Some(context.now);
                     session.finish(context);
                 }
-                // No close_notify, so that the client can tell that data may be missing.
+                // No close_notify, so the client can tell that data may be missing.
                 Err(error) => return Err(ConnEnd::after_sending(ConnectionOutcome::UpstreamBroken, &error)),
             }
         }

@@ -7,7 +7,7 @@ use crate::config::options::{HandlerSettings, fixed_setting};
 
 const MODE: &str = "proxy.mode";
 
-/// Settings of a proxy that forwards bytes: only what it does.
+/// The own settings of a proxy that forwards bytes.
 #[derive(Debug)]
 pub(crate) struct RelaySettings;
 

@@ -21,9 +21,9 @@ struct ClientEntry {
     is_changed: bool,
 }
 
-/// The clients that a worker tells apart: those with an open connection, and those that had one since the
-/// last hand-over. Beyond a bound, new ones count as [`ClientId::Other`] for the whole of their connections,
-/// so that the clients always add up to the proxy's totals.
+/// The clients that a worker distinguishes: those with an open connection, and those that had one since the last
+/// delta. Beyond a limit, all connections of new clients count as [`ClientId::Other`], so the clients always add up to
+/// the proxy's totals.
 #[derive(Debug)]
 pub(crate) struct ClientSlots {
     slots: HashMap<ClientId, ClientSlot>,
@@ -73,7 +73,7 @@ impl ClientSlots {
         self.change(slot).counters[counter] += n;
     }
 
-    /// Connections of the client besides the one that holds `slot`; `None` where clients are not told apart.
+    /// Connections of the client besides the one that holds `slot`; `None` for the client `other`.
     pub(crate) fn other_connections(&self, slot: ClientSlot) -> Option<u64> {
         let client = &self.table[slot.0];
         (client.id != ClientId::Other).then(|| client.open.saturating_sub(1))
@@ -86,7 +86,7 @@ impl ClientSlots {
         client.exchange.record(took);
     }
 
-    /// Moves what has changed into a delta that is handed over, and forgets clients that have left.
+    /// Moves changes into a delta, and forgets clients that have left.
     pub(crate) fn hand_over(&mut self, into: &mut ProxyDelta) {
         for slot in self.changed.drain(..) {
             let client = &mut self.table[slot.0];

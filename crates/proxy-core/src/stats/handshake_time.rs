@@ -9,11 +9,11 @@ use crate::stats::proxy_stats::ProxyStats;
 pub(crate) struct HandshakeTime {
     /// From the worker's learning of the `ClientHello` to the end of the last computation.
     pub(crate) whole_ns: u64,
-    /// Round trips; `None` if the kernel does not tell how long one takes.
+    /// Round trips; `None` if the kernel reports no round-trip time.
     pub(crate) network_ns: Option<u64>,
     /// Waiting for the client, without the round trips.
     pub(crate) client_ns: u64,
-    /// What had come waited for the worker.
+    /// Received bytes waited for the worker.
     pub(crate) worker_ns: u64,
     /// Spent in rustls.
     pub(crate) compute_ns: u64,

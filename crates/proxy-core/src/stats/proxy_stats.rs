@@ -1,9 +1,8 @@
-//! The counters of one worker: every figure is a plain addition to a delta that nobody else sees until it is
-//! handed over.
+//! The counters of one worker: every figure is a plain addition to a private delta until the collector takes it.
 //!
 //! Plaintext counts as *in* when the upstream's socket has taken it, and as *out* when it has been read from the
-//! upstream and encrypted for the client. For a connection that ends well these are what the client sent and
-//! received; of one that breaks, *out* may include bytes that never reached the client.
+//! upstream and encrypted for the client. For a connection that ends well these are the client's sent and received
+//! bytes. For a connection that breaks, *out* may include bytes that never reached the client.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -13,9 +13,9 @@ const PLACES: usize = 16 << 10;
 
 /// Addresses that have been seen, as tags of a keyed hash. All workers share it.
 ///
-/// What holds of it: an address that was seen is known again until four others have come to its place, so that up to some
-/// 30,000 addresses hardly any is forgotten. One that is forgotten counts as new once more. Another address is taken for
-/// one that was seen with a probability of 1 in 10^9.
+/// An address is known until four others have taken its place, so hardly any of up to some 30,000 addresses is
+/// forgotten. A forgotten address counts as new. An unknown address is taken for a known one with a probability of 1
+/// in 10^9.
 pub(crate) struct SeenAddresses {
     hashes: RandomState,
     /// 0: empty.
@@ -30,8 +30,8 @@ impl Default for SeenAddresses {
 }
 
 impl SeenAddresses {
-    /// Marks an address as seen; returns whether it was before. Of two threads that mark a new one at the same time only
-    /// one is told that it is new.
+    /// Marks an address as seen; returns whether it was before. If two threads mark a new address at the same time,
+    /// only one gets the result that it is new.
     pub(crate) fn mark(&self, client: ClientId) -> bool {
         let hash = self.hashes.hash_one(client);
         let tags = &self.tags[hash as usize % PLACES];

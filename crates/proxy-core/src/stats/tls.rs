@@ -10,7 +10,7 @@ use super::usage::UsageSlots;
 use crate::tls::NegotiatedTls;
 
 impl ProxyStats {
-    /// Counts what the client offered, why the handshake was full, and who uses what. `id` owns `client`.
+    /// Counts the client's offer, the reason of a full handshake, and usage. `id` owns `client`.
     pub(super) fn handshake_details(
         &mut self,
         client: ClientSlot,

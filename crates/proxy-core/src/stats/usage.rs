@@ -1,4 +1,4 @@
-//! Who uses what: handshakes and bytes by version, group, cipher suite, signature, protocol, certificate, server name and
+//! Usage: handshakes and bytes by version, group, cipher suite, signature, protocol, certificate, server name and
 //! fingerprint. All of it is bounded, whatever clients send.
 
 use foldhash::{HashMap, HashMapExt as _};
@@ -10,7 +10,7 @@ use crate::tls::{NegotiatedTls, SingleChoices};
 
 /// The most combinations of negotiated values that are counted separately. There are a few dozen.
 const COMBINATIONS_MAX: usize = 256;
-/// Stands for a value that is not there.
+/// The value of a missing parameter.
 const NO_VALUE: &str = "none";
 
 /// Where the traffic of a connection is counted.
@@ -22,7 +22,7 @@ pub(crate) struct UsageSlots {
     fingerprint: Option<u16>,
 }
 
-/// What a worker has counted of usage.
+/// A worker's counts of usage.
 #[derive(Debug)]
 pub(crate) struct UsageCounts {
     combinations: Vec<Combination>,
@@ -83,7 +83,7 @@ impl UsageCounts {
         slots
     }
 
-    /// Counts the bytes of a connection that is over.
+    /// Counts the bytes of an ended connection.
     pub(crate) fn closed(&mut self, slots: UsageSlots, bytes_in: u64, bytes_out: u64) {
         let counted = [(UsageCounter::BytesIn, bytes_in), (UsageCounter::BytesOut, bytes_out)];
         self.combinations[usize::from(slots.combination)].add(&counted, SingleChoices::default());
@@ -99,7 +99,7 @@ impl UsageCounts {
         }
     }
 
-    /// Moves what was counted into a delta that is handed over.
+    /// Moves the counts into a delta.
     pub(crate) fn hand_over(&mut self, into: &mut Vec<UsageDelta>) {
         for combination in &mut self.combinations {
             combination.hand_over(into);
@@ -124,7 +124,7 @@ impl UsageCounts {
     }
 }
 
-/// What is added to a few counters.
+/// Additions to a few counters.
 type Increments = [(UsageCounter, u64)];
 
 fn add(counters: &mut Counters<UsageCounter>, counted: &Increments) {
@@ -147,10 +147,10 @@ fn counted(
     [(handshakes, 1), (compute, compute_ns), reason.map_or((handshakes, 0), |reason| (reason, 1))]
 }
 
-/// What tells combinations apart: the numbers of [`NegotiatedTls::combination`], and whether the handshake was full.
+/// Identifies combinations: the numbers of [`NegotiatedTls::combination`], and whether the handshake was full.
 type CombinationKey = ([u16; 4], bool);
 
-/// What was negotiated together.
+/// The parameters negotiated together.
 #[derive(Debug)]
 struct Combination {
     key: CombinationKey,
@@ -158,7 +158,7 @@ struct Combination {
     /// The dimensions that it counts for, with its values.
     values: Vec<(Dimension, Box<str>)>,
     counters: Counters<UsageCounter>,
-    /// Handshakes of which the client left no choice, by version, group and cipher suite.
+    /// Handshakes without another choice, by version, group and cipher suite.
     single: [u64; 3],
 }
 
@@ -182,7 +182,7 @@ impl Combination {
         }
     }
 
-    /// What is counted for combinations beyond the bound.
+    /// The counts of combinations beyond the limit.
     fn other(session: &NegotiatedTls<'_>) -> Self {
         let new = Self::new(session);
         let values = new.values.into_iter().map(|(dimension, _)| (dimension, OTHER_VALUE.into())).collect();

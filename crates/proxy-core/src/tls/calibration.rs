@@ -1,8 +1,8 @@
-//! Measures what the parts of a handshake cost on this machine: key exchanges, signatures, and the rest of handshakes
-//! that a client in memory makes with the proxy's own engine.
+//! Measures the cost of the parts of a handshake on this machine: key exchanges, signatures, and the rest of
+//! handshakes between an in-memory client and the proxy's own engine.
 //!
-//! All costs are measured in turn, in short slices, so that a disturbance of the machine meets all of them and shows in
-//! their spread.
+//! All costs are measured in rotation, in short slices, so a disturbance of the machine affects all of them and shows
+//! in their spread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -186,7 +186,7 @@ fn group_name(group: NamedGroup) -> String {
     }
 }
 
-/// What a client can verify; RSA by PSS, as TLS 1.3 demands.
+/// Signature schemes that a client can verify; RSA by PSS, as TLS 1.3 demands.
 const SCHEMES: &[SignatureScheme] = &[
     SignatureScheme::ECDSA_NISTP256_SHA256,
     SignatureScheme::ECDSA_NISTP384_SHA384,
@@ -194,8 +194,8 @@ const SCHEMES: &[SignatureScheme] = &[
     SignatureScheme::RSA_PSS_SHA256,
 ];
 
-/// Keys by the kind of certificate. Those of RSA are no secret and sign nothing but noise: to make one takes longer than a
-/// calibration may.
+/// Keys by type of certificate. The RSA key is not secret and signs only noise, because generating one takes longer
+/// than a calibration may.
 fn keys() -> Result<Vec<(&'static str, PrivateKeyDer<'static>)>, CalibrationError> {
     let made = [
         ("ECDSA P-256", &rcgen::PKCS_ECDSA_P256_SHA256),

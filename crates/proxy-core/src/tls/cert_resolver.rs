@@ -20,7 +20,7 @@ struct Candidate {
     certified: Arc<CertifiedKey>,
     /// What its key can sign with, the preferred one first.
     schemes: Arc<[SignatureScheme]>,
-    /// What it is counted by.
+    /// Its name in counters.
     label: Arc<str>,
 }
 
@@ -41,7 +41,7 @@ impl Candidate {
 #[derive(Debug)]
 pub(super) struct CertResolver {
     exact: HashMap<String, Candidates>,
-    /// By what follows `*.`; a wildcard stands for one label (RFC 9525, 6.3).
+    /// By the part after `*.`; a wildcard matches one label (RFC 9525, 6.3).
     wildcard: HashMap<String, Candidates>,
     /// For clients that ask for no name, or an unknown one: the first certificate, and others for one of its
     /// names.
@@ -85,12 +85,12 @@ impl CertResolver {
         let candidates = || exact.into_iter().chain(wildcard).chain(iter::once(&self.default)).flatten();
         candidates()
             .find_map(|candidate| Some((candidate, Some(candidate.scheme(schemes)?), has_name)))
-            // Nothing suits; with one of them rustls finds the alert that says why.
+            // No certificate suits; with one of them rustls sends the right alert.
             .or_else(|| Some((candidates().next()?, None, has_name)))
     }
 }
 
-/// An order of keys by what a signature costs with aws-lc, the cheapest first.
+/// Orders keys by the cost of a signature with aws-lc, the cheapest first.
 fn signing_work(certificate: &Certificate) -> usize {
     match (certificate.certified().key.algorithm(), certificate.kind()) {
         (SignatureAlgorithm::ECDSA, "ECDSA P-256") => 0,
@@ -125,7 +125,7 @@ mod tests {
         &[SignatureScheme::RSA_PSS_SHA256, SignatureScheme::ECDSA_NISTP256_SHA256];
     const ONLY_RSA: &[SignatureScheme] = &[SignatureScheme::RSA_PSS_SHA256];
 
-    /// The place in `certificates` of the one that is chosen.
+    /// The index of the chosen certificate in `certificates`.
     fn chosen(certificates: &[Certificate], name: Option<&str>, schemes: &[SignatureScheme]) -> usize {
         let resolver = CertResolver::new(&certificates.iter().collect::<Vec<_>>());
         let (chosen, scheme, _) = resolver.choose(name, schemes).unwrap();
@@ -175,7 +175,7 @@ mod tests {
         ];
         assert_eq!(chosen(&all, Some("www.a.test"), ECDSA), 1);
         assert_eq!(chosen(&all, Some("www.a.test"), ONLY_RSA), 2);
-        // Nobody can help: the handshake fails with the certificate that was meant.
+        // No certificate suits: the handshake fails with the certificate of that name.
         assert_eq!(chosen(&all[..2], Some("www.a.test"), ONLY_RSA), 1);
     }
 

@@ -19,7 +19,7 @@ use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
 use super::provider::time_signatures;
 use super::refusal::in_words;
 
-/// Stands for the names of a certificate that has none.
+/// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";
 
 /// A certificate chain with its private key.
@@ -95,12 +95,12 @@ impl Certificate {
         &self.description.names
     }
 
-    /// What it is, in one line: kind of key, names, last day, beginning of its SHA-256 fingerprint.
+    /// A description in one line: key type, names, last day, beginning of its SHA-256 fingerprint.
     pub fn summary(&self) -> String {
         self.description.summary()
     }
 
-    /// What a person should know about it.
+    /// Warnings for the operator.
     pub fn warnings(&self) -> &[TlsFileWarning] {
         &self.warnings
     }
@@ -153,7 +153,7 @@ impl FromFiles for Certificate {
 }
 
 impl fmt::Debug for Certificate {
-    // By hand, so that the key can never show up.
+    // By hand, so the key can never appear.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate").field("kind", &self.description.kind).finish_non_exhaustive()
     }
@@ -183,7 +183,7 @@ fn read_key(path: &Path) -> Result<(Key, Option<TlsFileWarning>), TlsFileError> 
         pem::Error::NoItemsFound => TlsFileError::NoKey(path.to_owned()),
         error => TlsFileError::malformed(path, error.to_string()),
     })?;
-    // The old way of protecting a key keeps the label and says so in a header line.
+    // The old format of an encrypted key keeps the label and has a header line.
     if contains(text, b"Proc-Type: 4,ENCRYPTED") {
         return Err(TlsFileError::EncryptedKey(path.to_owned()));
     }

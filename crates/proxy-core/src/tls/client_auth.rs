@@ -41,7 +41,7 @@ impl ClientCa {
         Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
     }
 
-    /// What it is, in one line.
+    /// A description in one line.
     pub(super) fn summary(&self) -> String {
         let digest = u64::from_be_bytes(self.digest.first_chunk().copied().unwrap_or_default());
         let path = self.origin.paths()[0].display();
@@ -73,8 +73,8 @@ impl FromFiles for ClientCa {
     }
 }
 
-/// What sessions are bound to: one that began without a certificate, or with one of other authorities, must not be
-/// resumed where a certificate is asked for, since it is not looked at then.
+/// The digest that sessions are bound to. A session that began without a certificate, or with one of other
+/// authorities, must not be resumed where a certificate is required, because a resumption does not check it.
 pub(super) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> AuthDigest {
     let mut all = digest::Context::new(&digest::SHA256);
     if let Some(ca) = ca {

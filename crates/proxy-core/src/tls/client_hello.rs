@@ -1,6 +1,7 @@
-//! A client's offers, read from its `ClientHello` (RFC 8446, 4.1.2), of which rustls does not report all.
+//! A client's offers, parsed from its `ClientHello` (RFC 8446, 4.1.2), because rustls does not report all of them.
 //!
-//! Nothing is decided by it. It is counted: why a handshake was full, and what a client could not do without.
+//! They are only counted, never used for decisions: the reason of a full handshake, and parameters without an
+//! alternative.
 
 mod ja4;
 mod reader;
@@ -23,10 +24,10 @@ mod extension {
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
 }
 
-/// What is known of a client's offer.
+/// The parsed offer of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientHello {
-    /// In lower case; `None` if there is none, or one that is no DNS name.
+    /// In lower case; `None` if there is none, or it is not a DNS name.
     pub(super) server_name: Option<Box<str>>,
     pub(super) choices: Choices,
     pub(super) resumption: ResumptionOffer,
@@ -46,7 +47,7 @@ pub(super) struct ResumptionOffer {
 }
 
 impl ResumptionOffer {
-    /// Whether only TLS 1.3 has what is offered, or only TLS 1.2.
+    /// Whether the offer exists only in TLS 1.3, or only in TLS 1.2.
     pub(super) fn is_for_one_version(self) -> bool {
         self.has_psk != self.has_ticket
     }
@@ -108,8 +109,8 @@ impl Choices {
         self.groups & BIT_MLKEM != 0
     }
 
-    /// Whether there is exactly one version that is also in `allowed`; the same of groups and of suites, of those that
-    /// go with TLS 1.3 or with TLS 1.2.
+    /// Whether exactly one version is also in `allowed`; the same for groups and for suites, of those for TLS 1.3 or
+    /// for TLS 1.2.
     pub(super) fn single(self, allowed: Self, is_tls13: bool) -> SingleChoices {
         let groups = if is_tls13 { u8::MAX } else { !BIT_MLKEM };
         let suites = if is_tls13 { SUITES_TLS13 } else { !SUITES_TLS13 };

@@ -43,7 +43,7 @@ pub enum TlsConfigError {
         /// The version.
         version: &'static str,
     },
-    /// A number is not one that it can be.
+    /// A number is out of its range.
     #[error("{word} {value}: expected {low} to {high}")]
     OutOfRange {
         /// Its word.
@@ -75,7 +75,7 @@ pub(crate) struct TlsConfig {
 pub(super) struct Material<'a> {
     pub(super) certificates: Vec<&'a Certificate>,
     pub(super) client_ca: Option<&'a ClientCa>,
-    /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only says what is offered.
+    /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only classifies offered tickets.
     pub(super) ticketer: Arc<Ticketer>,
     /// Used with [`Resumption::Cache`].
     pub(super) sessions: Arc<dyn StoresServerSessions>,
@@ -113,14 +113,14 @@ impl TlsSettings {
                 return Err(TlsConfigError::OutOfRange { word: setting.name, value, low, high });
             }
         }
-        // Two more than the lifetime has rotations: the one that seals, and the one that is about to be forgotten.
+        // Two more than the rotations in a lifetime: the key that seals, and the key that is about to be forgotten.
         if self.ticket_rotation * (OWN_KEYS_MAX - 2) < self.ticket_lifetime {
             return Err(TlsConfigError::RotationTooShort);
         }
         Ok(())
     }
 
-    /// What a client can choose from, with these certificates.
+    /// The choices of a client, with these certificates.
     fn choices(&self, certificates: &[&Certificate]) -> Choices {
         let mut choices = Choices::default();
         self.versions().for_each(|version| choices.add_version(supported_version(version).version.into()));
@@ -138,7 +138,7 @@ impl TlsSettings {
     fn provider(&self) -> CryptoProvider {
         let mut provider = aws_lc_rs::default_provider();
         provider.cipher_suites.clone_from(&self.ciphers);
-        // rustls chooses among certificates by all suites, so that those of other versions would mislead it.
+        // rustls chooses among certificates by all suites, so suites of other versions would mislead it.
         let is_spoken = |suite: &SupportedCipherSuite| {
             self.versions().any(|version| supported_version(version) == suite.version())
         };
@@ -149,7 +149,7 @@ impl TlsSettings {
 }
 
 impl TlsConfig {
-    /// No 0-RTT and no renegotiation, whatever the settings: docs/tls.md says why.
+    /// No 0-RTT and no renegotiation, whatever the settings: docs/tls.md has the reasons.
     pub(super) fn new(settings: &TlsSettings, material: Material<'_>) -> Result<Self, TlsConfigError> {
         settings.check()?;
         if material.certificates.is_empty() {

@@ -1,4 +1,4 @@
-//! What a certificate says: names, kind of key, validity.
+//! A certificate's description: names, key type, validity.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use x509_parser::x509::{AttributeTypeAndValue, SubjectPublicKeyInfo};
 
 use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
 
-/// Bytes of a fingerprint that are shown: enough to tell certificates apart, too few to trust one by.
+/// Shown bytes of a fingerprint: enough to distinguish certificates, too few to trust one.
 const FINGERPRINT_BYTES: usize = 8;
 
 /// Bytes are not a certificate.
@@ -109,10 +109,10 @@ pub(crate) enum CommonNameError {
     Encoding,
 }
 
-/// The common name of a certificate's subject, whole and as it stands there, if it has one.
+/// The common name of a certificate's subject, whole and unchanged, if it has one.
 ///
 /// # Errors
-/// When it has one that cannot be passed on as it stands.
+/// If it has one that cannot be forwarded unchanged.
 pub(super) fn common_name(der: &[u8]) -> Result<Option<String>, CommonNameError> {
     let Ok(certificate) = parse(der) else { return Ok(None) };
     let names: Vec<_> = certificate.subject().iter_common_name().collect();
@@ -130,7 +130,7 @@ pub(super) fn common_name(der: &[u8]) -> Result<Option<String>, CommonNameError>
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-/// An attribute's text (X.520, `DirectoryString`). What Teletex characters beyond ASCII stand for nobody agrees on.
+/// An attribute's text (X.520, `DirectoryString`). Teletex characters beyond ASCII have no agreed meaning.
 fn text_of(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
     let bytes = attribute.as_slice();
     match attribute.attr_value().tag() {
@@ -207,7 +207,8 @@ mod tests {
     fn certificate(names: Vec<DnValue>) -> Vec<u8> {
         let mut params = CertificateParams::new(vec!["other.name".to_owned()]).unwrap();
         params.distinguished_name = DistinguishedName::new();
-        // One under its own kind, and further ones by the number of it: rcgen knows each kind once.
+        // The first under its own type, further ones under a custom type with its number, because rcgen accepts each
+        // type once.
         let kinds = [DnType::CommonName, DnType::CustomDnType(vec![2, 5, 4, 3])];
         for (kind, name) in kinds.into_iter().zip(names) {
             params.distinguished_name.push(kind, name);

@@ -16,8 +16,7 @@ use crate::io::buffer::Buffer;
 /// 18 KiB; only a handshake message in many fragments needs more.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 64 << 10;
 
-/// What a record of TLS adds to its plaintext at most with the suites in use: header, explicit nonce, content
-/// type and tag.
+/// The largest overhead of a TLS record with the suites in use: header, explicit nonce, content type and tag.
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 /// Plaintext of a full record (RFC 8446, 5.1).
 const RECORD_BYTES: usize = 16 << 10;
@@ -69,7 +68,7 @@ impl Engine {
         })
     }
 
-    /// Bytes that [`Engine::receive`] wants left free at the front of its buffer.
+    /// Bytes that [`Engine::receive`] needs free at the front of its buffer.
     pub(crate) fn partial_len(&self) -> usize {
         self.partial.len()
     }
@@ -88,19 +87,19 @@ impl Engine {
         self.has_answered
     }
 
-    /// What was negotiated so far.
+    /// The parameters negotiated up to now.
     pub(crate) fn session(&self) -> NegotiatedTls<'_> {
         NegotiatedTls::new(&self.connection, self.server_name.as_deref(), self.evidence.as_deref())
     }
 
-    /// Forgets what was only of interest until the handshake was counted.
+    /// Drops data that was needed only until the handshake was counted.
     pub(crate) fn forget_handshake(&mut self) {
         self.evidence = None;
     }
 
-    /// Processes what was received: `buffer` holds it behind [`Engine::partial_len`] free bytes, and is decrypted
-    /// in place. Plaintext is appended to `plaintext`, what the peer must be sent to `output`, also when this
-    /// fails: then it is the alert that says so.
+    /// Processes received bytes: `buffer` holds them behind [`Engine::partial_len`] free bytes, and is decrypted in
+    /// place. Plaintext is appended to `plaintext`, bytes for the peer to `output`. If this fails, `output` gets the
+    /// alert.
     pub(crate) fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -189,7 +188,7 @@ impl Engine {
                         discard += record.discard;
                         plaintext.extend(record.payload);
                     }
-                    // Before a record rustls hands out what it has queued, so nothing waits behind the last one.
+                    // Before a record rustls returns its queued messages, so nothing waits behind the last one.
                     if used + discard == buffer.len() {
                         return Ok(used + discard);
                     }
@@ -197,14 +196,14 @@ impl Engine {
                 ConnectionState::EncodeTlsData(data) => encode(data, output)?,
                 ConnectionState::TransmitTlsData(data) => data.done(),
                 ConnectionState::PeerClosed => self.peer_closed = true,
-                // Everything whole has been processed: whatever the state, it waits for more from the peer.
+                // All complete records have been processed: in any state, it waits for more from the peer.
                 _ => return Ok(used + discard),
             }
             used += discard;
         }
     }
 
-    /// Takes the alert that tells the peer of a failure. Nothing of the input may be looked at again.
+    /// Appends the alert for a failure. No further input may be processed.
     fn say_why(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
         while self.connection.wants_write() {
             if let ConnectionState::EncodeTlsData(data) = self.connection.process_tls_records(&mut []).state?
@@ -220,7 +219,7 @@ impl Engine {
         self.write(EncryptInput::Plaintext(plaintext), output)
     }
 
-    /// Appends the alert that says that nothing more will be sent.
+    /// Appends the alert that announces the end of the stream.
     pub(crate) fn close_notify(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
         self.write(EncryptInput::CloseNotify, output)
     }

@@ -1,11 +1,11 @@
-//! Why a file of certificates or keys cannot be used, and what a person should know of one that is.
+//! Errors and warnings about files of certificates and keys.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::notices::is_shortage;
 
-/// Why there is no certificate, authority or ticket key.
+/// Why a certificate, an authority or a ticket key is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
     /// A file cannot be read.
@@ -24,12 +24,12 @@ pub enum TlsFileError {
         "{0} is DER, expected PEM; convert it (a certificate: openssl x509 -inform DER -in {0} -out NEW.pem; a key: openssl pkey -inform DER -in {0} -out NEW.key)"
     )]
     NotPem(PathBuf),
-    /// A file is not what it should be, or is damaged.
+    /// A file has the wrong content, or is damaged.
     #[error("cannot parse {path}: {problem}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The certificate's file holds no certificate.
@@ -46,7 +46,7 @@ pub enum TlsFileError {
     UnsupportedKey {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// Certificate and key do not belong together.
@@ -92,7 +92,7 @@ impl TlsFileError {
 /// A warning about a file that is used nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFileWarning {
-    /// Others than the owner may read what is secret.
+    /// Users other than the owner may read a secret.
     #[error("the secret key in {path} is readable by others (mode {mode:04o}); chmod 600 {path}")]
     Exposed {
         /// The key's file.

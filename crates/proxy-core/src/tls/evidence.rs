@@ -1,7 +1,7 @@
-//! Evidence about a handshake: what the client offered, and why its session was not resumed.
+//! Evidence about a handshake: the client's offer, and why its session was not resumed.
 //!
-//! rustls calls the resolver of certificates, the ticketer and the session cache within a connection's own call, and does
-//! not hand on what they find. They leave it in [`HandshakeNotes`] of the thread, and the engine takes it from there.
+//! rustls calls the certificate resolver, the ticketer and the session cache within a connection's own call, and does
+//! not return their findings. They store them in the thread's [`HandshakeNotes`], from which the engine takes them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) enum OfferedSession {
     Opened { age: Duration, state: SessionState },
 }
 
-/// What a session is for.
+/// The purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionState {
     is_same_name: bool,
@@ -85,7 +85,7 @@ pub(super) struct PresentedCertificate {
     pub(super) certificate: Arc<str>,
     /// The scheme that its key signs with; `None` if there is none that the client can verify.
     pub(super) scheme: Option<u16>,
-    /// Whether the client asked for a name that no certificate has, so that this one stands in.
+    /// Whether the client asked for a name that no certificate covers, so this certificate is used instead.
     pub(super) is_name_uncovered: bool,
 }
 
@@ -110,12 +110,12 @@ impl HandshakeNotes {
         NOTES.set(Self { server_name, presented: None, offered: None });
     }
 
-    /// Takes what the call has brought.
+    /// Takes the notes of the call.
     pub(super) fn take() -> Self {
         NOTES.take()
     }
 
-    /// Notes what a `ClientHello` is answered with.
+    /// Notes the answer to a `ClientHello`.
     pub(super) fn resolved(name: Option<&str>, presented: Option<PresentedCertificate>) {
         NOTES.with_borrow_mut(|notes| {
             if notes.server_name.as_deref() != name {
@@ -125,7 +125,7 @@ impl HandshakeNotes {
         });
     }
 
-    /// Notes what has become of a session that was offered. `judge` is given the server name asked for.
+    /// Notes the fate of an offered session. `judge` gets the requested server name.
     pub(super) fn offered(judge: impl FnOnce(Option<&str>) -> Option<OfferedSession>) {
         NOTES.with_borrow_mut(|notes| {
             let judged = judge(notes.server_name.as_deref());
@@ -134,7 +134,7 @@ impl HandshakeNotes {
     }
 }
 
-/// Of several sessions that a client offers, the one that says most; rustls uses the last that it can.
+/// Of several offered sessions, the one with the most information; rustls uses the last usable one.
 fn better(one: Option<OfferedSession>, other: Option<OfferedSession>) -> Option<OfferedSession> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other.rank() >= one.rank() { other } else { one }),
@@ -165,7 +165,7 @@ impl HandshakeEvidence {
         Self { policy, reader: HelloReader::default(), hello: None, presented: None, offered: None }
     }
 
-    /// Looks at what has just come. Returns the server name once the `ClientHello` is whole.
+    /// Adds received bytes. Returns the server name once the `ClientHello` is complete.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Option<Box<str>> {
         let mut hello = self.reader.read(bytes)?;
         let name = hello.server_name.take();
@@ -173,7 +173,7 @@ impl HandshakeEvidence {
         name
     }
 
-    /// Takes over what a call into rustls has brought, but for the server name.
+    /// Adds the notes of a call into rustls, except the server name.
     pub(super) fn add(&mut self, notes: HandshakeNotes) {
         self.presented = notes.presented.or_else(|| self.presented.take());
         self.offered = better(self.offered, notes.offered);
@@ -204,8 +204,8 @@ impl HandshakeEvidence {
         self.hello.as_ref().map(single).unwrap_or_default()
     }
 
-    /// Whether the client offered to resume a session. A session identifier is an offer if the proxy may have given it
-    /// out, and not if it may stand there for TLS 1.3's sake only.
+    /// Whether the client offered to resume a session. A session identifier is an offer if the proxy may have issued
+    /// it, but not if it may only be there for TLS 1.3's compatibility mode.
     pub(super) fn has_offer(&self) -> bool {
         let Some(hello) = &self.hello else { return self.offered.is_some() };
         let offer = hello.resumption;
@@ -237,7 +237,7 @@ impl HandshakeEvidence {
             Some(OfferedSession::Opened { state, .. }) if !session.has_used(state.version, state.cipher) => {
                 FullReason::OtherVersion
             }
-            // What only TLS 1.3 has, or only TLS 1.2, is not looked at with the other one.
+            // An offer that exists only in TLS 1.3, or only in TLS 1.2, is ignored in the other version.
             None if session.is_tls13() != hello.resumption.has_psk
                 && hello.resumption.is_for_one_version() =>
             {

@@ -51,14 +51,14 @@ pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
 }
 
 impl FileContents {
-    /// Says so if others than the owner may read what is secret.
+    /// Returns a warning if users other than the owner may read the secret.
     pub(super) fn exposure(&self, path: &Path) -> Option<TlsFileWarning> {
         let exposed = self.mode & 0o077 != 0;
         exposed.then(|| TlsFileWarning::Exposed { path: path.to_owned(), mode: self.mode })
     }
 }
 
-/// What changes when a file is written to or replaced, also behind a symbolic link; `None`: there is no file.
+/// Changes when a file is written to or replaced, also behind a symbolic link; `None`: there is no file.
 type FileStamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 fn stamp(path: &Path) -> FileStamp {
@@ -75,7 +75,7 @@ pub(super) struct FileOrigin {
 }
 
 impl FileOrigin {
-    /// To be made before the files are read, so that no change goes unnoticed.
+    /// To be created before the files are read, so no change is missed.
     pub(super) fn of(paths: &[&Path]) -> Self {
         let paths: Vec<PathBuf> = paths.iter().map(|&path| path.to_owned()).collect();
         let stamps = paths.iter().map(|path| stamp(path)).collect();
@@ -102,8 +102,8 @@ pub(super) struct WatchedFiles<T> {
     tried: Vec<FileStamp>,
     /// How they were when they were last looked at.
     seen: Vec<FileStamp>,
-    /// Why they could not even be read when that was last tried. It may have nothing to do with them, such as a want of
-    /// descriptors, so that it is tried again.
+    /// Why the files could not be read at the last attempt. The cause may be elsewhere, such as a shortage of
+    /// descriptors, so reading is retried.
     unread: Option<String>,
 }
 
@@ -113,9 +113,9 @@ impl<T: FromFiles> WatchedFiles<T> {
         Self { value, seen: stamps.clone(), tried: stamps, unread: None }
     }
 
-    /// Reads the files again if they have changed, and have stayed as they are since they were last looked at: who
-    /// replaces a certificate and its key does one after the other. With `at_once` they are read whatever they look
-    /// like. Returns what is new, or why nothing is, which is said once.
+    /// Reads the files again if they have changed, and have then been stable since the last check, because a
+    /// certificate and its key are replaced one after the other. With `at_once` they are read in any case. Returns the
+    /// new content, or an error, which is reported once.
     pub(super) fn look(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
         let origin = self.value.origin()?;
         if !origin.paths.iter().all(|path| can_be_read_again(path)) {

@@ -11,14 +11,14 @@ pub struct TlsHarness {
     config: TlsConfig,
 }
 
-/// What a client's bytes led to.
+/// The effects of a client's bytes.
 #[derive(Debug, Default)]
 pub struct HarnessOutcome {
-    /// What the client is sent.
+    /// Bytes sent to the client.
     pub output: Vec<u8>,
     /// Plaintext that would go to the upstream, in bytes.
     pub plaintext_bytes: usize,
-    /// The most that was kept of what was not whole yet, in bytes.
+    /// The most bytes that were kept of incomplete messages.
     pub kept_bytes_max: usize,
     /// Why it ended, if it failed.
     pub failure: Option<String>,
@@ -35,7 +35,7 @@ impl TlsHarness {
         Ok(Self { config: LiveTls::new(tls.into())?.config()? })
     }
 
-    /// Takes `pieces` as what the client sends, until that fails. Of each piece, 64 KiB are looked at.
+    /// Receives `pieces` from the client, until that fails. Of each piece, the first 64 KiB are used.
     pub fn receive<'a>(&self, pieces: impl IntoIterator<Item = &'a [u8]>) -> HarnessOutcome {
         let mut outcome = HarnessOutcome::default();
         let mut engine = match Engine::new(&self.config) {
@@ -50,7 +50,7 @@ impl TlsHarness {
             let result = engine.receive(&mut buffer, &mut plaintext, &mut output);
             outcome.kept_bytes_max = outcome.kept_bytes_max.max(engine.partial_len());
             if let Err(error) = result {
-                // What is told of it in a record.
+                // The description in a record.
                 let session = engine.session();
                 let _ = (session.server_name(), session.alpn(), session.client_name());
                 outcome.failure = Some(error.to_string());

@@ -50,7 +50,7 @@ impl Tls {
 }
 
 impl Tls {
-    /// What a person should know about its files.
+    /// Warnings for the operator about its files.
     pub fn warnings(&self) -> impl Iterator<Item = &TlsFileWarning> {
         let certificates = self.certificates.iter().flat_map(Certificate::warnings);
         certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings))
@@ -63,17 +63,17 @@ impl From<Certificate> for Tls {
     }
 }
 
-/// What a look at the files has changed.
+/// The changes found by a check of the files.
 #[derive(Debug, Default)]
 pub struct TlsRefresh {
-    /// What is different now.
+    /// The changed settings.
     pub changes: Vec<SettingRecord>,
-    /// What a person should know about the new ones.
+    /// Warnings for the operator about the new ones.
     pub warnings: Vec<TlsFileWarning>,
-    /// What could not be used; what was there before stays in use.
+    /// Unusable files; the former content stays in use.
     pub refusals: Vec<RefreshError>,
-    /// A file that could not be read because the process or the system is short of descriptors or memory,
-    /// unless somebody asked for the look. It is tried again, and one notice tells of the whole shortage.
+    /// A file that could not be read because of a shortage of descriptors or memory, unless a person asked for the
+    /// check. Reading is retried, and one notice covers the whole shortage.
     pub(crate) shortage: Option<TlsFileError>,
 }
 
@@ -105,8 +105,8 @@ pub enum TicketKeyError {
 /// The certificates that a running proxy may present, readable from any thread. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct PresentedCertificates {
-    /// Those in use, and those that they replaced, with which handshakes may still be under way. Written by who looks
-    /// at the files, and read by clients within this process; no worker of the proxy touches it.
+    /// The leaf certificates in use, and the replaced ones, with which handshakes may still be in progress. Written by
+    /// the thread that checks the files, and read by clients within this process; no worker of the proxy touches it.
     leaves: Arc<RwLock<Vec<Vec<u8>>>>,
 }
 
@@ -225,7 +225,7 @@ impl LiveTls {
         Ok(self.config()?)
     }
 
-    /// The keys of its own, for the process that replaces this one. They are not rotated until they are released.
+    /// Its own keys, for the process that replaces this one. They are not rotated until they are released.
     pub(crate) fn hold_ticket_keys(&mut self) -> TicketKeySnapshot {
         self.holds_keys = true;
         self.own_keys.snapshot(Instant::now())
@@ -303,7 +303,7 @@ impl LiveTls {
 }
 
 impl TlsRefresh {
-    /// What was read, if it can be used; otherwise notes why not.
+    /// Returns usable content; otherwise notes why it is unusable.
     fn usable<T>(&mut self, read: Result<T, TlsFileError>, at_once: bool) -> Option<T> {
         match read {
             Ok(new) => return Some(new),

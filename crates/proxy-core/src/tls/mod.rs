@@ -1,13 +1,12 @@
-//! Everything that knows rustls. No other module may name it: rustls 0.24 replaces the unbuffered interface
-//! that the engine uses.
+//! The only module that uses rustls: 0.24 replaces the unbuffered interface that the engine uses.
 //!
 //! ```text
 //! files ──▶ certificates, authorities, ticket keys ─┐
-//! settings (words) ─────────────────────────────────┴─▶ LiveTls ──▶ TlsConfig ──▶ Engine, one a connection
+//! settings (words) ─────────────────────────────────┴─▶ LiveTls ──▶ TlsConfig ──▶ Engine, one per connection
 //! ```
 //!
-//! A [`TlsConfig`] never changes. A renewed certificate or a changed setting makes a new one, which the
-//! workers use for new connections.
+//! A [`TlsConfig`] never changes. A renewed certificate or a changed setting makes a new one, which the workers use
+//! for new connections.
 
 mod calibration;
 mod cert_resolver;

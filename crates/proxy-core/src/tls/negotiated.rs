@@ -16,7 +16,7 @@ use super::engine::EngineError;
 use super::evidence::{HandshakeEvidence, PresentedCertificate};
 use super::words::suite_name;
 
-/// What was negotiated so far; each part is absent until it is known.
+/// The parameters negotiated up to now; each part is absent until it is known.
 pub(crate) struct NegotiatedTls<'a> {
     version: Option<ProtocolVersion>,
     cipher: Option<CipherSuite>,
@@ -107,22 +107,22 @@ impl<'a> NegotiatedTls<'a> {
         self.server_name.map(clean::text).unwrap_or_default()
     }
 
-    /// Whom the client's certificate names, made printable; empty without one. It has been verified: rustls knows no
-    /// other.
+    /// The name in the client's certificate, made printable; empty without one. It is verified, because rustls keeps
+    /// no other.
     pub(crate) fn client_name(&self) -> String {
         self.client.map(|leaf| description::subject(leaf)).unwrap_or_default()
     }
 
-    /// Whether the client has a certificate, shown now or when the session began. It has been verified: rustls knows no
-    /// other.
+    /// Whether the client has a certificate, sent now or when the session began. It is verified, because rustls keeps
+    /// no other.
     pub(crate) fn has_client_certificate(&self) -> bool {
         self.client.is_some()
     }
 
-    /// The common name of the client's certificate as it stands there, if there is one.
+    /// The common name of the client's certificate, unchanged, if there is one.
     ///
     /// # Errors
-    /// When it cannot be passed on.
+    /// If it cannot be forwarded.
     pub(crate) fn common_name(&self) -> Result<Option<String>, CommonNameError> {
         self.client.map_or(Ok(None), |leaf| description::common_name(leaf))
     }
@@ -143,7 +143,7 @@ impl<'a> NegotiatedTls<'a> {
     }
 }
 
-/// What is known until the handshake has been counted.
+/// Data that is kept until the handshake has been counted.
 impl<'a> NegotiatedTls<'a> {
     /// Why a completed handshake was full; `None` if it was not. `was_seen`: the client's address completed one before.
     pub(crate) fn full_reason(&self, was_seen: bool) -> Option<FullReason> {
@@ -211,7 +211,7 @@ impl<'a> NegotiatedTls<'a> {
         self.evidence.filter(|_| !self.is_resumed()).and_then(HandshakeEvidence::presented)
     }
 
-    /// Version, group, cipher suite and scheme of the signature by their numbers, which tell combinations apart.
+    /// Version, group, cipher suite and signature scheme as numbers, which identify the combination.
     pub(crate) fn combination(&self) -> [u16; 4] {
         [
             self.version.map_or(0, u16::from),

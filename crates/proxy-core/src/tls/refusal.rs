@@ -22,7 +22,7 @@ pub(super) fn in_words(error: &Error) -> String {
         C::UnhandledCriticalExtension => "has a critical extension that is not understood",
         C::UnsupportedSignatureAlgorithmContext { .. } => "is signed by an algorithm that is not supported",
         C::Revoked => "is revoked",
-        // rustls has no error of its own for an authority's certificate used by a client.
+        // rustls has no separate error for a client that uses an authority's certificate.
         C::Other(_) if error.to_string().contains("CaUsedAsEndEntity") => {
             "is an authority's (a CA's), which cannot stand for a client"
         }

@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 use super::evidence::{HandshakeNotes, OfferedSession};
 use super::tickets::{AuthDigest, Ticketer, unix_now};
 
-/// Longest identifier of a session; rustls makes its own this long. What is longer is a ticket.
+/// Longest session identifier; rustls makes its own this long. A longer value is a ticket.
 const ID_BYTES_MAX: usize = 32;
 
-/// A bounded cache of sessions: the one that was not used for longest makes room.
+/// A bounded cache of sessions, which evicts the least recently used one.
 #[derive(Clone, Debug)]
 pub(super) struct SessionCache(Arc<Mutex<CachedSessions>>);
 
@@ -51,7 +51,7 @@ impl SessionCache {
         sessions.fit();
     }
 
-    /// Another cache, which only knows that it had these sessions.
+    /// An empty cache, which remembers that it had these sessions.
     pub(super) fn emptied(&self) -> Self {
         let mut sessions = lock(&self.0);
         let (size, hashes) = (sessions.size, sessions.hashes.clone());
@@ -60,8 +60,8 @@ impl SessionCache {
         Self(Arc::new(Mutex::new(CachedSessions { size, by_id: LruCache::unbounded(), gone, hashes })))
     }
 
-    /// What rustls asks, which by itself minds neither how old a session is nor under which rules it began.
-    /// `tickets` tells what becomes of one that is offered instead.
+    /// The storage of rustls, which checks neither the age of a session nor its binding. `tickets` classifies offered
+    /// tickets.
     pub(super) fn store(
         &self,
         lifetime: Duration,
@@ -82,7 +82,7 @@ impl CachedSessions {
         self.fit();
     }
 
-    /// Drops what is too much.
+    /// Evicts sessions beyond the limit.
     fn fit(&mut self) {
         while self.by_id.len() > self.size {
             self.evict();
@@ -111,7 +111,7 @@ impl CachedSessions {
 }
 
 impl fmt::Debug for CachedSessions {
-    // By hand, so that no secret can show up.
+    // By hand, so no secret can appear.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions").field("len", &self.by_id.len()).finish_non_exhaustive()
     }
@@ -196,7 +196,7 @@ mod tests {
         Store { cache: cache.clone(), lifetime, binding, tickets }
     }
 
-    /// What the call that was just made has noted.
+    /// The note of the last call.
     fn noted() -> Option<OfferedSession> {
         HandshakeNotes::take().offered
     }

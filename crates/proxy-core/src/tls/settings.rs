@@ -9,7 +9,7 @@ use telemetry::TlsVersion;
 
 use super::provider::TimedGroup;
 
-/// A version as rustls knows it.
+/// The version as a rustls type.
 pub(super) fn supported_version(version: TlsVersion) -> &'static SupportedProtocolVersion {
     match version {
         TlsVersion::V12 => &rustls::version::TLS12,
@@ -41,7 +41,7 @@ pub enum TicketSend {
 /// Whether a client must have a certificate, where authorities for them are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// It may have none. One that it has must be good.
+    /// A client may have no certificate, but not an invalid one.
     Optional,
     /// The handshake fails without one.
     Required,
@@ -52,7 +52,7 @@ pub enum ClientAuth {
 pub enum CipherOrder {
     /// The proxy's.
     Proxy,
-    /// The client's, which may know that it has no instructions for AES.
+    /// The client's, which takes into account whether it has AES instructions.
     Client,
 }
 
@@ -91,8 +91,8 @@ pub struct TlsSettings {
     pub cipher_order: CipherOrder,
     /// Groups that may be chosen, in the client's order of preference.
     pub(super) groups: Vec<&'static dyn SupportedKxGroup>,
-    /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake, since
-    /// the proxy does not know what its upstream speaks.
+    /// Application protocols offered by ALPN, most preferred first. If empty, ALPN is omitted, because the proxy does
+    /// not know its upstream's protocol.
     pub alpn: Vec<String>,
     /// What lets clients resume.
     pub resumption: Resumption,
@@ -106,7 +106,7 @@ pub struct TlsSettings {
     pub ticket_send: TicketSend,
     /// Sessions that are kept with [`Resumption::Cache`]; at least one.
     pub session_cache: usize,
-    /// Whether clients need certificates, where there are authorities for them.
+    /// Whether clients need certificates, if there are authorities for them.
     pub client_auth: ClientAuth,
 }
 

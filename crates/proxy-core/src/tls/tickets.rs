@@ -1,8 +1,8 @@
 //! Session tickets (RFC 5077, RFC 8446 4.6.1): their keys, and sealing and opening them.
 //!
 //! A ticket is `name (16) | nonce (12) | sealed(seconds since 1970 (8) | binding (16) | session) | tag (16)`,
-//! AES-256-GCM-SIV (RFC 8452): unlike GCM it stands the same random nonce coming up twice, as it may on many hosts under
-//! one key. The binding is sealed too, and not only authenticated, so that a ticket of other rules is known for what it is.
+//! AES-256-GCM-SIV (RFC 8452). Unlike GCM it tolerates a repeated random nonce, which may occur on many hosts under
+//! one key. The binding is sealed too, and not only authenticated, so a ticket with another binding can be recognised.
 
 pub(super) mod snapshot;
 
@@ -36,7 +36,7 @@ const FILE_KEYS_MAX: usize = 16;
 pub(super) const OWN_KEYS_MAX: u32 = 32;
 
 type Name = [u8; NAME_BYTES];
-/// What a ticket is bound to, besides its key.
+/// The digest that a ticket is bound to, besides its key.
 pub(super) type AuthDigest = [u8; 32];
 
 /// A key that seals tickets.
@@ -68,7 +68,7 @@ impl TicketKey {
 }
 
 impl fmt::Debug for TicketKey {
-    // By hand, so that no secret can show up.
+    // By hand, so no secret can appear.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TicketKey").finish_non_exhaustive()
     }
@@ -114,12 +114,12 @@ impl TicketKeyFile {
         Ok(Self { keys, warnings: contents.exposure(path).into_iter().collect(), origin })
     }
 
-    /// What a person should know about it.
+    /// Warnings for the operator.
     pub fn warnings(&self) -> &[TlsFileWarning] {
         &self.warnings
     }
 
-    /// What it is, in one line without any secret: the beginnings of the keys' names, that of the one that seals first.
+    /// A description in one line without secrets: the beginnings of the keys' names, with the sealing key first.
     pub(super) fn summary(&self) -> String {
         let names =
             self.keys.iter().map(|key| format!("{:08x}", (u128::from_be_bytes(key.name) >> 96) as u32));
@@ -141,10 +141,10 @@ impl FromFiles for TicketKeyFile {
     }
 }
 
-/// A key that was made by this process, or by one that it has replaced.
+/// A key of this process, or of one that it has replaced.
 struct OwnKey {
     key: Arc<TicketKey>,
-    /// What it was made of, for the process that replaces this one.
+    /// The secret that it was derived from, for the process that replaces this one.
     secret: Box<Zeroizing<[u8; FILE_KEY_BYTES]>>,
     made_at: Instant,
 }
@@ -162,13 +162,13 @@ impl OwnKey {
 }
 
 impl fmt::Debug for OwnKey {
-    // By hand, so that no secret can show up.
+    // By hand, so no secret can appear.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnKey").field("made_at", &self.made_at).finish_non_exhaustive()
     }
 }
 
-/// Random keys of this process and those that it replaces or that replace it. They are rotated.
+/// Random keys of this process, and of processes that it replaces or that replace it. They are rotated.
 #[derive(Debug)]
 pub(super) struct OwnKeys {
     /// The newest first.
@@ -206,7 +206,7 @@ impl OwnKeys {
         Ok(is_due || self.keys.len() < before)
     }
 
-    /// Makes a new key, which seals from now on. The oldest goes if there are too many.
+    /// Makes a new key, which seals from now on. The oldest key is dropped if there are too many.
     pub(super) fn add(&mut self, now: Instant) -> Result<(), Unspecified> {
         self.keys.push_front(OwnKey::random(now)?);
         self.keys.truncate(OWN_KEYS_MAX as usize);
@@ -283,7 +283,7 @@ impl Ticketer {
         if age > self.lifetime {
             return Err(Refused::Because(OfferedSession::Expired { age }));
         }
-        // In the same memory, so that no copy of the session's secret stays behind.
+        // In the same memory, so no copy of the session's secret remains.
         let len = opened.len();
         body.truncate(len);
         body.drain(..TIME_BYTES + BINDING_BYTES);
@@ -315,7 +315,7 @@ impl ProducesTickets for Ticketer {
     }
 }
 
-/// Seals no ticket and accepts none, while sessions are kept in a cache; says what becomes of those that are offered.
+/// Seals no ticket and accepts none, while sessions are kept in a cache; classifies offered tickets.
 #[derive(Debug)]
 pub(super) struct NoTickets(pub(super) Arc<Ticketer>);
 

@@ -1,7 +1,7 @@
-//! Watching the files of certificates and keys, apart from the proxy that uses them.
+//! Watches the files of certificates and keys, separately from the proxy that uses them.
 //!
-//! Reading a file can block without end, on a network that is gone. So a thread of its own may watch the
-//! files, and nobody waits for it.
+//! Reading a file can block forever, for example on a lost network mount. So a separate thread may watch the files,
+//! and no other thread waits for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use super::error::TlsFileError;
 use super::files::WatchedFiles;
 use super::tickets::TicketKeyFile;
 
-/// The files that a running proxy's certificates and keys come from. Clones share what they have seen.
+/// The files of a running proxy's certificates and keys. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct TlsFiles(Arc<Mutex<WatchedTlsFiles>>);
 
@@ -22,7 +22,7 @@ struct WatchedTlsFiles {
     ticket_keys: Option<WatchedFiles<TicketKeyFile>>,
 }
 
-/// What was read again, and what could not be, for [`Proxy::take`](crate::Proxy::take).
+/// The files that were read again, and those that could not be, for [`Proxy::take`](crate::Proxy::take).
 #[derive(Debug, Default)]
 pub struct FileChanges {
     pub(super) at_once: bool,
@@ -48,7 +48,7 @@ impl TlsFiles {
     /// Reads files again that have changed and have stayed so since the last call; `at_once`, all of them. Waits for
     /// the disks that they are on.
     pub fn look(&self, at_once: bool) -> FileChanges {
-        // What a panic left half done is looked at again.
+        // After a panic the files are checked again.
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let WatchedTlsFiles { certificates, client_ca, ticket_keys } = &mut *files;
         FileChanges {

@@ -140,10 +140,10 @@ impl DeclaredOptions for TlsSettings {
 }
 
 impl TlsSettings {
-    /// Changes what has the name `name`, such as `tls-min`. Whether all of it fits together shows when it is used.
+    /// Changes the option `name`, such as `tls-min`. Conflicts between options are found when they are used.
     ///
     /// # Errors
-    /// When there is nothing of that name, or the value is not one that it can have.
+    /// If there is no such option, or it does not accept the value.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), OptionError> {
         Self::option(name).ok_or(OptionError::Unknown)?.set(self, value)
     }

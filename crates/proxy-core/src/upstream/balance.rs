@@ -1,8 +1,8 @@
 //! Several upstreams: which one a connection goes to, and which ones rest after a failure.
 //!
-//! All workers share the counts, so that the fewest connections are those of the whole proxy. The counts are
-//! atomics, each on a cache line of its own, touched twice a connection and never on the path of a byte. With
-//! one upstream they are not touched at all.
+//! All workers share the counts, so the fewest connections are those of the whole proxy. The counts are atomics, each
+//! on its own cache line, touched twice per connection and never on the path of a byte. With one upstream they are not
+//! touched at all.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use telemetry::Level;
 use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
 
-/// Most upstreams of a proxy: the bits of a word tell which of them a connection has tried.
+/// Most upstreams of a proxy: the bits of a word mark the upstreams that a connection has tried.
 pub const UPSTREAMS_MAX: usize = 64;
 /// How long an upstream rests after its first failure. The time doubles with each further one.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Upstreams {
     members: Box<[UpstreamMember]>,
-    /// What the times of `Health` count from.
+    /// The origin of the times of `Health`.
     epoch: Instant,
     notices: Arc<NoticeLog>,
 }
@@ -39,7 +39,7 @@ struct UpstreamMember {
     open: ConnectionCount,
 }
 
-/// Written only when an upstream fails or comes back, so that reading it costs nothing.
+/// Written only when an upstream fails or recovers, so reading is cheap.
 #[derive(Debug, Default)]
 struct UpstreamHealth {
     /// Failures since the last success.
@@ -48,8 +48,7 @@ struct UpstreamHealth {
     down_until_ms: AtomicU64,
 }
 
-/// Connections of one upstream, including those being made. It has two cache lines of its own, as processors
-/// fetch them in pairs.
+/// Connections of one upstream, including attempts. It has two cache lines to itself: processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ConnectionCount(AtomicUsize);
@@ -108,15 +107,15 @@ impl Upstreams {
         &self.members[index].target
     }
 
-    /// Chooses the upstream with the fewest connections among those that are up and not in the bits of
-    /// `tried`; of several, the first from `turn` on. If none is up, it chooses among those that are down:
-    /// clients would be turned away otherwise. [`Upstreams::leave`] must follow.
+    /// Chooses the upstream with the fewest connections among those that are up and not in the bits of `tried`; of
+    /// several, the first from `turn` on. If all are down, it chooses among those, because clients would be turned
+    /// away otherwise. [`Upstreams::leave`] must follow.
     pub fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<UpstreamChoice> {
         let n = self.members.len();
         let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
         let now_ms = self.since_epoch_ms(now);
         let mut choice = None;
-        // One connection tries an upstream whose rest is over; the next one looks further.
+        // One connection tries an upstream whose rest has ended; the next connections choose others.
         while choice.is_none() {
             let up = untried().filter(|&index| self.members[index].health.is_up(now_ms));
             let Some(index) = up.min_by_key(|&index| self.load(index)) else { break };
@@ -156,7 +155,7 @@ impl Upstreams {
             let what = || format!("upstreams cannot be connected to: {error}; clients are turned away");
             return self.notices.note_shortage(what, now);
         }
-        // A full backlog is no failure: the upstream is there, only busy.
+        // A full backlog is not a failure: the upstream is only busy.
         if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }

@@ -18,7 +18,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a connection may try upstreams that are all known to be down: its client should learn soon.
 const DOWN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What a worker needs to connect: the upstreams, and the connections that wait for them.
+/// A worker's data for connecting: the upstreams, and the waiting connections.
 #[derive(Debug)]
 pub(crate) struct UpstreamDialer {
     pub(crate) upstreams: Arc<Upstreams>,
@@ -64,9 +64,9 @@ struct UpstreamCandidate {
 /// The state of an attempt.
 #[derive(Debug)]
 pub(crate) enum ConnectProgress {
-    /// The upstream of this index is there.
+    /// Connected to the upstream of this index.
     Established(Socket, usize),
-    /// Nothing to do before an event comes, or this moment.
+    /// Nothing to do before an event or this moment.
     Wait(Instant),
 }
 
@@ -188,7 +188,7 @@ impl ConnectAttempt {
         if !choice.is_up {
             self.deadline = self.deadline.min(now + DOWN_PATIENCE);
         }
-        // One that never answers must leave time for the others.
+        // An upstream that never answers must leave time for the others.
         let others = dialer.upstreams.up(self.tried | 1 << choice.index, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;

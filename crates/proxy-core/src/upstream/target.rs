@@ -63,11 +63,11 @@ pub enum UpstreamTarget {
 }
 
 impl Upstream {
-    /// Connects once, as a check at the start, and closes the connection. An upstream that expects a PROXY
-    /// header gets one that names the proxy itself.
+    /// Connects once, as a check at the start, and closes the connection. An upstream that expects a PROXY header gets
+    /// a header that names the proxy itself.
     ///
     /// # Errors
-    /// When the name cannot be resolved, or nothing accepts at any of its addresses within a second each.
+    /// If the name cannot be resolved, or none of its addresses accepts within a second.
     pub fn probe(&self, header: Option<ProxyProtocol>) -> Result<(), ProbeError> {
         let failed = |source| ProbeError { upstream: self.clone(), source };
         let addrs: Vec<SockAddr> = match self {
@@ -87,7 +87,7 @@ impl Upstream {
                     }
                     return Ok(());
                 }
-                // A full backlog: the upstream is there, only busy.
+                // A full backlog: the upstream is only busy.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => last = error,
             }

@@ -51,7 +51,7 @@ impl<H: Handler> Worker<H> {
             return;
         }
         let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
-            // This worker may not know of the drain yet, while another one that shares the socket does.
+            // This worker may not have seen the drain yet, while another one that shares the socket has.
             if self.control.is_draining() {
                 Listeners::admit(&socket, peer)?;
             }

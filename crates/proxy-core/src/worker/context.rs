@@ -15,7 +15,7 @@ use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
 use crate::worker::timers::ConnTimers;
 
-/// What the connections of a worker share, for its own part and for their handlers.
+/// The data that the connections of a worker share, for the session and for their handlers.
 #[derive(Debug)]
 pub struct WorkerContext {
     /// Where a handler registers its socket.

@@ -86,7 +86,7 @@ impl ProxyControl {
         Ok(result)
     }
 
-    /// Lets the workers look at what has changed.
+    /// Tells the workers to read the changed settings.
     pub(crate) fn note_change(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! One worker: a thread with an event loop, listening sockets and connections of its own.
+//! One worker: a thread with its own event loop, listening sockets and connections.
 
 mod accepting;
 pub(crate) mod context;
@@ -67,7 +67,7 @@ impl<H: Handler> Worker<H> {
     /// Begins on its thread; `resources` are what its handlers share.
     pub(crate) fn new(prepared: PreparedWorker, resources: H::Resources) -> Self {
         let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
-        // Read before the limits and TLS, so that no change is missed.
+        // Read before the limits and TLS, so no change is missed.
         let generation = shared.control.generation();
         let now = Instant::now();
         let context = WorkerContext {
@@ -151,7 +151,7 @@ impl<H: Handler> Worker<H> {
         Ok(())
     }
 
-    /// Waits for events and notes them; true if the handle or the collector wants something.
+    /// Waits for events and notes them; true if the handle or the collector has a request.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> io::Result<bool> {
         let polled = self.poll.poll(events, timeout);
         self.context.now = Instant::now();
@@ -184,12 +184,12 @@ impl<H: Handler> Worker<H> {
         if !self.context.pending.is_empty() {
             next = earlier(next, self.context.next_send_timeout().map(|(at, _)| at));
         }
-        // Reckoned from the last connection served, which saves a look at the clock a turn. A deadline is
-        // noticed later by what was done since.
+        // Counted from the last connection served, which saves a clock read per turn. A deadline is noticed later by
+        // the time of the work since.
         Some(next?.saturating_duration_since(self.context.now))
     }
 
-    /// Notes what the events tell; true if the handle or the collector wants something.
+    /// Notes the events; true if the handle or the collector has a request.
     fn note(&mut self, events: &Events) -> bool {
         let mut is_woken = false;
         for event in events {
@@ -317,7 +317,7 @@ impl<H: Handler> Worker<H> {
     }
 }
 
-/// The earlier of two moments, either of which may be missing.
+/// The earlier of two optional moments.
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))))
 }

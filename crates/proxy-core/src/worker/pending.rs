@@ -18,8 +18,8 @@ pub(crate) struct PendingBytes {
 #[derive(Debug, Default)]
 pub(crate) struct StallQueue(BTreeSet<(Instant, usize)>);
 
-/// Since when none of the waiting bytes has been taken. It lies beside the bytes, so that the queue's entry
-/// can be found.
+/// Since when none of the waiting bytes has been taken. It is stored with the bytes, so the queue's entry can be
+/// found.
 #[derive(Debug, Default)]
 pub(crate) struct StallEntry(Option<Instant>);
 

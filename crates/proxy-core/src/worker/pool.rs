@@ -1,8 +1,8 @@
 //! The workers of a proxy: started, added and retired while it runs.
 //!
-//! Closing a listening socket resets the connections in its backlog. The pool therefore keeps each worker's
-//! listening sockets too. Before a worker retires, the others share its sockets; a worker that is added takes
-//! over the sockets of a retired one, if there are any.
+//! Closing a listening socket resets the connections in its backlog. So the pool keeps each worker's listening sockets
+//! too. Before a worker retires, the others share its sockets; a new worker takes over the sockets of a retired one,
+//! if there are any.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -77,10 +77,10 @@ struct WorkerHandle {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Runs a worker on the thread that calls it, until it ends. The pool does not know by which handlers it serves.
+/// Runs a worker on the calling thread, until it ends. The pool does not depend on the type of handler.
 pub(crate) type RunWorker = Arc<dyn Fn(PreparedWorker, Reporter<ProxyDelta>) -> io::Result<()> + Send + Sync>;
 
-/// Runs workers whose clients are served by `H`; `resources` makes what the handlers of a worker share.
+/// Runs workers whose clients are served by `H`; `resources` creates the shared resources of a worker's handlers.
 pub(crate) fn run_with<H: Handler>(
     resources: impl Fn(usize) -> H::Resources + Send + Sync + 'static,
 ) -> RunWorker {
@@ -141,10 +141,11 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// The listening sockets of all workers, retired ones included. A service manager's are the same for all.
+    /// The listening sockets of all workers, including retired ones. A service manager's sockets are the same for all
+    /// workers.
     ///
     /// # Errors
-    /// When there are no descriptors for it.
+    /// If there are no descriptors for them.
     pub(crate) fn listeners(&self) -> io::Result<Vec<Vec<TcpListener>>> {
         let count = if self.shared.control.is_managed() { 1 } else { self.sets.len() };
         self.sets.iter().take(count).map(|set| clones(set)).collect()
@@ -214,7 +215,7 @@ impl WorkerPool {
         }
         let added = self.prepare(index).and_then(|()| self.start().map_err(|(_, error)| error));
         if added.is_err() {
-            // Sockets that nobody accepts from would keep clients waiting.
+            // Clients would wait on sockets without a worker.
             self.sets.truncate(if has_ended { self.sets.len() } else { index });
             self.active.truncate(index);
             self.prepared.clear();
@@ -356,6 +357,6 @@ fn clones(set: &[TcpListener]) -> io::Result<Vec<TcpListener>> {
 }
 
 fn wake_up(waker: &Waker) {
-    // It only fails when the event loop is gone, and then there is nobody to wake.
+    // It only fails after the event loop has ended, and then no thread needs to wake.
     let _ = waker.wake();
 }

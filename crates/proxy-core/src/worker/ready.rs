@@ -16,9 +16,8 @@ const HANDSHAKE_WAIT: Duration = Duration::from_millis(5);
 /// Handshakes that may be ready at once, at most.
 const HANDSHAKES_READY_MAX: usize = 64;
 
-/// When the handshakes of a turn must end if they begin at `now` and the other connections were served from
-/// `began_at` on. Handshakes get as much time as the others, so that neither class takes more than half of
-/// the CPU.
+/// When the handshakes of a turn must end if they begin at `now` and the other connections were served from `began_at`
+/// on. Handshakes get as much time as the others, so neither class takes more than half of the CPU.
 pub(super) fn handshakes_until(began_at: Instant, now: Instant) -> Instant {
     now + now.saturating_duration_since(began_at).max(HANDSHAKE_SLICE)
 }
@@ -29,8 +28,8 @@ pub(super) struct ReadyQueue {
     pub(super) established: Vec<usize>,
     /// In the order in which they became ready, each with the time since when it is ready.
     handshakes: VecDeque<(usize, Instant)>,
-    /// How many handshakes may be ready before no further connection is accepted. Clients that have sent nothing are
-    /// not ready, so that they take no place from others.
+    /// The number of ready handshakes at which no further connection is accepted. Clients that have sent nothing are
+    /// not ready, so they take no place.
     handshakes_max: usize,
     /// Handshakes taken since `handshakes_max` last changed.
     taken: usize,
@@ -66,9 +65,9 @@ impl ReadyQueue {
         self.handshakes.len()
     }
 
-    /// Takes the handshake that has waited longest, in the turn that began at `began_at`. A handshake that
-    /// became ready in this turn has not waited, however long the other connections take. Returns it with the time since
-    /// when it is ready.
+    /// Takes the handshake that has waited longest, in the turn that began at `began_at`. A handshake that became
+    /// ready in this turn has not waited, however long the other connections take. Returns it with the time since it
+    /// became ready.
     pub(super) fn take_handshake(&mut self, began_at: Instant) -> Option<(usize, Instant)> {
         let (key, since) = self.handshakes.pop_front()?;
         self.adapt(began_at.saturating_duration_since(since));
@@ -134,7 +133,7 @@ mod tests {
         let mut queue = ReadyQueue::default();
         assert_eq!(queue.room(), HANDSHAKES_READY_MAX);
         let long = HANDSHAKE_WAIT + Duration::from_micros(1);
-        // What waited before the bound was lowered says nothing of how long one waits since.
+        // Handshakes from before the limit was lowered do not show the waiting time since.
         for expected in [32, 16, 8, 4, 2, 1, 1] {
             let taken = queue.handshakes_max;
             take(&mut queue, taken - 1, long);

@@ -55,7 +55,7 @@ fn a_flooding_client_has_a_bounded_part_read_in_a_turn() {
     }
     let (mut tls, flood) = shaking.join().unwrap();
     turn(&mut worker);
-    // The upstream takes nothing more, so that what the client sends fills no buffer.
+    // The upstream accepts no more bytes, so the client's bytes must not fill a buffer.
     let (mut deaf, _) = upstream.accept().unwrap();
     deaf.read_exact(&mut [0; 2]).unwrap();
     deaf.shutdown(Shutdown::Read).unwrap();

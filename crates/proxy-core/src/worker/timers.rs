@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// What a deadline is for.
+/// The purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
     /// The state of the connection: its handshake, its handler, or its closing.
@@ -13,7 +13,7 @@ pub(crate) enum TimerKind {
     Ticket,
 }
 
-/// When a deadline is due. It lies beside what it belongs to, so that it can be disarmed.
+/// When a deadline is due. It is stored with its owner, so it can be disarmed.
 #[derive(Debug, Default)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -29,7 +29,7 @@ pub(crate) struct ConnTimers {
 }
 
 impl ConnTimers {
-    /// Sets the deadline of `kind` of the connection `key`, instead of the one it had.
+    /// Sets the deadline of `kind` of the connection `key`, and replaces the former one.
     pub(crate) fn arm(&mut self, deadline: &mut Deadline, key: usize, kind: TimerKind, at: Instant) {
         self.disarm(deadline, key, kind);
         self.due.insert((at, key, kind));

@@ -47,7 +47,7 @@ impl ClientSession {
         self.set_deadline(context.now + LINGER_TIMEOUT, context);
     }
 
-    /// Reads and drops what the client still sends, so that closing does not reset the connection.
+    /// Reads and drops further bytes of the client, so closing does not reset the connection.
     pub(crate) fn drop_input(&mut self, context: &mut WorkerContext) -> io::Result<()> {
         if self.socket.is_readable() {
             match self.socket.read(&mut context.scratch[..READ_BYTES_MAX])? {
@@ -65,7 +65,7 @@ impl ClientSession {
         (!self.to_client.pending.is_empty() && until > context.now).then_some(until)
     }
 
-    /// What a session that is closing needs next.
+    /// The next need of a closing session.
     pub(crate) fn next_closing(&self) -> NextStep {
         if self.from_client.source_ended {
             if self.to_client.sink_closed { NextStep::Close } else { NextStep::Wait }
@@ -76,7 +76,7 @@ impl ClientSession {
         }
     }
 
-    /// Lets the kernel drop what it still holds for the client when the socket is closed.
+    /// Lets the kernel drop its bytes for the client when the socket is closed.
     pub(crate) fn reset(&mut self, context: &mut WorkerContext) {
         self.socket.reset_when_closed();
         self.drop_pending(context);

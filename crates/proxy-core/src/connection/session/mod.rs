@@ -40,7 +40,7 @@ pub struct ClientSession {
     from_client: HalfDuplex,
     /// Ciphertext that the client has not taken.
     to_client: HalfDuplex,
-    /// Bytes of the handler at the front of what was received, which no client sent.
+    /// Bytes of the handler at the front of the received bytes, which no client sent.
     prefix_bytes: usize,
     /// Whether anything is pending for the client but TLS's own messages.
     owes_client: bool,
@@ -150,15 +150,15 @@ impl ClientSession {
         self.engine.forget_handshake();
     }
 
-    /// What the kernel knows of the way to the client.
+    /// The kernel's knowledge of the path to the client.
     pub(crate) fn path_info(&self) -> PathInfo {
         self.socket.path_info()
     }
 
     /// Holds a session ticket back until it can go out with the first answer.
     pub(crate) fn hold_ticket(&mut self, until: Instant, context: &mut WorkerContext) {
-        // The client has finished its handshake before the server has with TLS 1.3, so that only a ticket can be
-        // waiting. With TLS 1.2 it waits for what is in the buffer.
+        // With TLS 1.3 the client has finished its handshake before the server has, so only a ticket can be waiting.
+        // With TLS 1.2 the client waits for the buffered bytes.
         let is_waiting = context.tls.holds_tickets() && !self.to_client.pending.is_empty();
         if is_waiting && self.engine.session().is_tls13() {
             context.timers.arm(&mut self.ticket, self.key, TimerKind::Ticket, until);
@@ -172,7 +172,7 @@ impl ClientSession {
 }
 
 impl ClientSession {
-    /// Sets the deadline, instead of the one it had.
+    /// Sets the deadline, and replaces the former one.
     pub fn set_deadline(&mut self, at: Instant, context: &mut WorkerContext) {
         context.timers.arm(&mut self.deadline, self.key, TimerKind::State, at);
     }
@@ -266,8 +266,7 @@ impl ClientSession {
         self.owes_client
     }
 
-    /// Whether the client has reset the connection, or the kernel has given it up. What it sent before can still be
-    /// read.
+    /// Whether the client has reset the connection, or the kernel has given up on it. Earlier bytes can still be read.
     pub fn has_failed(&self) -> bool {
         self.socket.has_failed()
     }

@@ -4,8 +4,8 @@ use super::ClientSession;
 use crate::worker::context::WorkerContext;
 
 impl ClientSession {
-    /// Gives memory back in which nothing waits, and accounts for what is left. A handshake has a deadline of its own,
-    /// so that the send timeout does not apply to it.
+    /// Frees the memory of empty buffers, and accounts for the rest. A handshake has its own deadline, so the send
+    /// timeout does not apply to it.
     pub(crate) fn settle_pending(&mut self, in_handshake: bool, context: &mut WorkerContext) {
         let pool = &mut context.pool;
         let held = pool.reclaim(&mut self.from_client.pending) + pool.reclaim(&mut self.to_client.pending);

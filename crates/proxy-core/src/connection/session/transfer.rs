@@ -12,10 +12,11 @@ use crate::io::socket::IoResult;
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
 
-/// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
+/// Reads of a client before other connections have their turn. The bytes may produce nothing that would fill a buffer.
 pub(crate) const READS_PER_TURN_MAX: u32 = 4;
 
-/// What the client sends. Functions that every request passes are marked `#[inline]`, as calls would show in its cost.
+/// Bytes from the client. Functions on the path of every request are `#[inline]`, because calls would show in its
+/// cost.
 impl ClientSession {
     pub(crate) fn note(&mut self, event: &Event) {
         self.socket.note(event);
@@ -31,7 +32,7 @@ impl ClientSession {
         self.socket.is_readable() && self.from_client.has_room()
     }
 
-    /// What a session that only reads needs next.
+    /// The next need of a session that only reads.
     #[inline]
     pub(crate) fn next_read(&self) -> NextStep {
         if self.wants_read() { NextStep::Again } else { NextStep::Wait }
@@ -74,7 +75,7 @@ impl ClientSession {
         Ok(has_grown)
     }
 
-    /// Reads and decrypts what has come, as far as there is room for it. True if that brought plaintext.
+    /// Reads and decrypts available bytes, as far as there is room. True if that produced plaintext.
     ///
     /// # Errors
     /// How the connection ends.
@@ -92,8 +93,8 @@ impl ClientSession {
             match self.receive(reserved, context) {
                 Ok(IoResult::Bytes(n)) => has_grown |= self.decrypt(reserved + n, context)?,
                 Ok(IoResult::Blocked) => {}
-                // An end without close_notify is taken like one with it: many clients end so, and only the
-                // protocol inside can tell whether something is missing.
+                // An end without close_notify counts as one with it: many clients end so, and only the protocol inside
+                // can tell whether something is missing.
                 Ok(IoResult::End) => self.from_client.source_ended = true,
                 Err(error) => return Err(self.broken(&error)),
             }
@@ -119,19 +120,19 @@ impl ClientSession {
         self.account.bytes_in += n;
     }
 
-    /// Puts bytes of the handler in front of what was received, so that they go on in one write with it.
+    /// Puts bytes of the handler before the received bytes, so both are sent in one write.
     pub(crate) fn prepend(&mut self, bytes: &[u8]) {
         self.from_client.pending.prepend(bytes);
         self.prefix_bytes = bytes.len();
     }
 
-    /// Drops what the client has sent and will send: its end has been forwarded, or nobody takes it any more.
+    /// Drops the client's received and future bytes: its end has been forwarded, or the upstream accepts no more.
     pub fn stop_receiving(&mut self) {
         self.from_client.pending.clear();
         self.from_client.sink_closed = true;
     }
 
-    /// Whether what was received goes nowhere any more.
+    /// Whether received bytes are dropped.
     pub fn has_stopped_receiving(&self) -> bool {
         self.from_client.sink_closed
     }
@@ -142,9 +143,9 @@ impl ClientSession {
     }
 }
 
-/// What the client is sent.
+/// Bytes to the client.
 impl ClientSession {
-    /// Whether the client takes what it is sent, so that more may be made of it.
+    /// Whether the client accepts bytes, so more may be produced for it.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.to_client.has_room()
@@ -183,7 +184,7 @@ impl ClientSession {
         context.stats.exchange(self.account.slot, took);
     }
 
-    /// Counts requests of the client that failed on a connection that goes on.
+    /// Counts the client's failed requests on a connection that continues.
     pub fn count_failed_requests(&mut self, n: u64, context: &mut WorkerContext) {
         context.stats.failed_requests(self.account.slot, n);
     }
@@ -250,7 +251,7 @@ impl ClientSession {
             return Ok(false);
         }
         self.to_client.sink_closed = true;
-        // Where both have ended, closing says it.
+        // If both have ended, closing implies it.
         if !self.from_client.source_ended {
             self.socket.shut_down();
         }

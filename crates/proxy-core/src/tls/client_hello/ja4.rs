@@ -63,7 +63,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// What a fingerprint is made of.
+/// The parts of a fingerprint.
 pub(super) struct Ja4<'a> {
     /// The highest one.
     pub(super) version: u16,
@@ -203,7 +203,7 @@ fn hex_digit(nibble: u8) -> u8 {
     b"0123456789abcdef"[usize::from(nibble & 0x0f)]
 }
 
-/// Digests that were computed before, by a keyed hash of what they are of.
+/// Recently computed digests, by a keyed hash of their input.
 struct RecentDigests {
     seed: u64,
     digests: [(u64, (Digest, Digest)); RECENT],

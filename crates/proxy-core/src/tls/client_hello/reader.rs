@@ -1,4 +1,4 @@
-//! Finds the `ClientHello` in what a client sends first, in however many records and reads it comes.
+//! Finds the `ClientHello` in a client's first bytes, in any number of records and reads.
 
 use super::ClientHello;
 
@@ -7,7 +7,7 @@ const HELLO_BYTES_MAX: usize = 16 << 10;
 /// Bytes in front of a record (RFC 8446, 5.1), and of a handshake message (4).
 const RECORD_HEADER_BYTES: usize = 5;
 const MESSAGE_HEADER_BYTES: usize = 4;
-/// The type of records with handshake messages, and that of a `ClientHello`.
+/// The type of records with handshake messages, and of a `ClientHello`.
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 
@@ -23,7 +23,7 @@ pub(in crate::tls) struct HelloReader {
 struct MalformedHello;
 
 impl HelloReader {
-    /// Takes what has just come. Returns the message once it is whole, unless it is malformed.
+    /// Adds received bytes. Returns the message once it is complete, unless it is malformed.
     pub(in crate::tls) fn read(&mut self, bytes: &[u8]) -> Option<ClientHello> {
         if self.is_done {
             return None;
@@ -76,7 +76,7 @@ fn body(bytes: &[u8]) -> Result<Option<&[u8]>, MalformedHello> {
 struct PartialHello {
     header: [u8; RECORD_HEADER_BYTES],
     header_len: usize,
-    /// Bytes of the present record that are still to come.
+    /// Bytes of the present record that are still missing.
     record_left: usize,
     message: Vec<u8>,
 }

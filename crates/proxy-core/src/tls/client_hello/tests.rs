@@ -95,7 +95,7 @@ fn record(bytes: &[u8]) -> Vec<u8> {
     [&[22, 3, 1][..], &long(bytes)].concat()
 }
 
-/// What a reader makes of these pieces.
+/// The message that a reader finds in these pieces.
 fn read(pieces: impl IntoIterator<Item = Vec<u8>>) -> Option<ClientHello> {
     let mut reader = HelloReader::default();
     pieces.into_iter().find_map(|piece| reader.read(&piece))

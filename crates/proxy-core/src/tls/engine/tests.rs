@@ -50,7 +50,7 @@ impl EnginePair {
         pair
     }
 
-    /// What the client has to send.
+    /// The client's pending bytes.
     fn client_sends(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
@@ -162,7 +162,7 @@ fn a_close_notify_ends_what_is_handed_out() {
         assert!(pair.engine.is_peer_closed());
         assert_eq!(pair.plaintext.as_slice(), b"last words", "what follows a close_notify is ignored");
         assert_eq!(pair.engine.partial_len(), 0);
-        // The other direction goes on, and ends by itself.
+        // The other direction continues, and ends independently.
         pair.engine.encrypt(b"an answer", &mut pair.output).unwrap();
         pair.engine.close_notify(&mut pair.output).unwrap();
         pair.client_takes();
@@ -210,7 +210,7 @@ fn a_key_update_is_answered_in_front_of_the_next_data() {
         pair.client.refresh_traffic_keys().unwrap();
         pair.client.writer().write_all(b"new keys").unwrap();
         let wire = pair.client_sends();
-        // In small pieces a part of the update is kept while something is sent; in one, data ends what is read.
+        // In small pieces a part of the update is kept while something is sent; in one piece, data ends the input.
         for piece in wire.chunks(size) {
             pair.receive(piece).unwrap();
             pair.engine.encrypt(b"y", &mut pair.output).unwrap();

@@ -31,7 +31,7 @@ pub enum TicketSnapshotError {
     /// An older key comes before a newer one.
     #[error("ticket keys are not in the order of their ages")]
     Order,
-    /// A key that is one byte over and over, or is there twice.
+    /// A key that repeats one byte, or a duplicate key.
     #[error("a ticket key is not random")]
     NotRandom,
 }
@@ -80,12 +80,12 @@ impl TicketKeySnapshot {
         self.entries().count()
     }
 
-    /// Whether there is no key, which is never so.
+    /// Whether there is no key, which never happens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The age of each key, the newest first, and what it is made of.
+    /// The age and the secret of each key, the newest first.
     fn entries(&self) -> impl Iterator<Item = (Duration, &[u8; FILE_KEY_BYTES])> {
         let entries = self.bytes.get(FORMAT.len()..).unwrap_or_default();
         entries.as_chunks::<ENTRY_BYTES>().0.iter().filter_map(|entry| {
@@ -96,7 +96,7 @@ impl TicketKeySnapshot {
 }
 
 impl fmt::Debug for TicketKeySnapshot {
-    // By hand, so that no secret can show up.
+    // By hand, so no secret can appear.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TicketKeySnapshot").field("len", &self.len()).finish_non_exhaustive()
     }
@@ -135,7 +135,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Three keys, of which the oldest was made at `begin`, an hour after each other.
+    /// Three keys made an hour apart, the oldest at `begin`.
     fn three(begin: Instant) -> OwnKeys {
         let mut keys = OwnKeys::new(begin).unwrap();
         keys.add(begin + HOUR).unwrap();

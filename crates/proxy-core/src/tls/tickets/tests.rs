@@ -75,7 +75,7 @@ fn own_keys_seal_for_a_rotation_and_open_for_a_lifetime_more() {
     let mut rotate =
         |hours| keys.rotate(at(hours), HOUR * 6, HOUR * 12).map(|changed| (changed, keys.keys()));
     assert!(!rotate(5).unwrap().0);
-    // Until six hours it has sealed, so that its last ticket is good until eighteen.
+    // The key seals for six hours, so its last ticket is valid until hour eighteen.
     for (hours, count) in [(6, 2), (12, 3), (18, 4)] {
         let (changed, keys) = rotate(hours).unwrap();
         assert!(changed && keys.len() == count, "{hours}");
@@ -120,7 +120,7 @@ fn files_that_are_no_keys_are_refused() {
         (vec![], "empty"),
         (file_key(1)[..48].to_vec(), "80 random bytes"),
         ([file_key(1), vec![200]].concat(), "80 random bytes"),
-        // Base64, as HAProxy wants it.
+        // Base64, as in HAProxy.
         (b"A".repeat(160), "80 random bytes"),
         (vec![0xff; 80], "not random"),
         ([file_key(1), file_key(1)].concat(), "same name"),

@@ -120,7 +120,7 @@ impl WorkerHarness {
 }
 
 impl ManualClient {
-    /// Sends what there is to send, and takes what has come.
+    /// Sends pending bytes, and receives available ones.
     fn exchange(&mut self) {
         while self.tls.wants_write() {
             self.tls.write_tls(&mut self.socket).unwrap();
