@@ -11,12 +11,12 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`scenario`] | what is compared: the file, its targets and cases |
+//! | [`scenario`] | the scenario file, its targets and cases |
 //! | [`template`] | the terminators and servers that the program can start by name |
 //! | [`seeds`] | the scenarios that come with the program |
 //! | [`target`] | a target as processes: start, readiness, usage, stop |
 //! | [`run`] | the rounds, and a cell of them |
-//! | [`results`] | what a cell measured, and the folder of all cells |
+//! | [`results`] | the result of a cell, and the folder of all cells |
 //! | [`compare`] | ratios to the baseline, verdicts |
 //! | [`output`] | text, Markdown, CSV, JSON, JUnit; the page is made by `report` |
 

@@ -1,6 +1,6 @@
 //! Conditions on a comparison, such as `ratio < 0.8` or `response.p99 < 5ms`.
 //!
-//! A ratio must meet its limit with its whole 95 % interval, so that it holds surely; a figure with its median.
+//! A ratio must meet its limit with its whole 95 % interval; a figure must meet it with its median.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,13 +17,13 @@ use crate::scenario::{BenchAssertion, ROUNDS_MIN, Scenario};
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchCondition {
     text: String,
-    /// `None` stands for the ratio.
+    /// `None` means the ratio.
     figure: Option<CellFigure>,
     operator: Operator,
     limit: f64,
 }
 
-/// Why a text is no condition on a target.
+/// Why a text is not a condition on a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BenchConditionError {
     /// It has no operator or no value.
@@ -88,13 +88,13 @@ pub struct BenchAssertionResult {
     pub outcome: BenchAssertionOutcome,
 }
 
-/// The outcome of a condition, with what was compared.
+/// The outcome of a condition, with the compared values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result", content = "reason")]
 pub enum BenchAssertionOutcome {
     /// It holds.
     Holds(String),
-    /// It does not hold, or it is not known.
+    /// It does not hold, or the outcome is unknown.
     Breached(String),
 }
 

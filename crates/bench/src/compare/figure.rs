@@ -1,4 +1,4 @@
-//! The figures of a cell: those of the load, by the catalogue, and what the processes used.
+//! The figures of a cell: those of the load, by the catalogue, and the resources that the processes used.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,14 +17,14 @@ pub enum CellFigure {
     Load(Figure),
 }
 
-/// A figure of what processes used.
+/// A figure of used resources.
 #[derive(Debug)]
 pub struct UsageFigure {
     /// Its name, such as `target.cpu.per_request`.
     pub name: &'static str,
     /// Its unit.
     pub unit: FigureUnit,
-    /// What it is, in a sentence.
+    /// The definition, in a sentence.
     pub definition: &'static str,
     value: fn(&CellResult) -> Option<f64>,
 }
@@ -32,7 +32,7 @@ pub struct UsageFigure {
 /// When a figure of two targets may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparability {
-    /// Whenever the cells did what was asked: what the processes used.
+    /// If the cells ran as requested: used resources.
     Usage,
     /// If the generator kept up too: counts and rates.
     Rate,
@@ -56,7 +56,7 @@ const fn figure(
     UsageFigure { name, unit, definition, value }
 }
 
-/// What the processes used. `docs/bench-method.md` lists them.
+/// Used resources of processes. `docs/bench-method.md` lists them.
 pub static USAGE_FIGURES: [UsageFigure; 16] = [
     figure(
         CPU_PER_REQUEST,
@@ -163,7 +163,7 @@ fn percent(usage: &ResourceUsage) -> Option<f64> {
     (usage.wall_us > 0).then(|| usage.cpu_us() as f64 / usage.wall_us as f64 * 100.0)
 }
 
-/// The kernel hides what is 0.
+/// The kernel hides values that are 0.
 fn known(value: u64) -> Option<f64> {
     (value > 0).then_some(value as f64)
 }
@@ -243,7 +243,7 @@ pub enum UnknownCellFigure {
     /// No figure of processes has it.
     #[error("there is no figure {0}; there are {names}", names = usage_names())]
     Usage(String),
-    /// The catalogue does not know it.
+    /// The catalogue does not have it.
     #[error(transparent)]
     Catalogue(#[from] UnknownFigure),
     /// It is a figure of something else.

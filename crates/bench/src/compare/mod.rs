@@ -38,23 +38,23 @@ pub(crate) const ALPHA: f64 = 0.05;
 pub struct BenchComparison {
     /// The scenario's name.
     pub name: String,
-    /// What it compares, in a line.
+    /// The subject of the comparison, in a line.
     pub title: String,
-    /// The target to which the others are compared.
+    /// The target that the others are compared with.
     pub baseline: String,
-    /// The rounds of which there are cells.
+    /// The number of rounds with cells.
     pub rounds: u32,
     /// The number of ratios with a verdict, for which p-values are adjusted.
     pub primary_comparisons: usize,
     /// The cases, in the order of the scenario.
     pub cases: Vec<CaseComparison>,
-    /// The figures that somebody published beside the measured ones.
+    /// Published figures beside the measured ones.
     pub published: Vec<PublishedComparison>,
     /// The scenario's conditions, and whether they hold.
     pub assertions: Vec<BenchAssertionResult>,
     /// The worst state of the machine during any cell.
     pub machine: MachineUsage,
-    /// What a reader must know.
+    /// Notes that a reader needs.
     pub notes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct BenchComparison {
 pub struct CaseComparison {
     /// The case's name.
     pub name: String,
-    /// What it asks.
+    /// The question of the case.
     pub question: Question,
     /// The latency bound of a capacity case.
     pub bound: Option<LatencyBound>,
@@ -92,9 +92,9 @@ pub struct TargetComparison {
     pub verdict: Option<CaseVerdict>,
     /// The p-value of the sign-flip test on the ratio of the primary figure; 1 without a ratio.
     pub p_sign_flip: f64,
-    /// What was negotiated, if it differed by round all of it.
+    /// The negotiated parameters; several if they differed between rounds.
     pub negotiated: BTreeSet<String>,
-    /// Why figures say less than they seem to, or are missing.
+    /// Why figures are less certain than they seem, or missing.
     pub remarks: Vec<Remark>,
     /// The latency curve: percentiles of the response time in microseconds, medians over rounds.
     pub response_curve: Vec<(f64, f64)>,
@@ -132,7 +132,7 @@ pub struct Remark {
 }
 
 impl BenchComparison {
-    /// Compares the targets of a scenario by the cells measured so far. A cell that was measured again replaces the former
+    /// Compares the targets of a scenario by the measured cells. A cell that was measured again replaces the former
     /// one.
     pub fn of(scenario: &Scenario, cells: &[CellResult]) -> Self {
         let mut cases: Vec<CaseComparison> =

@@ -66,8 +66,8 @@ impl<'a> CellsByRound<'a> {
         })
     }
 
-    /// A figure of the baseline and of the target in each round in which both may be compared, at least two, or why there
-    /// are no more.
+    /// A figure of the baseline and of the target in each round in which both may be compared, at least two, or the
+    /// reason why there are no more.
     pub(crate) fn pairs(&self, figure: &CellFigure, baseline: &Self) -> Result<Vec<(f64, f64)>, String> {
         if figure.comparability() == Comparability::Uncorrected {
             return Err("it is not corrected for coordinated omission".to_owned());
@@ -88,7 +88,7 @@ impl<'a> CellsByRound<'a> {
         }
     }
 
-    /// What was negotiated, in words.
+    /// The negotiated parameters, in words.
     pub(crate) fn negotiated(&self) -> BTreeSet<String> {
         let words = |of: &NegotiatedParameters| {
             let words = [&of.version, &of.cipher, &of.group, &of.alpn].map(String::as_str);
@@ -154,7 +154,7 @@ fn is_sound(cell: &CellResult, comparability: Comparability) -> bool {
     cell.obstacle(spoiling(comparability)).is_none()
 }
 
-/// What a doubt must spoil to matter to a figure.
+/// The kinds of figures that a doubt must affect to matter.
 fn spoiling(comparability: Comparability) -> Spoils {
     match comparability {
         Comparability::Usage => Spoils::Usage,

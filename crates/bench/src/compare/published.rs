@@ -6,7 +6,7 @@ use telemetry::figures::FigureUnit;
 use super::{CaseComparison, CellFigure, serialize};
 use crate::scenario::PublishedFigure;
 
-/// A figure that somebody published, beside the measured one.
+/// A published figure beside the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishedComparison {
     /// The case.
@@ -18,7 +18,7 @@ pub struct PublishedComparison {
     /// The unit of both values.
     #[serde(serialize_with = "serialize::unit")]
     pub unit: FigureUnit,
-    /// What was published.
+    /// The published value.
     pub published: f64,
     /// The median that was measured; `None` if it was not.
     pub measured: Option<f64>,

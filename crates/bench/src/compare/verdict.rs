@@ -1,8 +1,8 @@
-//! Which targets are better or worse than the baseline, and how sure that is.
+//! Which targets are better or worse than the baseline, and how certain that is.
 //!
 //! A difference is shown if the t-test's p, adjusted by Holm over all primary comparisons of the scenario, and the
-//! sign-flip test's p are both at most 5 %. The sign-flip test, which assumes no distribution, is not adjusted: of six
-//! rounds its p has steps of 1/32, so that with two comparisons it could show nothing.
+//! sign-flip test's p are both at most 5 %. The sign-flip test, which assumes no distribution, is not adjusted: with
+//! six rounds its p has steps of 1/32, so with two comparisons it could not show anything.
 
 use experiment::{Ratio, holm};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::figure::RATE_ACHIEVED;
 use super::{ALPHA, CaseComparison, CellFigureComparison, TargetComparison, serialize};
 use crate::scenario::ROUNDS_MIN;
 
-/// What the ratio of a primary figure says.
+/// The conclusion from the ratio of a primary figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseVerdict {
     /// The verdict.
@@ -24,8 +24,8 @@ pub struct CaseVerdict {
     pub p_adjusted: f64,
 }
 
-/// Judges every target but the baseline in every primary case. Returns how many comparisons these are: their p-values are
-/// adjusted for all of them, so that a failed one does not make the others easier to show.
+/// Decides the verdict of every target except the baseline in every primary case. Returns the number of these
+/// comparisons: their p-values are adjusted for all of them, so a failed one does not make the others easier to show.
 pub(crate) fn decide(cases: &mut [CaseComparison], baseline: &str) -> usize {
     let compared = |target: &&mut TargetComparison| target.name != baseline;
     let primary = |case: &&mut CaseComparison| case.primary;

@@ -8,7 +8,7 @@ const DECIMALS_MAX: i32 = 3;
 /// How the numbers of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnFormat {
-    /// The unit that stands in the heading; empty for plain numbers.
+    /// The unit in the heading; empty for plain numbers.
     pub unit: &'static str,
     factor: f64,
     decimals: usize,
@@ -41,7 +41,7 @@ impl ColumnFormat {
     }
 }
 
-/// The unit's name and what a value is multiplied by.
+/// The unit's name, and the factor for a value.
 fn scale(unit: FigureUnit, largest: f64) -> (&'static str, f64) {
     match unit {
         FigureUnit::Micros if largest < 1e3 => ("µs", 1.0),

@@ -81,7 +81,7 @@ fn write_verdicts(out: &mut String, case: &CaseComparison, baseline: &str) {
     }
 }
 
-/// The other figures: a row for each, a column for each target.
+/// The other figures: a row for each figure, a column for each target.
 fn write_figures(out: &mut String, case: &CaseComparison) {
     row(out, [String::new()].into_iter().chain(case.targets.iter().map(|target| target.name.clone())));
     let _ = writeln!(out, "|---|{}", "---:|".repeat(case.targets.len()));

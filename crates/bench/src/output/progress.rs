@@ -1,4 +1,4 @@
-//! What a running comparison says in one line.
+//! The progress of a comparison in one line.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub struct ComparisonProgress<'a> {
     pub target: &'a str,
     /// The case that runs.
     pub case: &'a str,
-    /// The figures of the cell so far, such as `1,203/s  p99 4.2 ms`; the first to be left out.
+    /// The figures of the present cell, such as `1,203/s  p99 4.2 ms`; omitted first if there is too little room.
     pub figures: &'a str,
     /// The planned time of all cells.
     pub planned: Duration,
-    /// The planned time of the cells that are over.
+    /// The planned time of the finished cells.
     pub done: Duration,
     /// How long these took.
     pub took: Duration,
@@ -31,7 +31,7 @@ pub struct ComparisonProgress<'a> {
 }
 
 impl ComparisonProgress<'_> {
-    /// How long still, if the other cells take as much longer than planned as those that are over did.
+    /// The remaining time, if the remaining cells take as much longer than planned as the finished ones did.
     pub fn left(&self) -> Duration {
         let pace = if self.done.is_zero() { 1.0 } else { self.took.as_secs_f64() / self.done.as_secs_f64() };
         self.planned.saturating_sub(self.done).mul_f64(pace).saturating_sub(self.current)
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn cells_that_took_longer_than_planned_make_the_rest_longer() {
-        // 200 s are left of the plan, at 1.2 of it 240 s, of which 15 s are over.
+        // 200 s of the plan remain, at 1.2 times the plan 240 s, of which 15 s have passed.
         assert_eq!(HALF.left(), Duration::from_secs(225));
         let first = ComparisonProgress { done: Duration::ZERO, took: Duration::ZERO, ..HALF };
         assert_eq!(first.left(), Duration::from_secs(285));

@@ -61,7 +61,7 @@ pub(crate) fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// At most so many characters, the last one of which says that more were cut off.
+/// At most this many characters, the last one of which marks the truncation.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
@@ -77,7 +77,7 @@ pub(crate) fn cut_middle(text: &str, width: usize) -> String {
     text.chars().take(head).chain(['…']).chain(tail).collect()
 }
 
-/// Breaks a text between its words; lines after the first begin with `indent`. A longer word gets a line of its own.
+/// Breaks a text between words; lines after the first begin with `indent`. A longer word gets a separate line.
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -91,7 +91,7 @@ fn primary_title(case: &CaseComparison) -> &'static str {
     if case.figure == "rate.achieved" { "requests" } else { "CPU" }
 }
 
-/// What each target did besides.
+/// The other figures of each target.
 fn figure_table(case: &CaseComparison) -> TextTable {
     let mut table = names(case);
     for (name, title) in BESIDE.into_iter().filter(|(name, _)| *name != case.figure) {

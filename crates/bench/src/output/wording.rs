@@ -6,10 +6,10 @@ use crate::compare::{BenchComparison, CaseComparison, CellFigureComparison, Targ
 use crate::output::column::ColumnFormat;
 use crate::scenario::Question;
 
-/// Stands for a value that is not known.
+/// Shown for an unknown value.
 pub const UNKNOWN: &str = "–";
 
-/// What a case asks, in words.
+/// The question of a case, in words.
 pub fn question(case: &CaseComparison) -> String {
     let rate = case.rate.map(|rate| {
         let format = ColumnFormat::of([rate], FigureUnit::PerSecond);
@@ -54,7 +54,7 @@ pub fn verdict(target: &TargetComparison, baseline: &str) -> String {
     }
 }
 
-/// What is to be said of a target: why there is no verdict, rounds that dropped out, doubts.
+/// Remarks on a target: why there is no verdict, missing rounds, doubts.
 pub fn remarks(case: &CaseComparison, target: &TargetComparison) -> Vec<String> {
     let mut texts = Vec::new();
     let reason = target.verdict.as_ref().map_or("", |verdict| &verdict.reason);

@@ -1,4 +1,4 @@
-//! The folder of a comparison: what was asked, and every cell as soon as it is measured.
+//! The folder of a comparison: its plan, and every cell as soon as it is measured.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::CellResult;
 use crate::run::RunPlan;
 
-/// What was asked: scenario, seed, rates.
+/// The plan: scenario, seed, rates.
 const PLAN: &str = "scenario.json";
 /// A line for each cell.
 const CELLS: &str = "cells.jsonl";
@@ -20,26 +20,26 @@ const CELLS: &str = "cells.jsonl";
 const JOURNALS: &str = "cells";
 /// The comparison.
 const COMPARISON: &str = "bench.json";
-/// Scenarios name hosts and paths: nobody but the owner reads the folder.
+/// Scenarios name hosts and paths: only the owner may read the folder.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
 /// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A comparison is there.
+    /// The folder has a comparison.
     #[error("{} holds a comparison; go on with it by --resume, or name another folder", .0.display())]
     Taken(PathBuf),
-    /// Files of others are there.
+    /// The folder has other files.
     #[error("{} is not empty; name a new folder", .0.display())]
     NotEmpty(PathBuf),
-    /// No comparison is there.
+    /// The folder has no comparison.
     #[error("{} holds no comparison: it has no scenario.json; --save begins one", .0.display())]
     NoComparison(PathBuf),
     /// Another process writes there.
     #[error("{} is in use: another tlsdash bench writes there; wait until it ends", .0.display())]
     InUse(PathBuf),
-    /// A file cannot be read as what it should be.
+    /// A file has invalid content.
     #[error("cannot read {}: {reason}; it was damaged, or written by another version", .path.display())]
     Damaged {
         /// The file, with the line if it has lines.
@@ -50,7 +50,7 @@ pub enum FolderError {
     /// A file operation failed.
     #[error("cannot {what} {}: {error}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// On what.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum FolderError {
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
-    /// Locked, so that no two processes write.
+    /// Locked, so only one process writes.
     lines: File,
     cells: Vec<CellResult>,
     /// Set if the folder goes with this value.
@@ -90,11 +90,11 @@ impl ResultsFolder {
         Ok(folder)
     }
 
-    /// Opens the folder of a comparison to go on with it. A last line that was cut off by an interruption is dropped; the
-    /// second value says so.
+    /// Opens the folder of a comparison to resume it. A last line that was truncated by an interruption is dropped;
+    /// the second value says so.
     ///
     /// # Errors
-    /// If it holds no comparison, is in use, or cannot be read or written.
+    /// If it has no comparison, is in use, or cannot be read or written.
     pub fn resume(path: &Path) -> Result<(Self, RunPlan, Option<String>), FolderError> {
         if !path.join(PLAN).exists() {
             return Err(FolderError::NoComparison(path.to_owned()));
@@ -134,7 +134,7 @@ impl ResultsFolder {
         self.temporary.is_some()
     }
 
-    /// The cells measured so far, in the order in which they were.
+    /// The measured cells, in the order of measurement.
     pub fn cells(&self) -> &[CellResult] {
         &self.cells
     }
@@ -153,7 +153,7 @@ impl ResultsFolder {
         Ok(())
     }
 
-    /// Writes what was asked, such as after a rate was found.
+    /// Writes the plan, for example after a rate was found.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -187,7 +187,7 @@ impl ResultsFolder {
     }
 }
 
-/// Makes the folder, or takes one that is empty.
+/// Creates the folder, or uses an empty one.
 fn claim(path: &Path) -> Result<PathBuf, FolderError> {
     match DirBuilder::new().mode(FOLDER_MODE).create(path) {
         Ok(()) => {}
@@ -204,7 +204,7 @@ fn claim(path: &Path) -> Result<PathBuf, FolderError> {
     absolute(path)
 }
 
-/// The folder's absolute path: children are given paths in it, and run in folders of their own.
+/// The folder's absolute path: children get paths in it, and run in other folders.
 fn absolute(path: &Path) -> Result<PathBuf, FolderError> {
     path.canonicalize().map_err(failed("find", path))
 }

@@ -1,4 +1,4 @@
-//! What a cell measured: one target under one case in one round.
+//! The result of a cell: one target under one case in one round.
 
 mod folder;
 
@@ -26,33 +26,33 @@ pub struct CellResult {
     pub rate: Option<f64>,
     /// The figures of the load by their names in the catalogue (`docs/figures.md`), in their units; only those with a value.
     pub figures: BTreeMap<String, f64>,
-    /// What the target's processes used in the measured part; `None` if they are unknown.
+    /// Resources of the target's processes in the measured part; `None` if unknown.
     pub target_usage: Option<ResourceUsage>,
-    /// What the generator used.
+    /// Resources of the generator.
     pub load_usage: ResourceUsage,
-    /// What the upstream used; `None` if the target answers itself.
+    /// Resources of the upstream; `None` if the target answers itself.
     pub upstream_usage: Option<ResourceUsage>,
     /// The state of the machine meanwhile.
     pub machine: MachineUsage,
-    /// What was negotiated, checked on the wire before the load; `None` without TLS.
+    /// The negotiated parameters, checked on the wire before the load; `None` without TLS.
     pub negotiated: Option<NegotiatedParameters>,
     /// Percentiles of the response time in microseconds, ascending, as `(percentile, microseconds)`: the latency curve.
     pub response_curve: Vec<(f64, u64)>,
-    /// Why figures of the cell say less than they seem to, in words.
+    /// Why figures of the cell are less certain than they seem, in words.
     pub doubts: Vec<Doubt>,
     /// The connections that were open at the end, each made in the measured part; `None` if that is not known.
     #[serde(default)]
     pub connections_kept: Option<u64>,
-    /// What else a reader should know, in words; it spoils no figure.
+    /// Other remarks, in words; they invalidate no figure.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// Why there are no figures, in words; the target's own last words are part of it.
+    /// Why there are no figures, in words, with the target's last output.
     pub failure: Option<String>,
     /// The journal of the cell, relative to the folder; `None` if it was not kept.
     pub journal: Option<String>,
 }
 
-/// What a process tree used, ended children included.
+/// Resources of a process tree, including ended children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceUsage {
     /// CPU time in user mode, in microseconds.
@@ -93,7 +93,7 @@ pub struct MachineUsage {
     pub is_throttled: bool,
 }
 
-/// What a connection to the target negotiated.
+/// The negotiated parameters of a connection to the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NegotiatedParameters {
     /// `TLSv1.3` or `TLSv1.2`.
@@ -106,7 +106,7 @@ pub struct NegotiatedParameters {
     pub alpn: String,
 }
 
-/// Why figures of a cell say less than they seem to.
+/// Why figures of a cell are less certain than they seem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
     /// Which figures it takes the verdict from.
@@ -115,7 +115,7 @@ pub struct Doubt {
     pub reason: String,
 }
 
-/// What a doubt makes worthless.
+/// The figures that a doubt invalidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spoils {
@@ -144,8 +144,8 @@ impl CellResult {
 }
 
 impl NegotiatedParameters {
-    /// True if it is what was asked for. What `expected` leaves empty may be anything, and a resumed handshake of TLS 1.2 has
-    /// no group. Libraries write names with and without capitals.
+    /// True if the parameters are as expected. Empty parts of `expected` match anything, and a resumed handshake of
+    /// TLS 1.2 has no group. Libraries differ in the case of names.
     pub fn agrees_with(&self, expected: &Self) -> bool {
         let agrees =
             |found: &str, expected: &str| expected.is_empty() || found.eq_ignore_ascii_case(expected);

@@ -30,11 +30,11 @@ struct CellMeasurement {
     is_lower_bound: bool,
 }
 
-/// Measures cells, and knows what it learnt of the targets meanwhile.
+/// Measures cells, and keeps findings about the targets.
 pub(super) struct CellRunner<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) generator: LoadRunner<'a>,
-    /// What was negotiated, by target and case: each is checked once.
+    /// The negotiated parameters, by target and case: each is checked once.
     checked: BTreeMap<(String, String), Option<NegotiatedParameters>>,
     /// Failures to start in a row, and the last reason, by target.
     start_failures: BTreeMap<String, (u32, String)>,
@@ -196,7 +196,7 @@ impl<'a> CellRunner<'a> {
     }
 }
 
-/// Whether the scenario's upstream stands behind a target.
+/// Whether a target uses the scenario's upstream.
 fn has_upstream(scenario: &Scenario, target: &str) -> bool {
     let target = scenario.targets.iter().find(|known| known.name == target);
     target.is_some_and(|target| match &target.server {
@@ -207,8 +207,7 @@ fn has_upstream(scenario: &Scenario, target: &str) -> bool {
     })
 }
 
-/// The requests per second that were asked: as written, or of stages and ramps those that fell due. `None` for a closed
-/// loop.
+/// The requested rate: as written, or the due requests of stages and ramps. `None` for a closed loop.
 fn wanted_rate(case: &BenchCase, recording: &LoadRecording) -> Option<f64> {
     let written = case.flag("rate").and_then(|rate| rate.parse().ok());
     written.or_else(|| recording.figures.get("rate.wanted").copied())

@@ -1,4 +1,4 @@
-//! The check of a target before its figures count: what is negotiated, and whether bodies come through as they are.
+//! The check of a target before its figures count: the negotiated parameters, and unchanged bodies.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const ECHO_REQUESTS: u32 = 3;
 /// The first request takes a JVM seconds on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a target must negotiate in a case; `None` without TLS.
+/// The parameters that a target must negotiate in a case; `None` without TLS.
 pub(super) fn expected(
     tls: &BenchTlsConfig,
     target: &BenchTarget,
@@ -27,17 +27,17 @@ pub(super) fn expected(
     let tls13 = tls.cipher.replacen("TLS_", "TLS13_", 1);
     Some(NegotiatedParameters {
         version: if is_tls12 { "TLSv1.2" } else { "TLSv1.3" }.to_owned(),
-        // That of TLS 1.2 depends on the certificate, and no other is offered.
+        // The suite of TLS 1.2 depends on the certificate, and no other is offered.
         cipher: if is_tls12 { String::new() } else { tls13 },
         group: tls.group.clone(),
         alpn: if case.is_http2() { "h2".to_owned() } else { String::new() },
     })
 }
 
-/// Asks the target for echoes and for the case's path, one connection each, and returns what was negotiated.
+/// Requests echoes and the case's path, on one connection each, and returns the negotiated parameters.
 ///
 /// # Errors
-/// If an answer is not right, or something else was negotiated.
+/// If an answer is wrong, or other parameters were negotiated.
 pub(super) fn check(
     generator: &LoadRunner<'_>,
     tls: &BenchTlsConfig,
@@ -49,7 +49,7 @@ pub(super) fn check(
     let mut negotiated = None;
     for request in requests(target, case) {
         let run = generator.run(target, started, &request, &journal);
-        // The next one writes it anew.
+        // The next check writes it anew.
         let _ = std::fs::remove_file(&journal);
         let recording = run?.recording;
         if !recording.failures.is_empty() || recording.figure("requests.ok") == 0.0 {
@@ -69,7 +69,7 @@ pub(super) fn check(
     }
 }
 
-/// An echo, if the target has one, and what the case itself asks for.
+/// An echo, if the target has one, and the case's own request.
 fn requests(target: &BenchTarget, case: &BenchCase) -> Vec<BenchCase> {
     let is_of_protocol = |flag: &&String| {
         ["--http2", "--tls-version", "--header", "--source-addresses"]

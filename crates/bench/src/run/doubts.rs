@@ -1,4 +1,4 @@
-//! Why the figures of a cell say less than they seem to.
+//! Why the figures of a cell are less certain than they seem.
 
 use telemetry::model::BUSY_MAX;
 
@@ -10,12 +10,13 @@ use crate::scenario::LatencyBound;
 const OTHERS_MAX: f64 = 0.1;
 /// And from this one on the cost too, through caches and frequency.
 const OTHERS_SPOIL_ALL: f64 = 0.5;
-/// From this share on, what a hypervisor takes disturbs all figures.
+/// From this share on, CPU time stolen by a hypervisor disturbs all figures.
 const STEAL_MAX: f64 = 0.05;
-/// With less CPU time than this, what a process does once in a while counts: the kernel's clock is exact, its load is not.
+/// Below this CPU time, a process's occasional work matters: the kernel's clock is exact, but the load is not
+/// constant.
 const CPU_US_MIN: u64 = 50_000;
 
-/// What is known of a cell when its load has ended.
+/// The state of a cell after its load.
 #[derive(Debug)]
 pub(super) struct CellEvidence<'a> {
     pub(super) recording: &'a LoadRecording,
@@ -25,7 +26,7 @@ pub(super) struct CellEvidence<'a> {
     pub(super) machine: &'a MachineUsage,
     /// True if bench started the target: all its processes are known.
     pub(super) is_started: bool,
-    /// What the target should negotiate.
+    /// The parameters that the target should negotiate.
     pub(super) expected: Option<&'a NegotiatedParameters>,
     /// The latency bound of a capacity case.
     pub(super) bound: Option<LatencyBound>,
@@ -92,7 +93,7 @@ fn machine(machine: &MachineUsage) -> Vec<Doubt> {
     doubts
 }
 
-/// A target that bench did not start may be among the other processes, with all that it needs.
+/// A target that bench did not start may be among the other processes, with its helpers.
 fn other_processes(evidence: &CellEvidence<'_>) -> Option<Doubt> {
     let other = evidence.machine.other;
     if !evidence.is_started || other <= OTHERS_MAX {

@@ -15,7 +15,7 @@ use crate::target::{MachineMeter, SupervisedCommand, Supervisor, UsageMeter};
 const OVERTIME: Duration = Duration::from_secs(30);
 /// How long a load may take whose length depends on the target.
 const LENGTH_MAX: Duration = Duration::from_secs(3_600);
-/// How often progress is told and an interruption noticed.
+/// How often progress is shown and an interruption is noticed.
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
 /// A load that has ended.
@@ -30,7 +30,7 @@ pub(super) struct LoadRun {
     pub(super) remarks: Vec<String>,
 }
 
-/// Why there is nothing of a load.
+/// Why a load has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LoadFailure {
     /// The run is to end.

@@ -16,7 +16,7 @@ pub(super) fn missing_program(target: &BenchTarget, tlsdash: &Path) -> Option<St
     }
     let missing = servers.iter().find(|server| {
         let program = server.command[0].replace("{tlsdash}", &tlsdash.display().to_string());
-        // What is built first is there later.
+        // A program that is built first exists later.
         let program =
             if program.contains('{') { server.prepare.first().cloned().unwrap_or_default() } else { program };
         !program.is_empty() && !is_program(&program)

@@ -9,17 +9,17 @@
 //! |---|---|
 //! | `selection` | which part of a scenario is run |
 //! | `plan` | the cells and their order |
-//! | `placement` | which cores run what |
-//! | `stage` | what all targets share: certificates, upstream, folders |
+//! | `placement` | the cores of target, generator and upstream |
+//! | `stage` | the shared environment of all targets: certificates, upstream, folders |
 //! | `started`, `server_place` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
-//! | `check` | what is negotiated, and whether bodies come through |
-//! | `load` | the generator, and what everything used meanwhile |
+//! | `check` | the negotiated parameters, and unchanged bodies |
+//! | `load` | the generator, and the resources used during the load |
 //! | `cell` | a cell; its `rates` finds the rate at which it runs |
-//! | `search` | how a rate is found |
-//! | `doubts` | why the figures of a cell say less than they seem to |
-//! | `progress`, `preview` | how far a run has got, and what it would do |
-//! | `recording` | what the journal of a cell tells |
+//! | `search` | the search for a rate |
+//! | `doubts` | why the figures of a cell are less certain than they seem |
+//! | `progress`, `preview` | the progress of a run, and its plan without running it |
+//! | `recording` | the contents of a cell's journal |
 
 mod cell;
 mod certificate;
@@ -60,7 +60,7 @@ use crate::output::ComparisonProgress;
 use crate::results::{FolderError, ResultsFolder};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario};
 
-/// What a cell takes besides its load: start, check and stop of the target.
+/// The time of a cell besides its load: start, check and stop of the target.
 const CELL_OVERHEAD: Duration = Duration::from_millis(700);
 /// The length that is planned for a load whose length depends on the target.
 const UNKNOWN_LENGTH: Duration = Duration::from_secs(10);
@@ -126,11 +126,11 @@ impl RunError {
     }
 }
 
-/// Measures the cells of a plan that have no result yet. With `requires_all`, a missing program is an error; otherwise the
-/// other targets run.
+/// Measures the cells of a plan that have no result yet. With `requires_all`, a missing program is an error; otherwise
+/// the other targets run.
 ///
 /// # Errors
-/// If results cannot be kept, or nothing can be run. What fails in a cell is part of its result.
+/// If results cannot be written, or no target can run. A failure within a cell is part of its result.
 pub fn run(
     plan: &mut RunPlan,
     folder: &mut ResultsFolder,

@@ -7,8 +7,8 @@ use super::RunError;
 use crate::scenario::Placement;
 
 impl Placement {
-    /// The cores of this process, divided: half of them for the target, and the others for generator and upstream, which
-    /// share the only other core of two. With one core there is nothing to divide.
+    /// The cores of this process, divided: half of them for the target, the others for generator and upstream, which
+    /// share one of two cores. A single core is not divided.
     pub fn split() -> Self {
         let cores = sched_getaffinity(None);
         let cores = cores.map_or_else(
@@ -31,10 +31,10 @@ impl Placement {
         Self { target: list(target), load: list(load), upstream: list(upstream) }
     }
 
-    /// Checks that the cores are there and that this process may use them.
+    /// Checks that the cores exist and that this process may use them.
     ///
     /// # Errors
-    /// Names what is not a list, or a core that does not exist.
+    /// Names the invalid list, or a core that does not exist.
     pub(super) fn check(&self) -> Result<(), RunError> {
         for list in [&self.target, &self.load, &self.upstream].into_iter().flatten() {
             let cpus: Cpus = list.parse().map_err(|error| RunError::Cpus(format!("{error}")))?;

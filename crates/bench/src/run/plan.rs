@@ -11,12 +11,12 @@ use crate::scenario::{BenchCase, BenchTarget, Scenario};
 /// The format of `scenario.json`.
 pub(super) const PLAN_FORMAT: u32 = 1;
 
-/// What a comparison measures: `scenario.json`.
+/// The content of `scenario.json`: scenario, seed and rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// `PLAN_FORMAT`.
     pub format: u32,
-    /// The scenario, without what was left out.
+    /// The scenario, without omitted parts.
     pub scenario: Scenario,
     /// What of the scenario was left out or changed, in words.
     pub changes: Vec<String>,
@@ -56,9 +56,8 @@ impl RunPlan {
         Self { format: PLAN_FORMAT, scenario, changes: Vec::new(), seed, rates: BTreeMap::new() }
     }
 
-    /// Every cell in the order in which it is measured: all cases in each round, and of each case all its targets one after
-    /// the other, so that the runs that are compared are close in time. The order of the targets is drawn for each round and
-    /// case.
+    /// Every cell in the order of measurement: all cases in each round, and for each case all its targets in
+    /// succession, so compared runs are close in time. The order of the targets is random for each round and case.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
         let Scenario { targets, cases, rounds, .. } = &self.scenario;
         (1..=*rounds).flat_map(move |round| {
@@ -77,8 +76,8 @@ impl RunPlan {
         self.cells().filter(|cell| !is_done(cell)).collect()
     }
 
-    /// The scenario as it was run, with notes on what was changed, found and missing. If the baseline is missing, the first
-    /// target with cells takes its place.
+    /// The scenario as it was run, with notes on changed, found and missing parts. If the baseline is missing, the
+    /// first target with cells takes its place.
     pub fn as_run(&self, end: &RunEnd, done: &[CellResult]) -> Scenario {
         let mut scenario = self.scenario.clone();
         let rates = self
@@ -101,8 +100,8 @@ impl RunPlan {
         scenario
     }
 
-    /// The order of the targets of a case in a round. It depends on the seed alone, so that a resumed comparison goes on as
-    /// it began.
+    /// The order of the targets of a case in a round. It depends only on the seed, so a resumed comparison continues
+    /// as it began.
     fn order(&self, round: u32, case_index: usize) -> Vec<usize> {
         let place = (u64::from(round) << 32) | case_index as u64;
         // The generator spreads seeds that differ in few bits.

@@ -1,4 +1,4 @@
-//! What a run would do, without doing it.
+//! The plan of a run, without running it.
 
 use std::fmt::Write as _;
 use std::path::Path;

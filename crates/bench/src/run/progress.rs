@@ -10,7 +10,7 @@ use super::planned;
 use crate::output::ComparisonProgress;
 use crate::results::CellResult;
 
-/// Knows what runs, since when, and what is left.
+/// The present cell, its start, and the remaining cells.
 #[derive(Debug)]
 pub(super) struct ProgressClock(RefCell<ProgressState>);
 
@@ -84,7 +84,7 @@ impl ProgressClock {
     }
 }
 
-/// What a cell came to, in a few words.
+/// The result of a cell, in a few words.
 fn figures(cell: &CellResult) -> String {
     if cell.failure.is_some() {
         return "failed".to_owned();

@@ -1,10 +1,10 @@
-//! What the journal of a cell tells. The program reads journals; see [`RunPrograms`](super::RunPrograms).
+//! The contents of a cell's journal. The program reads journals; see [`RunPrograms`](super::RunPrograms).
 
 use std::collections::BTreeMap;
 
 use crate::results::NegotiatedParameters;
 
-/// What the generator recorded of a cell.
+/// The generator's records of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadRecording {
     /// When it began, in microseconds since 1970.
@@ -17,9 +17,9 @@ pub struct LoadRecording {
     pub figures: BTreeMap<String, f64>,
     /// Percentiles of the response time in microseconds, ascending.
     pub response_curve: Vec<(f64, u64)>,
-    /// What the connections of the measured part negotiated, each combination once.
+    /// The parameters that the connections of the measured part negotiated, without duplicates.
     pub negotiated: Vec<NegotiatedParameters>,
-    /// Why the figures may tell of the generator rather than of the target, in words.
+    /// Why the figures may describe the generator rather than the target, in words.
     pub generator_limits: Vec<String>,
     /// What failed and how often, in words.
     pub failures: Vec<String>,

@@ -1,4 +1,4 @@
-//! Finding a rate: the highest one that holds, and one that all targets sustain.
+//! Finding a rate: the highest sustained one, and one that all targets sustain.
 
 /// A cost case runs at this share of the capacity of the slowest target.
 pub(super) const SUSTAINED_SHARE: f64 = 0.65;

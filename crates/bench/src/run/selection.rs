@@ -15,7 +15,7 @@ const QUICK_WARMUP: f64 = 0.25;
 pub struct Selection<'a> {
     /// Only the cases marked quick, in six rounds.
     pub is_quick: bool,
-    /// How often; `None` as the scenario says.
+    /// The number of rounds; `None` for the scenario's.
     pub rounds: Option<u32>,
     /// The factor of all times and counts of requests; `None` leaves them.
     pub scale: Option<f64>,
@@ -37,7 +37,7 @@ pub enum SelectionError {
 }
 
 impl Selection<'_> {
-    /// Takes this part of the scenario; also returns what was left out or changed, in words.
+    /// Selects this part of the scenario; also returns omitted and changed parts, in words.
     ///
     /// # Errors
     /// If nothing is left.
@@ -142,7 +142,7 @@ fn scaled_time(text: &str, factor: f64) -> Option<String> {
     Some(quantity::shown((seconds * 1e3).round().max(1.0) / 1e3, "s"))
 }
 
-/// Runs a case as short as `--quick` wants it.
+/// Shortens a case for `--quick`.
 fn shorten(case: &mut BenchCase) {
     if let Some(quick) = case.for_quick() {
         *case = quick;

@@ -11,7 +11,7 @@ use super::stage::{FILE_MODE, RunStage, set_mode};
 use crate::scenario::{BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots};
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
-/// How long a target may take until it listens, unless it says otherwise; a JVM takes some seconds.
+/// How long a target may take until it listens, by default; a JVM takes some seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a command may take that prepares a target, such as a compiler.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
@@ -77,8 +77,8 @@ impl ServerPlace<'_> {
         server.launch(&slots).map_err(|error| error.to_string())
     }
 
-    /// Tells commands apart that prepare a server. Its folders and addresses are replaced by fixed ones: those of a start
-    /// differ from those of the next, and the folder of what `prepare` makes is named by the fingerprint.
+    /// Identifies commands that prepare a server alike. Its folders and addresses are replaced by fixed ones, because
+    /// they differ between starts, and the fingerprint names the folder of `prepare`.
     fn fingerprint(&self, server: &CommandServer) -> Result<u64, String> {
         let fixed = |endpoint: &Endpoint| match endpoint {
             Endpoint::Unix(_) => Endpoint::Unix("/socket".into()),
@@ -102,7 +102,7 @@ impl ServerPlace<'_> {
         Supervisor::start(&self.stage.tlsdash, &command).map_err(|error| error.to_string())
     }
 
-    /// Runs the command that makes the server, once in a run: what it made is in the folder `build`.
+    /// Runs the command that builds the server, once per run; its output is in the folder `build`.
     fn prepare(&self, launch: &Launch, build: &Path) -> Result<(), LoadFailure> {
         let done = build.join(".done");
         if done.exists() {

@@ -1,4 +1,4 @@
-//! What all targets of a run share: certificates, the upstream, folders.
+//! The shared environment of all targets of a run: certificates, the upstream, folders.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long the upstream may take until it listens.
 const UPSTREAM_PATIENCE: Duration = Duration::from_secs(10);
-/// Other users may enter, and find what they know the name of.
+/// Other users may enter, and open files whose name they know.
 const FOLDER_MODE: u32 = 0o711;
 const PUBLIC_FOLDER_MODE: u32 = 0o755;
 pub(super) const FILE_MODE: u32 = 0o644;
@@ -25,7 +25,7 @@ const SOCKET_MODE: u32 = 0o666;
 /// The largest static file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 28;
 
-/// What all targets of a run share. Dropping it ends the upstream and removes the files.
+/// The shared environment of all targets of a run. Dropping it ends the upstream and removes the files.
 #[derive(Debug)]
 pub(super) struct RunStage {
     /// This program.
@@ -37,7 +37,7 @@ pub(super) struct RunStage {
     folder: TempDir,
 }
 
-/// The upstream of all targets, a process of its own.
+/// The upstream of all targets, a separate process.
 #[derive(Debug)]
 pub(super) struct SharedUpstream {
     pub(super) supervisor: Supervisor,
@@ -48,7 +48,8 @@ pub(super) struct SharedUpstream {
 }
 
 impl RunStage {
-    /// Makes the files and starts the upstream. Workers that run as another user reach both, whatever the umask.
+    /// Creates the files and starts the upstream. Workers that run as another user can access both, whatever the
+    /// umask.
     ///
     /// # Errors
     /// If files cannot be written, or the upstream does not start.
@@ -84,10 +85,10 @@ impl RunStage {
         &found.expect("each target's kind has one").1
     }
 
-    /// The folder of what the `prepare` command with this fingerprint makes. It is there after the call.
+    /// The folder for the output of the `prepare` command with this fingerprint. It is created if necessary.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub(super) fn build_folder(&self, fingerprint: u64) -> io::Result<PathBuf> {
         let folder = self.folder.path().join("build").join(format!("{fingerprint:016x}"));
         make_folder(&folder)?;
@@ -184,7 +185,7 @@ fn write_static_files(scenario: &Scenario, folder: &Path) -> io::Result<()> {
     let sizes: BTreeSet<usize> =
         scenario.cases.iter().filter_map(|case| case.path.strip_prefix("/bytes/")?.parse().ok()).collect();
     for size in sizes.into_iter().filter(|size| *size <= FILE_BYTES_MAX) {
-        // What the upstream answers too.
+        // The same body as the upstream's.
         let body: Vec<u8> = (b'a'..=b'z')
             .cycle()
             .take(64 * 1024)

@@ -18,10 +18,10 @@ use crate::target::Supervisor;
 
 /// How long a target that listens has until its memory at rest is read.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How long what a server leaves behind may take to end: SIGTERM, SIGKILL, and the rest.
+/// How long a server's remaining processes may take to end: SIGTERM, SIGKILL, and the rest.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 
-/// A target that clients can reach. Dropping it ends what was started.
+/// A target that clients can reach. Dropping it ends the started processes.
 #[derive(Debug)]
 pub(super) struct StartedTarget {
     /// Its URL without a path.
@@ -40,10 +40,10 @@ pub(super) struct StartedTarget {
 }
 
 impl StartedTarget {
-    /// Starts the servers of a target, the last of a chain first, or finds one that runs.
+    /// Starts the servers of a target, the last of a chain first, or finds a running one.
     ///
     /// # Errors
-    /// Why not, in words, with the last words of the server, or that it was interrupted.
+    /// The reason, in words, with the last output of the server, or that it was interrupted.
     pub(super) fn start(
         generator: &LoadRunner<'_>,
         tls: &BenchTlsConfig,
@@ -72,7 +72,7 @@ impl StartedTarget {
                 (None, UpstreamKind::Tcp) => Some(Endpoint::Tcp(stage.upstream.tcp)),
                 (None, UpstreamKind::None) => None,
             };
-            // The server before it says how it reaches what is behind it.
+            // The previous server in the chain says how it reaches this one.
             let is_unix = index > 0 && servers[index - 1].upstream == UpstreamKind::Unix;
             let listen = if is_unix {
                 Endpoint::Unix(folder.path().join("listen.sock"))
@@ -151,7 +151,7 @@ impl StartedTarget {
         })
     }
 
-    /// What the servers said last, and how those ended that did.
+    /// The last output of the servers, and how the ended ones exited.
     pub(super) fn last_words(&mut self) -> String {
         let words = self.supervisors.iter_mut().filter_map(|supervisor| {
             let ended = supervisor.exit().map(|exit| format!("the target ended with {exit}"));

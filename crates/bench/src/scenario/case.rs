@@ -11,7 +11,7 @@ use super::parse::CheckFlags;
 use super::table::Table;
 use super::{BenchCase, BenchTarget, LatencyBound, Question};
 
-/// The flags of `tlsdash load` that a case may have beside `duration` and `warmup`. Bench sets the others itself.
+/// The flags of `tlsdash load` that a case may have besides `duration` and `warmup`. Bench sets the others itself.
 const LOAD_FLAGS: &[&str] = &[
     "arrivals",
     "body",
@@ -36,11 +36,11 @@ const LOAD_FLAGS: &[&str] = &[
     "timeout",
     "tls-version",
 ];
-/// Those that need TLS; a target without TLS gets the same load without them.
+/// The flags that need TLS; a target without TLS gets the same load without them.
 const TLS_FLAGS: [&str; 3] = ["resume", "early-data", "tls-version"];
-/// The length of a case that says nothing about it.
+/// The default length of a case.
 const DURATION: Duration = Duration::from_secs(10);
-/// The warm-up of a case that says nothing about it and has no number of requests.
+/// The default warm-up of a case without a number of requests.
 const WARMUP: Duration = Duration::from_secs(1);
 
 /// Reads the cases, with their matrices expanded.
@@ -245,7 +245,7 @@ impl BenchCase {
         flags
     }
 
-    /// The case as `--quick` runs it: as long as `quick` says, at the same rate; `None` if it is left out.
+    /// The case for `--quick`: of the length in `quick`, at the same rate; `None` if it is omitted.
     pub fn for_quick(&self) -> Option<Self> {
         let quick = self.quick?;
         let mut case = Self { duration: Some(quick), ..self.clone() };

@@ -42,7 +42,7 @@ pub enum Endpoint {
 pub struct LaunchSlots<'s> {
     /// Where it listens.
     pub listen: &'s Endpoint,
-    /// What stands behind it; `None` if it answers itself.
+    /// The server behind it; `None` if it answers itself.
     pub upstream: Option<&'s Endpoint>,
     /// The certificate chain, in PEM.
     pub cert: &'s Path,
@@ -90,7 +90,7 @@ pub enum LaunchError {
         place: String,
         /// The placeholder with its braces.
         text: String,
-        /// What is known about it.
+        /// The reason.
         reason: &'static str,
     },
     /// A path that a configuration file cannot hold.
@@ -128,7 +128,7 @@ impl CommandServer {
     /// Fills the placeholders. Does no I/O: the caller writes the files.
     ///
     /// # Errors
-    /// If a placeholder has no value, or a path cannot stand in a configuration file.
+    /// If a placeholder has no value, or a path is not allowed in a configuration file.
     pub fn launch(&self, slots: &LaunchSlots<'_>) -> Result<Launch, LaunchError> {
         slots.check_paths()?;
         let fill = |place: &str, text: &str| slots.fill(place, text);
@@ -219,7 +219,7 @@ impl LaunchSlots<'_> {
         }
     }
 
-    /// Configuration files quote paths in many ways, or not at all.
+    /// Configuration files quote paths in different ways, or not at all.
     fn check_paths(&self) -> Result<(), LaunchError> {
         let sockets =
             [Some(self.listen), self.upstream].into_iter().flatten().filter_map(|endpoint| match endpoint {

@@ -4,15 +4,15 @@ use super::error::ScenarioError;
 use super::table::{Table, TomlEntry};
 use super::{CELLS_MAX, case::shown};
 
-/// A combination of values, and what it adds to the case's name.
+/// A combination of values, and its suffix of the case's name.
 #[derive(Debug)]
 pub(super) struct MatrixCombination<'t> {
     pub(super) name: String,
     pub(super) entries: Vec<TomlEntry<'t>>,
 }
 
-/// The combinations of `matrix = { key = [values], ... }`, the last key changing fastest; one without values if there is
-/// no matrix.
+/// The combinations of `matrix = { key = [values], ... }`, the last key changing fastest; a single empty combination
+/// without a matrix.
 pub(super) fn combinations<'t>(table: &mut Table<'t>) -> Result<Vec<MatrixCombination<'t>>, ScenarioError> {
     let mut combinations = vec![MatrixCombination { name: String::new(), entries: Vec::new() }];
     for (key, values) in table.entries_of("matrix")? {

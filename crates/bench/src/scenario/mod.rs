@@ -33,11 +33,11 @@ pub const CELLS_MAX: usize = 10_000;
 pub struct Scenario {
     /// Its name: of the file, or `seed:002`.
     pub name: String,
-    /// What it compares, in a line.
+    /// The subject of the comparison, in a line.
     pub title: String,
-    /// What a reader must know, such as how it differs from a published experiment.
+    /// Notes that a reader needs, such as differences from a published experiment.
     pub notes: Vec<String>,
-    /// The name of the target to which the others are compared.
+    /// The name of the target that the others are compared with.
     pub baseline: String,
     /// How often each cell is measured.
     pub rounds: u32,
@@ -51,12 +51,12 @@ pub struct Scenario {
     pub cases: Vec<BenchCase>,
     /// Conditions on the comparison.
     pub assertions: Vec<BenchAssertion>,
-    /// Figures that somebody published, shown beside the measured ones.
+    /// Published figures, shown beside the measured ones.
     pub published: Vec<PublishedFigure>,
 }
 
 impl Scenario {
-    /// Keeps some of the cases, with what is said about them. Returns the names of the others.
+    /// Keeps some of the cases, with their assertions and published figures. Returns the names of the others.
     pub(crate) fn retain_cases(&mut self, is_kept: impl Fn(&BenchCase) -> bool) -> Vec<String> {
         let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.cases).into_iter().partition(is_kept);
         self.cases = kept;
@@ -122,7 +122,7 @@ pub enum Server {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CommandServer {
-    /// The template it was made of; empty for one that the scenario writes itself.
+    /// Its template; empty for a target that the scenario defines itself.
     pub template: String,
     /// The program and its arguments, with the placeholders of [`LaunchSlots`].
     pub command: Vec<String>,
@@ -140,13 +140,13 @@ pub struct CommandServer {
     pub tls: bool,
     /// Whether it speaks HTTP/2.
     pub http2: bool,
-    /// Whether `POST /echo` is answered with its body, by it or by what stands behind it.
+    /// Whether `POST /echo` is answered with its body, by the target or by its upstream.
     pub echo: bool,
-    /// What it needs behind it.
+    /// The upstream that it needs.
     pub upstream: UpstreamKind,
 }
 
-/// What a server needs behind it.
+/// The upstream that a server needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamKind {
@@ -193,7 +193,7 @@ pub struct BenchCase {
     pub name: String,
     /// The line of the scenario that begins it, from 1.
     pub line: usize,
-    /// What it asks.
+    /// Its question.
     pub question: Question,
     /// The names of the targets that it is for; empty for all.
     pub only: Vec<String>,
@@ -236,7 +236,7 @@ pub struct BenchAssertion {
     pub condition: String,
 }
 
-/// A figure that somebody published.
+/// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
     /// The target that it is about.

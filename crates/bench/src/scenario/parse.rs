@@ -12,7 +12,7 @@ use super::{
     PublishedFigure, ROUNDS_MIN, Scenario, Server, case, target,
 };
 
-/// How often each cell is measured unless the scenario says otherwise.
+/// The default number of measurements of each cell.
 const ROUNDS: u32 = 10;
 /// The largest text, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -21,10 +21,10 @@ pub(super) const WORKERS_MAX: u32 = 1_024;
 /// The longest name of a target or a case, in characters.
 const NAME_CHARS_MAX: usize = 100;
 
-/// Says whether `tlsdash load` accepts these arguments, and why not.
+/// Checks that `tlsdash load` accepts these arguments, and returns the error otherwise.
 pub type CheckFlags<'c> = &'c dyn Fn(&[String]) -> Result<(), String>;
 
-/// What all targets have unless they say otherwise.
+/// The defaults of all targets.
 #[derive(Debug)]
 pub(super) struct Defaults {
     pub(super) workers: u32,
@@ -32,10 +32,10 @@ pub(super) struct Defaults {
 }
 
 impl Scenario {
-    /// Parses the text of a scenario. `check` is given the flags of each case, without the URL.
+    /// Parses the text of a scenario. `check` gets the flags of each case, without the URL.
     ///
     /// # Errors
-    /// With the line that says what is wrong.
+    /// With the line and the problem.
     pub fn parse(name: &str, text: &str, check: CheckFlags<'_>) -> Result<Self, ScenarioError> {
         let source = ScenarioSource { name, text };
         if text.len() > TEXT_BYTES_MAX {

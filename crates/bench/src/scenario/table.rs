@@ -1,4 +1,4 @@
-//! Reads tables of TOML key by key, so that every error names its line and a misspelt key its nearest.
+//! Reads tables of TOML key by key, so every error names its line, and a misspelt key gets a suggestion.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,14 +18,14 @@ pub(super) struct ScenarioSource<'t> {
     pub(super) text: &'t str,
 }
 
-/// A table whose keys are taken one after the other.
+/// A table whose keys are taken one by one.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'t> {
     source: ScenarioSource<'t>,
     /// Where it begins.
     span: Range<usize>,
     entries: DeTable<'t>,
-    /// The keys that were asked for: those that it may have.
+    /// The keys that were asked for, which are the known ones.
     known: Vec<&'static str>,
 }
 
@@ -87,7 +87,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The value of a key, if it is there.
+    /// The value of a key, if it exists.
     pub(super) fn get<T: DeserializeOwned>(&mut self, key: &'static str) -> Result<Option<T>, ScenarioError> {
         self.may_have(key);
         let Some(value) = self.entries.get(key).cloned() else { return Ok(None) };
@@ -144,13 +144,13 @@ impl<'t> Table<'t> {
         Ok(entries.into_iter().map(|(key, value)| (key.get_ref().to_string(), value.clone())).collect())
     }
 
-    /// The keys that nobody asked for, with their values.
+    /// The keys that were not asked for, with their values.
     pub(super) fn rest(&self) -> Vec<TomlEntry<'t>> {
         let entries = self.entries.iter().filter(|(key, _)| !self.known.contains(&&**key.get_ref()));
         entries.map(|(key, value)| (key.get_ref().to_string(), value.clone())).collect()
     }
 
-    /// The same table with these values instead of its own, and without `without`.
+    /// The same table with these values replaced, and without `without`.
     pub(super) fn with(&self, entries: &[TomlEntry<'t>], without: &str) -> Self {
         let mut table = Self { known: Vec::new(), ..self.clone() };
         table.entries.remove(without);

@@ -10,7 +10,7 @@ use super::table::Table;
 use super::{BenchTarget, CommandServer, RunningServer, Server, UpstreamKind};
 use crate::template::ServerTemplate;
 
-/// The keys of which a target has exactly one.
+/// The keys of which a target must have exactly one.
 const KINDS: [&str; 4] = ["template", "chain", "command", "address"];
 /// The longest chain.
 const CHAIN_MAX: usize = 8;
@@ -147,7 +147,7 @@ fn address(table: &mut Table<'_>) -> Result<RunningServer, ScenarioError> {
     Ok(server)
 }
 
-/// Refuses a chain whose servers cannot stand behind each other, and placeholders that cannot be filled.
+/// Refuses a chain whose servers do not fit together, and placeholders without a value.
 fn check_chain(table: &Table<'_>, servers: &[CommandServer]) -> Result<(), ScenarioError> {
     if servers.is_empty() || servers.len() > CHAIN_MAX {
         return Err(table.error_of("chain", format!("name 1 to {CHAIN_MAX} templates")));
@@ -165,7 +165,7 @@ fn check_chain(table: &Table<'_>, servers: &[CommandServer]) -> Result<(), Scena
     let listen = std::iter::once(UpstreamKind::Tcp).chain(servers.iter().map(|server| server.upstream));
     for (server, listen) in servers.iter().zip(listen) {
         launch::try_placeholders(server, listen).map_err(|error| match &error {
-            // What was written in the scenario itself has a line of its own.
+            // Text in the scenario itself has a line number.
             LaunchError::Placeholder { text, .. } => table.error_at_text(text, error.to_string()),
             LaunchError::Path(_) => table.error(error.to_string()),
         })?;

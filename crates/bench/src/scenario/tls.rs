@@ -16,7 +16,7 @@ pub enum KeyKind {
 /// What every target is configured to negotiate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchTlsConfig {
-    /// The certificate's key, unless a target says otherwise.
+    /// The certificate's default key type.
     pub key: KeyKind,
     /// The only cipher suite of TLS 1.3, by its name in RFC 8446. TLS 1.2 uses the same cipher with ECDHE.
     pub cipher: String,
@@ -54,7 +54,7 @@ impl BenchTlsConfig {
         format!("ECDHE-ECDSA-{cipher}:ECDHE-RSA-{cipher}")
     }
 
-    /// The flags of `tlsdash load` that offer this alone. With TLS 1.2, OpenSSL requires the curve of an ECDSA
+    /// The flags of `tlsdash load` that offer only this. With TLS 1.2, OpenSSL requires the curve of an ECDSA
     /// certificate among the client's groups; servers still choose the configured one, the only one that they allow.
     pub fn load_flags(&self) -> [String; 2] {
         // rustls, whose names `load` takes, writes those of TLS 1.3 its own way.

@@ -23,7 +23,7 @@ impl Seed {
         &SEEDS
     }
 
-    /// The one of this name.
+    /// The scenario of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SEEDS.iter().find(|seed| seed.name == name)
     }

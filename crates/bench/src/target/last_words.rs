@@ -1,4 +1,4 @@
-//! The end of what a process wrote.
+//! The end of a process's output.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -5,16 +5,16 @@
 //!         <── pipe: SupervisorMessage ──        (child subreaper)
 //! ```
 //!
-//! The supervisor ends everything below it when the pipe from bench closes, which the kernel does however bench ends.
+//! The supervisor ends everything below it when the pipe from bench closes. The kernel closes it however bench ends.
 //!
 //! | module | purpose |
 //! |---|---|
 //! | `supervisor` | bench's end: starts a supervised command and stops it |
 //! | `supervise` | the supervisor's end |
-//! | `protocol` | what both ends tell each other |
+//! | `protocol` | the messages between both ends |
 //! | `readiness` | waits until a target listens |
 //! | `last_words` | the end of a target's output |
-//! | `usage` | what process trees and the machine use, sampled |
+//! | `usage` | resources of process trees and the machine, sampled |
 
 mod last_words;
 mod protocol;

@@ -1,4 +1,4 @@
-//! What bench and a supervisor tell each other: lines of JSON.
+//! Messages between bench and a supervisor: lines of JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long processes have from SIGTERM to SIGKILL, unless a command says otherwise.
+/// The default time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A command that runs under a supervisor: the first and only line that the supervisor reads.
@@ -19,9 +19,9 @@ pub struct SupervisedCommand {
     pub environment: BTreeMap<String, String>,
     /// The working directory.
     pub directory: PathBuf,
-    /// The file of its standard output and standard error, made anew. Its last lines are quoted in errors.
+    /// The file of its standard output and standard error, truncated first. Its last lines are quoted in errors.
     pub output: PathBuf,
-    /// The file of its standard output alone, made anew; `None` leaves it to `output`.
+    /// The file of its standard output alone, truncated first; `None` leaves it to `output`.
     pub stdout: Option<PathBuf>,
     /// The cores of the command and all its descendants, such as `0-3,8`; `None` leaves the choice to the kernel.
     pub cpus: Option<String>,
@@ -52,7 +52,7 @@ impl SupervisedCommand {
     }
 }
 
-/// What a supervisor tells, a line each.
+/// A supervisor's messages, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SupervisorMessage {
@@ -60,9 +60,9 @@ pub(super) enum SupervisorMessage {
     Started(u32),
     /// The command could not be started.
     NotStarted {
-        /// What was tried, and why it failed.
+        /// The operation that failed, and why.
         reason: String,
-        /// There is no such program.
+        /// The program does not exist.
         is_missing: bool,
     },
     /// The command ended; its descendants are ended next.
@@ -81,12 +81,12 @@ pub enum CommandExit {
     Signal(i32),
 }
 
-/// How a supervised command and its descendants ended, and what all of them used from start to end.
+/// How a supervised command and its descendants ended, and their resources from start to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitInfo {
-    /// How the command ended; `None` if the supervisor died before it could tell.
+    /// How the command ended; `None` if the supervisor died before it could report.
     pub exit: Option<CommandExit>,
-    /// The processes that were still there when the command had ended by itself.
+    /// The processes that still existed when the command had ended without a signal from bench.
     pub left_behind: usize,
     /// The processes that did not end at SIGTERM and had to be killed.
     pub killed: usize,

@@ -15,7 +15,7 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 /// Why a target is not ready. The last part of each message quotes the end of its output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// Another process has what it should listen on.
+    /// Another process uses its endpoint.
     #[error("{endpoint} is in use by another process{words}")]
     InUse {
         /// Where it should listen.
@@ -92,7 +92,7 @@ pub fn wait_until_ready(
 ) -> Result<(), NotReady> {
     let deadline = Instant::now() + limit;
     loop {
-        // Before the look at the sockets: one that goes on to listen has not ended.
+        // Before the sockets are checked: a process that begins to listen meanwhile is not late.
         let is_late = Instant::now() > deadline;
         if let Some(exit) = supervisor.exit() {
             return Err(NotReady::of_ended(exit, endpoint, supervisor.last_words()));
@@ -112,7 +112,7 @@ pub fn wait_until_ready(
 }
 
 impl NotReady {
-    /// Tells why it ended by its own words, as far as those are the kernel's.
+    /// Explains the end by the process's own output, as far as that is an error of the kernel.
     fn of_ended(exit: CommandExit, endpoint: &Endpoint, words: String) -> Self {
         let lower = words.to_lowercase();
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
@@ -151,8 +151,8 @@ fn has_tcp_listener(table: &str, port: u16) -> bool {
 }
 
 /// Lines such as `0000000000000000: 00000002 00000000 00010000 0001 01 15362 /run/app.sock`: the fourth field has the
-/// flag of a socket that accepts. The path is the one that the process gave: Node gives the file's name alone, from within
-/// its folder.
+/// flag of a socket that accepts. The path is as the process gave it: Node gives only the file's name, from within its
+/// folder.
 fn has_unix_listener(table: &str, path: &Path) -> bool {
     const ACCEPTS: &str = "00010000";
     // A path may hold blanks.

@@ -1,9 +1,9 @@
 //! The supervisor: it starts one command, and ends the command and all its descendants.
 //!
-//! It is the child subreaper of its descendants: a process whose parent has ended becomes its child, also one that has
-//! forked twice. So no descendant escapes, and the CPU time of all of them is accounted to it (`prctl(2)`,
-//! `PR_SET_CHILD_SUBREAPER`). It does not ask for a death signal: that comes when the thread of bench ends that started
-//! the supervisor, while the pipe closes when the process ends.
+//! It is the child subreaper of its descendants: a process whose parent has ended becomes its child, also after a
+//! double fork. So no descendant escapes, and their CPU time is accounted to it (`prctl(2)`,
+//! `PR_SET_CHILD_SUBREAPER`). It does not use a parent-death signal, which comes when the thread of bench that started
+//! the supervisor ends. The pipe closes when the process ends.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -31,17 +31,18 @@ use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessag
 /// How often processes that are being killed are looked for again: a process may fork before it is killed.
 const KILL_EVERY: Duration = Duration::from_millis(20);
 
-/// How long processes have to end after SIGKILL. One that does not may be that of another user, or wait for a device.
+/// How long processes have to end after SIGKILL. A process that does not end may belong to another user, or wait for a
+/// device.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the supervisor waits for.
+/// The events that the supervisor waits for.
 #[derive(Clone, Copy, Debug)]
 enum SupervisionEvent {
     /// The pipe from bench has closed, or a signal asks for the end.
     EndWanted,
     /// A child has ended and was waited for.
     Reaped(Pid, CommandExit),
-    /// There is no child left, so no descendant either.
+    /// No child is left, so no descendant either.
     AllEnded,
 }
 
@@ -78,7 +79,7 @@ fn say(message: &SupervisorMessage) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// Starts the command in a process group of its own, with its limits.
+/// Starts the command in a separate process group, with its limits.
 fn start(command: &SupervisedCommand) -> io::Result<Pid> {
     let [program, args @ ..] = &command.argv[..] else { return Err(refused("the command is empty")) };
     if !command.directory.is_dir() {
@@ -137,7 +138,7 @@ fn end_at_signals(tell: &Sender<SupervisionEvent>) -> io::Result<()> {
 
 fn end_with_stdin(tell: Sender<SupervisionEvent>) {
     thread::spawn(move || {
-        // Bench says nothing more; what comes is the end.
+        // Bench sends nothing more; the next event is the end.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         let _ = tell.send(SupervisionEvent::EndWanted);
     });

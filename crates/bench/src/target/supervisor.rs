@@ -13,7 +13,7 @@ use telemetry::ProcessTree;
 use super::last_words::last_words;
 use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessage};
 
-/// How long the supervisor may take for what the kernel does at once.
+/// How long the supervisor may take for operations that the kernel does at once.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A command that runs with all its descendants under a supervisor. Dropping it stops them, as any end of this process
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Supervisor {
     child: Child,
-    /// Closing it tells the supervisor to end everything.
+    /// Closing it makes the supervisor end everything.
     stdin: Option<ChildStdin>,
     messages: Receiver<SupervisorMessage>,
     pid: u32,
@@ -34,7 +34,7 @@ pub struct Supervisor {
 /// Why a command cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no such program.
+    /// The program does not exist.
     #[error("cannot start {0}: there is no such program")]
     Missing(String),
     /// It cannot be executed, or its cores, limits or files cannot be set up.
@@ -54,14 +54,14 @@ impl Supervisor {
     /// Starts a command; `tlsdash` is the program with the hidden command `bench-supervisor`.
     ///
     /// # Errors
-    /// If the command cannot be started. What it does afterwards is no error here.
+    /// If the command cannot be started. A later failure of the command is not an error here.
     pub fn start(tlsdash: &Path, command: &SupervisedCommand) -> Result<Self, StartError> {
         let fail = |reason: String| StartError::Supervisor { program: command.program().to_owned(), reason };
         let mut child = Command::new(tlsdash)
             .arg("bench-supervisor")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // In a group of its own: Ctrl-C is for bench, which ends its children in order.
+            // In a separate group: Ctrl-C is for bench, which ends its children in order.
             .process_group(0)
             .spawn()
             .map_err(|error| fail(error.to_string()))?;
@@ -116,7 +116,7 @@ impl Supervisor {
         self.exit
     }
 
-    /// Waits until the command has ended by itself, and its descendants were ended; `None` if it runs at the deadline.
+    /// Waits until the command has ended, and its descendants were ended; `None` if it still runs at the deadline.
     pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitInfo> {
         while self.done.is_none() {
             match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -170,7 +170,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// Reads the supervisor's messages on a thread of their own, so that it never waits for this process.
+/// Reads the supervisor's messages on a separate thread, so the supervisor never waits for this process.
 fn read_messages(child: &mut Child) -> Receiver<SupervisorMessage> {
     let (tell, messages) = channel();
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();

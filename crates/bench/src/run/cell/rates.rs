@@ -115,7 +115,7 @@ impl CellRunner<'_> {
             });
             match run {
                 Ok(run) => Ok(run.recording.is_rate_achieved),
-                // Its cells will say why.
+                // The target's cells will have the reason.
                 Err(LoadFailure::Failed(_)) => Ok(true),
                 Err(LoadFailure::Interrupted) => Err(LoadFailure::Interrupted),
             }

@@ -1,8 +1,8 @@
-//! What a scenario may do wrong, and how it is told.
+//! Mistakes in a scenario, and their messages.
 
 use super::refusal;
 
-/// A text of the small scenario, what stands there instead, and a part of the error.
+/// A text of the small scenario, its replacement, and a part of the error.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("rounds = 6", "round = 6", "scenario.toml line 3: there is no key \"round\"; did you mean \"rounds\"?"),
     ("rounds = 6", "rounds = 0", "scenario.toml line 3: rounds: run 1 at least, and 6 for a verdict"),

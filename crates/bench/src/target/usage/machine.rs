@@ -1,4 +1,4 @@
-//! What the whole machine does.
+//! Resources of the whole machine.
 
 use std::fs;
 use std::io;
@@ -40,8 +40,8 @@ impl MachineMeter {
         Ok(Self { sampler: Sampler::start(Timeline::default(), take)? })
     }
 
-    /// The machine between two times of the monotonic clock, in microseconds. `known` is what the processes used in it
-    /// that are no others: target, generator, upstream. `run_queue_delay` is the target's.
+    /// The machine between two times of the monotonic clock, in microseconds. `known` is the use of target, generator
+    /// and upstream. `run_queue_delay` is the target's.
     pub fn usage(
         &self,
         from_us: u64,

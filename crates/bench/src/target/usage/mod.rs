@@ -1,4 +1,4 @@
-//! What process trees and the machine use, sampled over time. `docs/bench-processes.md` says how each figure is read.
+//! Resources of process trees and the machine, sampled over time. `docs/bench-processes.md` defines each figure.
 
 mod machine;
 mod sampler;
@@ -17,7 +17,7 @@ pub use machine::MachineMeter;
 /// How often memory is read: the kernel walks all pages of each process for it.
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
 
-/// Samples what a process tree uses, every 50 ms, until it is dropped.
+/// Samples the resources of a process tree, every 50 ms, until it is dropped.
 #[derive(Debug)]
 pub struct UsageMeter {
     sampler: Sampler<TreeSamples>,
@@ -45,7 +45,7 @@ struct TreeSample {
 }
 
 impl UsageMeter {
-    /// Begins to sample. The memory of this moment is the one at rest.
+    /// Begins to sample. The present memory is the idle memory.
     ///
     /// # Errors
     /// If the sampling thread cannot be started.
@@ -59,7 +59,7 @@ impl UsageMeter {
         Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample)? })
     }
 
-    /// What the tree used between two times of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
+    /// Resources of the tree between two times of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
     /// `mono_us` of records). Times and counts are interpolated between samples.
     pub fn usage(&self, from_us: u64, to_us: u64) -> ResourceUsage {
         self.sampler.sample();
@@ -86,7 +86,7 @@ impl TreeSamples {
         self.schedule.update(&reading);
         let before = self.samples.last().copied().unwrap_or_default();
         let sample = TreeSample {
-            // A process that nobody has waited for takes its time with it.
+            // A process that is not yet waited for takes its CPU time with it.
             cpu_ns: reading.cpu_ns.max(before.cpu_ns),
             user_ticks: reading.user_ticks.max(before.user_ticks),
             system_ticks: reading.system_ticks.max(before.system_ticks),
@@ -107,7 +107,7 @@ impl TreeSamples {
         }
     }
 
-    /// The share of CPU time in user mode by the ticks of a span, or by all ticks so far if the span has none.
+    /// The share of CPU time in user mode by the ticks of a span, or by all ticks if the span has none.
     fn user_share(&self, [user, system]: [f64; 2]) -> f64 {
         let last = self.samples.last().copied().unwrap_or_default();
         let spans = [(user, system), (last.user_ticks as f64, last.system_ticks as f64)];

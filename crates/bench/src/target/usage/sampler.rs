@@ -12,7 +12,7 @@ pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// Takes samples into a state until it is dropped.
 #[derive(Debug)]
 pub(super) struct Sampler<S> {
-    /// Locked for one sample at a time, by the thread or by who wants a figure.
+    /// Locked for one sample at a time, by the thread or by a reader.
     state: Arc<Mutex<S>>,
     take: fn(&mut S),
     /// Dropped to end the thread.

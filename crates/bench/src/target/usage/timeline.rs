@@ -57,7 +57,8 @@ impl<T> Timeline<T> {
         self.value_at(to_us, &of) - self.value_at(from_us, &of)
     }
 
-    /// A counter at a time, interpolated; before the first sample that of the first, after the last that of the last.
+    /// A counter at a time, interpolated. Before the first sample it is the first value, after the last sample the
+    /// last value.
     fn value_at(&self, at_us: u64, of: impl Fn(&T) -> u64) -> f64 {
         let next = self.samples.partition_point(|(sample_us, _)| *sample_us < at_us);
         let value =
