@@ -1,5 +1,5 @@
-//! A report that names nobody. What it shows is an allow-list: a new part of a summary does not compile until this file
-//! says what becomes of it, and a new setting with a text is left out until it is listed here.
+//! An anonymous report. Its content is an allow-list: a new part of a summary does not compile until this file handles
+//! it, and a new setting with a text is omitted until it is listed here.
 
 use telemetry::insight::{FindingSummary, FindingText};
 use telemetry::model::{
@@ -10,7 +10,7 @@ use telemetry::{Dimension, OTHER_VALUE, Setting, Value};
 /// Replaces a text that is left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
-/// Settings whose text is one of a few words, or made of numbers. Numbers and flags name nobody.
+/// Settings whose text is one of a few words, or made of numbers. Numbers and flags are always anonymous.
 const TEXTS: [&str; 14] = [
     "load.keepalive",
     "load.plan",
@@ -28,7 +28,7 @@ const TEXTS: [&str; 14] = [
     "proxy.tls-min",
 ];
 
-/// Whether a setting's value names nobody. Where runs of several hosts differ, the value is a text with the names of
+/// Whether a setting's value is anonymous. If runs of several hosts differ, the value is a text with the names of
 /// these hosts.
 pub(crate) fn shows(setting: &Setting, is_of_several: bool) -> bool {
     match setting.value {
@@ -37,7 +37,7 @@ pub(crate) fn shows(setting: &Setting, is_of_several: bool) -> bool {
     }
 }
 
-/// The part of a summary that names nobody. Clients are numbered; `shows` tells which settings may be seen.
+/// The anonymous part of a summary. Clients are numbered; `shows` decides which settings are shown.
 pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary {
     let Summary {
         schema,
@@ -86,13 +86,13 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
     }
 }
 
-/// The finding without clients, names and messages. Its sentences and figures name nobody.
+/// The finding without clients, names and messages. Its sentences and figures are anonymous.
 fn nameless(finding: FindingSummary) -> FindingSummary {
     let told = FindingText { whom: Vec::new(), whom_more: 0, ..finding.told };
     FindingSummary { run: None, told, ..finding }
 }
 
-/// Routes, server names and certificates name hosts, and a fingerprint may tell who a client is.
+/// Routes, server names and certificates name hosts, and a fingerprint may identify a client.
 fn without_names(mut proxy: ProxySummary) -> ProxySummary {
     let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
     (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));

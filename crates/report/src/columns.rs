@@ -47,7 +47,7 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     let at = |interval: &Interval<C, L>| {
         interval.middle_us().saturating_sub(first.start_us).checked_div(width_us).unwrap_or(0)
     };
-    // The last interval of a run may be so short that its rate says nothing: it is merged with the one before.
+    // The last interval of a run may be too short for a rate: it is merged with the previous one.
     let is_rest = |a: &Interval<C, L>, b: &Interval<C, L>| {
         b.end_us == last.end_us && !(a.after_loss || b.after_loss) && b.length_us() * 2 < a.length_us()
     };

@@ -25,11 +25,11 @@ const CONNECTION_FAILURES: [(&str, ProxyCounter); 5] = [
 /// How often something failed.
 #[derive(Debug)]
 pub(crate) struct ErrorCount {
-    /// What it was that failed.
+    /// The subject of the failure.
     pub(crate) of: &'static str,
     pub(crate) cause: String,
     pub(crate) count: u64,
-    /// The first example, or what records of single connections say; may be empty.
+    /// The first example, or a detail from records of single connections; may be empty.
     pub(crate) example: String,
 }
 
@@ -57,7 +57,7 @@ impl Report<'_> {
         ReportTable::new("What changed", [Number("label"), Number("after, s"), Words("what")], rows)
     }
 
-    /// What the log says.
+    /// The events of the log.
     pub(crate) fn event_rows(&self) -> ReportTable {
         let rows = self.events().into_iter().map(|event| {
             let warning = if event.line.level == Level::Warning { "warning: " } else { "" };
@@ -74,7 +74,7 @@ impl Report<'_> {
         ReportTable::new("Handshakes", [Words("by"), Words("which"), Number("count")], rows)
     }
 
-    /// What the log of another terminator does not say.
+    /// Figures that the log of another terminator does not have.
     pub(crate) fn absent_rows(&self) -> ReportTable {
         let absent = self.summary.log.iter().flat_map(|log| &log.absent);
         let rows = absent.map(|text| {
@@ -107,8 +107,8 @@ impl Report<'_> {
         ReportTable::new("Requests", [Words("requests"), Number("count")], rows)
     }
 
-    /// What failed, the most frequent first: requests by cause with their first example, handshakes and connections by
-    /// cause with what records of single ones say.
+    /// Failures, the most frequent first: requests by cause with their first example, handshakes and connections by
+    /// cause with a detail from records of single ones.
     pub(crate) fn errors(&self) -> Vec<ErrorCount> {
         let events = self.summary.load.iter().flat_map(|load| &load.events);
         let of_load = events.filter(|event| !event.event.is_benign()).map(|event| ErrorCount {
@@ -147,8 +147,8 @@ impl Report<'_> {
         ReportTable::new("Failures", columns, self.errors().into_iter().take(ERRORS_MAX).map(row))
     }
 
-    /// What records of single connections say most often about a cause of failed handshakes; empty in an anonymous
-    /// report.
+    /// The most frequent detail in records of single connections for a cause of failed handshakes; empty in an
+    /// anonymous report.
     fn detail_of(&self, cause: &str) -> String {
         let reasons = self.run.failures().by_frequency();
         let found = reasons.into_iter().find(|(kind, ..)| *kind == cause).filter(|_| !self.is_anonymous());
@@ -290,7 +290,7 @@ impl Report<'_> {
         ReportTable::new("Settings", columns, rows)
     }
 
-    /// Requests that failed, and those that might have.
+    /// Failed requests, and the number of requests that could fail.
     pub(crate) fn failed_requests(&self) -> Option<(u64, u64)> {
         let totals = self.run.load()?.totals();
         Some((totals[LoadCounter::Failed], totals.sum(&[LoadCounter::Ok, LoadCounter::Failed])))

@@ -68,7 +68,7 @@ impl<'a> Report<'a> {
         found.map_or((String::new(), &*line.text), |(at, text)| (part_letter(at), text))
     }
 
-    /// What a line of the log is about.
+    /// The kind of event of a log line.
     fn kind_of(&self, line: &LogLine, text: &str) -> EventKind {
         let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
         let kind = |marker: &Marker| match &marker.event {

@@ -20,10 +20,10 @@ impl<'a> Figures<'a> {
         Self { run, summary: model.summary(run, source) }
     }
 
-    /// The figure that a name stands for in this run.
+    /// The figure of a name in this run.
     ///
     /// # Errors
-    /// With what the run lacks.
+    /// With the subject that the run lacks.
     pub(crate) fn find(&self, name: &FigureName) -> Result<Figure, AbsentSubject> {
         let subjects = FigureSubjects::of(self.run, &self.summary);
         name.first_of(|figure| subjects.check(figure))

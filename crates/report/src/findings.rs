@@ -1,4 +1,4 @@
-//! What is about to break, or was.
+//! The findings of a run.
 
 use telemetry::insight::FindingSummary;
 

@@ -13,11 +13,11 @@ use crate::report::Report;
 /// A figure of the headline.
 #[derive(Debug, Serialize)]
 pub(crate) struct Tile {
-    /// What it is, in a word or two.
+    /// The title, in a word or two.
     pub(crate) title: String,
     /// The figure with its unit.
     pub(crate) value: String,
-    /// What it says, in plain words.
+    /// The sentence, in plain words.
     pub(crate) sentence: String,
     /// The conditions on it that were given: what holds, and what does not.
     pub(crate) conditions: Vec<TileCondition>,
@@ -104,7 +104,7 @@ impl Report<'_> {
         Some(self.tile(&[&name], title, format!("{} ms", latency.shown(estimate.ms)), sentence))
     }
 
-    /// The rate that was achieved, of the one that was offered.
+    /// The achieved and the offered rate.
     fn rate_tile(&self) -> Option<Tile> {
         if let Some(load) = &self.summary.load {
             let (value, sentence) = self.load_rate(load.rate_per_s);
@@ -195,7 +195,7 @@ impl Report<'_> {
         Some(self.tile(at_proxy.figures, title, grouped(at_proxy.failed), sentence))
     }
 
-    /// What failed at the proxy, the load's part included: requests, or handshakes where it knows no requests.
+    /// Failures at the proxy, including the load's: requests, or handshakes in TCP mode.
     fn failures_at_proxy(&self) -> Option<ProxyFailures> {
         if let Some(http) = self.http() {
             return Some(ProxyFailures {

@@ -28,7 +28,7 @@ impl Report<'_> {
         ReportTable::new("HTTP statuses", [Words("status"), Number("responses")], rows)
     }
 
-    /// The routes, the one with the most requests first.
+    /// The routes, those with the most requests first.
     pub(crate) fn route_rows(&self) -> ReportTable {
         let seconds = self.summary.duration_s;
         let row = |route: &RouteSummary| {

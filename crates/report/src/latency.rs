@@ -35,7 +35,7 @@ const BY_WEIGHT: [LatencyClass; 11] = [
 /// Classes that are shown without being asked for.
 const SHOWN: usize = 5;
 
-/// The classes that matter most in a run, by their weight, and the others as they come.
+/// The main classes of a run, by their weight, and the others in order.
 pub(crate) fn by_weight(all: Vec<ClassLatency<'_>>) -> (Vec<ClassLatency<'_>>, Vec<ClassLatency<'_>>) {
     let found = |class: &LatencyClass| all.iter().find(|latency| latency.class == *class).copied();
     let first: Vec<_> = BY_WEIGHT.iter().filter_map(found).take(SHOWN).collect();

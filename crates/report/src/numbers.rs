@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use telemetry::{KnownTime, TimeResolution};
 
-/// Stands for a value that is not known.
+/// Shown for an unknown value.
 pub(crate) const DASH: &str = "–";
 
 /// A whole number with its thousands grouped, such as `19,995`.
@@ -20,7 +20,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A number with so many decimals and its thousands grouped; what is no number is written as it is.
+/// A number with this many decimals and its thousands grouped; a value that is not a number is written unchanged.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (sign, text) = text.strip_prefix('-').map_or(("", &*text), |rest| ("-", rest));
@@ -28,7 +28,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     whole.parse().map_or_else(|_| format!("{sign}{text}"), |whole| format!("{sign}{}{rest}", grouped(whole)))
 }
 
-/// Milliseconds to a microsecond, so that the decimals of a column are aligned.
+/// Milliseconds with three decimals, so the decimals of a column are aligned.
 pub(crate) fn ms(value: f64) -> String {
     fixed(value, 3)
 }

@@ -27,7 +27,7 @@ impl Report<'_> {
         all
     }
 
-    /// Says so if the run has no final record.
+    /// A message if the run has no final record.
     pub(crate) fn unfinished(&self) -> Option<String> {
         let is_unfinished = !self.summary.ended;
         is_unfinished.then(|| {

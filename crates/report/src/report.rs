@@ -1,4 +1,4 @@
-//! The contents of a report, whatever its form.
+//! The contents of a report, in any format.
 
 use std::fmt;
 use std::time::Duration;
@@ -103,8 +103,8 @@ impl<'a> Report<'a> {
         Self { apdex_threshold, ..self }
     }
 
-    /// The same without anything that names somebody: clients are numbered, and hosts, addresses, and the texts of
-    /// settings and messages left out.
+    /// The same without names of persons and machines: clients are numbered, and hosts, addresses, and the texts of
+    /// settings and messages are omitted.
     pub fn anonymised(mut self) -> Self {
         self.is_anonymous = true;
         let shown: Vec<String> = self.shown_settings().map(|setting| setting.name.clone()).collect();
@@ -145,7 +145,7 @@ impl<'a> Report<'a> {
         if self.is_anonymous { String::new() } else { self.run.writer().account() }
     }
 
-    /// The environment of the run, as far as its records say.
+    /// The environment of the run, as far as it is recorded.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let run = self.run;
         let mut all = vec![("run", run.id().to_string()), ("user or unit", self.account())];
@@ -232,7 +232,7 @@ impl<'a> Report<'a> {
         });
         let http = self.run.http().into_iter().flat_map(|track| {
             let requests = [HttpCounter::Requests11, HttpCounter::Requests2].map(|of| track.totals()[of]);
-            // What the only protocol took is what all requests took.
+            // With a single protocol, its times equal those of all requests.
             let has_parts = requests.iter().all(|n| *n > 0);
             HttpLatency::ALL
                 .iter()

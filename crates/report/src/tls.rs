@@ -66,7 +66,7 @@ impl Report<'_> {
         ReportTable::new("Where a handshake's time goes", columns, of_types.chain(parts).flatten())
     }
 
-    /// A table for each dimension of which values are known.
+    /// A table for each dimension with known values.
     pub(crate) fn usage_tables(&self) -> Vec<ReportTable> {
         let Some(tls) = self.tls() else { return Vec::new() };
         let tables = DIMENSIONS.iter().map(|&(dimension, heading, caption)| {
@@ -100,9 +100,9 @@ const DIMENSIONS: [(Dimension, &str, &str); 8] = [
     (Dimension::Fingerprint, "fingerprint", "Who uses what, by fingerprint (JA4)"),
 ];
 
-/// What no log says of a value: the columns of failures, CPU time, its share, and the only choice.
+/// Columns that a log does not have: failures, CPU time, its share, and the only choice.
 const NOT_IN_LOGS: [usize; 4] = [4, 5, 6, 8];
-/// The column of bytes, which a log of requests does not say of a connection.
+/// The column of bytes, which a log of requests does not have for a connection.
 const BYTES_COLUMN: usize = 7;
 
 fn usage_columns(value: &'static str) -> [Heading; 9] {

@@ -14,7 +14,7 @@ use crate::figures::Figures;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion(Condition);
 
-/// Why a text is no assertion, or no assertion for this run.
+/// Why a text is not an assertion, or not an assertion for this run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionError {
     /// The text has no operator.
@@ -25,7 +25,7 @@ pub enum AssertionError {
     /// There is no such figure.
     #[error("{0}: {1}")]
     Unknown(String, UnknownFigure),
-    /// The run lacks what the figure is of.
+    /// The run lacks the subject of the figure.
     #[error("{0}: the run has no {1}")]
     Absent(String, AbsentSubject),
     /// The value cannot be read.
@@ -64,18 +64,18 @@ pub enum AssertionOutcome {
 }
 
 impl Assertion {
-    /// Finds out whether this run has such a figure, and whether the value has its unit.
+    /// Checks that this run has the figure, and that the value has its unit.
     ///
     /// # Errors
-    /// With what the run lacks, or with what to write.
+    /// With the subject that the run lacks, or the right form of the value.
     pub fn is_known(&self, figures: &Figures<'_>) -> Result<(), AssertionError> {
         self.is_known_as(figures.find(self.0.figure()))
     }
 
-    /// Finds out before a load whether there will be such a figure.
+    /// Checks before a load that the figure will exist.
     ///
     /// # Errors
-    /// With what a load lacks, or with what to write.
+    /// With the subject that a load lacks, or the right form of the value.
     pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
         let sides = [FigureSide::Run, FigureSide::Process, FigureSide::Observed, FigureSide::Load];
         let subjects = FigureSubjects::new(sides.to_vec(), &[]);
@@ -87,7 +87,7 @@ impl Assertion {
         self.0.limit_of(&figure).map(drop).map_err(|error| AssertionError::Unit(self.to_string(), error))
     }
 
-    /// The figures that its name may stand for.
+    /// The figures that its name may mean.
     pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
         self.0.figure().figures()
     }

@@ -43,7 +43,8 @@ impl From<&bench::compare::BenchAssertionResult> for JunitCase {
     }
 }
 
-/// A `JUnit` test suite with a case for each condition. `name` is what was checked, `duration_us` its length.
+/// A `JUnit` test suite with a case for each condition. `name` is the name of the checked run, `duration_us` its
+/// length.
 pub fn junit<C>(name: &str, duration_us: u64, checked: impl IntoIterator<Item = C>) -> String
 where
     JunitCase: From<C>,

@@ -12,12 +12,12 @@ use crate::report::Report;
 const DISCARD: Duration = Duration::from_secs(5);
 /// The lengths of a block to choose from, in seconds.
 const LENGTHS_S: [u64; 6] = [1, 2, 5, 10, 20, 60];
-/// Blocks that a run should have, so that one with missing data costs little.
+/// The number of blocks that a run should have, so a block with missing data costs little.
 const BLOCKS_WANTED: f64 = 16.0;
 /// The shortest quarter of a run that gives a verdict unless the user chose the blocks, in seconds.
 const QUARTER_S_MIN: f64 = 10.0;
-/// The shortest that outlasts a busy neighbour. Whatever varies for longer than a quarter counts as a difference
-/// (docs/compare.md has the rates).
+/// The shortest quarter that outlasts other load on the machine. Anything that varies for longer than a quarter counts
+/// as a difference (docs/compare.md has the rates).
 const QUARTER_S_GOOD: f64 = 30.0;
 /// The share of a quarter that may be missing.
 const MISSING_MAX: f64 = 0.1;
@@ -53,13 +53,13 @@ impl Cut {
         blocks(run, metrics, self.block, self.discard)
     }
 
-    /// Why an interval of the difference is no verdict yet.
+    /// Why an interval of the difference is not a verdict yet.
     pub(super) fn too_short(&self, fewest: usize) -> Option<String> {
         let is_short = !self.is_given && self.quarter_s(fewest) < QUARTER_S_MIN * (1.0 - MISSING_MAX);
         is_short.then(|| format!("too short: a verdict takes runs of {:.0} s", self.run_s(QUARTER_S_MIN)))
     }
 
-    /// What would give an interval, a verdict or a better one.
+    /// How to get an interval, a verdict or a better one.
     pub(super) fn advice(&self, fewest: usize) -> Option<String> {
         let block_s = self.block.as_secs_f64();
         if fewest < BLOCKS_MIN {
@@ -91,7 +91,7 @@ impl Cut {
             return format!("runs of {long_s:.0} s would have an interval, of {verdict_s:.0} s a verdict");
         }
         let longer = format!("runs of {long_s:.0} s would have enough blocks");
-        // A block is some intervals at least, which are of a second if nobody asked for others.
+        // A block has at least some intervals, which are a second long by default.
         match ((self.shortest_s - self.discard.as_secs_f64()) / BLOCKS_MIN as f64).floor() {
             seconds @ 2.0.. if seconds < block_s => {
                 format!("{longer}, and so would these with --block {seconds:.0}s")

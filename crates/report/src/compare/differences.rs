@@ -17,7 +17,7 @@ const OWN: [&str; 6] =
 const ENVIRONMENT: [&str; 6] =
     ["tlsdash", "processor", "frequency set by", "memory", "kernel", "clock source"];
 
-/// True for a setting that does not tell runs apart.
+/// True for a setting that does not make runs differ.
 fn is_own(name: &str) -> bool {
     OWN.contains(&name) || Alerts::is_setting(name)
 }

@@ -13,7 +13,7 @@ use super::text::{self, HEADS};
 use crate::report::Report;
 use crate::text::markdown;
 
-/// Why there is nothing to show.
+/// Why there is no comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run has no A/B experiment")]
 pub struct NoExperiment;

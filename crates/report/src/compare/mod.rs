@@ -65,7 +65,7 @@ pub struct Comparison<'a> {
     /// Settings that differ.
     pub(crate) differs: Vec<Difference>,
     pub(crate) metrics: Vec<ComparisonRow>,
-    /// Why handshakes were full in each; absent where no record tells.
+    /// Why handshakes were full in each; absent without a record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) full_by_reason: Vec<ReasonShare>,
     pub(crate) notes: Vec<String>,
@@ -180,7 +180,7 @@ pub(crate) fn are_open(a: &Run, b: &Run) -> bool {
     is_open(a) && is_open(b)
 }
 
-/// The usual figures of which both runs have enough samples, at most eight.
+/// The usual figures with enough samples in both runs, at most eight.
 fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
     const BOTH: [&str; 5] =
         ["exchange.p50", "exchange.p99", "handshake_full.p50", "handshake_resumed.p50", "cpu.per_exchange"];

@@ -29,7 +29,7 @@ struct RunShare {
     all: u64,
 }
 
-/// The reasons that either run has, those that are frequent in the first run before others.
+/// The reasons of either run, the most frequent in the first run first.
 pub(super) fn reason_shares(reports: [&Report<'_>; 2]) -> Vec<ReasonShare> {
     let both = reports.map(Report::full_reasons);
     let share = |at: usize, wanted: FullReason| {

@@ -17,7 +17,7 @@ pub(crate) struct ComparisonRow {
     /// The figure of each run in its unit, with or without a verdict; `None` without samples.
     pub(crate) a: Option<f64>,
     pub(crate) b: Option<f64>,
-    /// How finely each run knows the figure.
+    /// The resolution of the figure in each run.
     #[serde(skip)]
     pub(super) resolution: [TimeResolution; 2],
     pub(crate) estimate: Option<RowEstimate>,
@@ -89,7 +89,7 @@ impl ComparisonRow {
         Self { unit: metric.unit().symbol(), ..Self::named(metric.name(), outcome, reason) }
     }
 
-    /// The same by a name from a journal, whose figure this version may not know.
+    /// The same by a name from a journal, whose figure this version may not have.
     pub(super) fn named(metric: &str, outcome: RowOutcome, reason: String) -> Self {
         let unit = metric.parse().map(|figure: ComparableFigure| figure.unit().symbol());
         Self {

@@ -11,7 +11,7 @@ use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
 
-/// What one run of each cannot show.
+/// The limit of a comparison of single runs.
 const NOT_BETTER: &str =
     "One run of each cannot tell a setting from the hour: which setting is better takes alternation (--ab).";
 
@@ -107,7 +107,7 @@ impl ComparisonRow {
         if self.is_time() { value / 1e3 } else { value }
     }
 
-    /// Both figures in the unit of its name, no finer than each run knows them; `None` without samples.
+    /// Both figures in the unit of its name, at each run's resolution; `None` without samples.
     pub(crate) fn values(&self, exact: fn(f64) -> String) -> [Option<String>; 2] {
         let value = |value: Option<f64>, resolution: TimeResolution| {
             let value = self.in_unit_of_name(value?);

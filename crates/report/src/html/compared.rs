@@ -263,7 +263,7 @@ fn each([a, b]: [Markup; 2]) -> Markup {
     html! { @for (name, part) in [("A", a), ("B", b)] { @if !part.0.is_empty() { h3 { (name) } (part) } } }
 }
 
-/// The classes of which both runs have samples.
+/// The classes with samples in both runs.
 fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[ClassLatency<'a>; 2]> {
     let of_b = b.latencies();
     let pair = |a: ClassLatency<'a>| {

@@ -1,11 +1,11 @@
-//! Effects with their intervals, one below the other. An interval that crosses the line of no effect shows no difference.
+//! Effects with their intervals, one per row. An interval that crosses the line of no effect shows no difference.
 
 use maud::{Markup, html};
 
 use super::plot::{number, short};
 use crate::compare::ComparisonRow;
 
-/// A row: name and outcome above the interval, so that they are readable on a telephone too.
+/// A row: name and outcome above the interval, so they are readable on a phone too.
 const ROW_HEIGHT: f64 = 40.0;
 const BOTTOM: f64 = 20.0;
 /// Room at each side, in percent of the width.
@@ -17,7 +17,7 @@ const LABEL_SHARE: f64 = 0.11;
 #[derive(Debug)]
 pub(super) struct EffectRow {
     pub(super) name: String,
-    /// What was found, in words.
+    /// The finding, in words.
     pub(super) finding: String,
     /// The ends of the interval, and the effect between them.
     pub(super) low: f64,
@@ -32,14 +32,14 @@ pub(super) struct EffectRow {
 pub(super) struct EffectAxis {
     /// The value without an effect.
     none: f64,
-    /// Where a value stands, in any unit.
+    /// The position of a value, in any unit.
     place: fn(f64) -> f64,
-    /// Values below and above the one without an effect, from there outwards.
+    /// Values below and above the neutral one, outwards from there.
     ticks: [&'static [f64]; 2],
     label: fn(f64) -> String,
 }
 
-/// Percent of a figure. The axis is about linear up to 5 % and logarithmic beyond it, so that narrow intervals stay
+/// Percent of a figure. The axis is about linear up to 5 % and logarithmic beyond it, so narrow intervals stay
 /// readable beside a wide one.
 const PERCENT: EffectAxis = EffectAxis {
     none: 0.0,
@@ -89,7 +89,7 @@ pub(super) fn markup(title: &str, rows: &[EffectRow], axis: &EffectAxis) -> Mark
     if !span.is_finite() || span <= 0.0 {
         return html! {};
     }
-    // In percent of the width, so that the text keeps its size whatever the width.
+    // In percent of the width, so the text keeps its size at any width.
     let x = |value: f64| {
         let share = ((axis.place)(value) - (axis.place)(low)) / span;
         format!("{:.2}%", MARGIN + share * (100.0 - 2.0 * MARGIN))

@@ -1,4 +1,4 @@
-//! The page of a run's A/B experiments: that of two compared runs, where both are one.
+//! The page of a run's A/B experiments: the page of a comparison of a run with itself.
 
 use maud::{Markup, html};
 

@@ -36,7 +36,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Covers all these columns; `None` without samples. What a gap holds is not drawn.
+    /// Covers all these columns; `None` without samples. Gaps are not drawn.
     pub(super) fn of<'a, C: Metric>(
         columns: impl Iterator<Item = &'a PlotColumn<C>> + Clone,
     ) -> Option<Self> {

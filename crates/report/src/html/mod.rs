@@ -1,4 +1,4 @@
-//! Pages that work without a network, print, and need no script: the one they have only sorts.
+//! Pages that work without a network, print, and need no script: their only script sorts tables.
 
 mod compared;
 mod curves;
@@ -22,7 +22,7 @@ pub use targets::targets_page;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
-/// What a browser may do for a page: nothing but apply its style and run its script.
+/// The browser's permissions for a page: only its style and its script.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// A page without external resources.

@@ -18,7 +18,7 @@ const BOTTOM: f64 = 18.0;
 /// The figure of each block: when it ended, in seconds, and how much it was.
 type Points = [(f64, Option<f64>)];
 
-/// A plot for each figure with points, those that differ first; empty without any. `names` are those of the lines.
+/// A plot for each figure with points, different ones first; empty without any. `names` are the names of the lines.
 pub(super) fn markup(rows: &[ComparisonRow], names: &[String; 2]) -> Markup {
     let mut shown: Vec<(&ComparisonRow, CommonFrame)> =
         rows.iter().filter_map(|row| Some((row, CommonFrame::of(&row.over_time)?))).collect();

@@ -146,7 +146,7 @@ fn open<C: Metric>(
     time::markup(title.to_owned(), ("connections", AxisScale::Linear), lines, marks)
 }
 
-/// Lines of what is counted a second; nothing if nothing was.
+/// Lines of rates; empty if all counts are 0.
 fn rates<C: Metric>(
     title: &str,
     columns: &[PlotColumn<C>],

@@ -101,12 +101,12 @@ impl Plot {
         }
     }
 
-    /// The places of the marks, with the labels that do not cover the one before.
+    /// The positions of the marks, with the labels that do not overlap the previous one.
     fn shown_marks(&self, frame: &PlotFrame) -> Vec<(f64, Option<&str>)> {
         let mut marks: Vec<(f64, &str)> =
             self.marks.iter().filter_map(|(value, label)| Some((frame.x(*value)?, &**label))).collect();
         marks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        // The name of the y axis stands to the left.
+        // The name of the y axis is on the left.
         let mut free_from = LEFT + MARK_ROOM;
         let shown = marks.into_iter().map(|(x, label)| {
             let is_free = (free_from..=WIDTH - RIGHT).contains(&x);
@@ -118,7 +118,7 @@ impl Plot {
         shown.collect()
     }
 
-    /// The figures as a table; lines with other x positions get an x column of their own.
+    /// The figures as a table; lines with other x positions get a separate x column.
     fn table(&self) -> Markup {
         let has_places_of_last = |a: &PlotLine, b: &PlotLine| {
             let places =

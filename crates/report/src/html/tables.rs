@@ -22,7 +22,7 @@ const INTERVALS: &str = "In brackets: fewer than ten samples lie above, so the f
     wider; and between runs a percentile differs more.";
 
 impl Report<'_> {
-    /// The classes that matter; the others are folded.
+    /// The main classes; the others are folded.
     pub(super) fn latency_table(&self) -> Markup {
         let (first, rest) = by_weight(self.latencies());
         let named = |latencies: &[ClassLatency<'_>]| {

@@ -48,7 +48,8 @@ const FIGURES: [(&str, &str); 21] = [
     ("upstream.cpu.per_request", "upstream's CPU time per request"),
 ];
 
-/// The page. `conditions` are those of the run, such as the seed and the machine; `command` is the one that made it.
+/// The page. `conditions` are the conditions of the run, such as the seed and the machine; `command` is the command
+/// that made it.
 pub fn targets_page(comparison: &BenchComparison, conditions: &[(String, String)], command: &str) -> String {
     let cases = &comparison.cases;
     let baseline = &comparison.baseline;
@@ -127,7 +128,7 @@ fn remarks(case: &CaseComparison) -> Markup {
 fn curves(case: &CaseComparison) -> Markup {
     let series = |target: &TargetComparison| {
         let point = |(percentile, us): &(f64, f64)| {
-            // The end of the curve stands where a sample of a million would.
+            // The curve ends where a sample of a million would end.
             let above = (1.0 - percentile / 100.0).max(1e-6);
             (-above.log10(), Some(us / 1e3))
         };
@@ -189,7 +190,7 @@ fn cell(figure: Option<&CellFigureComparison>, format: ColumnFormat) -> Markup {
     }
 }
 
-/// What was negotiated; the same for all targets in one sentence.
+/// The negotiated parameters; in one sentence if they are the same for all targets.
 fn negotiated(case: &CaseComparison) -> Markup {
     let mut by_words: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for target in &case.targets {
@@ -211,7 +212,7 @@ fn cost_against_rate(cases: &[CaseComparison]) -> Markup {
     html! { @for (name, cases) in groups { (cost_plot(&name, &cases)) } }
 }
 
-/// The name of a case of a matrix without its rate, so that the variants that differ in it are one line.
+/// The name of a case of a matrix without its rate, so variants that differ only in the rate are one line.
 fn without_rate(name: &str) -> String {
     let words = name.split(' ').map(|word| {
         let parts: Vec<&str> = word.split(',').filter(|part| !part.starts_with("rate=")).collect();

@@ -6,7 +6,7 @@ use telemetry::{ClientCounter, Counters, Metric};
 use super::counters::label;
 use super::family::Family;
 
-/// Counters of a client that have a metric of their own.
+/// Counters of a client with a separate metric.
 const CLIENT: &[(&str, ClientCounter)] = &[
     ("client_connections", ClientCounter::Connections),
     ("client_plaintext_in_bytes", ClientCounter::BytesIn),

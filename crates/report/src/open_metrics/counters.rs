@@ -8,7 +8,7 @@ use telemetry::{
 
 use super::family::{Family, Label};
 
-/// Counters of the proxy that have a metric of their own.
+/// Counters of the proxy with a separate metric.
 pub(super) const PROXY: &[(&str, ProxyCounter)] = &[
     ("connections_accepted", ProxyCounter::Accepted),
     ("connections_closed", ProxyCounter::Closed),
@@ -32,7 +32,7 @@ pub(super) const CUTS: [(&str, ProxyCounter); 5] = [
     ("send timeout", ProxyCounter::SendTimeouts),
     ("pending bytes", ProxyCounter::PendingCuts),
 ];
-/// Counters of TLS that have a metric of their own.
+/// Counters of TLS with a separate metric.
 pub(super) const TLS: &[(&str, TlsCounter)] = &[
     ("resumptions_offered", TlsCounter::OffersToResume),
     ("handshakes_tls12_only", TlsCounter::Tls12Only),
@@ -48,7 +48,7 @@ pub(super) const BESIDE: [(&str, TlsCounter); 5] = [
     ("4-7", TlsCounter::NoTicketBeside7),
     ("8+", TlsCounter::NoTicketBesideMore),
 ];
-/// Counters of HTTP mode that have a metric of their own.
+/// Counters of HTTP mode with a separate metric.
 pub(super) const HTTP: &[(&str, HttpCounter)] = &[
     ("http_requests_unrecorded", HttpCounter::Unrecorded),
     ("http_requests_retried", HttpCounter::Retried),
@@ -70,7 +70,7 @@ pub(super) const HTTP: &[(&str, HttpCounter)] = &[
 /// Requests by protocol.
 pub(super) const PROTOCOLS: [(&str, HttpCounter); 2] =
     [("HTTP/1", HttpCounter::Requests11), ("HTTP/2", HttpCounter::Requests2)];
-/// Counters of a route that have a metric of their own.
+/// Counters of a route with a separate metric.
 const ROUTE: &[(&str, RouteCounter)] = &[
     ("route_requests", RouteCounter::Requests),
     ("route_requests_failed", RouteCounter::Failed),
@@ -84,7 +84,7 @@ const ROUTE_STATUSES: [(&str, RouteCounter); 4] = [
     ("4xx", RouteCounter::Status4xx),
     ("5xx", RouteCounter::Status5xx),
 ];
-/// Counters of the load that have a metric of their own.
+/// Counters of the load with a separate metric.
 pub(super) const LOAD: &[(&str, LoadCounter)] = &[
     ("load_requests_scheduled", LoadCounter::Scheduled),
     ("load_requests_sent", LoadCounter::Sent),

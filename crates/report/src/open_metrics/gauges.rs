@@ -1,4 +1,4 @@
-//! The run and the process as they are now, and the CPU time and losses so far.
+//! Gauges of the run and the process, and the CPU time and losses of the run.
 
 use telemetry::CpuGroup;
 use telemetry::insight::Severity;
@@ -17,7 +17,7 @@ const THREADS: [(&str, CpuGroup); 6] = [
     ("other", CpuGroup::Other),
 ];
 
-/// What runs, and what is open.
+/// The version, and open connections and requests.
 pub(super) fn of_run(run: &Run, version: &str) -> Vec<Family> {
     let id = run.id().to_string();
     let facts = vec![label("version", version), label("run", &id), label("host", run.hostname())];
@@ -77,7 +77,7 @@ fn findings(run: &Run) -> Vec<(Vec<Label>, f64)> {
     severities.map(|(name, severity)| (vec![label("severity", name)], count(severity))).into()
 }
 
-/// What the process uses.
+/// Resources of the process.
 pub(super) fn of_process(run: &Run) -> Vec<Family> {
     let Some(host) = run.host() else { return Vec::new() };
     let cpu = THREADS.map(|(name, group)| (vec![label("threads", name)], host.cpu[group] as f64 / 1e6));

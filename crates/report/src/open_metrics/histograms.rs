@@ -18,7 +18,7 @@ pub(super) const BOUNDS_S: [f64; 20] = [
 /// A metric: its name, its help, and its classes by the value of their label.
 type LabelledMetric<C> = (&'static str, &'static str, &'static [(&'static str, C)]);
 
-/// Latencies of the proxy, each class with the labels that tell it from others of its metric.
+/// Latencies of the proxy, each class with the labels that distinguish it from others of its metric.
 pub(super) const PROXY: &[LabelledMetric<ProxyLatency>] = &[
     (
         "handshake_seconds",

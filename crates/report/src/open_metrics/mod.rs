@@ -18,8 +18,8 @@ pub use family::MetricsFormat;
 /// The beginning of every name.
 const PREFIX: &str = "tlsdash_";
 
-/// The figures of a run as text. `version` is that of the program; `clients_max` clients have figures of their own, those with
-/// most bytes.
+/// The figures of a run as text. `version` is the program's; the `clients_max` clients with the most bytes have
+/// separate figures.
 pub fn open_metrics(run: &Run, version: &str, clients_max: usize, format: MetricsFormat) -> String {
     let mut text = String::new();
     for family in families(run, version, clients_max) {
@@ -45,7 +45,7 @@ fn families(run: &Run, version: &str, clients_max: usize) -> Vec<Family> {
     all.extend(histograms::of_load(run));
     all.extend(gauges::of_process(run));
     all.extend(gauges::of_journal(run));
-    // A metric without a sample says nothing.
+    // Metrics without a sample are omitted.
     all.retain(|family| !family.is_empty());
     all
 }

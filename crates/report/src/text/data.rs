@@ -31,7 +31,7 @@ struct Document<'a> {
     quality: Vec<String>,
     summary: &'a Summary,
     proxy_intervals: Vec<Value>,
-    /// Absent where no record tells.
+    /// Absent without a record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tls_intervals: Vec<Value>,
     /// Absent in TCP mode.
@@ -131,8 +131,8 @@ impl Report<'_> {
         })
     }
 
-    /// Every interval in long form, as one table: a line for each counter, and for each class of latencies. What the run
-    /// never counted or timed is left out.
+    /// Every interval in long form, as one table: a line for each counter, and for each latency class. Unused counters
+    /// and classes of the run are omitted.
     pub fn csv(&self) -> String {
         let mut out =
             String::from("side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us\n");

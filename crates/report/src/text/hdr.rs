@@ -8,7 +8,7 @@ use telemetry::{Histogram, LatencyClass, LoadLatency, Metric, ProxyLatency};
 /// Lines for each halving of the distance to 100 %, as plotters expect.
 const TICKS: u32 = 5;
 
-/// The latency of a run's requests that comes closest to what a client saw.
+/// The latency of a run's requests that is closest to the client's view.
 enum RequestLatency {
     /// Response times, or service times in a closed loop.
     Load(LoadLatency),
