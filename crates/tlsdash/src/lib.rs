@@ -52,7 +52,7 @@ fn exit_code(ended: anyhow::Result<()>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line: what was tried, on what, why it failed.
+            // One line: the operation, its object, and the reason of the failure.
             let line = line(&error);
             upgrade::predecessor::refuse(&line);
             say(line);
@@ -92,12 +92,12 @@ fn refusal(error: &clap::Error) -> String {
     refused_value(error).unwrap_or_else(|| refused_words(error))
 }
 
-/// What clap says of arguments that it refuses, in one line.
+/// clap's message about refused arguments, in one line.
 fn refused_words(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
-    // Missing arguments and suggestions stand on lines of their own.
+    // Missing arguments and suggestions are on separate lines.
     let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<_> = std::iter::once(what).chain(more).collect();
     words.join("; ").replace(":;", ":")

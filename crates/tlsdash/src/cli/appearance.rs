@@ -124,7 +124,7 @@ impl Appearance {
         Self::resolve(&flags.over(file.appearance)?, &file.tables)
     }
 
-    /// Gives a dashboard that is about to be drawn this appearance, and asks its terminal what it shows; see
+    /// Applies this appearance to a dashboard before it is drawn, and queries its terminal; see
     /// [`ColourScheme::palette`].
     pub(crate) fn give(&self, options: &mut tui::Options) {
         options.glyphs = self.glyphs;
@@ -143,8 +143,8 @@ fn no_colour(error: &tui::ColourError) -> anyhow::Error {
 }
 
 impl AppearanceTables {
-    /// All keys and colours as a configuration file has them; colours of a theme that leaves them to the terminal stand
-    /// in it as comments, since they are only one theme's.
+    /// All keys and colours in the form of a configuration file. Colours of a theme that leaves them to the terminal
+    /// are comments in it.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
         let changes = self.keys.iter().map(|(action, keys)| (&**action, &**keys));
         let keymap = Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?;

@@ -182,7 +182,7 @@ impl ProxyOptions {
             ConfigurationError { line: Some(line), problem: error.message().to_owned() }
         })?;
         let mut options = Self::deserialize(table.clone()).map_err(|error| {
-            // What is wrong of a word is wrong of the word alone, whose error can name it.
+            // An error in a key concerns only this key, and can name it.
             let alone = |(word, value): (&String, toml::Value)| {
                 let alone = toml::Table::from_iter([(word.clone(), value)]);
                 Self::deserialize(alone).err().map(|error| (word.clone(), error))
@@ -246,16 +246,16 @@ fn route_lines(text: &str) -> impl Iterator<Item = usize> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", line.map_or_else(String::new, |line| format!("line {line}: ")), telemetry::clean::line(problem))]
 pub struct ConfigurationError {
-    /// `None`: it is no line's alone.
+    /// `None`: the error concerns no single line.
     line: Option<usize>,
     problem: String,
 }
 
-/// Reads the text of a configuration file, and looks whether its words can be what they are, as far as that needs neither
-/// a file nor a name to be looked up. Returns it as `--print-config` prints it.
+/// Parses the text of a configuration file, and checks its keys and values as far as possible without other files and
+/// name resolution. Returns it as `--print-config` prints it.
 ///
 /// # Errors
-/// With the line that says what is wrong.
+/// With the line and the problem.
 pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
     let options = ProxyOptions::parse(text)?;
     let refuse = |problem| ConfigurationError { line: None, problem };

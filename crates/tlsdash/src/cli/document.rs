@@ -1,4 +1,4 @@
-//! docs/options.md, which `just schema` writes, and what other documents say of options.
+//! docs/options.md, which `just schema` writes, and tests of other documents that name options.
 
 use std::fmt::Write as _;
 

@@ -16,7 +16,7 @@ use super::option_values::{OptionValueError, read};
 use super::value::{ParsedValue, one_or_many, values};
 use super::{ProxyOptions, usage};
 
-/// What clients may speak, unless `--alpn` says otherwise.
+/// The default protocols of clients, without `--alpn`.
 pub(crate) const ALPN: &str = "h2,http/1.1";
 
 /// Something that is on or off, and has a default.
@@ -101,7 +101,7 @@ impl TryFrom<RouteEntry> for RouteOption {
     }
 }
 
-/// Reads a time as the setting of this name does; `None` if there is no such setting.
+/// Parses a time as the setting of this name does; `None` if there is no such setting.
 fn read_timeout(name: &str, text: &str) -> Option<Result<Duration, OptionValueError>> {
     let of_proxy = || Some(read(Limits::option(name)?, text));
     let of_http = || Some(read(HttpLimits::option(name)?, text));

@@ -11,15 +11,15 @@ use super::value::ParsedValue;
 const PROXY: &str = "proxy.";
 const LOAD: &str = "load.";
 
-/// The options of a proxy, and changed settings that no option can say.
+/// The options of a proxy, and changed settings without an option.
 pub(crate) struct OptionsInForce {
     options: ProxyOptions,
     others: Vec<String>,
 }
 
 impl ProxyOptions {
-    /// The same options with the values of changed settings. Without the file of `--record`, which exists by now, unless
-    /// it is archived.
+    /// The same options with the values of changed settings. Omits the file of `--record`, which now exists, unless it
+    /// is archived.
     pub(crate) fn in_force(&self, changed: impl Iterator<Item = Setting>) -> OptionsInForce {
         let mut options = self.clone();
         options.run.record = options.run.record.filter(|_| options.run.append);
@@ -38,7 +38,7 @@ impl ProxyOptions {
         OptionsInForce { options, others }
     }
 
-    /// Whether nothing says where plaintext goes, as in the demo, whose upstream ends with it.
+    /// Whether no upstream is configured, as in the demo, whose upstream ends with it.
     pub(crate) fn is_without_upstream(&self) -> bool {
         self.upstream.is_empty() && self.http.route.is_empty()
     }
@@ -87,7 +87,7 @@ fn take_alert(
 }
 
 impl OptionsInForce {
-    /// As a configuration file; what no option can say is a comment.
+    /// In the form of a configuration file; settings without an option are comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
         let comment =
             |other: &String| format!("# {other} (a running proxy can have it, a configuration cannot)\n");

@@ -1,4 +1,4 @@
-//! What the proxy does, and which options go with it.
+//! The proxy's modes, and the options of each.
 
 use clap::ValueEnum;
 use proxy_http::HttpLimits;
@@ -28,7 +28,7 @@ pub(crate) enum ProxyMode {
 }
 
 impl ProxyOptions {
-    /// Options of the other mode, each with why it cannot be given.
+    /// Options of the other mode, each with the reason why it is refused.
     pub(super) fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
         let (word, instead) = TCP_ONLY;
         let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));

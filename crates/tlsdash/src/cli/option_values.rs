@@ -17,11 +17,11 @@ use telemetry::{Setting, Value, quantity};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OptionValues<T> {
     values: T,
-    /// Those that were given, as they were written.
+    /// The given options, as written.
     given: BTreeMap<&'static str, String>,
 }
 
-/// Why an option cannot have the value that a text says.
+/// Why an option does not accept a text as its value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum OptionValueError {
     /// Its number is none, or out of its range.
@@ -47,7 +47,7 @@ impl<T: DeclaredOptions> OptionValues<T> {
         flags::<T>().map(|(option, _)| option.name)
     }
 
-    /// Sets one that was not given.
+    /// Sets an option that was not given.
     pub(crate) fn set_default(&mut self, name: &str, text: &str) -> Result<(), OptionValueError> {
         match T::option(name).filter(|option| !self.is_given(option.name)) {
             Some(option) => self.set(option, text),
@@ -87,12 +87,12 @@ impl<T: DeclaredOptions> OptionValues<T> {
     }
 }
 
-/// Those that have a flag, each with what help says of it.
+/// The options with a flag, each with its help.
 fn flags<T: DeclaredOptions>() -> impl Iterator<Item = (&'static OptionSpec<T>, &'static str)> {
     T::OPTIONS.iter().filter(|option| option.has_flag).map(|option| (option, option.help))
 }
 
-/// Examples of those that have no default, as lines of a configuration file have them.
+/// Examples of the options without a default, in the form of lines of a configuration file.
 pub(crate) fn examples<T: DeclaredOptions>() -> impl Iterator<Item = (&'static str, String)> {
     flags::<T>().filter_map(|(option, _)| {
         let example = option.absent?.example;
@@ -173,7 +173,7 @@ impl<T: DeclaredOptions> Serialize for OptionValues<T> {
 
 impl<'de, T: DeclaredOptions> Deserialize<'de> for OptionValues<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As a struct, so that serde tells these words from all others of the file.
+        // As a struct, so serde separates these keys from all others of the file.
         deserializer.deserialize_struct("options", T::NAMES, OptionsVisitor(PhantomData))
     }
 }

@@ -10,7 +10,7 @@ use super::configuration::ROUTE;
 use super::option_values::examples;
 use super::{Cli, ProxyOptions};
 
-/// Words that have no default, with what they may be. Those that the proxy declares have examples of their own.
+/// Keys without a default, with their accepted values. Options that the proxy declares have their own examples.
 const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
     ("route", "[{ path = \"/api\", upstreams = [\"unix:/run/api.sock\"] }]"),

@@ -1,4 +1,4 @@
-//! The words of the commands that read what was recorded.
+//! The options of the commands that read recordings.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]

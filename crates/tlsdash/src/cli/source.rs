@@ -1,4 +1,4 @@
-//! Where the options of a proxy come from, so that they can be read again while it runs.
+//! The sources of a proxy's options, so they can be read again while it runs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::{Flags, usage};
 pub(crate) struct ConfigurationSource {
     pub(super) file: Option<PathBuf>,
     pub(super) flags: Flags,
-    /// What the flags alone say.
+    /// The options from flags alone.
     pub(super) flag_options: ProxyOptions,
 }
 

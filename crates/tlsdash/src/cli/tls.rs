@@ -40,10 +40,10 @@ impl TlsFileOptions {
         self.cert.is_empty() && self.key.is_empty()
     }
 
-    /// Loads them. `is_loaded`: the built-in load, which has no certificate of its own, is a client.
+    /// Loads them. With `is_loaded` the built-in load, which has no certificate, is a client.
     ///
     /// # Errors
-    /// When a file cannot be used, or they and the settings do not fit together.
+    /// If a file cannot be used, or files and settings conflict.
     pub(crate) fn load(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
         let is_auth_given = settings.is_given("client-auth");
         let settings = settings.values().clone();

@@ -83,7 +83,7 @@ where
     texts.into_iter().map(|text| T::deserialize(text.into_deserializer())).collect()
 }
 
-/// The text is not a valid value. Holds a phrase for what was expected.
+/// The text is not a valid value. Holds a phrase for the expected form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub(crate) struct InvalidValue(pub(crate) &'static str);
@@ -111,7 +111,7 @@ pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, InvalidValue> {
     if is_number { time(&format!("{text}s")) } else { time(text) }
 }
 
-/// Returns a parser of whole numbers in a range. What it refuses, it says with the range.
+/// Returns a parser of whole numbers in a range. Its errors name the range.
 pub(crate) fn whole<T>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static

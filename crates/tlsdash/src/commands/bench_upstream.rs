@@ -1,4 +1,4 @@
-//! `tlsdash bench-upstream`: the built-in upstream of a bench, a process of its own.
+//! `tlsdash bench-upstream`: the built-in upstream of a bench, as a separate process.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -85,7 +85,8 @@ fn told(checked: &[AssertionResult]) -> String {
     text
 }
 
-/// The assertions of the command line and of files, one a line. Blank lines and those that begin with `#` are skipped.
+/// The assertions of the command line and of files, one per line. Blank lines and lines that begin with `#` are
+/// skipped.
 fn assertions(args: &CheckArgs) -> anyhow::Result<Vec<Assertion>> {
     let mut all = args.assert.clone();
     for path in &args.assert_file {

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
     let source = place("compact", Some(&args.source), &args.writers)?;
     let filter = RunFilter { writers: args.writers.filter(&source), ..RunFilter::default() };
     let whole = CopySource { source: &source, filter: &filter, writers: &args.writers };
-    // In a folder of its own, so that the final name never holds an unfinished copy, and cleaning up removes only ours.
+    // In a separate folder, so the final name never has an unfinished copy, and cleaning up removes only our files.
     let folder = tempfile::Builder::new().prefix(".tlsdash-").tempdir_in(folder_of(&args.out));
     let folder = folder.with_context(|| cannot_write(&args.out))?;
     let made = folder.path().join(args.out.file_name().unwrap_or_default());
@@ -194,7 +194,7 @@ impl CompactCopy {
         Ok(())
     }
 
-    /// Copies an entry that is no record: journald's message that it dropped some.
+    /// Copies an entry that is not a record: journald's message about dropped messages.
     fn keep(&mut self, entry: &Entry) -> anyhow::Result<()> {
         self.entry.clear();
         for (name, value) in entry.iter() {
@@ -246,7 +246,7 @@ fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetr
     if let Some(journal) = &mut summary.journal {
         (journal.made, journal.read) = (0, 0);
     }
-    // Judged interval by interval, of which the copy has fewer.
+    // Evaluated interval by interval, of which the copy has fewer.
     summary.findings.clear();
     let proxy = run
         .proxy()

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What a start would refuse, except for what only binding can tell.
+/// Finds the errors of a start, except those that only binding can find.
 fn check(file: &Path) -> anyhow::Result<()> {
     let options = ProxyOptions::read(file)?.with_defaults()?;
     let in_file = || format!("configuration {}", file.display());

@@ -1,4 +1,4 @@
-//! `tlsdash demo`: certificate, upstream, proxy, load and dashboard in one, with nothing to set up.
+//! `tlsdash demo`: certificate, upstream, proxy, load and dashboard in one, without set-up.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::session::{Channels, SessionConfig};
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
-/// What it has besides in HTTP mode.
+/// Additional options in HTTP mode.
 const HTTP_PLAN: &str = "http2=on,streams=4";
 /// The routes of HTTP mode. The demo's upstream knows them.
 const ROUTES: [&str; 2] = ["/api", "/files"];

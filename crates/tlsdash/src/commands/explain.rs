@@ -1,4 +1,4 @@
-//! `tlsdash explain`: what is about to break, why handshakes were full, and what would help.
+//! `tlsdash explain`: findings, why handshakes were full, and advice.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -30,24 +30,24 @@ impl fmt::Display for FindingsFailed {
 
 impl std::error::Error for FindingsFailed {}
 
-/// What is said of a run.
+/// The explanation of a run.
 #[derive(Debug, Serialize)]
 struct Explanation {
     schema: u64,
     run: String,
     duration_s: f64,
     findings: Vec<FindingSummary>,
-    /// Full handshakes by reason; empty if no record tells.
+    /// Full handshakes by reason; empty without a record.
     full_by_reason: BTreeMap<String, u64>,
-    /// Of these, those that the run's own load asked for: it offers no session there, on purpose.
+    /// Full handshakes that the run's own load asked for by offering no session.
     full_by_load: u64,
-    /// What would resume more.
+    /// Changes that would resume more.
     advice: Vec<Advice>,
-    /// What a change would save; empty if the run has no calibration.
+    /// The savings of changes; empty if the run has no calibration.
     savings: Vec<SavingText>,
 }
 
-/// An estimate of what a change would save.
+/// The estimated saving of a change.
 #[derive(Debug, Serialize)]
 struct SavingText {
     change: String,

@@ -79,7 +79,7 @@ impl OutputFiles {
     }
 }
 
-/// What no two outputs may share.
+/// A destination that two outputs may not share.
 #[derive(Debug, PartialEq)]
 enum OutputDestination {
     Stdout,

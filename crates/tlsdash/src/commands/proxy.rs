@@ -180,7 +180,7 @@ impl BoundSession {
     ) -> anyhow::Result<()> {
         let Self { proxy: mut bound, mut header, routes, notices } = self;
         let journal = session.journal.open()?;
-        // Until then everything can be refused, and the other process goes on.
+        // Until then the new process may refuse, and the old one continues.
         let await_legacy = |other: &Predecessor| other.await_legacy(channels.run, bound.local_addrs());
         let legacy = predecessor.map(await_legacy).transpose()?;
         if let Some(legacy) = &legacy {
@@ -202,7 +202,7 @@ impl BoundSession {
             None => None,
         };
         match predecessor {
-            // It tells the service manager, to which this process is a stranger until then.
+            // The old process tells the service manager, which does not know this process until then.
             Some(predecessor) => predecessor.tell_serving(),
             None => service::ready(),
         }
@@ -251,7 +251,7 @@ fn header(config: &ProxyConfig, upstreams: &[Upstream]) -> RunRecord {
 fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
     let ip = match listening.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        // A dual-stack listener also takes IPv4, which has many loopback addresses to come from.
+        // A dual-stack listener also accepts IPv4, which has many loopback source addresses.
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         ip => ip,
     };

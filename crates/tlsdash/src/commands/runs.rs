@@ -51,13 +51,13 @@ struct RunEntry {
     run: String,
     /// When its first record was made, in UTC.
     began: String,
-    /// How long it lasted so far, in seconds.
+    /// Its present length, in seconds.
     duration_s: f64,
-    /// True if its last record was read; false while it goes on, or if it was killed.
+    /// True if its last record was read; false while the run goes on, or if it was killed.
     ended: bool,
     /// Its host.
     host: String,
-    /// `_UID` of its process; absent if the journal does not say.
+    /// `_UID` of its process; absent if the journal does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<u32>,
     /// `_SYSTEMD_UNIT` of its process; absent without one.

@@ -54,7 +54,7 @@ fn show(
         Some(_) => Some(part.read(1)?.run(prefix)?.id()),
         None => None,
     };
-    // The person can switch to the other runs.
+    // The user can switch to the other runs.
     part.filter.id_prefix.clear();
     let (events, inbox) = tui::channel();
     let opening = ReplayStart { from: args.from.clone(), speed: args.play };

@@ -8,7 +8,7 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::cli::usage;
 
-/// What a peer may do.
+/// The permissions of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// Nothing.
@@ -42,7 +42,7 @@ impl ControlGroup {
     }
 }
 
-/// The process at the other end of a connection.
+/// The client process of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlPeer {
     uid: Uid,
@@ -57,7 +57,7 @@ impl ControlPeer {
     /// The peer of a connection, when it connected.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel does not report it.
     pub(crate) fn of(stream: &UnixStream) -> anyhow::Result<Self> {
         let credentials = socket_peercred(stream).context("cannot tell who connects")?;
         let uid = Uid::from_raw(credentials.uid.as_raw());
@@ -88,7 +88,7 @@ pub(crate) struct AccessRules {
 }
 
 impl AccessRules {
-    /// What a peer may do.
+    /// The permissions of a peer.
     pub(crate) fn of(&self, peer: &ControlPeer) -> Access {
         let is_in = |group: &Option<ControlGroup>| group.as_ref().is_some_and(|group| group.holds(peer));
         if peer.uid.is_root() || peer.uid == self.owner || is_in(&self.writers) {
@@ -100,7 +100,7 @@ impl AccessRules {
         }
     }
 
-    /// The mode of the socket: the kernel keeps everybody else out where one group is enough to say who.
+    /// The mode of the socket: if one group has access, the kernel keeps everybody else out.
     pub(crate) fn mode(&self) -> u32 {
         match (&self.writers, &self.readers) {
             (_, Some(_)) => 0o666,

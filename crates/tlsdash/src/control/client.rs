@@ -46,7 +46,7 @@ impl ControlClient {
     /// Connects to the socket of a service.
     ///
     /// # Errors
-    /// If there is no service, or this user may not reach it.
+    /// If there is no service, or this user has no access.
     pub(crate) fn connect(socket: &Path) -> anyhow::Result<Self> {
         let name = socket.display();
         // The reason comes first: a line of the dashboard may have no room for all of it.

@@ -14,8 +14,8 @@ pub(super) const IDLE: Duration = Duration::from_secs(60);
 /// The longest time for a client to take an answer.
 const TAKING: Duration = Duration::from_secs(5);
 
-/// Answers the requests of a client, one after the other, until its end. `answer` gets those that the client may make,
-/// and `send` the lines of the answers.
+/// Answers the requests of a client in succession, until its end. `answer` gets the permitted requests, and `send` the
+/// lines of the answers.
 ///
 /// # Errors
 /// If reading or sending fails.
@@ -26,7 +26,7 @@ pub(super) fn converse(
     mut send: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     if access == Access::None {
-        // At once, so that strangers take no place from others.
+        // At once, so clients without access do not use up connections.
         let reason = format!("{client} has no access: --control-group and --control-readers name who has");
         return send(&line(&ControlResponse::refused(reason)));
     }
@@ -101,8 +101,8 @@ fn read_line(from: &mut impl BufRead) -> io::Result<Option<Result<Vec<u8>, TooLo
     }
 }
 
-/// Answers the lines of a client as the control socket does, for fuzzing: what would be carried out is added to
-/// `carried_out` and not done. The client may change things with `may_write`. Returns the answers.
+/// Answers the lines of a client like the control socket, for fuzzing: actions are added to `carried_out` instead of
+/// being executed. The client may change things with `may_write`. Returns the answers.
 pub(crate) fn answer_lines(mut input: &[u8], may_write: bool, carried_out: &mut Vec<String>) -> Vec<String> {
     let access = if may_write { Access::Write } else { Access::Read };
     let mut answers = Vec::new();

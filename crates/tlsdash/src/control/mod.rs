@@ -5,12 +5,12 @@
 //! | [`protocol`] | requests and responses, as lines of JSON |
 //! | [`access`] | who may read and who may write, by the peer's credentials |
 //! | [`server`] | the socket of a service |
-//! | [`conversation`] | the server's side of a connection |
+//! | [`conversation`] | the server's end of a connection |
 //! | [`client`] | requests to a service |
-//! | [`remote`] | what keys of `tlsdash watch` ask of the service that is shown |
+//! | [`remote`] | requests of keys in `tlsdash watch` to the shown service |
 //!
-//! A request that changes something goes to the controller, as a key in the dashboard does. One that asks for figures reads
-//! the model.
+//! A request that changes something goes to the controller, as a key in the dashboard does. A query of figures reads the
+//! model.
 
 pub(crate) mod access;
 pub(crate) mod client;
@@ -67,7 +67,7 @@ impl ControlOptions {
     }
 }
 
-/// What the controller of the run is asked to do.
+/// An action for the controller of the run.
 #[derive(Debug)]
 pub(crate) struct ControlCommand {
     pub(crate) action: ControlAction,
@@ -77,12 +77,12 @@ pub(crate) struct ControlCommand {
     pub(crate) reply: SyncSender<Result<ControlAnswer, String>>,
 }
 
-/// What the controller answers.
+/// The controller's answer.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlAnswer {
     /// A sentence.
     pub(crate) text: String,
-    /// What was asked for, as the protocol has it.
+    /// The requested data, in the form of the protocol.
     pub(crate) data: Option<serde_json::Value>,
 }
 
@@ -99,11 +99,11 @@ pub(crate) enum ControlAction {
     Change(ServiceChange),
     /// Read the configuration file, certificates and keys again.
     Reload,
-    /// Start the program anew, and leave the clients to it.
+    /// Replace this process by a new one.
     Upgrade,
-    /// Tell every setting.
+    /// List every setting.
     Settings,
-    /// Tell what a reload with this text as the configuration file would change.
+    /// List the changes of a reload with this text as the configuration file.
     CompareConfiguration(String),
 }
 

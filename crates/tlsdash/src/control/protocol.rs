@@ -19,13 +19,13 @@ const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum ControlRequest {
-    /// What the client may do, and with which run.
+    /// The client's permissions, and the run.
     Access {},
     /// What runs, and its headline figures.
     Status {},
     /// Every setting with its value, unit and range.
     Settings {},
-    /// The clients, the one with the most bytes first.
+    /// The clients, those with the most bytes first.
     Clients {
         /// How many at most.
         #[serde(default = "clients_default")]
@@ -49,9 +49,9 @@ pub(crate) enum ControlRequest {
     },
     /// Read the configuration file, certificates and keys again.
     Reload {},
-    /// Start the program anew, and leave the clients to it.
+    /// Replace the running program by a new process.
     Upgrade {},
-    /// What a reload with another configuration file would change.
+    /// List the changes of a reload with another configuration file.
     CompareConfiguration {
         /// The text of the file.
         text: String,
@@ -85,9 +85,9 @@ pub(crate) struct ControlResponse {
     pub(crate) version: u32,
     /// Whether the request was carried out.
     pub(crate) ok: bool,
-    /// What was done, or why not, in a sentence.
+    /// The result or the reason of a refusal, in a sentence.
     pub(crate) text: String,
-    /// What was asked for; absent where the text says it all.
+    /// The requested data; absent if the text is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<serde_json::Value>,
 }
@@ -154,7 +154,7 @@ impl ControlRequest {
     /// Parses a line.
     ///
     /// # Errors
-    /// With what is wrong with it.
+    /// With the problem.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))
     }

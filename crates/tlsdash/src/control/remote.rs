@@ -1,4 +1,4 @@
-//! What the keys of `tlsdash watch` ask of the process of the shown run, over its control socket.
+//! Sends the requests of keys in `tlsdash watch` to the process of the shown run, over its control socket.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -13,14 +13,14 @@ use crate::session::spawn;
 /// Requests that wait; a person does not press keys faster.
 const REQUESTS_MAX: usize = 64;
 
-/// Starts the thread that asks, one request after the other, until the dashboard has ended. What comes of them goes to
-/// the dashboard, unless the run's records show it.
+/// Starts the thread that sends requests in succession, until the dashboard has ended. Results go to the dashboard,
+/// unless the run's records show them.
 ///
 /// # Errors
-/// If there can be no thread for it.
+/// If the thread cannot be started.
 pub(crate) fn start(events: DashboardSender) -> anyhow::Result<SyncSender<RemoteRequest>> {
     let (sender, requests) = sync_channel(REQUESTS_MAX);
-    // Not joined: a service that does not answer delays nobody's exit.
+    // Not joined: a service that does not answer must not delay the exit.
     spawn("dashboard-control", move || serve(&requests, &events))?;
     Ok(sender)
 }
@@ -49,7 +49,7 @@ fn serve(requests: &Receiver<RemoteRequest>, events: &DashboardSender) {
 
 /// Why a request was not carried out.
 enum RemoteRefusal {
-    /// Nobody may reach the run, or this user may not.
+    /// No service listens, or this user has no access.
     Access(String),
     /// The service refused the command, for this reason.
     Command(String),
@@ -61,7 +61,7 @@ impl From<anyhow::Error> for RemoteRefusal {
     }
 }
 
-/// Returns what to tell, if the run's records do not show it.
+/// Returns the message to show, if the run's records do not show the result.
 fn carry_out(request: &RemoteRequest) -> Result<Option<(Level, String)>, RemoteRefusal> {
     let RemoteRequest { run, socket, action } = request;
     let mut client = ControlClient::connect(socket)?;
@@ -114,7 +114,7 @@ fn request_of(command: &Command) -> Option<ControlRequest> {
     })
 }
 
-/// True if no record says at once what was done.
+/// True if no record shows the result at once.
 fn is_worth_telling(request: &ControlRequest) -> bool {
     !matches!(
         request,

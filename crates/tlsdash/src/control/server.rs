@@ -26,7 +26,7 @@ use crate::service::accepting::AcceptStop;
 use crate::service::clients::{ClientPlaces, read_model};
 use crate::session::spawn;
 
-/// Clients at a time; more are told so and closed.
+/// Clients at a time; further ones get an error and are closed.
 const CLIENTS_MAX: usize = 16;
 /// The longest time for an answer of the controller, or of the owner of the model.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode: another process may have replaced it.
     identity: (u64, u64),
-    /// Whether another process serves the socket by now.
+    /// Whether another process now serves the socket.
     is_left: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let is_ours = identity(&self.path).is_ok_and(|identity| identity == self.identity);
         if is_ours && !self.is_left.load(Ordering::Relaxed) {
-            // Whoever removed it before has done this work.
+            // If the file is already gone, nothing is left to do.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -90,10 +90,10 @@ pub(crate) struct ControlTarget {
 }
 
 impl ControlListener {
-    /// Makes the socket at `path`. A socket that nobody serves any more is replaced.
+    /// Creates the socket at `path`. A socket without a listener is replaced.
     ///
     /// # Errors
-    /// If there is a file that is no socket, a socket that is served, or the kernel refuses.
+    /// If there is a file that is not a socket, a socket that is served, or the kernel refuses.
     pub(crate) fn bind(path: &Path, rules: AccessRules) -> anyhow::Result<Self> {
         let name = path.display();
         match fs::symlink_metadata(path) {
@@ -112,7 +112,7 @@ impl ControlListener {
             Err(_) => {}
         }
         let cannot = || format!("cannot make the socket --control {name}");
-        // Made inaccessible, so that nobody connects before its mode is set.
+        // Created without permissions, so no client connects before its mode is set.
         let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o777));
         let listener = UnixListener::bind(path);
         rustix::process::umask(before);
@@ -123,9 +123,9 @@ impl ControlListener {
     /// Serves the socket at `path` that another process served.
     ///
     /// # Errors
-    /// If the file has gone, or the kernel refuses.
+    /// If the file is gone, or the kernel refuses.
     pub(crate) fn take_over(path: &Path, listener: UnixListener, rules: AccessRules) -> anyhow::Result<Self> {
-        // The file is the other process's until this one serves.
+        // The file belongs to the other process until this one serves.
         Self::at(path, listener, rules, AtomicBool::new(true))
     }
 
@@ -229,7 +229,7 @@ impl ControlTarget {
         self.ask(ControlAction::Change(change), by)
     }
 
-    /// What the client may do.
+    /// Returns the client's permissions.
     fn access(&self, client: &str, access: Access) -> ControlResponse {
         let (run, write) = (self.run.to_string(), access == Access::Write);
         let may = if write { "read and change" } else { "read" };
@@ -238,7 +238,7 @@ impl ControlTarget {
         ControlResponse::data(text, data)
     }
 
-    /// Has the controller do it, and answers with what comes of it.
+    /// Passes an action to the controller, and answers with the result.
     fn ask(&self, action: ControlAction, by: &str) -> ControlResponse {
         match self.act(action, by.to_owned()) {
             Ok(ControlAnswer { text, data }) => ControlResponse { data, ..ControlResponse::done(text) },
@@ -246,7 +246,7 @@ impl ControlTarget {
         }
     }
 
-    /// Has the controller do it, and waits for what comes of it.
+    /// Passes an action to the controller, and waits for the result.
     fn act(&self, action: ControlAction, by: String) -> Result<ControlAnswer, String> {
         let (reply, replied) = sync_channel(1);
         let patience = if action == ControlAction::Upgrade { UPGRADE_PATIENCE } else { PATIENCE };

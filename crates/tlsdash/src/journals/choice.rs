@@ -119,7 +119,7 @@ fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result
         Err(why_not) => why_not,
     };
     let writer = state_directory::begin_in(&folder()?)?;
-    // A host without journald is no reason for a message.
+    // A host without journald needs no message.
     if !matches!(why_not.downcast_ref(), Some(SendError::Absent { .. })) {
         crate::say(format_args!("not the system's journal but {}: {why_not}", writer.path().display()));
     }
@@ -144,8 +144,8 @@ impl OpenJournal {
         }
     }
 
-    /// How many records it takes each second. journald silently drops what a service sends above 10,000 messages in
-    /// 30 s; a namespace is ours alone.
+    /// The number of records that it accepts each second. journald silently drops messages of a service above 10,000
+    /// in 30 s; only tlsdash uses a namespace.
     pub(crate) fn records_per_second(&self) -> u32 {
         match self {
             Self::Daemon(instance, ..) if *instance == JournaldInstance::system() => {

@@ -24,8 +24,8 @@ pub(crate) struct JournalContents<'a> {
 }
 
 impl<'a> JournalContents<'a> {
-    /// Reads the runs that pass the filter, and warns of what cannot be read. Keeps the latest `history` intervals
-    /// of each series.
+    /// Reads the runs that pass the filter, and warns of unreadable parts. Keeps the latest `history` intervals of
+    /// each series.
     pub(crate) fn read(
         place: &'a JournalSource,
         filter: &RunFilter,
@@ -35,7 +35,7 @@ impl<'a> JournalContents<'a> {
         Self::read_with(place, filter, writers, history, |_| {})
     }
 
-    /// The same, and calls `inspect` with each record, for what the model does not keep.
+    /// The same, and calls `inspect` with each record, for data that the model does not keep.
     pub(crate) fn read_with(
         place: &'a JournalSource,
         filter: &RunFilter,
@@ -83,7 +83,7 @@ impl<'a> JournalContents<'a> {
         Ok(contents)
     }
 
-    /// Says which runs were ignored because of who wrote them, unless `--uid` or `--unit` was given.
+    /// Reports runs that were ignored because of their writer, unless `--uid` or `--unit` was given.
     pub(crate) fn say_ignored(&self) {
         if self.writers.uid.is_none() && self.writers.unit.is_none() {
             self.ignored.lines().into_iter().for_each(crate::say);
@@ -98,7 +98,7 @@ impl<'a> JournalContents<'a> {
         })
     }
 
-    /// The one run with this prefix of its id, or the newest.
+    /// The only run whose id has this prefix, or the newest run.
     pub(crate) fn run(&self, prefix: Option<&str>) -> anyhow::Result<&Run> {
         let Some(prefix) = prefix else { return self.newest() };
         let place = self.place;
@@ -113,8 +113,8 @@ impl<'a> JournalContents<'a> {
         }
     }
 
-    /// The run with this prefix, or the newest run of each host, or of the one with this name. Of a remote host, whose
-    /// users and units differ, the newest of each service.
+    /// The run with this prefix, or the newest run of each host, or of the host with this name. For a remote host,
+    /// whose users and units differ, the newest run of each service.
     pub(crate) fn chosen(&self, prefix: Option<&str>, host: Option<&str>) -> anyhow::Result<Vec<RunId>> {
         let newest = self.run(prefix)?;
         if prefix.is_some() {
@@ -180,8 +180,8 @@ fn unread(model: &Model) -> Vec<String> {
     bytes.into_iter().chain(records).collect()
 }
 
-/// Returns a function that opens the journal and warns of parts that cannot be read. On many systems a user may only
-/// read the own records in the system's journal, and needs to know why no others are found.
+/// Returns a function that opens the journal and warns of unreadable parts. On many systems a user may read only their
+/// own records in the system's journal, and needs to know why no others are found.
 pub(crate) fn opener(
     source: &JournalSource,
     warn: impl FnOnce(String) + Send + 'static,

@@ -1,4 +1,4 @@
-//! The journals that runs are written to and read from: which one, whether it works, and what it holds.
+//! The journals that runs are written to and read from: their choice, a probe, and their contents.
 
 pub(crate) mod choice;
 pub(crate) mod contents;

@@ -1,4 +1,4 @@
-//! Whether what is written to journald can be read back.
+//! Checks that entries written to journald can be read back.
 
 use std::time::{Duration, Instant};
 

@@ -38,9 +38,9 @@ pub(crate) struct RunQuery<'a> {
     pub(crate) history: usize,
     /// The name of the host; `None` for all hosts.
     pub(crate) host: Option<&'a str>,
-    /// Leave out what is earlier, by the clock.
+    /// Omit earlier records, by wall-clock time.
     pub(crate) since: Option<&'a ParsedValue<Moment>>,
-    /// Leave out what is later.
+    /// Omit later records.
     pub(crate) until: Option<&'a ParsedValue<Moment>>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> SourcePart<'a> {
         self.read_with(history, |_| {})
     }
 
-    /// The same, and calls `inspect` with each record, for what the model does not keep.
+    /// The same, and calls `inspect` with each record, for data that the model does not keep.
     pub(crate) fn read_with(
         &self,
         history: usize,
@@ -179,7 +179,7 @@ impl RecordedRun {
     }
 }
 
-/// Names that tell runs apart: host and unit, and the run's id where these are the same.
+/// Names that distinguish runs: host and unit, and the run's id if these are the same.
 fn names(runs: &[(&Model, &Run)]) -> Vec<String> {
     let host = |run: &Run| {
         let unit = run.writer().service().unwrap_or_default();
@@ -201,7 +201,7 @@ pub(crate) fn run_name(run: &Run) -> String {
     }
 }
 
-/// Which runs they are, and how far apart their clocks say that they began.
+/// The merged runs, and the offsets of their beginnings by their clocks.
 fn described(parts: &[model::RunMember<'_>]) -> Vec<RunPart> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
     let part = |part: &model::RunMember<'_>| {
@@ -267,7 +267,7 @@ fn shown(source: Option<&OsStr>) -> String {
     telemetry::clean::text(&source.unwrap_or_default().to_string_lossy())
 }
 
-/// The named journal, or the one that `--journal auto` writes to.
+/// The named journal, or the journal that `--journal auto` writes to.
 pub(crate) fn place(
     mode: &str,
     source: Option<&OsStr>,

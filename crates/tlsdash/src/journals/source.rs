@@ -9,11 +9,10 @@ use journal::{Entry, InstanceError, JournaldInstance, ReadError, Start, Tail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telemetry::{RunId, WriterFilter};
 
-/// An entry is read if it has one of these fields: that of our records, or journald's own number of messages that it
-/// dropped.
+/// An entry is read if it has one of these fields: our records' kind, or journald's number of dropped messages.
 const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
 
-/// Where journald keeps its files, in folders of their own.
+/// The folders in which journald has its own subfolders.
 const JOURNALD: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
 
 /// A journal that can be read.
@@ -26,10 +25,10 @@ pub(crate) enum JournalSource {
 }
 
 impl JournalSource {
-    /// Understands `system`, `namespace:NAME`, `file:PATH` and plain paths.
+    /// Parses `system`, `namespace:NAME`, `file:PATH` and plain paths.
     ///
     /// # Errors
-    /// When it is no valid name of a namespace.
+    /// If the name of a namespace is invalid.
     pub(crate) fn parse(text: &OsStr) -> Result<Self, InstanceError> {
         let Some(text) = text.to_str() else { return Ok(Self::Path(text.into())) };
         match text.split_once(':') {
@@ -73,8 +72,8 @@ impl JournalSource {
         }
     }
 
-    /// Whether journald keeps it on this host, where every user may write, and trusted fields say who did. False for
-    /// what systemd-journal-remote keeps there, and for files made or copied elsewhere.
+    /// Whether journald keeps it on this host, where every user may write, and trusted fields name the writer. False
+    /// for the files of systemd-journal-remote, and for files made or copied elsewhere.
     pub(crate) fn is_of_this_host(&self) -> bool {
         let Self::Path(path) = self else { return true };
         let Ok(path) = path.canonicalize() else { return false };

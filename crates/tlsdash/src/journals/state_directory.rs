@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use journal::{FileOptions, FileWriter, WriteError};
 
-/// Size at which a file is archived and the next begun. Our values are short, so that its hash table,
-/// which grows with this, is full first: at about 19 MB, ten minutes of the demo. A reader of a growing file keeps its
-/// values in memory, at some three times their size, until the next begins: this bounds the memory of watching.
+/// Size at which a file is archived and the next begun. Our values are short, so the hash table, whose size depends on
+/// this limit, is full first: at about 19 MB, ten minutes of the demo. A reader of a growing file keeps its values in
+/// memory, at some three times their size, until the next file begins, so this limits the memory of watching.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Most bytes of all archives in the state directory: some ten hours of the demo, far more of a quiet proxy.
 const ARCHIVES_BYTES_MAX: u64 = 1 << 30;
@@ -43,7 +43,7 @@ pub(crate) fn create_beside(path: &Path) -> Result<FileWriter, WriteError> {
     created
 }
 
-/// The path, or, if a file is there, the first of `NAME-2.journal`, `NAME-3.journal` and so on where none is.
+/// The path, or, if the file exists, the first free one of `NAME-2.journal`, `NAME-3.journal` and so on.
 pub(crate) fn free_beside(path: &Path) -> PathBuf {
     let others = (2..=u32::MAX).map(|n| numbered(path, n));
     std::iter::once(path.to_owned()).chain(others).find(|path| !path.exists()).unwrap_or_default()

@@ -110,7 +110,7 @@ impl IgnoredRuns {
         has_room
     }
 
-    /// A line for each account: what was ignored, and which flags show it.
+    /// A line for each account: the ignored runs, and the flags that show them.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(writer, runs): &(Writer, usize)| {
             let (it, account) = (it(*runs), writer.account());
@@ -121,7 +121,7 @@ impl IgnoredRuns {
         self.accounts.iter().map(line).chain(others).collect()
     }
 
-    /// What the journal holds in place of the runs asked for; `None` if it holds nothing else.
+    /// The runs in the journal in place of the requested ones; `None` if there are none.
     pub(crate) fn instead(&self, asked: &WriterArgs) -> Option<String> {
         let lines = self.lines();
         (!lines.is_empty()).then(|| format!("no run {}: {}", asked.described(), lines.join(", ")))

@@ -31,7 +31,7 @@ impl AcceptStop {
     fn wait(&self, listener: impl AsFd) -> bool {
         let mut fds =
             [PollFd::new(&listener, PollFlags::IN), PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
-        // An interruption, or an error of the socket that accept will tell.
+        // An interruption, or an error of the socket that accept will report.
         let _ = poll(&mut fds, None);
         fds[1].revents().is_empty()
     }

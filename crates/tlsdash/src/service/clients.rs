@@ -1,4 +1,4 @@
-//! What the endpoints of a service share: places for a bounded number of clients, and reading the model.
+//! Shared parts of a service's endpoints: a bounded number of clients, and reading the model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

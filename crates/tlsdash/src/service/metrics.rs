@@ -1,7 +1,7 @@
-//! The endpoint of `--metrics`: figures for Prometheus, and whether the service is alive and ready.
+//! The endpoint of `--metrics`: figures for Prometheus, health and readiness.
 //!
-//! The figures come from the model, on the thread that owns it: no worker is asked for anything. Requests are answered one
-//! by one per connection, on a few threads, each for a bounded time. A scraper that does not read harms nobody.
+//! The figures come from the model, on the thread that owns it, without involving a worker. Requests of a connection
+//! are answered in succession, on a few threads, each for a bounded time. So a slow scraper does not affect others.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -36,12 +36,12 @@ const LATE_INTERVALS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct MetricsListener(TcpListener);
 
-/// What is served.
+/// The served endpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct MetricsSource {
     /// The run whose figures are served.
     pub(crate) run: RunId,
-    /// How many clients have figures of their own.
+    /// The number of clients with separate figures.
     pub(crate) clients_max: usize,
     /// The queue to the owner of the model.
     pub(crate) events: DashboardSender,
@@ -135,7 +135,7 @@ fn answer(mut stream: TcpStream, source: &MetricsSource) -> io::Result<()> {
     write_within(&mut stream, bytes.as_bytes(), SEND_PATIENCE)
 }
 
-/// What is asked for.
+/// A request of a scraper.
 struct ScrapeRequest {
     path: String,
     /// Whether the answer has a body: not to HEAD.
@@ -143,7 +143,7 @@ struct ScrapeRequest {
     format: MetricsFormat,
 }
 
-/// Reads the head of a request; `None` if it is not one that is served.
+/// Reads the head of a request; `None` if it is not a valid one.
 fn read_request(stream: &mut TcpStream) -> io::Result<Option<ScrapeRequest>> {
     let deadline = Instant::now() + PATIENCE;
     let mut head = Vec::new();
@@ -198,7 +198,7 @@ fn write_within(stream: &mut TcpStream, mut bytes: &[u8], patience: Duration) ->
     Ok(())
 }
 
-/// The time until a moment; an error once it is over.
+/// The time until a moment; an error after it.
 fn until(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }

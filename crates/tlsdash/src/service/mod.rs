@@ -70,7 +70,7 @@ pub(crate) fn hand_main_to(pid: u32) {
     let _ = await_service_manager();
 }
 
-/// Waits until what was told before has been noted (`sd_notify_barrier(3)`).
+/// Waits until earlier notifications have been processed (`sd_notify_barrier(3)`).
 fn await_service_manager() -> io::Result<()> {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = address.as_bytes();
@@ -87,7 +87,7 @@ fn await_service_manager() -> io::Result<()> {
     control.push(SendAncillaryMessage::ScmRights(&descriptors));
     sendmsg(&socket, &[IoSlice::new(b"BARRIER=1")], &mut control, SendFlags::NOSIGNAL)?;
     drop(writer);
-    // The other end is closed once the notification has been handled.
+    // The other end is closed once the notification has been processed.
     let timeout = Timespec::try_from(BARRIER_PATIENCE).map_err(io::Error::other)?;
     poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timeout))?;
     Ok(())

@@ -67,7 +67,7 @@ impl ServiceUser {
         Ok(Self { name: user.name, uid: user.uid, gid })
     }
 
-    /// Makes this user the owner of `folder`, so that it can write there later.
+    /// Makes this user the owner of `folder`, so it can write there later.
     pub(crate) fn give(&self, folder: &Path) -> anyhow::Result<()> {
         std::os::unix::fs::chown(folder, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
             .with_context(|| format!("cannot give {} to {}", folder.display(), self.name))

@@ -27,7 +27,7 @@ impl Reload {
     }
 }
 
-/// A request to start the program anew. Clones share it.
+/// A request to replace this process by a new one. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UpgradeSignal(Arc<AtomicBool>);
 
@@ -53,7 +53,7 @@ impl UpgradeSignal {
 pub(crate) enum HangUp {
     /// The program ends in order.
     Ends,
-    /// It goes on, and a further SIGHUP means a reload.
+    /// The run continues, and a further SIGHUP means a reload.
     IsSurvived,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn listen(
     if !is_ignored(SIGHUP) {
         wanted.push(SIGHUP);
     }
-    // Without a dashboard the default action stands: the shell stops the program.
+    // Without a dashboard the default action applies: the shell stops the program.
     if frontend == Frontend::Dashboard {
         wanted.push(SIGTSTP);
     }

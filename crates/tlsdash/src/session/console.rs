@@ -1,4 +1,4 @@
-//! Messages to the person who runs the program, beside what the journal holds.
+//! Messages to the user on standard error, besides the journal.
 
 use telemetry::{Level, NoticeRecord, Update};
 use tui::{DashboardSender, Event};

@@ -1,4 +1,4 @@
-//! What others reach while a run lasts: figures and control.
+//! The network endpoints of a run: figures and control.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use crate::service::accepting::AcceptStop;
 use crate::service::metrics::{MetricsListener, MetricsSource};
 use crate::upgrade::channel::PreparedProcess;
 
-/// What others reach while the run lasts.
+/// The network endpoints of a run.
 pub(super) struct RunEndpoints {
     /// Set once the run ends.
     pub(super) is_ending: Arc<AtomicBool>,
@@ -34,7 +34,7 @@ pub(super) struct RunEndpoints {
 /// A socket that is served, and may be left to another process.
 #[derive(Debug)]
 struct SharedEndpoint<T> {
-    /// What it is served at, in the words of the options.
+    /// Its address, in the syntax of the options.
     at: T,
     socket: OwnedFd,
     stop: AcceptStop,
@@ -80,7 +80,7 @@ impl SharedEndpoints {
 }
 
 impl RunEndpoints {
-    /// Serves figures and control, and says where if nothing else is shown.
+    /// Serves figures and control, and prints their addresses if nothing else is shown.
     pub(super) fn serve(
         metrics: Option<MetricsListener>,
         control: Option<ControlListener>,

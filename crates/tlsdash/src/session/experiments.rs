@@ -1,4 +1,4 @@
-//! The experiments of a run: which one is running, and what it observes of each interval.
+//! The experiments of a run: the running one, and its observations of each interval.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ pub(crate) struct ExperimentRequest {
     pub(crate) ends_the_run: bool,
 }
 
-/// Checks a plan before it is begun, and says how long it takes.
+/// Checks a plan before it begins, and returns its duration in words.
 ///
 /// # Errors
-/// With what the plan may be.
+/// With the accepted form of a plan.
 pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -> Result<String, String> {
     let plan: ExperimentPlan = text.parse().map_err(|error: ExperimentPlanError| error.to_string())?;
     let change = plan.resolve(settings, setting_infos::all(), interval).map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ pub(crate) struct Tick<'a> {
     pub(crate) interval: Duration,
     pub(crate) proxy: Option<&'a ProxyDelta>,
     pub(crate) load: Option<(&'a LoadDelta, LoadState)>,
-    /// CPU time of the run so far, in microseconds.
+    /// CPU time of the run, in microseconds.
     pub(crate) cpu: Counters<CpuGroup>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct ExperimentRunner {
     wanted: Option<ExperimentPlan>,
     running: Option<ExperimentRun>,
     ends_the_run: bool,
-    /// Experiments started so far.
+    /// Number of experiments started.
     number: u64,
     /// End of the last interval, and the CPU time then.
     last: Option<(u64, Counters<CpuGroup>)>,
@@ -142,7 +142,7 @@ impl ExperimentRunner {
         self.under_way().map(ExperimentRun::stop).unwrap_or_default()
     }
 
-    /// Whether the run ends now, because its experiment is over.
+    /// Whether the run ends now, because its experiment has ended.
     pub(crate) fn ends_the_run(&self) -> bool {
         self.ends_the_run && self.running.as_ref().is_some_and(ExperimentRun::is_over)
     }
@@ -184,7 +184,7 @@ fn begin(
     Ok(ExperimentRun::new(plan, change, fastrand::u64(..)))
 }
 
-/// What the setting acts on, else what a client waits for, as far as this run can tell.
+/// The figure that the setting acts on, else the latency of a client, as far as this run has it.
 fn usual_metric(tick: &Tick<'_>, setting: &str) -> Result<ComparableFigure, ExperimentPlanError> {
     if let Some(name) = handshake_metric(setting).filter(|_| tick.proxy.is_some()) {
         return Ok(name.parse()?);
@@ -198,7 +198,7 @@ fn usual_metric(tick: &Tick<'_>, setting: &str) -> Result<ComparableFigure, Expe
     Ok(name.parse()?)
 }
 
-/// The figure that a setting of handshakes acts on; most of what a client waits for has no handshake in it.
+/// The figure that a setting of handshakes acts on; most of a client's latency contains no handshake.
 fn handshake_metric(setting: &str) -> Option<&'static str> {
     let concerns = |words: &[&str]| words.iter().any(|word| setting.contains(word));
     if concerns(&["resum", "ticket", "session"]) {
@@ -213,7 +213,7 @@ fn load_threads(tick: &Tick<'_>) -> u64 {
     tick.load.as_ref().map_or(0, |(_, state)| state.threads)
 }
 
-/// What an interval was, without what was counted of HTTP.
+/// The observation of an interval, without counts of HTTP.
 fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGroup>) -> Observation<'a> {
     let meant_us = tick.interval.as_micros() as u64;
     Observation {

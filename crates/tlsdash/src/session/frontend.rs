@@ -37,7 +37,7 @@ impl Frontend {
         }
     }
 
-    /// Says so if there is no terminal for the dashboard.
+    /// Prints a message if there is no terminal for the dashboard.
     pub(crate) fn say_if_forced(self, headless: bool) {
         if self == Self::Headless && !headless {
             crate::say("no terminal to draw on: running as with --headless");
@@ -58,7 +58,7 @@ pub(crate) struct FrontendOptions {
     pub(crate) appearance: Appearance,
     /// Whether connections may outlast the front end.
     pub(crate) drains: bool,
-    /// Whether the run goes on when the terminal goes away.
+    /// Whether the run continues when the terminal closes.
     pub(crate) keep_running: bool,
     pub(crate) headless: HeadlessOptions,
     pub(crate) replay: Replay,
@@ -71,7 +71,7 @@ pub(crate) struct Replay {
     pub(crate) opening: Option<ReplayStart>,
 }
 
-/// What a headless run keeps and shows.
+/// The output of a headless run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadlessOptions {
     /// Intervals kept in memory.
@@ -94,7 +94,7 @@ impl EndedFrontend {
     pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Option<Model>, Option<anyhow::Error>) {
         let mut unseen = Model::new(1);
         loop {
-            // Asked first, so that everything sent before the end is still taken in.
+            // Checked first, so everything sent before the end is still processed.
             let ended = ending.is_finished();
             match self.inbox.recv_timeout(POLL) {
                 Some(event) => take_in(self.model.as_mut().unwrap_or(&mut unseen), event),
@@ -184,7 +184,7 @@ fn dashboard(
     DashboardExit { model: Some(ended.model), failure, terminal_lost }
 }
 
-/// Goes on without a terminal, and records that.
+/// Continues without a terminal, and records that.
 fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> EndedFrontend {
     let text = "the terminal is gone: going on without a dashboard until SIGTERM";
     let lost = NoticeRecord::new(Level::Warning, "terminal", text);

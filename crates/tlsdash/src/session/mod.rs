@@ -54,7 +54,7 @@ use crate::upgrade::predecessor::{Legacy, Predecessor};
 
 /// Capacity of the command queue; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
-/// The most clients that may have metrics of their own: a scraper keeps every label value it has seen.
+/// The most clients that may have separate metrics: a scraper keeps every label value it has seen.
 const METRICS_CLIENTS_MAX: usize = 1_000;
 /// How a run is shown and recorded.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub(crate) struct SessionConfig {
     pub(crate) control: Option<ControlOptions>,
     /// The address of `--metrics`.
     pub(crate) metrics: Option<SocketAddr>,
-    /// How many clients have metrics of their own.
+    /// The number of clients with separate metrics.
     pub(crate) metrics_clients: usize,
     /// The alerts of `--alert`.
     pub(crate) alerts: Vec<Alert>,
@@ -218,7 +218,7 @@ pub(crate) struct Session {
     pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) workload: Workload,
     pub(crate) journal: OpenJournal,
-    /// What the process left that this one has replaced.
+    /// State of the process that this one has replaced.
     pub(crate) legacy: Option<Legacy>,
 }
 
@@ -228,7 +228,7 @@ pub(crate) struct FinishedRun {
     id: RunId,
     source: Option<String>,
     model: Option<Model>,
-    /// What the journal accepted; `None` if a thread panicked.
+    /// The journal's acceptance; `None` if a thread panicked.
     recorded: Option<anyhow::Result<JournalOutcome>>,
     /// Whether the last record was read back; true without a journal.
     end_was_read: bool,
@@ -301,7 +301,7 @@ impl Session {
         let Self { config, channels, title, mut header, notices, workload, journal, legacy } = self;
         let Channels { run, upgrade, events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
-        // Nobody can add an alert to a run without a dashboard and without a control socket.
+        // Alerts cannot be added to a run without a dashboard and without a control socket.
         let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
         let spare = if takes_settings { ALERTS_SPARE } else { 0 };
         let alerts = Alerts::new(&config.alerts, spare, workload.figure_subjects());
@@ -359,7 +359,7 @@ impl Session {
         let told = events.clone();
         let recording = spawn("journal", move || {
             let result = controller.run(&orders);
-            // A run that ended by itself ends the front end too.
+            // The end of a run ends the front end too.
             let _ = told.send(Event::Terminate);
             result
         })?;
@@ -369,7 +369,7 @@ impl Session {
                 let _ = events.send(Event::Terminate);
             })?;
         }
-        // The commands go with the front end: once nobody can send any, the controller ends the run.
+        // The commands end with the front end: once no sender is left, the controller ends the run.
         let shown = frontend::show(config.frontend, shown, inbox, commands)?;
         is_ending.store(true, Ordering::Relaxed);
         let ending = spawn("ending", move || {

@@ -1,5 +1,5 @@
-//! One line on the terminal that tells how a load gets on, or the reading of a journal; nothing where standard error is
-//! no terminal.
+//! One line on the terminal with the progress of a load, or of reading a journal; nothing if standard error is not a
+//! terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl HeadlessProgress {
 }
 
 fn write(line: &str) {
-    // Returns to the first column and erases the rest of the line. A closed terminal is no failure.
+    // Returns to the first column and erases the rest of the line. A closed terminal is not a failure.
     let _ = write!(std::io::stderr(), "\r\x1b[K{line}").and_then(|()| std::io::stderr().flush());
 }
 
@@ -67,7 +67,7 @@ const BAR_COLUMNS: usize = 30;
 /// How far a journal has been read.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    /// In bytes; 0 where standard error is no terminal.
+    /// In bytes; 0 if standard error is not a terminal.
     total: Option<u64>,
     begun: Instant,
     next: Duration,

@@ -1,4 +1,4 @@
-//! Reading back what a run writes: the dashboard and the summary show nothing else.
+//! Reads back a run's own records, the only source of the dashboard and the summary.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,7 +13,7 @@ use crate::journals::source::JournalSource;
 /// How long to wait until the run's last record is read back. journald stores entries some time after it took them.
 pub(super) const LAST_RECORD: Duration = Duration::from_secs(2);
 
-/// Reads back what a run writes.
+/// Reads back a run's own records.
 pub(super) struct ReadBack {
     follower: Follower,
     /// Signals that the run's last record was read.
@@ -50,7 +50,7 @@ impl ReadBack {
         Ok(Self { follower, stopped })
     }
 
-    /// Messages of this process that journald says it dropped.
+    /// Messages of this process that journald reports as dropped.
     pub(super) fn suppressed_total(&self) -> Arc<AtomicU64> {
         self.follower.suppressed_total()
     }

@@ -39,7 +39,7 @@ enum RecordTarget {
 pub(crate) struct DaemonSink {
     sender: journal::Sender,
     entry: EntryBuf,
-    /// What is left of [`PATIENCE`] in this interval.
+    /// The rest of [`PATIENCE`] in this interval.
     patience: Duration,
 }
 
@@ -114,7 +114,7 @@ impl RecordSink {
             RecordTarget::File(writer) => writer.close(),
             RecordTarget::Daemon(_) | RecordTarget::Direct(..) => Ok(()),
         };
-        // Closed whatever became of the journal.
+        // Closed in any state of the journal.
         let recorded = self.recording.map_or(Ok(()), ActiveRecording::close);
         closed?;
         Ok(recorded?)

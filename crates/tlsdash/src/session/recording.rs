@@ -1,4 +1,4 @@
-//! A copy of the records of a run, in a file of its own: `--record`, and the key `R`.
+//! A copy of a run's records, in a separate file: `--record`, and the key `R`.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,12 +12,12 @@ use tui::{DashboardSender, Event};
 use crate::cli::usage;
 use crate::journals::state_directory;
 
-/// A recording in progress. The run goes on if it fails; a notice says so.
+/// A recording in progress. If it fails, the run continues, and a notice reports it.
 #[derive(Debug)]
 pub(crate) struct ActiveRecording {
     writer: RecordWriter,
     events: DashboardSender,
-    /// Gives a recording that begins in mid-run the run's state so far.
+    /// For a recording that begins in mid-run: rebases the records.
     slice: Option<RunSlice>,
     /// Records that could not be written.
     missing: u64,
@@ -98,7 +98,7 @@ impl ActiveRecording {
     /// Begins a recording.
     ///
     /// # Errors
-    /// When the file exists by now, or cannot be created.
+    /// If the file now exists, or cannot be created.
     pub(crate) fn create(place: &RecordingFile, events: DashboardSender) -> anyhow::Result<Self> {
         place.look()?;
         let path = &place.path;
@@ -117,7 +117,7 @@ impl ActiveRecording {
         Ok(recording)
     }
 
-    /// Begins the recording with the run's state so far.
+    /// Begins the recording with the run's present state.
     pub(crate) fn following(self, baseline: SliceBaseline) -> Self {
         Self { slice: Some(RunSlice::following(baseline)), ..self }
     }
@@ -162,7 +162,7 @@ impl ActiveRecording {
         }
     }
 
-    /// Says once that writing fails, until it works again.
+    /// Reports a failure of writing once, until it works again.
     fn fails(&mut self, error: &WriteError) {
         if !std::mem::replace(&mut self.is_failing, true) {
             self.tell(telemetry::RecordingStatus::Failing);

@@ -56,7 +56,7 @@ impl RunRecorder {
         active.into_iter().for_each(RecordedFollower::end);
     }
 
-    /// Begins a recording, and says so.
+    /// Begins a recording, and reports it.
     fn begin(&self, run: RunId, path: &Path) -> Option<RecordedFollower> {
         let begun = self.follow(run, path);
         let (level, text) = match &begun {
@@ -74,7 +74,7 @@ impl RunRecorder {
             ActiveRecording::create(&RecordingFile::new_at(path), self.events.clone())?.within(range);
         let path = recording.path().display().to_string();
         let (updates, read) = sync_channel(UPDATES_MAX);
-        // From the oldest record on, so that totals count from the beginning of the recording.
+        // From the oldest record on, so totals count from the beginning of the recording.
         let follower = Follower::start(self.place.opener(Start::Oldest), filter, move |update| {
             updates.send(update).is_ok()
         })
@@ -85,7 +85,7 @@ impl RunRecorder {
     }
 }
 
-/// Writes what is read until nothing more comes, or the run has ended. Says what came of it.
+/// Writes the records until no more come, or the run has ended. Reports the result.
 fn write(mut recording: ActiveRecording, read: &Receiver<Update>, events: &DashboardSender) {
     for update in read {
         let Update::Batch(batch) = update else { continue };
@@ -103,7 +103,7 @@ fn write(mut recording: ActiveRecording, read: &Receiver<Update>, events: &Dashb
 }
 
 impl RecordedFollower {
-    /// Reads what the journal holds now, and ends.
+    /// Reads the present contents of the journal, and ends.
     fn end(self) {
         self.follower.finish();
         // A panic there has been reported by the panic hook.

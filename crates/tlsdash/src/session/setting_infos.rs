@@ -25,7 +25,7 @@ fn describe() -> Vec<SettingInfo> {
     for argument in command.get_arguments() {
         let (Some(long), Some(help)) = (argument.get_long(), argument.get_help()) else { continue };
         let name = format!("{PREFIX}{}", if long == "cert" { "certificate" } else { long });
-        // The default has a place of its own.
+        // The default is shown separately.
         let about = help.to_string().split(" [default").next().unwrap_or_default().to_owned();
         match infos.iter_mut().find(|info| info.name == name) {
             Some(info) if info.about.is_empty() => info.about = about,

@@ -6,7 +6,7 @@ use telemetry::model::{HttpSummary, Percentiles, RouteSummary};
 
 use super::{bytes, line};
 
-/// HTTP's classes of latencies as people know them, in the order of the table; parts are indented.
+/// HTTP's latency classes with their names for people, in the order of the table; parts are indented.
 const ROWS: &[(&str, &str)] = &[
     ("request", "HTTP request"),
     ("request_http2", "  over HTTP/2"),
@@ -21,7 +21,7 @@ const ROWS: &[(&str, &str)] = &[
 /// Routes that the text lists; the JSON has them all.
 const ROUTES_SHOWN: usize = 10;
 
-/// The rows of the table of latencies. What the only protocol took is what all requests took.
+/// The rows of the table of latencies. With a single protocol, its times equal those of all requests, and are omitted.
 pub(super) fn latency_rows(http: &HttpSummary) -> impl Iterator<Item = (&'static str, &Percentiles)> {
     let has_parts = http.requests.http1 > 0 && http.requests.http2 > 0;
     let shown = ROWS.iter().filter(move |(_, words)| has_parts || !words.starts_with(' '));

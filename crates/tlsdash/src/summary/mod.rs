@@ -26,7 +26,7 @@ const CLIENTS_SHOWN: usize = 10;
 /// Events of a load that the text lists.
 const EVENTS_SHOWN: usize = 20;
 
-/// The proxy's classes of latencies as people know them, in the order of the table.
+/// The proxy's latency classes with their names for people, in the order of the table.
 const PROXY_ROWS: &[(&str, &str)] = &[
     ("handshake_full", "full handshake"),
     ("handshake_resumed", "resumed handshake"),
@@ -64,7 +64,7 @@ pub(crate) fn print(summary: &Summary, format: Format) -> anyhow::Result<()> {
     print_text(&text)
 }
 
-/// Prints text as it is. A reader that has seen enough, such as `head`, or a terminal that is gone is no failure.
+/// Prints text unchanged. A reader that stops early, such as `head`, or a closed terminal is not a failure.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     let gone = [Errno::PIPE, Errno::IO].map(|errno| Some(errno.raw_os_error()));
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
@@ -162,7 +162,7 @@ fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
     counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
 }
 
-/// `is_log`: counted from a log, which tells nothing of what is under way or of upstream connections.
+/// With `is_log` the counts come from a log, which has neither requests in flight nor upstream connections.
 fn proxy_lines(proxy: &ProxySummary, is_log: bool, out: &mut String) {
     let c = &proxy.connections;
     let open = if is_log { String::new() } else { format!(" {} open,", c.open) };
@@ -288,7 +288,7 @@ fn latency_table(summary: &Summary, out: &mut String) {
             LOAD_ROWS.iter().filter_map(|(class, words)| Some((*words, load.latency_us.get(class)?, mark))),
         );
     }
-    // What the total is made of says nothing new where it is made of one part.
+    // A total with a single part needs no breakdown.
     let total =
         summary.load.as_ref().and_then(|load| load.latency_us.get("total")).map_or(0, |total| total.n);
     rows.retain(|(words, percentiles, _)| {

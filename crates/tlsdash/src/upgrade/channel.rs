@@ -26,7 +26,7 @@ const MESSAGE_BYTES_MAX: usize = 128 << 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// To the new process: what it may take over.
+    /// To the new process: the sockets that it may take over.
     Offer(UpgradeOffer),
     /// More descriptors of the offer.
     Descriptors {},
@@ -40,7 +40,7 @@ pub(super) enum UpgradeMessage {
     Serving {},
 }
 
-/// What a new process may take over.
+/// The sockets that a new process may take over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UpgradeOffer {
     pub(super) version: u32,
@@ -116,10 +116,10 @@ pub(super) fn is_channel(fd: BorrowedFd<'_>) -> bool {
         && sockopt::socket_type(fd).is_ok_and(|kind| kind == SocketType::SEQPACKET)
 }
 
-/// Sends a message with descriptors. More than fit into a packet follow in further ones.
+/// Sends a message with descriptors. Descriptors that do not fit into a packet follow in further ones.
 ///
 /// # Errors
-/// If the other process has gone, or takes nothing for as long as anybody waits here.
+/// If the other process has ended, or does not read for the timeout.
 pub(super) fn send(
     channel: BorrowedFd<'_>,
     message: &UpgradeMessage,
@@ -145,10 +145,10 @@ fn send_packet(channel: BorrowedFd<'_>, message: &UpgradeMessage, fds: &[Borrowe
     Ok(())
 }
 
-/// Receives a message; `None` if the other process has gone.
+/// Receives a message; `None` if the other process has ended.
 ///
 /// # Errors
-/// If it is no message, or does not come in time ([`io::ErrorKind::WouldBlock`]).
+/// If it is not a message, or does not arrive in time ([`io::ErrorKind::WouldBlock`]).
 pub(super) fn receive(channel: BorrowedFd<'_>, deadline: Instant) -> io::Result<Option<ReceivedMessage>> {
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     sockopt::set_socket_timeout(channel, Timeout::Recv, Some(left))?;
@@ -157,7 +157,7 @@ pub(super) fn receive(channel: BorrowedFd<'_>, deadline: Instant) -> io::Result<
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
     let received = match recvmsg(channel, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-        // The other end was closed with bytes unread.
+        // The other end was closed with unread bytes.
         Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         received => received?,
     };

@@ -14,8 +14,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`channel`] | the messages, and the descriptors that go with them |
-//! | [`sealed`] | secrets in memory that nobody can change |
-//! | [`program`] | the program that is started |
+//! | [`sealed`] | secrets in sealed memory |
+//! | [`program`] | the program to start |
 //! | [`successor`] | the new process, as the old one sees it |
 //! | [`predecessor`] | the old process, as the new one sees it |
 

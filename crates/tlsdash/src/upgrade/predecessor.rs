@@ -21,7 +21,7 @@ use crate::cli::usage;
 /// The most descriptors that are taken: sockets of 256 workers at 16 addresses.
 const DESCRIPTORS_MAX: usize = 4096;
 
-/// What the old process leaves.
+/// State that the old process leaves.
 #[derive(Debug)]
 pub(crate) struct Legacy {
     /// The run of the old process.
@@ -38,29 +38,29 @@ pub(crate) struct Predecessor {
     listeners: Option<ListenerSets>,
     metrics: Option<(SocketAddr, OwnedFd)>,
     control: Option<(std::path::PathBuf, OwnedFd)>,
-    /// What was taken of the last two.
+    /// Which of the last two were taken over.
     has_metrics: bool,
     has_control: bool,
 }
 
-/// The channel to a process that started this one; `None` if nobody did.
+/// The channel to the process that started this one; `None` without one.
 fn channel() -> Option<Stdin> {
     std::env::var_os(VARIABLE).map(|_| std::io::stdin())
 }
 
-/// Tells the old process, if there is one that waits, why this one ends.
+/// Tells a waiting old process why this one ends.
 pub(crate) fn refuse(reason: &str) {
     if let Some(channel) = channel().filter(|channel| is_channel(channel.as_fd())) {
-        // Nobody waits if this process has served.
+        // No process waits if this one has served.
         let _ = send(channel.as_fd(), &UpgradeMessage::Refused { reason: reason.to_owned() }, &[]);
     }
 }
 
 impl Predecessor {
-    /// The process that started this one to replace it; `None` if nobody did.
+    /// The process that started this one to replace it; `None` without one.
     ///
     /// # Errors
-    /// If it does not offer what it should.
+    /// If its offer is invalid.
     pub(crate) fn find() -> anyhow::Result<Option<Self>> {
         let Some(channel) = channel() else { return Ok(None) };
         if !is_channel(channel.as_fd()) {
@@ -123,10 +123,10 @@ impl Predecessor {
         Some(fd.into())
     }
 
-    /// Tells it that this process can serve as `run` at the addresses `listen`, and waits for what it leaves.
+    /// Reports that this process can serve as `run` at the addresses `listen`, and waits for the old process's state.
     ///
     /// # Errors
-    /// If it has gone, or gave up.
+    /// If the old process has ended, or gave up.
     pub(crate) fn await_legacy(&self, run: RunId, listen: &[SocketAddr]) -> anyhow::Result<Legacy> {
         let (has_metrics, has_control) = (self.has_metrics, self.has_control);
         let prepared =
@@ -141,7 +141,7 @@ impl Predecessor {
         Ok(Legacy { run: self.run, keys: TicketKeySnapshot::parse(keys)?, settings })
     }
 
-    /// Tells it that this process serves.
+    /// Reports that this process serves.
     pub(crate) fn tell_serving(&self) {
         // Without it this process serves all the same.
         let _ = send(self.channel.as_fd(), &UpgradeMessage::Serving {}, &[]);

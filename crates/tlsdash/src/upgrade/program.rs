@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use super::VARIABLE;
 
-/// Variables that are for this process alone. Without `WATCHDOG_PID` the watchdog is for whoever finds it.
+/// Variables for this process alone. Without `WATCHDOG_PID` the watchdog applies to any process that reads it.
 const OWN_VARIABLES: [&str; 4] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_PID"];
 
 /// The program as it was started.
@@ -39,7 +39,7 @@ impl UpgradeProgram {
         Ok(Self { path, args, state_directory: None })
     }
 
-    /// Keeps to a state directory that this process could tell as root only.
+    /// Keeps a state directory that this process could determine only as root.
     pub(crate) fn with_state_directory(self, folder: Option<PathBuf>) -> Self {
         Self { state_directory: folder, ..self }
     }

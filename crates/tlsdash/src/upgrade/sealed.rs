@@ -1,5 +1,5 @@
-//! Secrets on their way to another process: memory without a name in any file system, which nobody can change any more
-//! (`memfd_create(2)`, `F_ADD_SEALS`).
+//! Passes secrets to another process, in sealed memory without a name in any file system (`memfd_create(2)`,
+//! `F_ADD_SEALS`).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ pub(super) fn seal(bytes: &[u8]) -> io::Result<OwnedFd> {
 /// # Errors
 /// If it is not sealed, or there are more bytes.
 pub(super) fn unseal(memory: OwnedFd, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-    // Of anything but such memory the kernel knows no seals.
+    // The kernel has no seals for any other kind of file.
     if !fcntl_get_seals(&memory)?.contains(seals()) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the memory is not sealed"));
     }

@@ -23,7 +23,7 @@ use crate::service;
 const END_PATIENCE: Duration = Duration::from_secs(1);
 const END_POLL: Duration = Duration::from_millis(5);
 
-/// What is offered to a new process.
+/// The offer to a new process.
 #[derive(Debug)]
 pub(crate) struct OfferedSockets {
     /// The run of this process.
@@ -43,7 +43,7 @@ struct StartedProcess {
 impl Drop for StartedProcess {
     fn drop(&mut self) {
         if !self.is_kept {
-            // It may have ended by itself.
+            // It may already have ended.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -72,7 +72,7 @@ pub(crate) struct Successor {
 /// Starts the program, offers it the sockets, and waits until it can serve.
 ///
 /// # Errors
-/// If it cannot be started, refuses, ends, or is not ready in time. Nothing of it is left then.
+/// If it cannot be started, refuses, ends, or is not ready in time. It is ended in all these cases.
 pub(crate) fn prepare(
     program: &UpgradeProgram,
     sockets: OfferedSockets,
@@ -80,7 +80,7 @@ pub(crate) fn prepare(
     let deadline = Instant::now() + READY_PATIENCE;
     let (offer, descriptors) = sockets.into_offer();
     let (channel, other) = pair().context("cannot make a channel to the new process")?;
-    // The command goes at once, and with it the other end: the end of the process is the end of the channel.
+    // The command is dropped at once, and with it the other end, so the end of the process closes the channel.
     let started = program.command().stdin(Stdio::from(other)).spawn();
     let child = started.with_context(|| format!("cannot start {}", program.path().display()))?;
     let mut process = StartedProcess { child, is_kept: false };
@@ -150,10 +150,10 @@ impl StartedProcess {
 }
 
 impl PreparedSuccessor {
-    /// Has it serve with these ticket keys, and makes it the main process of the service.
+    /// Makes it serve with these ticket keys, and makes it the main process of the service.
     ///
     /// # Errors
-    /// If it does not. Nothing of it is left then.
+    /// If it does not. It is ended then.
     pub(crate) fn serve(
         self,
         keys: &TicketKeySnapshot,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::value::{InvalidValue, whole};
 
-/// Stands below the help.
+/// Shown below the help.
 const EXAMPLES: &str = "Examples:
   tlsdash bench comparison.toml --save results --html results.html
   tlsdash bench seed:003 --quick                       a published experiment, its short cells

@@ -1,4 +1,4 @@
-//! What the journal of a cell tells, for `bench`.
+//! Reads the journal of a cell, for `bench`.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
     })
 }
 
-/// Parses what the load says of a handshake, such as `TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519, ALPN h2`.
+/// Parses the load's description of a handshake, such as `TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519, ALPN h2`.
 fn parse_negotiated(text: &str) -> Option<NegotiatedParameters> {
     let (words, alpn) = text.split_once(", ALPN ")?;
     let mut words = words.splitn(3, ' ').map(str::to_owned);

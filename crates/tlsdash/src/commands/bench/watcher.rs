@@ -1,4 +1,4 @@
-//! What `bench` says while it runs: a line on the terminal, and failures at once.
+//! The progress of `bench`: a line on the terminal, and failures at once.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -12,7 +12,7 @@ use rustix::termios::tcgetwinsize;
 
 /// Time between two drawings of the line.
 const REDRAW: Duration = Duration::from_millis(250);
-/// The width of a terminal that does not tell.
+/// The width of a terminal that does not report it.
 const COLUMNS: u16 = 80;
 
 /// Shows progress where standard error is a terminal.
@@ -63,6 +63,6 @@ fn columns() -> u16 {
 }
 
 fn rewrite(line: &str) {
-    // Returns to the first column and erases the rest of the line. A closed terminal is no failure.
+    // Returns to the first column and erases the rest of the line. A closed terminal is not a failure.
     let _ = write!(io::stderr(), "\r\x1b[K{line}").and_then(|()| io::stderr().flush());
 }

@@ -21,7 +21,7 @@ use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
 use crate::cli::value::{InvalidValue, ParsedValue, PositiveDuration, time, time_or_seconds, whole};
 
-/// Stands below the help.
+/// Shown below the help.
 const EXAMPLES: &str = "Examples:
   tlsdash load https://localhost:8443/ -c 64 -d 10s              closed loop, as wrk
   tlsdash load https://localhost:8443/ -r 500 -d 30s             open loop, as vegeta and wrk2 -R

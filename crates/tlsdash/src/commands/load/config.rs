@@ -18,7 +18,7 @@ const DURATION: Duration = Duration::from_secs(10);
 /// Largest file of `--targets`, in bytes.
 const TARGETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// One of several loads that run one after the other.
+/// One of several loads that run in succession.
 #[derive(Debug)]
 pub(crate) struct LoadVariant {
     /// What distinguishes it; empty if it is the only one.

@@ -78,17 +78,17 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     output.finish(Ok(()))
 }
 
-/// Keeps the program on these cores, with all threads that it starts from now on.
+/// Pins the program to these cores, with all threads that it starts later.
 fn confine(cpus: &Cpus) -> anyhow::Result<()> {
     cpus.check().map_err(|error| usage(format!("--cpus {cpus}: {error}")))?;
     cpus.confine().with_context(|| format!("cannot run on the cores {cpus} alone"))
 }
 
 impl LoadArgs {
-    /// Checks what can be checked without a server.
+    /// Checks the arguments as far as possible without a server.
     ///
     /// # Errors
-    /// What is wrong with the arguments.
+    /// The problem with the arguments.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         config::variants(self).map(drop)
     }

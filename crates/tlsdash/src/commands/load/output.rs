@@ -26,7 +26,7 @@ pub(crate) struct LoadOutput {
     assertions: Vec<Assertion>,
     files: OutputFiles,
     wants_intervals: bool,
-    /// The figures of the runs so far, by variant.
+    /// The figures of the runs up to now, by variant.
     runs: Vec<(String, Vec<Vec<FigureValue>>)>,
     breaches: Vec<String>,
 }
@@ -59,7 +59,7 @@ impl LoadOutput {
         self.wants_intervals
     }
 
-    /// Whether the summary says how the rate varied, as far as intervals are kept.
+    /// Whether the summary shows the variation of the rate, as far as intervals are kept.
     pub(crate) fn shows_intervals(&self) -> bool {
         self.summary_format == SummaryFormat::Style(ReportStyle::Wrk)
     }

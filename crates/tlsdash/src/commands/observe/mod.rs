@@ -75,7 +75,7 @@ fn cannot_read(path: &Path) -> String {
     format!("cannot read --file {}", path.display())
 }
 
-/// What a run of this log begins with.
+/// The first record of a run of this log.
 fn header(kind: LogKind, place: &str) -> RunRecord {
     RunRecord {
         upstream: telemetry::clean::text(&format!("{kind}, log {place}")),

@@ -1,4 +1,4 @@
-//! `observe TERMINATOR --file LOG`: a log that is whole, as a recording of its own time.
+//! `observe TERMINATOR --file LOG`: a complete log, as a recording in the log's own time.
 
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let (writer, stats) = match replay.run(&mut *kind.format(), &mut log) {
         Ok(ended) => ended,
         Err(error) => {
-            // A recording of nothing helps nobody.
+            // An empty recording is useless.
             let _ = std::fs::remove_file(&record);
             return Err(error).with_context(|| format!("observe {kind} --file {name}"));
         }

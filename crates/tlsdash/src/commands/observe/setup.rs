@@ -1,4 +1,4 @@
-//! `observe setup`: the lines to paste, and what a configuration lacks.
+//! `observe setup`: the lines to paste, and the lines that a configuration lacks.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use super::args::SetupArgs;
 use crate::cli::usage;
 use crate::summary;
 
-/// Prints the lines, or what is missing.
+/// Prints the lines, or the missing ones.
 pub(super) fn run(args: &SetupArgs) -> anyhow::Result<()> {
     let kind = args.kind;
     let version = match args.version {

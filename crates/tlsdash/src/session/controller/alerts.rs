@@ -1,4 +1,4 @@
-//! The controller's part in alerts: it passes each interval to them, and records and shows what comes of it.
+//! The controller's handling of alerts: it passes each interval to them, and records and shows the results.
 
 use journal::Timestamps;
 use telemetry::{

@@ -1,4 +1,4 @@
-//! Measures what handshakes cost on this machine, on a thread of its own with the lowest priority.
+//! Measures the cost of handshakes on this machine, on a separate thread with the lowest priority.
 
 use std::thread::{self, JoinHandle};
 
@@ -8,7 +8,7 @@ use telemetry::{HandshakeCosts, Level};
 
 use super::RunController;
 
-/// The niceness of the thread: it gets what nobody else wants.
+/// The niceness of the thread: it gets otherwise unused CPU time.
 const NICENESS: i32 = 19;
 
 /// The calibration that is under way, if one is.
@@ -16,10 +16,10 @@ const NICENESS: i32 = 19;
 pub(super) struct Calibration(Option<JoinHandle<Result<HandshakeCosts, CalibrationError>>>);
 
 impl RunController {
-    /// Begins a calibration, and says how long it takes.
+    /// Begins a calibration, and returns its duration in words.
     ///
     /// # Errors
-    /// With the reason, if one is under way or the thread cannot be started.
+    /// With the reason, if one is in progress or the thread cannot be started.
     pub(super) fn begin_calibration(&mut self) -> Result<String, String> {
         if self.calibration.0.is_some() {
             return Err("a calibration is under way".to_owned());

@@ -55,7 +55,7 @@ impl RunController {
         }
     }
 
-    /// Applies what a check found, and rotates generated ticket keys that are due.
+    /// Applies the results of a check, and rotates generated ticket keys that are due.
     fn apply_file_changes(&mut self, files: FileChanges) -> TakenFiles {
         let Some(proxy) = &self.workload.proxy else { return TakenFiles::Same };
         let TlsRefresh { changes, warnings, refusals, .. } = proxy.take(files);

@@ -7,8 +7,8 @@ use super::RunController;
 use crate::session::recording::file_of_now;
 
 impl RunController {
-    /// Writes a new configuration file into the working directory, so that paths in it stay valid. Returns a sentence
-    /// that names it.
+    /// Writes a new configuration file into the working directory, so paths in it stay valid. Returns a sentence that
+    /// names it.
     pub(super) fn write_configuration(&self) -> anyhow::Result<String> {
         let configuration = self.setup.configuration.as_deref();
         let configuration =

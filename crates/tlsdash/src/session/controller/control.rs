@@ -1,4 +1,5 @@
-//! The controller's part in control over a socket: it carries out commands, and puts settings back when their time is over.
+//! The controller's handling of the control socket: it executes commands, and restores settings when their time has
+//! passed.
 
 use std::time::Instant;
 
@@ -19,7 +20,7 @@ pub(super) struct PendingRevert {
 }
 
 impl RunController {
-    /// Carries out the commands that wait, and puts back what is due.
+    /// Executes waiting commands, and restores settings that are due.
     pub(super) fn serve_control(&mut self) {
         while let Ok(ControlCommand { action, by, reply }) = self.setup.control.try_recv() {
             let result = match action {
@@ -59,7 +60,7 @@ impl RunController {
         self.experiments.is_under_way() && self.experiments.setting() == name
     }
 
-    /// Forgets to put a setting back: somebody has changed it since.
+    /// Cancels restoring a setting: it has been changed since.
     pub(super) fn cancel_revert(&mut self, name: &str) {
         self.reverts.retain(|revert| revert.name != name);
     }
@@ -121,7 +122,7 @@ impl RunController {
         }
     }
 
-    /// Gives a setting the value that a text says.
+    /// Sets a setting to the value in a text.
     fn set_by(&mut self, name: &str, text: &str, at: Option<Instant>, by: &str) -> Result<String, String> {
         let setting = self.run_record().settings.into_iter().find(|setting| setting.name == name);
         let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
@@ -141,7 +142,7 @@ impl RunController {
         })
     }
 
-    /// Changes a setting for somebody, unless an experiment compares it. Returns false if it already had this value.
+    /// Changes a setting for a user, unless an experiment compares it. Returns false if it already had this value.
     pub(super) fn change_for(&mut self, name: &str, value: &Value, by: &str) -> Result<bool, String> {
         if self.is_compared(name) {
             return Err(format!("{name} is locked: an experiment compares it; end that first"));
@@ -161,7 +162,7 @@ impl RunController {
         let earlier = self.reverts.iter().position(|revert| revert.name == before.name);
         let earlier = earlier.map(|index| self.reverts.swap_remove(index));
         let Some(at) = at else { return };
-        // What was set for a time is not what it goes back to.
+        // The setting returns to its value before the first temporary one.
         let to = earlier.map_or_else(|| before.value.clone(), |earlier| earlier.to);
         self.reverts.push(PendingRevert { at, name: before.name.clone(), to, by: by.to_owned() });
     }

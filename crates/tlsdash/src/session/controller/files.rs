@@ -1,7 +1,7 @@
-//! Checks the files of certificates and keys for changes, on a thread of its own.
+//! Checks the files of certificates and keys for changes, on a separate thread.
 //!
-//! Reading a file can hang if it is on a network that is gone. Neither records nor the service manager's watchdog may
-//! wait for that.
+//! Reading a file can hang, for example on a lost network mount. Neither records nor the service manager's watchdog
+//! may wait for that.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;

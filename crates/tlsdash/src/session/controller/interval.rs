@@ -17,7 +17,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 const LATE_MAX: Duration = Duration::from_millis(250);
 
 impl RunController {
-    /// Collects what was counted since the last call into the two deltas. Waits at most `patience` in all.
+    /// Collects the counts since the last call into the two deltas. Waits at most `patience` in all.
     pub(super) fn gather(&mut self, patience: Duration) {
         telemetry::Delta::clear(&mut self.proxy_delta);
         telemetry::Delta::clear(&mut self.load_delta);
@@ -53,7 +53,7 @@ impl RunController {
         self.publisher.interval(proxy, load, Some(host.clone()), now);
         self.report_refusals();
         self.report_proxy_notices();
-        // What a run does while it ends is no reason for an alert.
+        // The end of a run must not cause an alert.
         if stage == ShutdownStage::Running && !self.setup.alerts.is_empty() {
             self.observe_alerts(now, is_whole, &host);
         }

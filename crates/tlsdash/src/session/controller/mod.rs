@@ -76,7 +76,7 @@ pub(crate) struct RunSetup {
     pub(crate) control: Receiver<ControlCommand>,
     /// The sockets for figures and control.
     pub(crate) endpoints: SharedEndpoints,
-    /// What the process left that this one has replaced.
+    /// State of the process that this one has replaced.
     pub(crate) legacy: Option<Legacy>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct RunController {
     calibration: Calibration,
 }
 
-/// What the journal accepted of a run.
+/// The journal's acceptance of a run's records.
 #[derive(Debug)]
 pub(crate) struct JournalOutcome {
     /// The number of accepted records.
@@ -269,7 +269,7 @@ impl RunController {
     }
 
     /// Returns the end of the current interval. Intervals end at multiples of their length on the monotonic clock, so
-    /// that several runs on one host line up.
+    /// those of several runs on one host line up.
     fn next_tick_us(&self) -> u64 {
         let interval_us = self.setup.interval.as_micros() as u64;
         (Timestamps::now().monotonic_us / interval_us + 1) * interval_us
@@ -328,7 +328,7 @@ impl RunController {
         }
     }
 
-    /// Tells what became of a command.
+    /// Shows the result of a command.
     fn answer(&self, result: anyhow::Result<String>) {
         match result {
             Ok(text) => self.console.say(Level::Notice, &text),
@@ -360,7 +360,7 @@ impl RunController {
 
     /// The header of the run with the current settings.
     fn run_record(&self) -> RunRecord {
-        // Those that the run began with are of nobody here: the certificates of an observed terminator.
+        // The header of an observed run has the other terminator's certificates, which are not in the workload.
         let given = self.setup.header.settings.iter().cloned();
         let settings = given.chain(self.workload.settings()).chain(self.setup.alerts.settings()).collect();
         RunRecord { settings, ..self.setup.header.clone() }

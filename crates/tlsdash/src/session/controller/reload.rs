@@ -1,9 +1,9 @@
-//! The controller's part in a reload: the configuration file, certificates and keys are read again, and what has changed
-//! is applied.
+//! The controller's handling of a reload: the configuration file, certificates and keys are read again, and changes
+//! are applied.
 //!
-//! Files are read by the thread `files`, since a disk may hang. Certificates and keys that were replaced are used, each by
-//! itself, as they are without a reload. Of the configuration everything is applied that can change while the proxy runs,
-//! or, if a part is refused, nothing.
+//! The thread `files` reads the files, because a disk may hang. Replaced certificates and keys are applied separately,
+//! as without a reload. Of the configuration, all changes that can act while the proxy runs are applied, or none if
+//! one is refused.
 
 use std::sync::mpsc::SyncSender;
 
@@ -24,7 +24,7 @@ use crate::upgrade::program::UpgradeProgram;
 
 /// The topic of notices about reloads.
 const RELOAD: &str = "reload";
-/// Ends what is said of a reload.
+/// The end of the message about a reload.
 const READ_AGAIN: &str = "certificates and keys were read again";
 /// In front of the names that options have as settings.
 const PROXY: &str = "proxy.";
@@ -34,7 +34,7 @@ const ALERT: &str = "alert";
 /// The options of the proxy of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunConfiguration {
-    /// Those in force, without what was changed live.
+    /// The options in force, without live changes.
     pub(crate) options: ProxyOptions,
     /// Where they are read again; `None` in the demo.
     pub(crate) source: Option<ConfigurationSource>,
@@ -42,7 +42,7 @@ pub(crate) struct RunConfiguration {
     pub(crate) program: Option<UpgradeProgram>,
 }
 
-/// What the thread `files` has read.
+/// The files that the thread `files` has read.
 #[derive(Debug, Default)]
 pub(super) struct FilesRead {
     pub(super) changes: FileChanges,
@@ -50,14 +50,14 @@ pub(super) struct FilesRead {
     pub(super) options: Option<anyhow::Result<ProxyOptions>>,
 }
 
-/// Somebody who waits for the end of a reload or an upgrade.
+/// A client that waits for the end of a reload or an upgrade.
 #[derive(Debug)]
 pub(super) struct ReloadWaiter {
     pub(super) by: String,
     pub(super) reply: SyncSender<Result<ControlAnswer, String>>,
 }
 
-/// What a new configuration changes.
+/// The changes of a new configuration.
 #[derive(Debug, Default)]
 struct ReloadPlan {
     /// The names of settings, with their new values.
@@ -120,7 +120,7 @@ impl RunController {
         self.signals.reload.ask();
     }
 
-    /// Applies what a reload has read, and tells who waits for it.
+    /// Applies the result of reading, and answers waiting clients.
     pub(super) fn finish_reload(&mut self, options: Option<anyhow::Result<ProxyOptions>>, files: TakenFiles) {
         let waiting = std::mem::take(&mut self.reload_waiting);
         let by = waiting.first().map_or("SIGHUP", |waiter| &waiter.by);
@@ -152,7 +152,7 @@ impl RunController {
         }
     }
 
-    /// What a reload with this text as the configuration file would change.
+    /// Lists the changes of a reload with this text as the configuration file.
     pub(super) fn compare_configuration(&self, text: &str) -> Result<ControlAnswer, String> {
         let configuration = self.setup.configuration.as_deref();
         let source = configuration.and_then(|configuration| configuration.source.as_ref());
@@ -175,7 +175,7 @@ impl RunController {
         if let Some(configuration) = &mut self.setup.configuration {
             let in_force = &mut configuration.options;
             for setting in settings.iter().filter(|setting| plan.has_change(&setting.name)) {
-                // A value that the proxy has is one that an option can have.
+                // A value of the proxy is always valid for its option.
                 let _ = in_force.take(setting);
             }
             if !plan.needs_restart(ALERT) {
@@ -189,7 +189,7 @@ impl RunController {
         Ok(answer)
     }
 
-    /// Checks new options as a whole, and finds what they change.
+    /// Checks new options as a whole, and finds the changes.
     fn plan_reload(&self, options: ProxyOptions) -> Result<(ProxyOptions, ReloadPlan), String> {
         let configuration = self.setup.configuration.as_deref().ok_or("there is no proxy")?;
         let options = configuration.complete(options).map_err(|error| format!("{error:#}"))?;
@@ -222,7 +222,7 @@ impl RunController {
         let mut refusal = None;
         while !waiting.is_empty() {
             let count = waiting.len();
-            // One that is refused may fit once others have changed, such as the oldest and the newest version of TLS.
+            // A refused change may be accepted after others, such as the oldest and the newest version of TLS.
             waiting.retain(|(name, value)| match self.change_for(name, value, by) {
                 Ok(_) => false,
                 Err(reason) => {
@@ -294,7 +294,7 @@ fn live_change(
     let Some(setting) = settings.iter().find(is_live) else { return Ok(None) };
     let Some(value) = options.live_value(word) else { return Ok(None) };
     let value = match (value, setting.range) {
-        // No bound of its own: what descriptors allow.
+        // No own limit: the number that descriptors allow.
         (Value::Number(0.0), Some((low, high))) if low > 0.0 => Value::Number(high),
         (value, _) => value,
     };
@@ -302,7 +302,7 @@ fn live_change(
     Ok(Some((name, value)))
 }
 
-/// The settings of alerts; `None` if there is no room for so many.
+/// The settings of alerts; `None` if there are too many.
 fn alert_changes(options: &ProxyOptions, settings: &[Setting]) -> Option<Vec<(String, Value)>> {
     let names: Vec<_> =
         settings.iter().map(|setting| &setting.name).filter(|name| Alerts::is_setting(name)).collect();

@@ -1,7 +1,7 @@
-//! The controller's part in an upgrade: it starts the program anew, and leaves the clients to it once it is ready.
+//! The controller's handling of an upgrade: it starts the new process, and leaves the clients to it once it is ready.
 //!
-//! A thread of its own waits for the new process. Ticket keys and settings go to it at the last moment, and do not change
-//! here from then on.
+//! A separate thread waits for the new process. Ticket keys and settings are sent at the last moment, and do not
+//! change here afterwards.
 
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -21,14 +21,14 @@ use crate::upgrade::successor::{OfferedSockets, PreparedSuccessor, Successor, pr
 
 /// The topic of notices about upgrades.
 const UPGRADE: &str = "upgrade";
-/// How long this process lives on at least, so that those who wait get their answers.
+/// How long this process continues at least, so waiting clients get their answers.
 const ANSWERING: Duration = Duration::from_millis(500);
 
 /// An upgrade, from the request to the end of this process.
 #[derive(Debug, Default)]
 pub(super) struct Upgrade {
     stage: UpgradeStage,
-    /// Who asked. Those who come while one is under way get its answer.
+    /// The waiting clients. Those that ask during an upgrade get its answer.
     waiting: Vec<ReloadWaiter>,
 }
 
@@ -65,7 +65,7 @@ impl Upgrade {
     }
 }
 
-/// What a thread has sent, once it has; an error if it sends no more.
+/// The value that a thread has sent, once it has; an error if it sends no more.
 fn taken<T>(from: &Receiver<anyhow::Result<T>>) -> Option<anyhow::Result<T>> {
     match from.try_recv() {
         Ok(result) => Some(result),
@@ -199,7 +199,7 @@ impl RunController {
         self.tell_upgrade(&Ok(ControlAnswer { text, data: Some(data) }));
     }
 
-    /// Goes on as before.
+    /// Continues as before.
     fn end_upgrade(&mut self, outcome: Result<ControlAnswer, String>) {
         self.upgrade.stage = UpgradeStage::Idle;
         if let Some(proxy) = &self.workload.proxy {

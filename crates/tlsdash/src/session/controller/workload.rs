@@ -6,7 +6,7 @@ use proxy_core::Proxy;
 use telemetry::figures::{FigureSide, FigureSubjects};
 use telemetry::{Applies, Cpus, LoadState, ProcessObserver, Setting, SettingError, Value};
 
-/// What a run measures.
+/// The subjects that a run measures.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
@@ -24,7 +24,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// What the run has figures of.
+    /// The subjects that the run has figures for.
     pub(crate) fn figure_subjects(&self) -> FigureSubjects {
         let of = |is_there: bool, side| is_there.then_some(side);
         let parts = [
