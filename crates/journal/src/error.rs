@@ -1,4 +1,4 @@
-//! The errors of this crate. Each message is one line: what was tried, on what, why it failed, and what to
+//! The errors of this crate. Each message is one line: the operation, its object, the reason, and what to
 //! do.
 
 use std::fs;
@@ -52,13 +52,13 @@ pub enum WriteError {
     Entry {
         /// The file.
         path: PathBuf,
-        /// What is wrong with the entry.
+        /// The fault of the entry.
         fault: EntryFault,
     },
     /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried, such as `write to`.
+        /// The operation that failed, such as `write to`.
         operation: &'static str,
         /// On which file.
         path: PathBuf,
@@ -119,7 +119,7 @@ pub enum ReadError {
     /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried, such as `read`.
+        /// The operation that failed, such as `read`.
         operation: &'static str,
         /// On which file.
         path: PathBuf,
@@ -173,13 +173,13 @@ pub enum SendError {
     Entry {
         /// journald's socket.
         socket: Arc<Path>,
-        /// What is wrong with the entry.
+        /// The fault of the entry.
         fault: EntryFault,
     },
     /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", socket.display())]
     Io {
-        /// What was tried, such as `connect to`.
+        /// The operation that failed, such as `connect to`.
         operation: &'static str,
         /// journald's socket.
         socket: Arc<Path>,
