@@ -15,7 +15,7 @@ pub struct CaseAnswer {
 }
 
 impl CaseAnswer {
-    /// The answer that a case gives.
+    /// The answer of a case.
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
         let compared: Vec<(&TargetComparison, Ratio)> =
             case.targets.iter().filter_map(|target| Some((target, ratio(case, target)?))).collect();

@@ -60,7 +60,7 @@ fn all_remarks(case: &CaseComparison) -> impl Iterator<Item = (&str, String)> {
     case.targets.iter().flat_map(of_target)
 }
 
-/// What answers the question of the case.
+/// The answer to the question of the case.
 fn write_verdicts(out: &mut String, case: &CaseComparison, baseline: &str) {
     let format = row_format(case, &case.figure);
     let primary = if case.figure == "rate.achieved" { "requests" } else { "CPU a request" };

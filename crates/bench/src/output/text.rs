@@ -66,7 +66,7 @@ fn case_lines(case: &CaseComparison, baseline: &str) -> Vec<String> {
     lines
 }
 
-/// What answers the question of the case.
+/// The answer to the question of the case.
 fn verdict_table(case: &CaseComparison, baseline: &str) -> TextTable {
     let primary = |target: &TargetComparison| target.figure(&case.figure).cloned();
     let mut table = names(case);

@@ -45,7 +45,7 @@ pub fn interval(figure: &CellFigureComparison) -> String {
     figure.ratio.map_or_else(String::new, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high))
 }
 
-/// The verdict's word; of the baseline, that it is the baseline.
+/// The verdict's word; for the baseline, a word that says so.
 pub fn verdict(target: &TargetComparison, baseline: &str) -> String {
     match &target.verdict {
         _ if target.name == baseline => "baseline".to_owned(),

@@ -121,7 +121,7 @@ pub struct Doubt {
 pub enum Spoils {
     /// Rates and latencies, such as when the generator is at its limit; the cost stays.
     RateAndLatency,
-    /// What processes used, such as when it is too little to measure; rates and latencies stay.
+    /// Used resources, for example if they are too small to measure; rates and latencies stay.
     Usage,
     /// Every figure, such as when requests failed or another cipher was negotiated.
     All,

@@ -1,4 +1,4 @@
-//! The generator of a cell: a child `tlsdash load`, and what everything used meanwhile.
+//! The generator of a cell: a child `tlsdash load`, and the resources used during the load.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub(super) struct LoadRun {
     pub(super) load: ResourceUsage,
     pub(super) upstream: ResourceUsage,
     pub(super) machine: MachineUsage,
-    /// What else is to be known of it, in words.
+    /// Other remarks on it, in words.
     pub(super) remarks: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ impl LoadRunner<'_> {
     }
 }
 
-/// What two process trees used together; the largest sums of memory, as if both had them at once.
+/// The sum of two process trees; the largest sums of memory, as if both had them at once.
 fn sum(a: ResourceUsage, b: ResourceUsage) -> ResourceUsage {
     ResourceUsage {
         user_us: a.user_us + b.user_us,

@@ -183,7 +183,7 @@ pub fn run(
     Ok(end(false))
 }
 
-/// The targets whose programs are missing, each with what to do about it.
+/// The targets whose programs are missing, each with a remedy.
 fn missing_programs(
     plan: &RunPlan,
     programs: &RunPrograms<'_>,
@@ -209,7 +209,7 @@ fn runnable(plan: &RunPlan, missing: &[(String, String)]) -> Scenario {
     scenario
 }
 
-/// Finds the rates of the cost cases that have none. `None` if it was interrupted.
+/// Finds the missing rates of the cost cases. `None` if it was interrupted.
 fn find_rates(
     plan: &mut RunPlan,
     folder: &ResultsFolder,

@@ -1,4 +1,4 @@
-//! Which cores run what.
+//! The cores of target, generator and upstream.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 use telemetry::Cpus;

@@ -18,7 +18,7 @@ pub struct RunPlan {
     pub format: u32,
     /// The scenario, without omitted parts.
     pub scenario: Scenario,
-    /// What of the scenario was left out or changed, in words.
+    /// Omitted or changed parts of the scenario, in words.
     pub changes: Vec<String>,
     /// The seed of the random orders.
     pub seed: u64,
@@ -51,7 +51,7 @@ pub struct Cell<'a> {
 }
 
 impl RunPlan {
-    /// A plan of all that a scenario has.
+    /// A plan of a whole scenario.
     pub fn new(scenario: Scenario, seed: u64) -> Self {
         Self { format: PLAN_FORMAT, scenario, changes: Vec::new(), seed, rates: BTreeMap::new() }
     }

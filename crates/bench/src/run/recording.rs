@@ -21,7 +21,7 @@ pub struct LoadRecording {
     pub negotiated: Vec<NegotiatedParameters>,
     /// Why the figures may describe the generator rather than the target, in words.
     pub generator_limits: Vec<String>,
-    /// What failed and how often, in words.
+    /// Failures and their counts, in words.
     pub failures: Vec<String>,
     /// False if an open loop was not kept up with.
     pub is_rate_achieved: bool,

@@ -8,7 +8,7 @@ use crate::scenario::{BenchCase, ROUNDS_MIN, Scenario};
 
 /// The shortest scaled time: the generator takes none shorter.
 const TIME_MIN: Duration = Duration::from_millis(1);
-/// `--quick` gives this share of a case's time, at most, to its warm-up.
+/// With `--quick` the warm-up takes at most this share of a case's time.
 const QUICK_WARMUP: f64 = 0.25;
 
 /// Which part of a scenario is run, and how long.

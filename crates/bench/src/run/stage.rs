@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: usize = 1 << 28;
 pub(super) struct RunStage {
     /// This program.
     pub(super) tlsdash: PathBuf,
-    /// Which cores run what.
+    /// The cores of target, generator and upstream.
     pub(super) placement: Placement,
     pub(super) upstream: SharedUpstream,
     certificates: Vec<(KeyKind, CertificateFiles)>,

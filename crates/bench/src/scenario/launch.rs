@@ -56,7 +56,7 @@ pub struct LaunchSlots<'s> {
     pub workers: u32,
     /// Its own folder.
     pub dir: &'s Path,
-    /// The folder for what `prepare` makes.
+    /// The folder for the output of `prepare`.
     pub build: &'s Path,
     /// The folder of static files.
     pub www: &'s Path,

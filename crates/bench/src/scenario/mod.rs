@@ -41,7 +41,7 @@ pub struct Scenario {
     pub baseline: String,
     /// How often each cell is measured.
     pub rounds: u32,
-    /// Which cores run what; `None` keeps the target apart from generator and upstream.
+    /// The cores of target, generator and upstream; `None` keeps the target apart from generator and upstream.
     pub cpus: Option<Placement>,
     /// The certificate and the TLS settings that all targets get.
     pub tls: BenchTlsConfig,

@@ -13,7 +13,7 @@ pub enum KeyKind {
     Rsa,
 }
 
-/// What every target is configured to negotiate.
+/// The parameters that every target is configured to negotiate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchTlsConfig {
     /// The certificate's default key type.

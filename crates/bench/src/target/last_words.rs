@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// How much of the end of a file is looked at.
+/// How much of the end of a file is read.
 const BYTES_MAX: u64 = 4096;
 /// How many lines are quoted at most.
 const LINES_MAX: usize = 6;

@@ -28,7 +28,7 @@ use telemetry::{Cpus, ProcessTree};
 
 use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessage};
 
-/// How often processes that are being killed are looked for again: a process may fork before it is killed.
+/// How often processes to kill are listed again: a process may fork before it is killed.
 const KILL_EVERY: Duration = Duration::from_millis(20);
 
 /// How long processes have to end after SIGKILL. A process that does not end may belong to another user, or wait for a

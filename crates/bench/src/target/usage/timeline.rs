@@ -7,7 +7,7 @@ use telemetry::Timestamps;
 
 use super::sampler::SAMPLE_EVERY;
 
-/// How long samples are kept. Older ones go, but for the first.
+/// How long samples are kept. Older ones are dropped, except for the first.
 const KEPT: Duration = Duration::from_secs(7 * 3_600);
 /// The most samples that are kept.
 const SAMPLES_MAX: usize = (KEPT.as_millis() / SAMPLE_EVERY.as_millis()) as usize;
