@@ -85,7 +85,7 @@ impl Report<'_> {
         ReportTable::new("What the log does not say", columns, rows)
     }
 
-    /// What became of the load's requests.
+    /// The outcomes of the load's requests.
     pub(crate) fn request_table(&self) -> ReportTable {
         let counts = self.summary.load.as_ref().map(|load| {
             let requests = &load.requests;

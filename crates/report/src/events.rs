@@ -20,7 +20,7 @@ pub(crate) struct RunEvent<'a> {
     pub(crate) line: &'a LogLine,
 }
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EventKind {
     Other,

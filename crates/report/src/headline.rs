@@ -43,7 +43,7 @@ pub(crate) struct Apdex {
     pub(crate) tolerating: f64,
 }
 
-/// What failed at the proxy.
+/// Failures at the proxy.
 struct ProxyFailures {
     /// Requests or handshakes.
     what: &'static str,

@@ -17,7 +17,7 @@ pub(crate) const PERCENTILES: [Percentile; 6] = [
     Percentile { label: "p99.99", q: 0.9999 },
 ];
 
-/// The classes that matter most, the first of them first: what users wait for, then its parts.
+/// The classes by importance: the times that users wait for, then their parts.
 const BY_WEIGHT: [LatencyClass; 11] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),

@@ -1,4 +1,4 @@
-//! Numbers and times as people read them.
+//! Numbers and times for people.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -61,7 +61,7 @@ pub(crate) fn percent(part: f64, whole: f64) -> String {
     let percent = part / whole * 100.0;
     match percent {
         _ if !percent.is_finite() => DASH.to_owned(),
-        // A share that rounds to nothing, or to all, is neither.
+        // A share that rounds to 0 or 100 % is marked as more or less.
         _ if part > 0.0 && percent < 0.05 => "< 0.1 %".to_owned(),
         _ if part < whole && percent > 99.95 => "> 99.9 %".to_owned(),
         _ => format!("{percent:.1} %"),

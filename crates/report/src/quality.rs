@@ -1,4 +1,4 @@
-//! What limits the trust in a run's figures.
+//! Caveats about a run's figures.
 
 use crate::events::part_letter;
 use crate::numbers::grouped;
@@ -8,7 +8,7 @@ use crate::report::Report;
 const KEPT_FROM_S_MIN: f64 = 60.0;
 
 impl Report<'_> {
-    /// What limits the trust in the figures, and other notes on them, a sentence each.
+    /// Caveats about the figures, and other notes on them, a sentence each.
     pub(crate) fn quality(&self) -> Vec<String> {
         let mut all: Vec<String> = self.unfinished().into_iter().collect();
         if let Some(journal) = &self.summary.journal {
@@ -35,7 +35,7 @@ impl Report<'_> {
         })
     }
 
-    /// What limits the trust in the figures of a run that has ended.
+    /// Caveats about the figures of a run that has ended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut all = self.journal_warnings();
         let kept_from = [

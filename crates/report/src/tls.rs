@@ -1,4 +1,4 @@
-//! The tables of TLS, for the page and for Markdown: why handshakes were full, where their time went, who uses what.
+//! The tables of TLS, for the page and for Markdown: reasons of full handshakes, parts of their time, and usage.
 
 use telemetry::model::{Percentiles, TlsSummary, UsageSummary, WallTime};
 use telemetry::{Dimension, FullReason, LogFigure, Metric as _};
@@ -162,7 +162,7 @@ fn time_row(kind: &str, part: &str, of: &Percentiles, sum_ms: Option<f64>) -> Op
     ])
 }
 
-/// The reason as people read it.
+/// The reason, for people.
 pub(crate) fn words(reason: FullReason) -> String {
     reason.to_string().replace('_', " ")
 }

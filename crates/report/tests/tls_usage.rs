@@ -1,4 +1,4 @@
-//! Reports on why handshakes were full, where their time went, and who uses what.
+//! Reports on reasons of full handshakes, parts of their time, and usage.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

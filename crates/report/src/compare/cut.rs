@@ -1,4 +1,4 @@
-//! How runs are cut into blocks, and what longer ones would show.
+//! Cuts runs into blocks, and estimates what longer runs would show.
 
 use std::time::Duration;
 

@@ -93,7 +93,7 @@ pub(super) fn obstacle(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>
     })
 }
 
-/// What limits the comparison.
+/// Caveats of the comparison.
 pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> Vec<String> {
     let mut all = vec![
         "one run of each cannot tell a setting from the hour: whatever else differed between the runs is in the difference, and the intervals are of what varied within them; which setting is better takes alternation (--ab)".to_owned(),

@@ -41,7 +41,7 @@ pub struct CompareOptions {
 /// Why two runs are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
-    /// They are not alike in what matters for every figure.
+    /// They differ in something that affects every figure.
     #[error("not comparable: {}; --force compares them all the same", .0.join("; "))]
     Unlike(Vec<String>),
     /// No figure has enough samples in both runs.
@@ -86,7 +86,7 @@ pub(crate) struct ComparedRun<'a> {
     unit: &'a str,
     duration_s: f64,
     blocks: usize,
-    /// What limits the trust in its figures.
+    /// Caveats about its figures.
     pub(crate) quality: Vec<String>,
 }
 

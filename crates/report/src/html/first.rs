@@ -1,4 +1,4 @@
-//! The first screenful of a page: was it good, how fast, what changed.
+//! The first screen of a page: whether the run was good, how fast, what changed.
 
 use maud::{Markup, html};
 

@@ -47,7 +47,7 @@ fn section(title: &str, content: &Markup) -> Markup {
     html! { @if !content.0.is_empty() { section { h2 { (title) } (content) } } }
 }
 
-/// What scrolls where it is wider than the page.
+/// A box that scrolls if it is wider than the page.
 fn wide(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="group" aria-label=(label) { (content) } }
 }

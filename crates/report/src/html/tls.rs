@@ -1,4 +1,4 @@
-//! TLS on a page: why handshakes were full, where their time went, who uses what.
+//! TLS on a page: reasons of full handshakes, parts of their time, and usage.
 
 use maud::{Markup, html};
 use telemetry::{FullReason, TlsCounter, TlsLatency};

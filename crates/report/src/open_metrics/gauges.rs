@@ -130,7 +130,7 @@ pub(super) fn of_process(run: &Run) -> Vec<Family> {
     all
 }
 
-/// What became of the records that these figures are read from.
+/// The outcome of the records that these figures come from.
 pub(super) fn of_journal(run: &Run) -> Vec<Family> {
     let (reading, health) = (run.reading(), run.health());
     vec![

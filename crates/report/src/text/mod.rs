@@ -1,4 +1,4 @@
-//! Forms that people and programs read as text.
+//! Text formats for people and programs.
 
 mod data;
 mod hdr;
