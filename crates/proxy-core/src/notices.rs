@@ -16,7 +16,7 @@ const BURST: u32 = 4;
 const REFILL: Duration = Duration::from_secs(30);
 /// A shortage of descriptors, memory or ports ends when it has not occurred for this long and a trial succeeds.
 const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
-/// The same for a bound, which clients may meet again and again.
+/// The same for a limit, which clients may reach repeatedly.
 const BOUND_QUIET: Duration = Duration::from_secs(10);
 
 /// The subject of a notice.

@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors left to the rest of the process: journal, terminal, libraries.
 const HEADROOM: u64 = 128;
-/// Descriptors of a worker's event loop: itself, two handles on it, and what wakes it.
+/// Descriptors of a worker's event loop: the poll, two handles on it, and the waker.
 const PER_WORKER: u64 = 4;
 /// Descriptors of a worker's listening socket: the worker's, and the proxy's own.
 const PER_LISTENER: u64 = 2;

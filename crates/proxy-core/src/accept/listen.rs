@@ -16,9 +16,9 @@ use socket2::{Domain, Socket, TcpKeepalive, Type};
 
 /// Connections that wait to be accepted on each socket; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// Bytes that the kernel takes for a client beyond those on their way (`TCP_NOTSENT_LOWAT`). Without this
-/// bound a client that does not read makes it hold megabytes. The kernel asks for more when half of it is
-/// left. Half as much cost a fifth more CPU time with large bodies.
+/// Unsent bytes that the kernel holds for a client, beyond those in flight (`TCP_NOTSENT_LOWAT`). Without this limit a
+/// client that does not read makes it hold megabytes. The kernel asks for more when half of it is left. Half as much
+/// cost a fifth more CPU time with large bodies.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 /// How long to wait for another proxy that is binding the same port at this moment.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
@@ -102,8 +102,8 @@ pub enum ListenerSource {
     /// The proxy binds the addresses of its configuration.
     #[default]
     Bind,
-    /// A service manager, which keeps them open: a drain leaves to it what waits in their backlogs. They serve all
-    /// workers, instead of the addresses of the configuration.
+    /// A service manager, which keeps them open: a drain leaves the waiting connections in their backlogs to it. They
+    /// serve all workers, instead of the addresses of the configuration.
     ServiceManager(Vec<TcpListener>),
     /// The process that this one replaces.
     Predecessor(ListenerSets),
@@ -136,8 +136,8 @@ impl ListenerSets {
     }
 }
 
-/// Listens at `addr` with the sockets that another process had there, and at least `workers` of them; binds it if there
-/// are none.
+/// Listens at `addr` with the sockets that another process had there, and at least `workers` of them; binds it if
+/// there are none.
 pub(crate) fn take_over(
     addr: ListenAddr,
     workers: usize,
@@ -148,7 +148,7 @@ pub(crate) fn take_over(
     let Some(bound) = listeners.first().map(|(addr, _)| *addr) else { return bind(addr, workers) };
     let mut listeners: Vec<_> = listeners.into_iter().map(|(_, listener)| listener).collect();
     while listeners.len() < workers {
-        // The kernel lets only the user who made the first socket add another. Root may have made it.
+        // The kernel lets only the user who created the first socket add another. Root may have created it.
         let another = another(bound).or_else(|_| listeners[0].try_clone());
         listeners.push(another.map_err(ListenError::Inherited)?);
     }
@@ -230,7 +230,7 @@ fn keepalive() -> TcpKeepalive {
 
 fn socket(addr: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, None)?;
-    // Lets a restarted proxy bind while connections of the last one are in TIME_WAIT.
+    // Allows a restarted proxy to bind while connections of the last one are in TIME_WAIT.
     socket.set_reuse_address(true)?;
     if addr.is_ipv6() && addr.ip().is_unspecified() {
         socket.set_only_v6(false)?;

@@ -94,7 +94,7 @@ impl Listeners {
         socket_options::set_min_ttl(socket, peer.is_ipv6(), 0)
     }
 
-    /// When to look again if no event comes before.
+    /// When to check again if no event comes before.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.last_call_at.filter(|_| !self.all.is_empty())
     }

@@ -12,7 +12,7 @@ use crate::tls::TlsSettings;
 
 /// Shortest and longest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
-/// Smallest and largest bound on what waits to be sent, in MiB: a TiB.
+/// Smallest and largest limit on pending bytes, in MiB: a TiB.
 const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
 /// Largest bound on handshakes, and on the connections of a client.
 const BOUND_MAX: f64 = 1_000_000.0;
@@ -26,7 +26,7 @@ pub(crate) const PREFIX: &str = "proxy.";
 
 /// The limits. A new one is a field of [`Limits`] and an entry here.
 const LIMITS: [OptionSpec<Limits>; 11] = [
-    // What descriptors allow shows when the proxy starts.
+    // The limit by descriptors is known when the proxy starts.
     bound(
         ("connections-max", f64::INFINITY),
         Applies::Live,
@@ -139,7 +139,7 @@ pub enum ConfigError {
     UpstreamTwice(String),
 }
 
-/// Whether a proxy can begin like this: the same that [`set`] lets it come to.
+/// Whether a proxy can begin with these values: the same values that [`set`] accepts.
 pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
     let workers = Value::Number(config.workers.get() as f64);
     whole_number(&workers, WORKERS_RANGE).map_err(|problem| ConfigError::Value {

@@ -14,7 +14,7 @@ const HIGH_WATER_BYTES: usize = 16 << 10;
 pub(super) struct HalfDuplex {
     /// Bytes that the sink has not taken yet.
     pub(super) pending: Buffer,
-    /// Whether the sink has taken anything since that was last looked at.
+    /// Whether the sink has taken anything since the last check.
     pub(super) has_moved: bool,
     /// Since when the sink has taken none of the pending bytes.
     pub(super) stalled: StallEntry,

@@ -41,7 +41,7 @@ pub trait Handler: Sized + 'static {
     /// How the connection ends.
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd>;
 
-    /// Writes what waits, for the client by [`ClientSession::flush`].
+    /// Writes pending bytes, for the client by [`ClientSession::flush`].
     ///
     /// # Errors
     /// How the connection ends.
@@ -127,7 +127,7 @@ pub(super) enum CloseMode {
 }
 
 impl ConnEnd {
-    /// Ends it once the client has what waits for it.
+    /// Ends it once the client has its pending bytes.
     pub fn after_sending(outcome: ConnectionOutcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, CloseMode::AfterSending)
     }

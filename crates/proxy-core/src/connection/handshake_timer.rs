@@ -48,7 +48,7 @@ impl HandshakeTimer {
         let since_first = |at: Instant| at.saturating_duration_since(first).as_nanos() as u64;
         let until_ns = self.until_ns;
         let began_ns = since_first(read.began_at).max(until_ns);
-        // What came while the worker was computing for the same connection has not been awaited.
+        // Bytes that arrived while the worker was computing for the same connection were not waited for.
         let ready_ns = since_first(read.ready_at).clamp(until_ns, began_ns);
         let ended_ns = since_first(read.ended_at).max(began_ns);
         let waited_ns = ready_ns - until_ns;

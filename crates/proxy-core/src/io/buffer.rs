@@ -16,7 +16,7 @@ const POOL_BUFFERS_MAX: usize = 128;
 /// Bytes that wait to be written: appended at the end, taken from the front.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// All of it is initialised; what waits is `head..tail`.
+    /// All of it is initialised; pending bytes are `head..tail`.
     memory: Vec<u8>,
     head: usize,
     tail: usize,
@@ -84,7 +84,7 @@ impl Buffer {
         self.tail += bytes.len();
     }
 
-    /// Drops what waits.
+    /// Drops the pending bytes.
     pub(crate) fn clear(&mut self) {
         (self.head, self.tail) = (0, 0);
     }

@@ -24,7 +24,7 @@ use crate::tls::{
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailure, WorkerPool};
 
-/// How often [`Proxy::wait`] looks.
+/// How often [`Proxy::wait`] checks.
 const WAIT_STEP: Duration = Duration::from_millis(2);
 
 /// A running proxy. Dropping it cuts open connections; [`Proxy::drain`] and [`Proxy::join`] end it cleanly.
@@ -57,7 +57,7 @@ impl Proxy {
         &self.addrs
     }
 
-    /// The notices since the last call: an upstream that is gone or back, connections that cannot be
+    /// The notices since the last call: an upstream that is down or up again, connections that cannot be
     /// accepted, a bound that is reached. Each episode has one, and each subject at most four, then two a
     /// minute. Call it about once a second.
     pub fn take_notices(&self) -> Vec<NoticeRecord> {
@@ -119,8 +119,8 @@ impl Proxy {
         self.descriptors.possible(self.handler_settings.upstream_sockets())
     }
 
-    /// Fits the bound on connections of clients to what upstreams may take of the descriptors, and lets the workers look
-    /// at the change.
+    /// Adjusts the limit on clients' connections to the descriptors that upstreams may take, and lets the workers read
+    /// the change.
     fn fit_connections(&self) -> Result<(), DescriptorsError> {
         self.control.change(|limits| {
             let upstreams = self.handler_settings.upstream_sockets();
@@ -241,13 +241,13 @@ impl Proxy {
         self.lock_tls().release_ticket_keys();
     }
 
-    /// Drains, and leaves what waits in the backlogs at `addrs` to the process that replaces this one.
+    /// Drains, and leaves the waiting connections in the backlogs at `addrs` to the process that replaces this one.
     pub fn hand_over(&self, addrs: Vec<SocketAddr>) {
         self.control.hand_over(addrs);
         self.drain();
     }
 
-    /// True once every worker has ended; one more [`Proxy::collect`] then gets all that was counted.
+    /// True once every worker has ended; one more [`Proxy::collect`] then gets all counts.
     pub fn is_drained(&self) -> bool {
         self.pool().have_all_ended()
     }

@@ -149,7 +149,7 @@ impl ProxyStats {
         self.clients.add(client, ClientCounter::Errors, n);
     }
 
-    /// Counts the end of a connection; `carried`: at least a byte of it reached an upstream.
+    /// Counts the end of a connection; `carried`: at least one of its bytes reached an upstream.
     pub(crate) fn closed(&mut self, client: ClientSlot, carried: bool, lifetime: Duration) {
         self.count(ProxyCounter::Closed, 1);
         self.count(ProxyCounter::Failed, u64::from(!carried));

@@ -18,7 +18,7 @@ type Candidates = Vec<Candidate>;
 #[derive(Clone, Debug)]
 struct Candidate {
     certified: Arc<CertifiedKey>,
-    /// What its key can sign with, the preferred one first.
+    /// The signature schemes of its key, the preferred one first.
     schemes: Arc<[SignatureScheme]>,
     /// Its name in counters.
     label: Arc<str>,

@@ -85,7 +85,7 @@ impl Certificate {
         Ok(Self { certified, description, warnings: Vec::new(), origin: None })
     }
 
-    /// The kind of key, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
+    /// The key type, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
     pub fn kind(&self) -> &str {
         &self.description.kind
     }
@@ -116,7 +116,7 @@ impl Certificate {
         self.certified.cert.first().expect("a certificate is never made of an empty chain")
     }
 
-    /// What handshakes with it are counted by: its first name.
+    /// The label of handshakes with it in counters: its first name.
     pub(super) fn label(&self) -> Arc<str> {
         self.names().first().map_or_else(|| NO_NAME.into(), |name| clean::text(name).into())
     }

@@ -13,7 +13,7 @@ pub(super) use self::reader::HelloReader;
 const TLS12: u16 = 0x0303;
 const TLS13: u16 = 0x0304;
 
-/// Extensions that are looked into (IANA, TLS `ExtensionType` Values).
+/// Extensions that are parsed (IANA, TLS `ExtensionType` Values).
 mod extension {
     pub(super) const SERVER_NAME: u16 = 0;
     pub(super) const SUPPORTED_GROUPS: u16 = 10;

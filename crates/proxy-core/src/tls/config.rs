@@ -63,7 +63,7 @@ pub enum TlsConfigError {
     RotationTooShort,
 }
 
-/// What new connections of a proxy share.
+/// The data that new connections of a proxy share.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsConfig {
     server: Arc<ServerConfig>,
@@ -89,7 +89,7 @@ impl TlsSettings {
             .filter(|version| (self.min..=self.max).contains(version))
     }
 
-    /// Looks whether all of it fits together.
+    /// Checks that all options are compatible.
     ///
     /// # Errors
     /// When it does not.
@@ -192,7 +192,7 @@ impl TlsConfig {
         UnbufferedServerConnection::new(Arc::clone(&self.server))
     }
 
-    /// What connections may use.
+    /// The choices that connections may make.
     pub(super) fn policy(&self) -> Policy {
         self.policy
     }

@@ -26,7 +26,7 @@ pub(super) type ParseError = nom::Err<X509Error>;
 /// The contents of a certificate that are shown, and its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Description {
-    /// Kind of key, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
+    /// The key type, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
     pub(super) kind: String,
     /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, otherwise unchanged.
     pub(super) names: Vec<String>,

@@ -77,7 +77,7 @@ impl Engine {
         self.connection.is_handshaking()
     }
 
-    /// True once the peer has sent its `close_notify`; what came before it has been handed out.
+    /// True once the peer has sent its `close_notify`; all earlier plaintext has been returned.
     pub(crate) fn is_peer_closed(&self) -> bool {
         self.peer_closed
     }
@@ -116,7 +116,7 @@ impl Engine {
             self.server_name = Some(name);
         }
         let used = self.process(buffer, plaintext, output)?;
-        // RFC 8446, 6.1: what follows a close_notify is to be ignored.
+        // RFC 8446, 6.1: bytes after a close_notify are ignored.
         let rest = if self.peer_closed { &[] } else { &buffer[used..] };
         if rest.len() > PARTIAL_BYTES_MAX {
             return Err(EngineError::TooFragmented);
@@ -161,7 +161,7 @@ impl Engine {
         result
     }
 
-    /// Takes what rustls' callbacks have found out.
+    /// Takes the notes of rustls' callbacks.
     fn take_notes(&mut self) {
         let mut notes = HandshakeNotes::take();
         self.server_name = notes.server_name.take();
@@ -214,7 +214,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Encrypts all of `plaintext` behind what `output` holds already.
+    /// Encrypts all of `plaintext` after the present content of `output`.
     pub(crate) fn encrypt(&mut self, plaintext: &[u8], output: &mut Buffer) -> Result<(), EngineError> {
         self.write(EncryptInput::Plaintext(plaintext), output)
     }
@@ -268,7 +268,7 @@ enum EncryptInput<'a> {
 }
 
 impl EncryptInput<'_> {
-    /// Space that it needs at most, but for what rustls has queued in front of it.
+    /// The most space that it needs, except for messages that rustls has queued before it.
     fn room(self) -> usize {
         let plaintext = match self {
             Self::Plaintext(bytes) => bytes.len(),

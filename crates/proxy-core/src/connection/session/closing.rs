@@ -59,7 +59,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Until when a client that takes what waits for it may go on, if there is anything.
+    /// Until when a client that reads its pending bytes may continue, if there are any.
     pub(crate) fn linger_until(&self, context: &WorkerContext) -> Option<Instant> {
         let until = self.active_at + LINGER_TIMEOUT;
         (!self.to_client.pending.is_empty() && until > context.now).then_some(until)

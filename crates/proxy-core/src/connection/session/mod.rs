@@ -1,5 +1,5 @@
-//! The client's side of a connection: its socket, TLS, and what waits either way. It serves the handshake, the handler
-//! that follows it, and the end alike.
+//! The client's end of a connection: its socket, TLS, and the pending bytes of both directions. It is used by the
+//! handshake, the handler that follows it, and the closing.
 
 mod closing;
 mod pending;
@@ -211,7 +211,7 @@ impl ClientSession {
         self.key
     }
 
-    /// What TLS negotiated.
+    /// The negotiated TLS parameters.
     pub(crate) fn negotiated(&self) -> crate::tls::NegotiatedTls<'_> {
         self.engine.session()
     }

@@ -26,7 +26,7 @@ impl ClientSession {
         }
     }
 
-    /// Drops what waits, either way.
+    /// Drops the pending bytes of both directions.
     pub(crate) fn drop_pending(&mut self, context: &mut WorkerContext) {
         self.from_client.pending.clear();
         self.to_client.pending.clear();

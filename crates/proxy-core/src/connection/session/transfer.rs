@@ -197,7 +197,7 @@ impl ClientSession {
         let _ = self.engine.close_notify(&mut self.to_client.pending);
     }
 
-    /// Ends the stream to the client, once it has taken what waits; it may go on sending.
+    /// Ends the stream to the client, once it has read its pending bytes; it may continue to send.
     pub fn finish(&mut self, context: &mut WorkerContext) {
         self.to_client.source_ended = true;
         self.close_notify(context);
@@ -223,7 +223,7 @@ impl ClientSession {
         self.to_client.is_done()
     }
 
-    /// Writes what waits for the client. True if that has just told it of the end.
+    /// Writes the client's pending bytes. True if that has just announced the end.
     ///
     /// # Errors
     /// How the connection ends.

@@ -11,7 +11,7 @@ const MESSAGE_HEADER_BYTES: usize = 4;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 
-/// Reads the first `ClientHello` of a connection, and looks at each byte once.
+/// Reads the first `ClientHello` of a connection, and processes each byte once.
 #[derive(Debug, Default)]
 pub(in crate::tls) struct HelloReader {
     /// Only where it does not come in one piece.
