@@ -88,7 +88,7 @@ impl Parser {
         self.has_begun
     }
 
-    /// Takes in the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
+    /// Consumes the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
     pub(crate) fn feed(&mut self, input: &[u8]) -> Result<FeedResult, MalformedResponse> {
         let mut consumed = 0;
         while consumed < input.len() {

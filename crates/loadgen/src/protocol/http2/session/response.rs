@@ -107,7 +107,7 @@ impl Response {
         Ok(())
     }
 
-    /// Takes in a piece of the body.
+    /// Adds a piece of the body.
     pub(super) fn take_body(&mut self, piece: &[u8], expected: &ExpectedResponse) -> Result<(), StreamError> {
         if !self.has_begun() {
             return Err(StreamError("a body before its answer"));
