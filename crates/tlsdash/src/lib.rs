@@ -29,8 +29,8 @@ use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
 
-/// Answers the lines of a client of the control socket, and carries nothing out: the requests that a service would
-/// carry out are added to `carried_out`. Returns the answers, a line each.
+/// Answers the lines of a client of the control socket without executing anything: the requests that a service would
+/// execute are added to `carried_out`. Returns the answers, one per line.
 pub fn answer_control_requests(input: &[u8], may_write: bool, carried_out: &mut Vec<String>) -> Vec<String> {
     control::conversation::answer_lines(input, may_write, carried_out)
 }

@@ -240,7 +240,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
     ))
 }
 
-/// What must be equal: totals, clients, losses, and every bucket of every latency.
+/// The figures that must be equal: totals, clients, losses, and every bucket of every latency.
 fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::SparseHistogram>) {
     let mut summary = model.summary(run, Some(""));
     if let Some(journal) = &mut summary.journal {

@@ -1,4 +1,4 @@
-//! `tlsdash config`: checks a configuration file, or compares it with what runs.
+//! `tlsdash config`: checks a configuration file, or compares it with the running service.
 
 use std::path::Path;
 

@@ -67,7 +67,7 @@ struct RunEntry {
     version: String,
     /// Where it listens; empty for a load.
     listen: String,
-    /// Where it forwards to, or what its load is aimed at.
+    /// The target that it forwards to, or that its load uses.
     upstream: String,
     /// Records read.
     records: u64,

@@ -73,7 +73,7 @@ pub(crate) struct ControlCommand {
     pub(crate) action: ControlAction,
     /// Who asks, such as `alice (uid 1000, pid 4711)`.
     pub(crate) by: String,
-    /// Takes what came of it, or why it was refused.
+    /// Receives the result, or the reason of a refusal.
     pub(crate) reply: SyncSender<Result<ControlAnswer, String>>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) enum ControlAction {
 /// A change of the running service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ServiceChange {
-    /// Give a setting another value, as a person types it, and put it back after a time.
+    /// Change a setting, as a person types it, and restore it after a time.
     Set { name: String, value: String, revert_after: Option<Duration> },
     /// Leave a note in the time line.
     Mark(String),
@@ -122,6 +122,6 @@ pub(crate) enum ServiceChange {
     Experiment(String),
     /// End the experiment that is under way.
     EndExperiment,
-    /// Measure what handshakes cost on this machine.
+    /// Measure the cost of handshakes on this machine.
     Calibrate,
 }

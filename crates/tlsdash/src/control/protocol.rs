@@ -12,7 +12,7 @@ use crate::cli::source::SettingOrigin;
 pub(crate) const VERSION: u32 = 1;
 /// The longest line, in bytes.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
-/// The longest time after which a setting is put back.
+/// The longest time after which a setting is restored.
 const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A request.
@@ -21,7 +21,7 @@ const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(crate) enum ControlRequest {
     /// The client's permissions, and the run.
     Access {},
-    /// What runs, and its headline figures.
+    /// The run and its headline figures.
     Status {},
     /// Every setting with its value, unit and range.
     Settings {},
@@ -31,13 +31,13 @@ pub(crate) enum ControlRequest {
         #[serde(default = "clients_default")]
         limit: usize,
     },
-    /// Give a setting another value.
+    /// Change a setting.
     Set {
         /// Its dotted name.
         name: String,
         /// The value, as a person types it.
         value: String,
-        /// The seconds after which the former value is put back.
+        /// The seconds after which the former value is restored.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         for_s: Option<f64>,
     },
@@ -74,7 +74,7 @@ pub(crate) enum ControlRequest {
     },
     /// End the experiment that is under way.
     EndExperiment {},
-    /// Measure what handshakes cost on this machine.
+    /// Measure the cost of handshakes on this machine.
     Calibrate {},
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct AccessData {
 pub(crate) struct SettingData {
     #[serde(flatten)]
     pub(crate) setting: Setting,
-    /// What gave it its value; absent where no option is this setting.
+    /// The origin of its value; absent if the setting is not an option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<SettingOrigin>,
 }
@@ -182,7 +182,7 @@ impl ControlRequest {
     }
 }
 
-/// The time after which a setting is put back.
+/// The time after which a setting is restored.
 ///
 /// # Errors
 /// If it is none, or too long.

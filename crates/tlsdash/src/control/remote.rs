@@ -98,7 +98,7 @@ fn check_access(run: RunId, response: ControlResponse) -> Result<(), RemoteRefus
     Ok(())
 }
 
-/// The request for a command; `None` for what only the process of the run does for itself.
+/// The request for a command; `None` for commands that only the run's own process executes.
 fn request_of(command: &Command) -> Option<ControlRequest> {
     Some(match command {
         Command::Set { name, value } => {

@@ -32,7 +32,7 @@ const CLIENTS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for an upgrade: longer than a new process may take to be ready.
 const UPGRADE_PATIENCE: Duration = Duration::from_secs(13);
-/// How often the first record of the run is looked for.
+/// How often the server checks for the first record of the run.
 const FIRST_RECORD_POLL: Duration = Duration::from_millis(20);
 
 /// A listening control socket; its file is removed when this is dropped.

@@ -25,7 +25,7 @@ pub(crate) enum JournalChoice {
     File(PathBuf),
     /// This file, or one beside it while another process writes it.
     Beside(PathBuf),
-    /// Nowhere: to measure what watching costs.
+    /// Nowhere: to measure the cost of the journal.
     Off,
 }
 

@@ -172,7 +172,7 @@ fn no_run(place: &JournalSource, reasons: &[String]) -> String {
     format!("{place} holds no records of a run of tlsdash{because}")
 }
 
-/// What of the journal could not be read, in words.
+/// The unreadable parts of the journal, in words.
 fn unread(model: &Model) -> Vec<String> {
     let bytes =
         (model.skipped_bytes() > 0).then(|| format!("{} bytes cannot be read", model.skipped_bytes()));

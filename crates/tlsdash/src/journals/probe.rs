@@ -10,7 +10,7 @@ use telemetry::{Origin, RunId};
 const FIELD: &str = "TLSDASH_PROBE";
 /// How long journald may take to store an entry, on a slow disk or during a rotation.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks for it.
+/// Time between two attempts to read it.
 const POLL: Duration = Duration::from_millis(5);
 
 /// Opens journald for writing, once a probe could be sent and read back. Also returns this process as journald

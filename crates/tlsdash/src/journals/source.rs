@@ -1,4 +1,4 @@
-//! A journal that can be read: a file with its archives, a folder of files, or what journald keeps.
+//! A readable journal: a file with its archives, a folder of files, or journald's.
 
 use std::ffi::OsStr;
 use std::fmt;

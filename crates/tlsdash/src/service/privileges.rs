@@ -73,11 +73,11 @@ impl ServiceUser {
             .with_context(|| format!("cannot give {} to {}", folder.display(), self.name))
     }
 
-    /// Becomes this user for good, with its supplementary groups. To be called while there is only one thread: the
-    /// kernel changes the user of the calling thread alone.
+    /// Switches to this user permanently, with its supplementary groups. Call it while there is only one thread: the
+    /// kernel changes the user of the calling thread only.
     ///
     /// # Errors
-    /// When the kernel refuses, or would let the program become root again.
+    /// If the kernel refuses, or would let the program become root again.
     pub(crate) fn become_it(&self) -> anyhow::Result<()> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         anyhow::ensure!(threads == 1, "cannot become {}: there are {threads} threads already", self.name);

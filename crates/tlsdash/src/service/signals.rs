@@ -48,7 +48,7 @@ impl UpgradeSignal {
     }
 }
 
-/// What SIGHUP means once the terminal is gone.
+/// The meaning of SIGHUP once the terminal is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HangUp {
     /// The program ends in order.

@@ -96,7 +96,7 @@ impl ExperimentRunner {
         self.wanted = Some(plan);
     }
 
-    /// Takes in an interval and returns the steps to carry out.
+    /// Adds an interval and returns the steps to carry out.
     ///
     /// # Errors
     /// When the requested experiment is not possible; the request is dropped.

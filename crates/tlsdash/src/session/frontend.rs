@@ -16,7 +16,7 @@ use crate::session::progress::HeadlessProgress;
 /// How often an ended front end polls for the end of the program.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What shows the run.
+/// The front end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frontend {
     /// The dashboard, in a terminal.
@@ -90,7 +90,7 @@ pub(crate) struct EndedFrontend {
 }
 
 impl EndedFrontend {
-    /// Takes in further records until `ending` is done. The model then holds the whole run.
+    /// Adds further records until `ending` is done. The model then holds the whole run.
     pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Option<Model>, Option<anyhow::Error>) {
         let mut unseen = Model::new(1);
         loop {

@@ -26,10 +26,10 @@ pub(super) fn stops(batch: &Batch) -> bool {
 }
 
 impl ReadBack {
-    /// Follows what this process writes of the run.
+    /// Follows this process's records of the run.
     ///
     /// # Errors
-    /// When there can be no thread for it.
+    /// If the thread cannot be started.
     pub(super) fn start(
         source: &JournalSource,
         run: RunId,

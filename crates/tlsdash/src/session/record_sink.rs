@@ -105,10 +105,10 @@ impl RecordSink {
         Ok(format!("recorded {path}"))
     }
 
-    /// Ends the journal in order, and the recording.
+    /// Closes the journal and the recording.
     ///
     /// # Errors
-    /// When the end of one of them is missing.
+    /// If the end of one of them is missing.
     pub(crate) fn close(self) -> Result<(), CloseError> {
         let closed = match self.journal {
             RecordTarget::File(writer) => writer.close(),

@@ -147,7 +147,7 @@ fn text(summary: &Summary) -> String {
     out
 }
 
-/// What else went wrong on the way of the records.
+/// Other problems of the records on their way.
 fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
     let counts = [
         (journal.gaps, "gaps in what was measured or read"),
@@ -262,7 +262,7 @@ fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{name:<12} {text}");
 }
 
-/// Milliseconds, no finer than the times are known: what took less than the resolution counts as that much.
+/// Milliseconds, no finer than the times are known: shorter times count as the resolution.
 fn milliseconds(us: f64, resolution_us: Option<f64>) -> String {
     match resolution_us {
         // Histograms keep three digits.

@@ -84,11 +84,11 @@ pub(crate) struct PreparedProcess {
 pub(crate) struct CarriedSetting {
     pub(crate) name: String,
     pub(crate) value: Value,
-    /// When it is put back, and to which value.
+    /// When it is restored, and to which value.
     pub(crate) revert: Option<CarriedRevert>,
 }
 
-/// The value to which a setting is put back.
+/// The value to which a setting is restored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CarriedRevert {
     /// The time left, in milliseconds.

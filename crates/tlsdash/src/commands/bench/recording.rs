@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
         if let Body::Load(load) = &record.body
             && load.measured_us > 0
         {
-            // A record that was made late, or after the end of the load, gives a later moment.
+            // A late record, or one after the end of the load, gives a later moment.
             measured_from_us = measured_from_us.min(record.stamp.mono_us.saturating_sub(load.measured_us));
         }
     };

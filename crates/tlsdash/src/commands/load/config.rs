@@ -21,7 +21,7 @@ const TARGETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// One of several loads that run in succession.
 #[derive(Debug)]
 pub(crate) struct LoadVariant {
-    /// What distinguishes it; empty if it is the only one.
+    /// The part that distinguishes it; empty if it is the only one.
     pub(crate) name: String,
     pub(crate) config: LoadConfig,
 }
@@ -117,7 +117,7 @@ fn tls(args: &TlsArgs) -> TlsOptions {
     }
 }
 
-/// Refuses options that need TLS. Those about trust are allowed, for scripts that load both kinds of servers.
+/// Refuses options that need TLS. Options of trust are allowed, for scripts that load both kinds of servers.
 fn refuse_tls_words(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
     let words = [
         ("resume", args.resume.is_some()),

@@ -64,7 +64,7 @@ impl LoadOutput {
         self.summary_format == SummaryFormat::Style(ReportStyle::Wrk)
     }
 
-    /// Takes in a run that has ended, and prints it.
+    /// Adds a run that has ended, and prints it.
     pub(crate) fn take(&mut self, variant: &str, finished: &FinishedRun) -> anyhow::Result<()> {
         let Some(run) = finished.run() else { return Ok(()) };
         match self.summary_format {

@@ -13,7 +13,7 @@ use crate::service;
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
 
-/// What became of files that were read.
+/// The outcome of reading files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakenFiles {
     /// Nothing is different.

@@ -9,7 +9,7 @@ use super::RunController;
 use crate::control::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::session::setting_infos;
 
-/// A setting that is put back.
+/// A setting that is restored.
 #[derive(Debug)]
 pub(super) struct PendingRevert {
     pub(super) at: Instant,
@@ -167,7 +167,7 @@ impl RunController {
         self.reverts.push(PendingRevert { at, name: before.name.clone(), to, by: by.to_owned() });
     }
 
-    /// Records who asked for what.
+    /// Records the user and the request.
     fn note(&mut self, by: &str, what: &str) {
         self.report(NoticeRecord::new(Level::Notice, "control", &format!("{what}: asked for by {by}")));
     }

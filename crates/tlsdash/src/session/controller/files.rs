@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A check that takes longer is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks the files once a second. A check gives a `T`.
+/// Checks the files once a second. A check returns a `T`.
 #[derive(Debug)]
 pub(super) struct FileWatch<T> {
     /// Requests a check; true for a reload.
@@ -103,7 +103,7 @@ impl<T: Send + 'static> FileWatch<T> {
 mod tests {
     use super::*;
 
-    /// Polls at `now` until something comes of it.
+    /// Polls at `now` until there is a result.
     fn wait(watch: &mut FileWatch<()>, now: Instant) -> FileWatchEvent<()> {
         loop {
             if let Some(watching) = watch.poll(now) {

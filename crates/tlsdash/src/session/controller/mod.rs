@@ -80,7 +80,7 @@ pub(crate) struct RunSetup {
     pub(crate) legacy: Option<Legacy>,
 }
 
-/// What signals ask for.
+/// Requests by signals.
 #[derive(Clone, Debug)]
 pub(crate) struct RunSignals {
     pub(crate) reload: Reload,
@@ -97,7 +97,7 @@ pub(crate) struct RunController {
     suppressed_total: Arc<AtomicU64>,
     signals: RunSignals,
     upgrade: Upgrade,
-    /// Settings that are put back.
+    /// Settings that will be restored.
     reverts: Vec<PendingRevert>,
     /// Clients of the control socket that wait for the end of a reload.
     reload_waiting: Vec<ReloadWaiter>,

@@ -38,7 +38,7 @@ pub(crate) struct RunConfiguration {
     pub(crate) options: ProxyOptions,
     /// Where they are read again; `None` in the demo.
     pub(crate) source: Option<ConfigurationSource>,
-    /// What an upgrade starts; `None` in the demo, and with a dashboard, which needs the terminal for itself.
+    /// The program that an upgrade starts; `None` in the demo, and with a dashboard, which needs the terminal.
     pub(crate) program: Option<UpgradeProgram>,
 }
 
@@ -88,7 +88,7 @@ impl RunConfiguration {
         Ok(options)
     }
 
-    /// What gave a setting its value, if it was not changed live.
+    /// The origin of a setting's value, if it was not changed live.
     fn origin(&self, name: &str) -> Option<SettingOrigin> {
         let word = name.strip_prefix(PROXY)?;
         let word = if word.starts_with("certificate") { "cert" } else { word };
@@ -162,7 +162,7 @@ impl RunController {
         Ok(self.describe(&plan, "a reload changes"))
     }
 
-    /// Applies all of it, or nothing.
+    /// Applies all changes, or none.
     fn apply_options(&mut self, options: ProxyOptions, by: &str) -> Result<ControlAnswer, String> {
         let (options, plan) = self.plan_reload(options)?;
         let answer = self.describe(&plan, "changed");
@@ -181,7 +181,7 @@ impl RunController {
             if !plan.needs_restart(ALERT) {
                 in_force.run.alert = options.run.alert;
             }
-            // What only a restart changes still has its former origin.
+            // An option that needs a restart still has its former origin.
             let is_pending = |word: &String| plan.restart.contains(word);
             in_force.words.retain(is_pending);
             in_force.words.extend(options.words.into_iter().filter(|word| !is_pending(word)));
@@ -244,7 +244,7 @@ impl RunController {
         Err(reason)
     }
 
-    /// Every setting, with what gave it its value.
+    /// Every setting, with the origin of its value.
     pub(super) fn describe_settings(&self) -> ControlAnswer {
         let settings = self.run_record().settings;
         let configuration = self.setup.configuration.as_deref();

@@ -59,7 +59,7 @@ impl Upgrade {
         }
     }
 
-    /// Whether the new process has all that it takes over: a change would be lost.
+    /// Whether the new process has received its state: a later change would be lost.
     pub(super) fn is_final(&self) -> bool {
         matches!(self.stage, UpgradeStage::Starting(_) | UpgradeStage::Left { .. })
     }
@@ -224,7 +224,7 @@ impl RunController {
         }
     }
 
-    /// Gives settings the values that they had in the process that this one has replaced.
+    /// Restores the settings' values from the process that this one has replaced.
     pub(super) fn take_legacy(&mut self) {
         let Some(legacy) = self.setup.legacy.take() else { return };
         let text = format!("upgrade: took over from run {}", legacy.run.short());

@@ -10,7 +10,7 @@ use telemetry::{Applies, Cpus, LoadState, ProcessObserver, Setting, SettingError
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
-    /// What counts another terminator's log.
+    /// The observer of another terminator's log.
     pub(crate) observer: Option<LogObserver>,
     /// The names of the proxy's routes; `None` in TCP mode.
     pub(crate) routes: Option<Vec<String>>,
