@@ -34,7 +34,7 @@ pub const ALERTS_SPARE: usize = 2;
 
 /// The value of an alert that is not set.
 const OFF: &str = "off";
-/// What precedes the number of an alert in the name of its setting.
+/// The prefix of an alert's number in the name of its setting.
 const PREFIX: &str = "alert.";
 
 /// The alerts of a run. Each is a setting, `alert.1` and so on, which can be changed and switched off.

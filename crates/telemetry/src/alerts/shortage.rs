@@ -11,7 +11,7 @@ use crate::model::Run;
 /// Windows that are proposed, in seconds.
 const WINDOWS_S: [u64; 11] = [10, 20, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600];
 
-/// An alert on a percentile whose last window had samples, and too few of them.
+/// An alert on a percentile whose last window had some samples, but too few.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlertShortage {
     /// The name of its setting.

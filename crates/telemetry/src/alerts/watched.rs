@@ -65,7 +65,7 @@ impl WatchedAlert {
         &self.alert
     }
 
-    /// Takes in an interval, with what there is at its end.
+    /// Adds an interval, with what there is at its end.
     pub(super) fn observe(
         &mut self,
         interval: &AlertInterval<'_>,

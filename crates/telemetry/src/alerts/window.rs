@@ -46,7 +46,7 @@ pub(super) struct IntervalGauges {
     pub(super) http: Option<HttpGauges>,
 }
 
-/// What an alert needs of the last intervals.
+/// The data of the last intervals that an alert needs.
 #[derive(Debug)]
 pub(super) struct AlertWindow {
     figure: Figure,

@@ -1,4 +1,4 @@
-//! Deltas: what workers hand over once an interval. The publisher merges them.
+//! Deltas: workers' counts, sent once per interval. The publisher merges them.
 
 use crate::collect::http::HttpDelta;
 use crate::collect::tls::TlsDelta;
@@ -17,7 +17,7 @@ pub const CLIENTS_MAX: usize = 10_000;
 
 /// Counters of a measured part of the program since they were last collected.
 pub trait Delta: Default + Send + 'static {
-    /// Adds what another worker counted in the same interval, or the same worker in a later one.
+    /// Adds the counts of another worker in the same interval, or of the same worker in a later one.
     fn add(&mut self, other: &Self);
     /// Forgets everything and keeps the memory.
     fn clear(&mut self);
@@ -93,7 +93,7 @@ pub struct LoadDelta {
     pub counters: Counters<LoadCounter>,
     /// Latencies since the last hand-over.
     pub latencies: Histograms<LoadLatency>,
-    /// What happened since the last hand-over, kind by kind.
+    /// Events since the last delta, by kind.
     pub tally: EventCounts,
 }
 

@@ -48,7 +48,7 @@ pub enum HandoverResult {
     Done,
     /// The collector had not asked.
     NotRequested,
-    /// The collector is gone.
+    /// The collector has ended.
     CollectorGone,
 }
 

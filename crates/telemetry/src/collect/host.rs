@@ -33,7 +33,7 @@ pub struct HostSampler {
     ended_ns: Counters<CpuGroup>,
     /// The sum of the most that one worker used between two readings.
     peak_worker_ns: u64,
-    /// What threads had used that ended before the first reading, such as those of an earlier run of this process.
+    /// CPU time of threads that ended before the first reading, such as those of an earlier run of this process.
     earlier_ns: Option<u64>,
     /// The last reading, and its time.
     pss: Option<(Instant, u64)>,
@@ -174,7 +174,7 @@ mod tests {
 
     use rustix::time::{ClockId, clock_gettime};
 
-    /// Uses so much CPU, however long a busy machine takes to give it.
+    /// Uses this much CPU time, however long a busy machine takes for it.
     fn burn(for_time: Duration) {
         let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
         let end = used() + for_time;

@@ -277,7 +277,7 @@ impl HttpDelta {
         &mut self.routes[index]
     }
 
-    /// Adds what another worker counted, or the same worker later.
+    /// Adds the counts of another worker, or of the same worker later.
     pub fn add(&mut self, other: &Self) {
         self.counters.add(&other.counters);
         for (index, route) in other.routes.iter().enumerate() {

@@ -72,7 +72,7 @@ impl RequestSamples {
         true
     }
 
-    /// Adds what another worker kept, or the same worker later.
+    /// Adds the samples of another worker, or of the same worker later.
     pub(crate) fn add(&mut self, other: &Self) {
         self.errors.extend_from_slice(&other.errors);
         self.slowest.extend_from_slice(&other.slowest);

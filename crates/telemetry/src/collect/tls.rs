@@ -26,7 +26,7 @@ pub enum FullReason {
     OtherVersion,
     /// The ticket was issued under other rules for client certificates.
     ClientAuth,
-    /// Resumption is off, and the client came back or offered to resume.
+    /// Resumption is off, and the client is a returning one or offered to resume.
     ResumptionOff,
     /// The session is no longer in the session cache.
     Evicted,
@@ -139,7 +139,7 @@ pub struct UsageDelta {
 }
 
 impl TlsDelta {
-    /// Adds what another worker counted, or the same worker later.
+    /// Adds the counts of another worker, or of the same worker later.
     pub(crate) fn add(&mut self, other: &Self) {
         self.counters.add(&other.counters);
         self.latencies.add(&other.latencies);

@@ -37,7 +37,7 @@ pub enum FigureSide {
     Run,
     /// The threads of the process.
     Process,
-    /// The journal: what was lost, merged or malformed.
+    /// The journal: lost, merged or malformed records.
     Journal,
     /// The process named by `--observe-pid`.
     Observed,

@@ -110,7 +110,7 @@ fn figures_named(text: &str) -> Vec<Figure> {
         .into_iter()
         .filter(|figure| figure.short_name().ends_with(&ending))
         .partition(|figure| figure.side() == FigureSide::Http);
-    // Those of HTTP mode came later, and must not make an ending ambiguous that was not.
+    // The figures of HTTP mode were added later, and must not make an existing ending ambiguous.
     let found = if found.is_empty() { of_http } else { found };
     let is_unambiguous = found.iter().all(|figure| figure.short_name() == found[0].short_name());
     if is_unambiguous { found } else { Vec::new() }

@@ -145,7 +145,7 @@ enum NewerSchema {
 /// Sorts entries into batches and delivers them.
 struct BatchBuilder<F> {
     deliver: F,
-    /// False once the receiver is gone.
+    /// False once the receiver is dropped.
     is_listening: bool,
     /// True once all entries that were there at first have been read.
     is_live: bool,
@@ -207,7 +207,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         Ok(())
     }
 
-    /// Takes in an entry. Most entries of a system's journal are not ours; they cost two look-ups.
+    /// Adds an entry. Most entries of a system's journal are not ours; they cost two look-ups.
     fn take(&mut self, entry: &Entry) {
         if entry.text(&field::KIND.name).is_some() {
             self.take_record(entry);

@@ -11,7 +11,7 @@ use crate::record::Stamp;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, SuppressedMessages};
 
-/// Runs that are remembered; a further one replaces the run whose records came longest ago.
+/// Remembered runs; a further one replaces the run that has been silent longest.
 const RUNS_MAX: usize = 4_096;
 /// Ranges of numbers that are remembered for a run. A further hole replaces the oldest one: records lost there are not
 /// read from a copy.

@@ -61,7 +61,7 @@ impl Batch {
 pub enum Update {
     /// Records were read.
     Batch(Batch),
-    /// All that the journal held when it was opened has been read; what follows is live.
+    /// All entries that the journal had at the opening have been read; later ones are live.
     CaughtUp,
     /// A message of the program that is not in the journal, such as a refused setting or a journal that cannot be
     /// written.
@@ -84,7 +84,7 @@ pub enum RecordingStatus {
 }
 
 impl Model {
-    /// Takes in a batch.
+    /// Adds a batch.
     pub fn apply_batch(&mut self, batch: Batch) {
         let last = batch.records.last().map(|record| record.stamp);
         for record in batch.records {

@@ -97,7 +97,7 @@ wire! {
         pub took_us: u64 = &field::CALIBRATION_CPU,
         /// The proxy's part of a key exchange, by the group's IANA name.
         pub key_exchange: CostTable = &field::COST_KEY_EXCHANGE,
-        /// A signature, by the kind of the certificate's key, such as `ECDSA P-256`.
+        /// A signature, by the certificate's key type, such as `ECDSA P-256`.
         pub signature: CostTable = &field::COST_SIGNATURE,
         /// The rest of a handshake, such as `TLSv1.3 full` or `TLSv1.2 resumed`: with X25519, or with the group that follows,
         /// as in `TLSv1.3 full X25519MLKEM768`.

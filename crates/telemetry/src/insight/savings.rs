@@ -138,7 +138,7 @@ impl fmt::Display for SavingChange {
     }
 }
 
-/// All RSA signatures cost what an ECDSA one does.
+/// All RSA signatures cost as much as ECDSA ones.
 fn ecdsa_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
     let rsa = mix.rsa_share()?;
     if rsa == 0.0 || mix.signature.n == 0 {

@@ -70,7 +70,7 @@ pub struct HttpNow {
     pub upstream_idle: u64,
 }
 
-/// What HTTP/2 counts.
+/// The counts of HTTP/2.
 #[derive(Clone, Debug, Serialize)]
 pub struct Http2Summary {
     /// Connections.
@@ -85,7 +85,7 @@ pub struct Http2Summary {
     pub header_bytes: ByDirection,
     /// The same header blocks before compression, in bytes.
     pub plain_header_bytes: ByDirection,
-    /// What compression saved of them both ways, in percent; `null` without header blocks.
+    /// Their compression in both directions, in percent; `null` without header blocks.
     pub savings_percent: Option<f64>,
     /// Connections that were ended for a flood of frames, by kind.
     pub floods: BTreeMap<&'static str, u64>,

@@ -1,7 +1,7 @@
 //! Runs of several hosts as one.
 //!
 //! Counters and CPU times add up, latencies are merged bucket by bucket, clients are identified by their addresses. What runs
-//! have at a moment (connections, memory, the rate asked for) adds up only where they take place at the same time; a host
+//! have at a moment (connections, memory, the requested rate) adds up only where they take place at the same time; a host
 //! counts once. Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
 //! had it when its last record was made.
 

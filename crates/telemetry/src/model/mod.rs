@@ -142,12 +142,12 @@ impl Model {
         Self { runs: vec![run.joined_at(us, HISTORY)], ..Self::default() }
     }
 
-    /// Takes in one record of an unknown writer, as [`Self::apply_from`] does.
+    /// Adds one record of an unknown writer, as [`Self::apply_from`] does.
     pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
         self.apply_from(&Writer::default(), record, read_mono_us);
     }
 
-    /// Takes in one record. `read_mono_us` is `CLOCK_MONOTONIC` of this boot when it was read, for live journals:
+    /// Adds one record. `read_mono_us` is `CLOCK_MONOTONIC` of this boot when it was read, for live journals:
     /// it only serves to show how far reading lags behind writing.
     pub fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
         let at = self.place(record.stamp.run, writer);

@@ -59,14 +59,14 @@ pub struct Summary {
     /// Findings: open ones first, by severity; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<FindingSummary>,
-    /// What became of the records; `null` where none were written.
+    /// The outcome of the records; `null` if none were written.
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
     pub cpu_s: BTreeMap<&'static str, f64>,
     /// The resources that the process used last; absent without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessSummary>,
-    /// What an observed process and its descendants used; absent where none was observed.
+    /// Resources of an observed process and its descendants; absent if none was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<ObservedProcess>,
 }
@@ -76,7 +76,7 @@ pub struct Summary {
 pub struct LogSummary {
     /// The terminator, such as `haproxy`.
     pub terminator: String,
-    /// Resolution of its times, in microseconds: what took less counts as that much.
+    /// Resolution of its times, in microseconds: shorter times count as this much.
     pub resolution_us: u64,
     /// Figures that the log does not have, each with the reason: their values are 0 and meaningless.
     pub absent: Vec<String>,
@@ -95,7 +95,7 @@ pub struct ProcessSummary {
     pub threads: u64,
 }
 
-/// What an observed process and its descendants used.
+/// Resources of an observed process and its descendants.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedProcess {
     /// The process.
@@ -222,7 +222,7 @@ pub struct JournalSummary {
     pub read: u64,
     /// Records missing after the first one read.
     pub lost: u64,
-    /// Records made before the first one read: lost, removed since, or never looked for.
+    /// Records before the first one read: lost, removed, or not requested.
     pub before: u64,
     /// Gaps in the records, and times in which the process did not run.
     pub gaps: u64,

@@ -1,4 +1,4 @@
-//! TLS in a summary: why handshakes were full, where their time went, and who uses what.
+//! TLS in a summary: reasons of full handshakes, parts of their time, and usage.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -57,7 +57,7 @@ fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<MemorySi
     publisher
 }
 
-/// What so many clients have done in an interval, all of them busy.
+/// The counts of this many busy clients in an interval.
 fn crowd(clients: u8) -> ProxyDelta {
     let mut delta = ProxyDelta::default();
     for n in 0..clients {

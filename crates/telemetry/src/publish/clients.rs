@@ -1,4 +1,4 @@
-//! The publisher's bounded table of clients: totals, what records have carried of them, and which records are due.
+//! The publisher's bounded table of clients: totals, their recorded parts, and the due records.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct DueRecord {
     pub(crate) record: ClientRecord,
     /// Beginning of the time that its changes fall into, `CLOCK_MONOTONIC` in microseconds.
     pub(crate) since_us: u64,
-    /// What records have carried before.
+    /// Totals of the records written.
     written: Counters<ClientCounter>,
 }
 
@@ -87,7 +87,7 @@ impl ClientTable {
 
     /// Adds the counts of the interval from `start_us` to `end_us`.
     pub(crate) fn add(&mut self, deltas: &[ClientDelta], start_us: u64, end_us: u64, leaving_max: usize) {
-        // Once no room can be made, trying again for each further client would cost a look at the whole table.
+        // Once no room can be made, each further attempt would scan the whole table.
         let mut is_crowded = false;
         for delta in deltas {
             let client = self.place(delta.client, leaving_max, &mut is_crowded);
@@ -129,8 +129,8 @@ impl ClientTable {
         })
     }
 
-    /// Lets a hundredth of the table go, those without connections that have been silent longest. Their last
-    /// changes are written if not too many leave at once, and folded into `other` otherwise.
+    /// Removes a hundredth of the table: clients without connections that have been silent longest. Their last changes
+    /// are written if not too many leave at once, and added to `other` otherwise.
     fn make_room(&mut self, leaving_max: usize) {
         let idle = |(id, row): (&ClientId, &TrackedClient)| {
             (row.open <= 0 && *id != ClientId::Other).then_some((row.active_us, *id))
@@ -346,7 +346,7 @@ mod tests {
         let crowd: Vec<_> = (0..60_000).map(|n| ClientDelta { open_change: 1, ..delta(n, 1) }).collect();
         let begun = std::time::Instant::now();
         table.add(&crowd, 0, 1, 10);
-        // A look at the whole table for each would take a hundred times as long.
+        // A scan of the whole table for each would take a hundred times as long.
         assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
         assert_eq!(table.rows[&ClientId::Other].counters[ClientCounter::BytesOut], 50_000);
     }

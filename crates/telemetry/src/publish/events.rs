@@ -47,7 +47,7 @@ impl Events {
         self.waiting.pop_front()
     }
 
-    /// Puts back what [`Self::pop`] gave.
+    /// Returns the record of [`Self::pop`] to the queue.
     pub(crate) fn put_back(&mut self, record: Record) {
         self.waiting.push_front(record);
     }

@@ -105,7 +105,7 @@ impl PendingRequests {
         (records, without_room)
     }
 
-    /// Puts back a record that the journal did not take in time.
+    /// Returns a record that the journal did not accept in time to the queue.
     pub(super) fn put_back(&mut self, record: RequestRecord) {
         if record.is_error() {
             self.errors.push_back(record);

@@ -340,7 +340,7 @@ impl<S: Sink> Publisher<S> {
         &mut self.sink
     }
 
-    /// Gives the sink back.
+    /// Returns the sink.
     pub fn into_sink(self) -> S {
         self.sink
     }

@@ -1,4 +1,4 @@
-//! The publisher's table of routes: totals, what records have carried of them, and which records are due.
+//! The publisher's table of routes: totals, their recorded parts, and the due records.
 
 use crate::collect::http::{ROUTES_MAX, RouteDelta};
 use crate::histogram::SparseHistogram;

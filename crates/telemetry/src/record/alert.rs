@@ -25,7 +25,7 @@ wire! {
     pub struct AlertRecord {
         /// Its number within the run, from 1.
         pub number: u64 = &field::ALERT,
-        /// What became of it.
+        /// Its outcome.
         pub state: AlertState = &field::ALERT_STATE,
         /// The alert as it was written.
         pub condition: String = &field::ALERT_CONDITION,

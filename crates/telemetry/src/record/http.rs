@@ -10,7 +10,7 @@ use crate::record::wire::{FAMILY, wire};
 use crate::record::words::words;
 
 wire! {
-    /// HTTP over all routes, once an interval: cumulative counters, and the interval's latencies.
+    /// HTTP over all routes, once per interval: cumulative counters, and the interval's latencies.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HttpRecord {
         /// Requests in flight at the end of the interval.

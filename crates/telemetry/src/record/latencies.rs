@@ -44,7 +44,7 @@ impl<M: Metric> Latencies<M> {
         }
     }
 
-    /// Takes in the samples of the record before.
+    /// Adds the samples of the record before.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         for (latency, earlier) in self.classes.iter_mut().zip(&earlier.classes) {
             latency.interval = SparseHistogram::merged([&latency.interval, &earlier.interval]);

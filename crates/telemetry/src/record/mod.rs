@@ -1,4 +1,4 @@
-//! The records that tlsdash writes: once an interval, or when something happens.
+//! The records that tlsdash writes: once per interval, or when something happens.
 
 pub(crate) mod age_counts;
 mod alert;
@@ -180,7 +180,7 @@ wire! {
         pub settings: Vec<Setting> = &field::SETTINGS,
         /// The terminator whose log was counted; empty if this program terminated TLS.
         pub log: String = &field::LOG,
-        /// Resolution of the times in the log, in microseconds: what took less counts as that much; 0 without a log.
+        /// Resolution of the times in the log, in microseconds: shorter times count as this much; 0 without a log.
         pub log_resolution_us: u64 = &field::LOG_RESOLUTION,
         /// Figures that the log cannot give, each with the reason, separated by semicolons.
         pub absent: AbsentFigures = &field::ABSENT,
@@ -200,7 +200,7 @@ wire! {
 }
 
 wire! {
-    /// The proxy, once an interval: cumulative counters, and the interval's latencies.
+    /// The proxy, once per interval: cumulative counters, and the interval's latencies.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct ProxyRecord {
         /// Connections open at the end of the interval.

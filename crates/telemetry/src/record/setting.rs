@@ -75,7 +75,7 @@ pub struct Setting {
 /// A command to the running program; commands travel against the stream of records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Give a setting another value.
+    /// Change a setting.
     Set {
         /// The setting's dotted name.
         name: String,

@@ -8,7 +8,7 @@ use crate::record::field;
 use crate::record::wire::{FAMILY, wire};
 
 wire! {
-    /// TLS of the proxy, once an interval: cumulative counters, and the interval's latencies.
+    /// TLS of the proxy, once per interval: cumulative counters, and the interval's latencies.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct TlsRecord {
         /// Values of usage that changed in this interval and whose record was put off.
@@ -54,7 +54,7 @@ impl TlsRecord {
         Self { ages_accepted, ages_expired, latencies, ..*self }
     }
 
-    /// Takes in the record before it, to cover the time of both.
+    /// Merges the previous record, to cover the time of both.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         self.latencies.downsample(&earlier.latencies);
     }

@@ -58,7 +58,7 @@ impl Downsampler {
         Self { period_us: (period.as_micros() as u64).max(1), runs: HashMap::default() }
     }
 
-    /// Takes in a record, and adds to `out` the records that it completes.
+    /// Adds a record, and adds to `out` the records that it completes.
     pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
         let run = self.runs.entry((writer.origin, record.stamp.run)).or_default();
         run.take(record, self.period_us, out);

@@ -86,7 +86,7 @@ proptest! {
     ) {
         let mut at = 0;
         let mut records = simulated(seconds);
-        // The beginning is there, or nothing is known of what was before.
+        // The beginning is there, or nothing before it is known.
         records.retain(|_| { at += 1; at == 1 || !lost.contains(&at) });
         let thin = thinned(records.clone());
         prop_assert!(thin.len() <= records.len());

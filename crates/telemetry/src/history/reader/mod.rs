@@ -127,7 +127,7 @@ enum SlotState {
     #[default]
     Empty,
     Request(HistoryRequest),
-    /// All handles are gone.
+    /// All handles are dropped.
     Closed,
 }
 
@@ -137,7 +137,7 @@ impl RequestSlot {
         self.changed.notify_one();
     }
 
-    /// Waits for a request; `None` once all handles are gone.
+    /// Waits for a request; `None` once all handles are dropped.
     fn take(&self) -> Option<HistoryRequest> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_empty = |state: &mut SlotState| matches!(state, SlotState::Empty);

@@ -46,7 +46,7 @@ pub struct SliceBaseline {
 }
 
 impl SliceBaseline {
-    /// Takes in a record from before the slice.
+    /// Adds a record from before the slice.
     pub(super) fn note(&mut self, record: &Record) {
         self.last = Some(record.stamp);
         match &record.body {
@@ -96,7 +96,7 @@ impl SliceBaseline {
         }
     }
 
-    /// Takes in the record of a value of usage.
+    /// Adds the record of a value of usage.
     pub(crate) fn note_usage(&mut self, record: &UsageRecord) {
         let key = (record.dimension, record.value.clone());
         if self.usage.len() < USAGE_MAX || self.usage.contains_key(&key) {
@@ -104,7 +104,7 @@ impl SliceBaseline {
         }
     }
 
-    /// Takes in the record of a route.
+    /// Adds the record of a route.
     pub(crate) fn note_route(&mut self, record: &RouteRecord) {
         if self.routes.len() < ROUTES_MAX || self.routes.contains_key(&record.route) {
             self.routes.insert(record.route.clone(), record.without_intervals());

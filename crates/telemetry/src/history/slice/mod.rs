@@ -103,7 +103,7 @@ impl RunSlice {
         Batch { records, ..batch }
     }
 
-    /// Takes in a record, and adds the records of the slice that come of it.
+    /// Adds a record, and adds the records of the slice that come of it.
     pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
         let key = (writer.origin, record.stamp.run);
         if !self.runs.contains_key(&key) && self.runs.len() == RUNS_MAX {
@@ -122,7 +122,7 @@ impl RunSlice {
 }
 
 impl RunPosition {
-    /// Takes in a record from before the range. A run with too many clients is left out from then on.
+    /// Adds a record from before the range. A run with too many clients is left out from then on.
     fn note(&mut self, record: &Record, clients: &mut usize) {
         if self.stage == SliceStage::After {
             return;

@@ -165,7 +165,7 @@ fn a_stretch_without_records_holds_no_run() {
     assert!(model(recorded(5), 100, 200).current().is_none());
 }
 
-/// What a recording of the seconds after the tenth holds, up to the fifteenth.
+/// The contents of a recording of the seconds after the tenth, up to the fifteenth.
 fn recording() -> (Model, Vec<Record>) {
     let (mut began, mut ended) = (None, 0);
     let records = recorded_and_watched(20, |second, publisher| match second {

@@ -9,8 +9,8 @@ pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused
 pub(super) const UPSTREAM_UNREACHABLE: Rule =
     Rule { id: "upstream-unreachable", judge: unreachable, tell: tell_unreachable };
 
-/// Handshakes that server and client began but did not complete. Clients that only look whether the port is open, or
-/// do not speak TLS, are not among them.
+/// Handshakes that server and client began but did not complete. Clients that only check whether the port is open, or
+/// do not speak TLS, are not included.
 const REFUSALS: [(ProxyCounter, &str); 4] = [
     (ProxyCounter::FailedIncompatible, "no version, group or cipher in common"),
     (ProxyCounter::FailedAlert, "the client sent an alert"),

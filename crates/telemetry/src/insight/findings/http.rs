@@ -19,7 +19,7 @@ const FAILED: &[(Severity, HysteresisLimit)] =
 const SENT_AGAIN: &[(Severity, HysteresisLimit)] = &[(Severity::Info, HysteresisLimit::at(0.02))];
 const MINUTE_US: u64 = 60_000_000;
 
-/// Requests that some counters count in the last minute, and all of them.
+/// Requests counted by some counters in the last minute, and all requests.
 fn of_all(context: &FindingContext<'_>, counters: &[HttpCounter]) -> (u64, u64) {
     let http = &context.minute().http;
     (http.sum(counters), http[HttpCounter::Requests])

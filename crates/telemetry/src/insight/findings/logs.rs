@@ -15,7 +15,7 @@ pub(super) const NEVER_RESUMES: Rule =
 pub(super) const OLD_VERSIONS: Rule =
     Rule { id: "old-versions", judge: old_versions, tell: tell_old_versions };
 
-/// Full handshakes of ten minutes from which on clients are looked at.
+/// Full handshakes in ten minutes from which clients are evaluated.
 const FULL_MIN: u64 = 100;
 /// Full handshakes from which on a client that never resumed is found.
 const CLIENT_FULL_MIN: u64 = 20;

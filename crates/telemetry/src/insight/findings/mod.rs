@@ -70,7 +70,7 @@ pub struct FindingText {
     pub title: String,
     /// The figures behind it.
     pub evidence: Vec<Evidence>,
-    /// What to do, and what to type.
+    /// The advice, and the text to type.
     pub advice: Vec<String>,
     /// The setting that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]

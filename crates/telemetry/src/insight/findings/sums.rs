@@ -140,7 +140,7 @@ impl Default for RecentSums {
 }
 
 impl RecentSums {
-    /// Takes in the last interval of each part, and gives its end; `None` if there is none that is new.
+    /// Adds the last interval of each part, and gives its end; `None` if there is none that is new.
     pub(super) fn take_in(&mut self, run: &Run) -> Option<u64> {
         let [proxy, tls, http, load] = &mut self.seen_us;
         let before = [*proxy, *load];

@@ -45,7 +45,7 @@ fn told(recorder: &RunBuilder, id: &str) -> FindingText {
     found.unwrap_or_else(|| panic!("no {id}")).told
 }
 
-/// Runs calm seconds, then troubled ones, then calm ones, and returns what was open at the end of each.
+/// Runs calm seconds, then troubled ones, then calm ones, and returns the open findings at the end of each.
 fn course(
     recorder: &mut RunBuilder,
     trouble: impl Fn(&mut RunBuilder),

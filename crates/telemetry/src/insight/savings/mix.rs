@@ -1,4 +1,4 @@
-//! What estimates need of a run: handshakes and their CPU time by kind.
+//! The data of a run for estimates: handshakes and their CPU time by kind.
 
 use super::{Estimate, STANDARD_ERRORS};
 use crate::collect::tls::Dimension;

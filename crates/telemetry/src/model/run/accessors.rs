@@ -284,7 +284,7 @@ impl Run {
         clients
     }
 
-    /// Clients that changed and whose record the last interval put off.
+    /// Changed clients whose record was deferred in the last interval.
     pub fn clients_deferred(&self) -> u64 {
         self.proxy.clients_deferred
     }
@@ -304,7 +304,7 @@ impl Run {
         }
     }
 
-    /// True if records of clients that did something may have been put off, or lost, in the interval that is being read:
+    /// True if records of clients that did something may have been deferred, or lost, in the interval that is being read:
     /// then nothing is known of a silent client.
     pub fn client_records_may_be_missing(&self) -> bool {
         self.proxy.clients_deferred > 0 || self.clients.has_new_losses(self.reading.lost())

@@ -226,7 +226,7 @@ impl ClientRecord {
         *counters = counters.since(before);
     }
 
-    /// Takes in the record before it of the same epoch, to cover the time of both.
+    /// Merges the previous record of the same epoch, to cover the time of both.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         let Self { client: _, epoch: _, last: _, open: _, counters: _, exchange } = self;
         exchange.add(&earlier.exchange);

@@ -33,7 +33,7 @@ impl RunHeader {
         self.last = Some(stamp);
     }
 
-    /// Takes in a run record.
+    /// Adds a run record.
     pub(super) fn apply(&mut self, stamp: Stamp, run: Box<RunRecord>) {
         match run.phase {
             Phase::Start => self.began = Some((stamp, run)),
@@ -41,7 +41,7 @@ impl RunHeader {
         }
     }
 
-    /// The header of several runs as one; `None` if there are none.
+    /// The header of several runs as one; `None` without runs.
     pub(super) fn merged(members: &[AlignedRun<'_>], settings: &RunSettings) -> Option<Self> {
         let first = members.iter().filter_map(|member| Some(member.shifted(member.run.header.first?)));
         let first = first.min_by_key(|stamp| stamp.mono_us);

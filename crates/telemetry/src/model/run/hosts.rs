@@ -29,7 +29,7 @@ pub(super) struct HostSamples {
 }
 
 impl HostSamples {
-    /// Takes in a record, and keeps the latest `history`. `load_measures` is whether the load has left its warm-up.
+    /// Adds a record, and keeps the latest `history`. `load_measures` is whether the load has left its warm-up.
     pub(super) fn apply(&mut self, stamp: &Stamp, host: HostRecord, load_measures: bool, history: usize) {
         if !load_measures {
             self.load_warmup_cpu_us = host.cpu[CpuGroup::Load];

@@ -74,7 +74,7 @@ impl HttpRecord {
         Self { latencies: self.latencies.without_intervals(), statuses: self.statuses.clone(), ..*self }
     }
 
-    /// Takes in the record before it, to cover the time of both: all but the latencies are totals or present values.
+    /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         self.latencies.downsample(&earlier.latencies);
     }

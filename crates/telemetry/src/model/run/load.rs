@@ -94,7 +94,7 @@ impl LoadRecord {
         Self { latencies: self.latencies.without_intervals(), tally: self.tally.clone(), ..*self }
     }
 
-    /// Takes in the record before it, to cover the time of both: all but the latencies are totals or present values.
+    /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         self.latencies.downsample(&earlier.latencies);
     }

@@ -28,7 +28,7 @@ pub struct LogLine {
 pub(super) struct RunLog(VecDeque<LogLine>);
 
 impl RunLog {
-    /// Takes in a record, if a person should read it.
+    /// Adds a record, if a person should read it.
     pub(super) fn apply(&mut self, record: &Record) {
         // Requests have a separate list, and there may be many.
         if matches!(record.body, Body::Request(_)) {

@@ -50,7 +50,7 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         gap_from_us
     }
 
-    /// Takes in the final record.
+    /// Adds the final record.
     pub(super) fn finish(&mut self, record: &R, begun: SeriesStart) {
         let (counters, latencies) = record.measured();
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);

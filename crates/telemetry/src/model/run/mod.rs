@@ -469,7 +469,7 @@ impl Run {
         }
     }
 
-    /// Looks for findings when all records of an interval have been read: before the first one of the next, and at the end.
+    /// Evaluates findings when all records of an interval have been read: before the first one of the next, and at the end.
     fn judge(&mut self) {
         if !self.retention.is_brief {
             let mut findings = std::mem::take(&mut self.findings);

@@ -23,7 +23,7 @@ impl ProxyPart {
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
-    /// Takes in the final record.
+    /// Adds the final record.
     pub(super) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
         let ProxyRecord { open, clients_deferred: _, counters, latencies } = record;
         self.open = *open;
@@ -77,7 +77,7 @@ impl ProxyRecord {
         Self { open: *open, clients_deferred: *clients_deferred, counters: *counters, latencies }
     }
 
-    /// Takes in the record before it, to cover the time of both.
+    /// Merges the previous record, to cover the time of both.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         let Self { open: _, clients_deferred: _, counters: _, latencies } = self;
         latencies.downsample(&earlier.latencies);

@@ -1,4 +1,4 @@
-//! What reading found: holes in the sequence, repetitions, lag.
+//! The result of reading: gaps in the sequence, repetitions, lag.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub struct Gap {
     pub mono_us: u64,
 }
 
-/// How long the least delay is looked for, in microseconds, before older records are forgotten in one or two such spans.
+/// The span of the least delay, in microseconds; older records are forgotten after one or two spans.
 const DELAY_SPAN_US: u64 = 60_000_000;
 
 /// When the latest record of a run was read, by the clock of the host that reads.
@@ -31,7 +31,7 @@ pub struct Arrival {
     /// How much later that was than the record's own `CLOCK_REALTIME`, in microseconds. It is negative if the clock of
     /// the host that wrote it is ahead.
     pub delay_us: i64,
-    /// The least such delay of one to two minutes. A clock that is behind and a slow transfer look alike in it.
+    /// The least such delay of one to two minutes. A slow clock and a slow transfer have the same effect on it.
     pub least_delay_us: i64,
     /// The least delay of the span before, and when the present one began.
     before: (i64, u64),
@@ -205,7 +205,7 @@ impl Reading {
         self.read.saturating_add(self.lost).saturating_add(self.before())
     }
 
-    /// Records made before the first one read. They may be lost, removed since, or never looked for.
+    /// Records before the first one read: lost, removed, or not requested.
     pub fn before(&self) -> u64 {
         self.before.map_or(0, |gap| gap.missing)
     }

@@ -130,7 +130,7 @@ impl Routes {
 impl super::Run {
     /// Moves a route's window to the `span_us` microseconds up to `end_us` (`CLOCK_MONOTONIC`), and sets the time that it
     /// covers: [`Window::rate`] is right also for a route that served nothing in parts of it. While its record may have
-    /// been put off or lost, the window ends with the route's last record, for up to 10 s.
+    /// been deferred or lost, the window ends with the route's last record, for up to 10 s.
     pub fn slide_route(&self, route: &RouteStats, window: &mut RouteWindow, end_us: u64, span_us: u64) {
         let last_us = route.series.last_us();
         // Intervals of several runs lie on a grid, which ends a little earlier.
@@ -178,7 +178,7 @@ impl RouteRecord {
         Self { route: route.clone(), last: *last, counters: *counters, latencies }
     }
 
-    /// Takes in the record before it of the same route, to cover the time of both.
+    /// Merges the previous record of the same route, to cover the time of both.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         self.latencies.downsample(&earlier.latencies);
     }

@@ -19,12 +19,12 @@ pub(crate) fn put(settings: &mut Vec<Setting>, after: Setting) {
 }
 
 impl RunSettings {
-    /// Takes in the settings that a run began with.
+    /// Adds the settings that a run began with.
     pub(super) fn begin(&mut self, settings: &[Setting]) {
         settings.clone_into(&mut self.0);
     }
 
-    /// Takes in a change.
+    /// Adds a change.
     pub(super) fn apply(&mut self, after: Setting) {
         put(&mut self.0, after);
     }

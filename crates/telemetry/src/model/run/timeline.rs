@@ -1,4 +1,4 @@
-//! Actions of people and alerts of a run, in order of time.
+//! The changes, marks and alerts of a run, by time.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ pub enum TimelineEvent {
     Alert {
         /// Its number within the run, from 1.
         number: u64,
-        /// What became of it.
+        /// Its outcome.
         state: AlertState,
         /// The name of its figure, as it was written.
         name: String,

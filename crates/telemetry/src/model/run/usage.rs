@@ -21,7 +21,7 @@ struct UsageTotals {
 pub struct Usage(BTreeMap<Dimension, BTreeMap<String, UsageTotals>>);
 
 impl Usage {
-    /// Takes in a record.
+    /// Adds a record.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: UsageRecord) {
         let values = self.0.entry(record.dimension).or_default();
         // One more for `other`.

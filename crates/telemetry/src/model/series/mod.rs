@@ -247,7 +247,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         intervals + buckets + self.rollup.bytes() + self.whole.heap_bytes()
     }
 
-    /// Takes in the final totals, and the histograms of the whole run in place of those gathered here.
+    /// Adds the final totals, and the histograms of the whole run in place of those gathered here.
     pub(in crate::model) fn finish(&mut self, counters: &Counters<C>, latencies: &Latencies<L>) {
         self.totals = *counters;
         self.whole.clear();
@@ -275,7 +275,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.samples_total[class]
     }
 
-    /// The latencies of all that was read of the run.
+    /// The latencies of the whole run, as far as read.
     pub fn whole(&self) -> &Histograms<L> {
         &self.whole
     }
@@ -285,7 +285,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.intervals.iter()
     }
 
-    /// All that is kept, oldest first: before [`Self::intervals`], intervals of ten seconds with latencies to two
+    /// All kept intervals, oldest first: before [`Self::intervals`], intervals of ten seconds with latencies to two
     /// significant digits.
     pub fn timeline(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
         self.rollup.iter().chain(&self.intervals)

@@ -1,4 +1,4 @@
-//! Looking back: windows that slide, and what is kept of a long run.
+//! Looking back: windows that slide, and the kept parts of a long run.
 
 use crate::histogram::Histograms;
 use crate::metrics::Counters;

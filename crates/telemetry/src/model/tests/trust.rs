@@ -37,7 +37,7 @@ fn honest(seconds: u64) -> Vec<Record> {
     records
 }
 
-/// What a forger would have a run say.
+/// A forger's records of a run.
 fn forged(second: u64) -> Vec<Record> {
     let mut proxy = ProxyRecord::default();
     proxy.counters[ProxyCounter::Accepted] = u64::MAX;
