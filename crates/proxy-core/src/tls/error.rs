@@ -62,12 +62,12 @@ pub enum TlsFileError {
     NotGenerated {
         /// The names asked for.
         names: String,
-        /// What went wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// Why a file cannot be read, and what to do about the usual reasons.
+/// Why a file cannot be read, and remedies for the usual reasons.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file; is the path right?".to_owned(),

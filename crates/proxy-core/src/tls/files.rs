@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
         let problem = format!("it has {} bytes, more than {FILE_BYTES_MAX}", metadata.len());
         return Err(TlsFileError::malformed(path, problem));
     }
-    // Room for all of it at once: a vector that grows leaves copies of a key behind.
+    // Allocated at once: a growing vector leaves copies of a key behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX.min(metadata.len() + 1) as usize));
     file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.is_empty() {
@@ -94,13 +94,13 @@ pub(super) trait FromFiles: Clone {
     fn read_again(&self) -> Result<Self, TlsFileError>;
 }
 
-/// A value from files that are looked at now and then.
+/// A value from files that are checked regularly.
 #[derive(Debug)]
 pub(super) struct WatchedFiles<T> {
     value: T,
     /// How the files were when they were last read, successfully or not.
     tried: Vec<FileStamp>,
-    /// How they were when they were last looked at.
+    /// Their state at the last check.
     seen: Vec<FileStamp>,
     /// Why the files could not be read at the last attempt. The cause may be elsewhere, such as a shortage of
     /// descriptors, so reading is retried.

@@ -83,7 +83,7 @@ pub enum RefreshError {
     /// A file cannot be used.
     #[error("{0}; what was read from there before stays in use")]
     File(#[from] TlsFileError),
-    /// All of it together cannot be used.
+    /// The combination cannot be used.
     #[error("{0}; connections go on as before")]
     Config(#[from] TlsConfigError),
 }
@@ -111,7 +111,7 @@ pub struct PresentedCertificates {
 }
 
 impl PresentedCertificates {
-    /// Whether this, in DER, is one of them.
+    /// Whether this certificate, in DER, is one of them.
     pub fn contains(&self, der: &[u8]) -> bool {
         self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
     }
@@ -165,7 +165,7 @@ impl LiveTls {
         TlsConfig::new(&self.settings, material)
     }
 
-    /// The files that it came from.
+    /// Its files.
     pub(crate) fn files(&self) -> TlsFiles {
         TlsFiles::new(&self.certificates, self.client_ca.as_ref(), self.ticket_keys.as_ref())
     }
@@ -245,7 +245,7 @@ impl LiveTls {
         self.config()
     }
 
-    /// Forgets the keys of all tickets handed out, and all sessions kept: nothing from before resumes.
+    /// Forgets the keys of all issued tickets, and all cached sessions: no earlier session resumes.
     pub(crate) fn forget_sessions(&mut self) -> Result<TlsConfig, TicketKeyError> {
         if self.ticket_keys.is_some() {
             return Err(TicketKeyError::SharedKeys);
@@ -274,8 +274,7 @@ impl LiveTls {
         certificates.chain(client_ca).chain(ticket_keys).chain(words).collect()
     }
 
-    /// Changes a setting; returns it as it stood before, and the configuration that follows. `None`: it is none of
-    /// these.
+    /// Changes a setting; returns its former state, and the new configuration. `None`: there is no such setting here.
     pub(crate) fn set(
         &mut self,
         name: &str,
@@ -345,7 +344,7 @@ fn certificate_setting(index: usize, certificate: &Certificate) -> Setting {
     fixed(&name, certificate.summary())
 }
 
-/// What only changes with its files.
+/// A setting that only changes with its files.
 fn fixed(name: &str, value: String) -> Setting {
     Setting {
         name: name.to_owned(),

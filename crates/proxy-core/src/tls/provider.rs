@@ -29,7 +29,7 @@ thread_local! {
 }
 
 impl CryptoTime {
-    /// What this thread has spent since the last call.
+    /// Time that this thread has spent since the last call.
     pub(crate) fn take() -> Self {
         SPENT.take()
     }
@@ -55,7 +55,7 @@ fn time_key_exchange<R>(work: impl FnOnce() -> R) -> R {
     spend(work, |key_exchange_ns| CryptoTime { key_exchange_ns, ..CryptoTime::default() })
 }
 
-/// A group whose key exchanges are timed. To rustls and to users it is the group itself.
+/// A group whose key exchanges are timed. rustls and users see the group itself.
 #[derive(Debug)]
 pub(super) struct TimedGroup(pub(super) &'static dyn SupportedKxGroup);
 

@@ -17,7 +17,7 @@ pub(super) fn supported_version(version: TlsVersion) -> &'static SupportedProtoc
     }
 }
 
-/// What lets a client resume its session.
+/// How a client resumes its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
     /// The client keeps the session, sealed.
@@ -56,8 +56,8 @@ pub enum CipherOrder {
     Client,
 }
 
-/// All cipher suites, those with AES-128 first: it costs the least, and what attacks it in foreseeable time breaks the
-/// key exchange first.
+/// All cipher suites, those with AES-128 first: it costs the least, and foreseeable attacks on it break the key
+/// exchange first.
 pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
     cipher_suite::TLS13_AES_128_GCM_SHA256,
     cipher_suite::TLS13_AES_256_GCM_SHA384,
@@ -94,7 +94,7 @@ pub struct TlsSettings {
     /// Application protocols offered by ALPN, most preferred first. If empty, ALPN is omitted, because the proxy does
     /// not know its upstream's protocol.
     pub alpn: Vec<String>,
-    /// What lets clients resume.
+    /// How clients resume.
     pub resumption: Resumption,
     /// TLS 1.3 tickets sent after each handshake. One is used once, and a client that resumes gets the next with it.
     pub tickets: usize,

@@ -45,8 +45,8 @@ impl TlsFiles {
         })))
     }
 
-    /// Reads files again that have changed and have stayed so since the last call; `at_once`, all of them. Waits for
-    /// the disks that they are on.
+    /// Reads files again that have changed and have been stable since the last call; with `at_once`, all of them.
+    /// Blocks on their disks.
     pub fn look(&self, at_once: bool) -> FileChanges {
         // After a panic the files are checked again.
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);

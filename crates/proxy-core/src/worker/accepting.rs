@@ -12,7 +12,7 @@ use crate::connection::handler::Handler;
 
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
-/// How soon to look again when all places are taken: a connection of another worker may leave one.
+/// How soon to retry at the limit: a connection of another worker may end.
 const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 
 impl<H: Handler> Worker<H> {
@@ -85,8 +85,8 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// The bound on handshakes, if this worker has its share of them under way. The worker need not look
-    /// again after a time: the end of a handshake and a change of the bound both wake it.
+    /// The limit on handshakes, if this worker has reached its share. The worker need not check again after a time:
+    /// the end of a handshake and a change of the limit both wake it.
     pub(super) fn handshakes_bound_met(&self) -> Option<usize> {
         let bound = self.context.limits.handshakes_max;
         bound.filter(|&max| self.context.handshaking >= self.control.share(max))

@@ -40,7 +40,7 @@ pub struct WorkerContext {
     pub(crate) notices: Arc<NoticeLog>,
     /// Since when the handshake that has its turn has been ready: when the worker woke up and learned of its bytes.
     pub(crate) ready_at: Instant,
-    /// When the worker last looked at the clock, which it does at least once for each connection that it turns to.
+    /// When the worker last read the clock, which it does at least once for each connection that it serves.
     pub now: Instant,
 }
 

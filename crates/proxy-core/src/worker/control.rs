@@ -10,8 +10,8 @@ use crate::config::Limits;
 use crate::stats::proxy_stats::ConnIds;
 use crate::tls::TlsConfig;
 
-/// Shared by the handle and all workers, and never touched on the path of a byte: workers look when they are
-/// woken, and at the limiter when they accept.
+/// Shared by the handle and all workers, and never touched on the path of a byte: workers read it when they are woken,
+/// and the limiter when they accept.
 #[derive(Debug)]
 pub(crate) struct ProxyControl {
     draining: AtomicBool,
@@ -73,7 +73,7 @@ impl ProxyControl {
         Arc::clone(&self.lock())
     }
 
-    /// Replaces the limits by what `change` makes of them, unless it fails.
+    /// Replaces the limits by the result of `change`, unless it fails.
     pub(crate) fn change<T, E>(&self, change: impl FnOnce(&mut Limits) -> Result<T, E>) -> Result<T, E> {
         let mut current = self.lock();
         let mut limits = Limits::clone(&current);
@@ -124,7 +124,7 @@ impl ProxyControl {
         self.workers.store(n, Ordering::Relaxed);
     }
 
-    /// A worker's share of a bound on all of them.
+    /// A worker's share of a limit on all of them.
     pub(crate) fn share(&self, max: usize) -> usize {
         max.div_ceil(self.workers.load(Ordering::Relaxed).max(1))
     }

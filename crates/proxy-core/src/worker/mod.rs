@@ -109,10 +109,10 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Serves until a drain has ended, and hands over its counters whenever the collector asks.
+    /// Serves until a drain has ended, and sends its counters whenever the collector asks.
     ///
     /// # Errors
-    /// When the kernel delivers no more events. Open connections are cut then.
+    /// If the kernel delivers no more events. Open connections are cut then.
     pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) -> io::Result<()> {
         if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
             let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
@@ -212,7 +212,7 @@ impl<H: Handler> Worker<H> {
         is_woken
     }
 
-    /// Carries out commands, and takes over changed limits, TLS and the beginning of a drain.
+    /// Executes commands, and applies changed limits, TLS and the beginning of a drain.
     fn run_commands(&mut self) {
         for command in self.commands.take() {
             self.run_command(command);
@@ -228,7 +228,7 @@ impl<H: Handler> Worker<H> {
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
-            // The next process serves what waits in the backlog.
+            // The next process serves the waiting connections of the backlog.
             self.listeners.give_up_at(|addr| self.control.is_kept_open(addr));
             if let Err(error) = self.listeners.begin_last_call(self.context.now) {
                 let text = format!(

@@ -25,7 +25,7 @@ use crate::worker::setup::{PreparedWorker, WorkerShared};
 #[derive(Debug)]
 pub(crate) struct CommandQueue {
     queue: Mutex<Vec<WorkerCommand>>,
-    /// Whether the worker has looked since the last watchdog check.
+    /// Whether the worker has checked its commands since the last watchdog check.
     looked: AtomicBool,
 }
 
@@ -269,8 +269,7 @@ impl WorkerPool {
         self.all().for_each(|worker| wake_up(&worker.waker));
     }
 
-    /// Whether every running worker has looked for commands since the last call. Wakes them all to look
-    /// again.
+    /// Whether every running worker has checked its commands since the last call. Wakes them all to check again.
     pub(crate) fn have_all_checked_commands(&self) -> bool {
         let is_stuck = |worker: &&WorkerHandle| {
             !worker.commands.looked.swap(false, Ordering::Relaxed) && !worker.has_ended()

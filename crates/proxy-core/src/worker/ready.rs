@@ -158,7 +158,7 @@ mod tests {
         let mut queue = ReadyQueue::default();
         take(&mut queue, HANDSHAKES_READY_MAX, HANDSHAKE_WAIT * 2);
         assert!(queue.room() < HANDSHAKES_READY_MAX);
-        // What became ready in a long turn may be later than its beginning.
+        // A connection that became ready in a long turn may be later than the turn's beginning.
         let began_at = Instant::now();
         for _ in 0..HANDSHAKES_READY_MAX * HANDSHAKES_READY_MAX {
             queue.handshakes.push_back((7, began_at + HANDSHAKE_WAIT * 2));

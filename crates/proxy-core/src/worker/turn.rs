@@ -89,8 +89,7 @@ impl<H: Handler> Worker<H> {
     fn read(&mut self, keys: &[usize]) -> usize {
         let mut bytes = 0;
         for (i, &key) in keys.iter().enumerate() {
-            // The first one uses the time at which its batch began, which saves a look at the clock where few
-            // are ready.
+            // The first one uses the start of its batch, which saves a clock read if few are ready.
             if i > 0 {
                 self.context.now = Instant::now();
             }

@@ -65,7 +65,7 @@ impl EnginePair {
         self.engine.receive(&mut buffer, &mut self.plaintext, &mut self.output)
     }
 
-    /// Moves what both have to send, the client's in the pieces that `split` makes.
+    /// Exchanges the pending bytes of both, the client's in the pieces that `split` makes.
     fn exchange(&mut self, split: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) {
         let wire = self.client_sends();
         for piece in split(&wire) {
@@ -74,7 +74,7 @@ impl EnginePair {
         self.client_takes();
     }
 
-    /// Hands the client what waits for it.
+    /// Passes its pending bytes to the client.
     fn client_takes(&mut self) {
         let mut wire = self.output.as_slice();
         while !wire.is_empty() {

@@ -105,7 +105,7 @@ impl fmt::Debug for TicketKeySnapshot {
 impl OwnKeys {
     /// All keys with their ages.
     pub(in crate::tls) fn snapshot(&self, now: Instant) -> TicketKeySnapshot {
-        // All of it at once: a vector that grows leaves copies behind.
+        // Allocated at once: a growing vector leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(TicketKeySnapshot::BYTES_MAX));
         bytes.extend_from_slice(FORMAT);
         for OwnKey { made_at, secret, .. } in &self.keys {

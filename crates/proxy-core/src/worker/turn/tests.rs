@@ -99,7 +99,7 @@ impl WorkerHarness {
         (client, upstream)
     }
 
-    /// As many clients whose `ClientHello`s have been noted by the worker and not looked at.
+    /// This many clients whose `ClientHello`s the worker has noted but not processed.
     fn with_hellos(&mut self, n: usize) -> Vec<ManualClient> {
         let mut clients: Vec<_> = (0..n).map(|_| self.connect()).collect();
         let accepted = self.count(ProxyCounter::Accepted) + n as u64;
