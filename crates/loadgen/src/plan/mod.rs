@@ -133,7 +133,7 @@ impl fmt::Display for Arrivals {
 pub enum KeepAlive {
     /// This many requests, at least one; the last one says `Connection: close`.
     Requests(u32),
-    /// As many as the server lets it.
+    /// As many as the server allows.
     Unlimited,
 }
 

@@ -142,7 +142,7 @@ pub(crate) enum ConnectionFate {
 pub(crate) enum RequestOutcome {
     Answered(CompleteResponse, ResponseTimes),
     Failed(Failure),
-    /// The server has not looked at it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
+    /// The server has not processed it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
     Unheard(Failure),
 }
 

@@ -10,9 +10,9 @@ pub(super) const INTERIM_MAX: u32 = 16;
 pub(crate) struct CompleteResponse {
     /// The status code; an echo has none.
     pub(crate) status: Option<u16>,
-    /// True if the server lets the connection carry another request.
+    /// True if the server allows another request on the connection.
     pub(crate) keep_alive: bool,
-    /// Bytes of its head, interim answers included, as they came.
+    /// Bytes of its head as received, including interim answers.
     pub(crate) head_bytes: u64,
     /// The same, since this protocol has no header compression.
     pub(crate) head_plain_bytes: u64,
@@ -31,7 +31,7 @@ pub(crate) struct ExpectedResponse {
     pub(crate) body: Option<Arc<[u8]>>,
     /// The expected length of the body.
     pub(crate) body_bytes: Option<u64>,
-    /// There is nothing but the body.
+    /// There is only a body.
     pub(crate) is_raw: bool,
 }
 

@@ -85,7 +85,7 @@ fn server(view: &RunView<'_>, out: &mut String) {
     line(out, "Document Length", format_args!("{length} bytes\n"));
 }
 
-/// What most handshakes agreed on. ab's sizes of the keys are not known.
+/// The parameters of most handshakes. ab's key sizes are unknown.
 fn negotiated(view: &RunView<'_>, out: &mut String) {
     // A resumed handshake may have no group.
     let rank = |entry: &EventCount| match entry.event {

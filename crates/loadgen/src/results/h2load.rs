@@ -7,7 +7,7 @@ use telemetry::{Histogram, LoadLatency};
 use super::units::{binary, h2load, percent};
 use super::{LatencyStats, RunView, mean, or_dash};
 
-/// What h2load counts as errored: there was no answer with a status.
+/// The failures that h2load counts as errored: there was no answer with a status.
 const ERRORED: &[&str] = &["connect", "tls", "reset", "short", "protocol", "body"];
 
 pub(super) fn text(view: &RunView<'_>) -> String {

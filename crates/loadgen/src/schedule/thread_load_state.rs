@@ -49,7 +49,7 @@ pub(crate) struct ThreadLoadState {
     ran: RunningTime,
 }
 
-/// What [`ThreadLoadState::apply_control`] led to.
+/// The result of [`ThreadLoadState::apply_control`].
 #[derive(Debug)]
 pub(crate) enum ControlChange {
     /// Nothing has changed.

@@ -85,7 +85,7 @@ impl UnbufferedTls {
                 Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out),
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                // All that is whole has been taken in; the rest waits for more.
+                // All complete records have been processed; the rest waits for more.
                 Ok(_) => is_drained = true,
             }
             at += discard;
@@ -108,8 +108,8 @@ impl UnbufferedTls {
         Ok(())
     }
 
-    /// Puts the alert about an error into `out`. The library is handed the same input again, and looks at none
-    /// of it while there is something to send; after that it must not be asked again, or it panics.
+    /// Puts the alert about an error into `out`. The library gets the same input again, and does not read it while it
+    /// has something to send. After that it must not be called again, or it panics.
     fn fail(&mut self, input: &mut [u8], out: &mut Outbox) {
         self.failed = true;
         while self.connection.wants_write()
@@ -148,7 +148,7 @@ impl UnbufferedTls {
         self.write(out, RECORD_OVERHEAD, |traffic, room| traffic.queue_close_notify(room))
     }
 
-    /// Brings the connection to where it can write, and lets `write` do so into room for `most` bytes.
+    /// Advances the connection until it can write, and lets `write` write into room for `most` bytes.
     fn write(
         &mut self,
         out: &mut Outbox,

@@ -24,7 +24,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Does with a connection what its session asks for.
+    /// Applies the action that a connection's session requests.
     pub(super) fn apply_fate(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match (connection.phase, connection.session.fate()) {

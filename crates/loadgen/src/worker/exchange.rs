@@ -58,7 +58,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         self.setup.lifetime_ns.is_some_and(|most_ns| now_ns().saturating_sub(opened_ns) >= most_ns)
     }
 
-    /// True if a connection has carried all that it may carry.
+    /// True if a connection has carried its last request.
     fn is_worn_out(&self, connection: &LoadConnection<S>) -> bool {
         let carried = connection.session.carried();
         matches!(self.keepalive, KeepAlive::Requests(most) if carried >= most)
@@ -148,7 +148,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         self.go_on(slot, now_ns());
     }
 
-    /// Reads from a connection, and acts on what came.
+    /// Reads from a connection, and processes the bytes.
     pub(super) fn read(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if !connection.transport.is_established() {

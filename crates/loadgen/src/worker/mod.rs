@@ -312,7 +312,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         throttled as f64 / self.slots.len().max(1) as f64
     }
 
-    /// Hands the counts over if the collector asks; ends the load if the collector is gone.
+    /// Sends the counts if the collector asks; ends the load if the collector has ended.
     fn report(&mut self) {
         let (setup, load, span) = (&self.setup, &self.load, self.stats.span);
         // The time that the counts cover is read by the receiver at once.
@@ -322,7 +322,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Ends the thread: drops the connections, and hands over the last counts.
+    /// Ends the thread: drops the connections, and sends the last counts.
     fn finish(mut self) {
         self.abandon(now_ns());
         self.drop_all_connections();

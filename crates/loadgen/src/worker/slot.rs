@@ -11,7 +11,7 @@ const BACKOFF_NS_MAX: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
-    /// The connection that carries the slot's next request, or is made for it.
+    /// The connection for the slot's next request.
     pub(super) connection: Option<usize>,
     /// Requests that wait for the connection.
     pub(super) waiting: VecDeque<Request>,
@@ -44,7 +44,7 @@ impl ConnectionSlot {
         self.under_way == 0 && self.connection.is_none()
     }
 
-    /// Lets go of a connection, if it is the slot's own.
+    /// Releases a connection, if it is the slot's own.
     pub(super) fn release(&mut self, key: usize) {
         self.connection.take_if(|own| *own == key);
     }

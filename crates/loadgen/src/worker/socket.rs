@@ -62,7 +62,7 @@ impl ClientSocket {
         }
     }
 
-    /// Shuts down the writing side. It fails if the peer is gone, which makes no difference.
+    /// Shuts down the writing side. It fails if the peer has closed, which makes no difference.
     pub(crate) fn shut_writing(&self) {
         let _ = match self {
             Self::Tcp(tcp) => tcp.shutdown(Shutdown::Write),

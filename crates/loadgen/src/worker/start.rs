@@ -26,7 +26,7 @@ pub(crate) struct SharedSetup {
 }
 
 impl SharedSetup {
-    /// Hands over a thread's last counts.
+    /// Sends a thread's last counts.
     pub(crate) fn finish(
         &self,
         clients: &[LoadClient],

@@ -49,7 +49,7 @@ impl ResponseFraming {
             (true, false, _) | (false, _, None) => BodyFraming::UntilClose,
             (false, _, Some(bytes)) => BodyFraming::Counted(bytes),
         };
-        // Both framings at once may be an attempt at smuggling: what follows cannot be trusted.
+        // Both framings at once may be an attempt at smuggling: the following bytes cannot be trusted.
         let keep_alive = keep_alive && !(coded && length.is_some());
         Ok(Self { body, keep_alive })
     }

@@ -35,7 +35,7 @@ pub(crate) struct MalformedResponse;
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     state: ParserState,
-    /// The beginning of a head that came in pieces.
+    /// The beginning of a head that arrived in pieces.
     head: Vec<u8>,
     expected: ExpectedResponse,
     /// Bytes of the head so far.

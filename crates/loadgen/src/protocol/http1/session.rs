@@ -40,7 +40,7 @@ impl Http1Session {
         ));
     }
 
-    /// What follows a whole answer.
+    /// The connection's next state after a complete answer.
     fn fate_after(&self, answer: CompleteResponse, prepared: &EncodedRequest) -> ConnectionFate {
         let is_sent = self.sent_bytes == prepared.bytes(self.is_last).len();
         if !is_sent || (self.is_last && prepared.expected.is_raw) {

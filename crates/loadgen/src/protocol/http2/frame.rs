@@ -2,7 +2,7 @@
 
 /// Length of the head of a frame.
 pub(super) const HEAD_BYTES: usize = 9;
-/// Longest payload, in both directions: what every peer accepts, and nothing more is asked for.
+/// Longest payload, in both directions: the default that every peer accepts.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
 /// Largest window for data.
 pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;

@@ -125,7 +125,7 @@ impl EncoderTable {
     }
 }
 
-/// A field that is spelled out, but for a name of the table that all connections have.
+/// A field that is written out, except for a name in the static table.
 fn literal(pattern: u8, prefix: u32, name: &[u8], value: &[u8]) -> Box<[u8]> {
     let mut out = Vec::new();
     let index = STATIC.iter().position(|(known, _)| *known == name).map_or(0, |index| index + 1);

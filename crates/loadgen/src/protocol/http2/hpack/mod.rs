@@ -35,12 +35,12 @@ impl From<HpackError> for HpackDecodeError {
     }
 }
 
-/// Decodes the header blocks of a connection, each of them, in their order.
+/// Decodes all header blocks of a connection, in their order.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     added: DynamicTable,
     decoded: DecodedBytes,
-    /// Strings that were decoded, of the field that is looked at.
+    /// Decoded strings of the current field.
     text: Vec<u8>,
 }
 
@@ -122,7 +122,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A field that is spelled out, but for a name that may have a number.
+    /// A field that is written out, except for a name that may have a number.
     fn literal(
         &mut self,
         block: &mut &[u8],

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// What an entry takes beyond its name and value (RFC 7541, section 4.1).
+/// The size of an entry beyond its name and value (RFC 7541, section 4.1).
 pub(super) const ENTRY_BYTES: usize = 32;
 
 /// The fields that added ones are counted from.
@@ -119,7 +119,7 @@ impl DynamicTable {
         self.entries.push_front(entry);
     }
 
-    /// Gives the table another size.
+    /// Changes the table's size.
     pub(super) fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.shrink(bytes_max);

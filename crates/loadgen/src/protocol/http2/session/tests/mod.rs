@@ -44,7 +44,7 @@ fn goaway(last_id: u32, code: u32) -> Vec<u8> {
     frame(kind::GOAWAY, 0, 0, &[last_id.to_be_bytes(), code.to_be_bytes()].concat())
 }
 
-/// A session and what its server sees of it.
+/// A session and the server's view of it.
 struct SessionHarness {
     session: Http2Session,
     requests: EncodedRequests,
