@@ -55,7 +55,8 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
-    /// Takes back the records of the interval before that the journal has not taken: this one carries their counters.
+    /// Takes back the records of the previous interval that the journal has not accepted: this one carries their
+    /// counters.
     fn take_back_pending(&mut self) {
         for pending in std::mem::take(&mut self.pending_records) {
             match pending {
@@ -157,7 +158,7 @@ impl<S: Sink> Publisher<S> {
         self.pending_records.extend(http.routes.known().into_iter().map(PendingRecord::LastRoute));
     }
 
-    /// Plans records of connections. Gives their number.
+    /// Plans records of connections. Returns their number.
     pub(super) fn plan_connections(&mut self, room: usize) -> usize {
         let planned_before = self.pending_records.len();
         let mut waiting = std::mem::take(&mut self.connections).into_iter();

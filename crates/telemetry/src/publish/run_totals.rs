@@ -24,12 +24,12 @@ pub struct LoadState {
     pub due_us: u64,
     /// The same to the last request sent.
     pub sending_us: u64,
-    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the last
-    /// request was over.
+    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end of
+    /// the last request.
     pub measured_us: u64,
 }
 
-/// What proxy or load has counted in the run, and the latencies that no record has carried yet.
+/// The counts of proxy or load in the run, and the latencies that no record has carried yet.
 #[derive(Debug)]
 pub(super) struct RunTotals<C: Metric, L: Metric> {
     totals: Counters<C>,

@@ -63,7 +63,7 @@ impl Publisher<MemorySink> {
         self.sink.room = 0;
     }
 
-    /// The kinds of all records that were taken, in order.
+    /// The kinds of all accepted records, in order.
     pub(super) fn kinds(&self) -> Vec<String> {
         let kind = |entry: &EntryBuf| {
             let value = entry.iter().find(|(name, _)| *name == "TLSDASH_KIND").unwrap().1;

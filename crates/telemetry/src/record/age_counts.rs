@@ -34,7 +34,7 @@ impl AgeCounts {
         self.counts[class] = self.counts[class].saturating_add(n);
     }
 
-    /// Adds what another one counted.
+    /// Adds other counts.
     pub fn add(&mut self, more: &Self) {
         for (class, &n) in more.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
             self.count_n(class, n);

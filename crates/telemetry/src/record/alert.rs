@@ -7,7 +7,7 @@ use crate::record::wire::wire;
 use crate::record::words::words;
 
 words! {
-    /// What became of an alert.
+    /// The state of an alert.
     AlertState {
         /// Its condition has held for as long as it must.
         #[default]
@@ -59,7 +59,7 @@ impl AlertRecord {
         operator_at(&self.condition).map_or(&*self.figure, |at| self.condition[..at].trim())
     }
 
-    /// What happened, in a sentence.
+    /// The event, in a sentence.
     pub fn sentence(&self) -> String {
         let Self { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = self;
         let (unit, name) = (self.unit(), self.name());

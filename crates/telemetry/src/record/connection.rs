@@ -88,7 +88,7 @@ pub struct ConnectionRecord {
     pub client: ClientId,
     /// How it ended.
     pub outcome: ConnectionOutcome,
-    /// What went wrong, in words; empty if nothing did.
+    /// The error, in words; empty without one.
     pub detail: String,
     /// The negotiated protocol version, such as `TLSv1.3`; empty before that.
     pub tls_version: String,

@@ -118,7 +118,7 @@ fn alert_name(code: u8) -> String {
 /// How often one event happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCount {
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: LoadEvent,
     /// How often.
@@ -149,7 +149,7 @@ impl EventCounts {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for entry in &other.entries {
             self.add_one(entry.event, entry.count, || entry.example.clone());

@@ -21,7 +21,7 @@ wire! {
         pub upstream_open: u64 = &field::HTTP_UPSTREAM_OPEN,
         /// Idle upstream connections.
         pub upstream_idle: u64 = &field::HTTP_UPSTREAM_IDLE,
-        /// Routes that changed in this interval and whose record was put off.
+        /// Changed routes of this interval whose record was deferred.
         pub routes_deferred: u64 = &field::HTTP_ROUTES_DEFERRED,
         /// Responses of the run, by exact status.
         pub statuses: StatusCounts = &field::HTTP_STATUSES,
@@ -64,7 +64,7 @@ wire! {
     pub struct RequestRecord {
         /// The name of its route; empty if none serves it.
         pub route: String = &field::REQUEST_ROUTE,
-        /// The connection that it came over.
+        /// Its connection.
         pub conn: ConnId = &field::CONNECTION,
         /// Whose it is.
         pub client: ClientId = &field::CLIENT,

@@ -12,7 +12,7 @@ impl RunId {
     /// Draws a new id from the kernel's random numbers.
     ///
     /// # Errors
-    /// When the kernel has no random numbers to give.
+    /// If the kernel has no random numbers.
     pub fn random() -> std::io::Result<Self> {
         let mut bytes = [0; 16];
         let mut filled = 0;

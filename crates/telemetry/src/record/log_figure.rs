@@ -1,4 +1,4 @@
-//! Figures that the log of another terminator may not give.
+//! Figures that the log of another terminator may not have.
 
 use crate::record::clean;
 use crate::{HttpLatency, LatencyClass, ProxyLatency};
@@ -10,7 +10,7 @@ pub enum LogFigure {
     Open,
     /// How long handshakes took.
     HandshakeTime,
-    /// What handshakes cost, and the parts of their time.
+    /// The cost of handshakes, and the parts of their time.
     HandshakeCpu,
     /// Why handshakes were full.
     FullReasons,

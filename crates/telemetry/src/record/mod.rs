@@ -168,7 +168,7 @@ wire! {
         pub cpu_model: String = &field::CPU_MODEL,
         /// Cores that the process may run on.
         pub cores: u64 = &field::CORES,
-        /// What sets the frequency of the first core; empty if nothing does.
+        /// The governor of the first core's frequency; empty without one.
         pub governor: String = &field::GOVERNOR,
         /// The source of the kernel's clocks.
         pub clock_source: String = &field::CLOCK_SOURCE,
@@ -182,7 +182,7 @@ wire! {
         pub log: String = &field::LOG,
         /// Resolution of the times in the log, in microseconds: shorter times count as this much; 0 without a log.
         pub log_resolution_us: u64 = &field::LOG_RESOLUTION,
-        /// Figures that the log cannot give, each with the reason, separated by semicolons.
+        /// Figures that the log does not have, each with the reason, separated by semicolons.
         pub absent: AbsentFigures = &field::ABSENT,
         /// True in the last record of a part of a run: the process ran on.
         pub runs_on: bool = &field::RUNS_ON,
@@ -205,7 +205,7 @@ wire! {
     pub struct ProxyRecord {
         /// Connections open at the end of the interval.
         pub open: u64 = &field::OPEN,
-        /// Clients that changed in this interval and whose record was put off for lack of budget.
+        /// Changed clients of this interval whose record was deferred for lack of budget.
         pub clients_deferred: u64 = &field::CLIENTS_DEFERRED,
         /// Totals of the run.
         pub counters: Counters<ProxyCounter> = &FAMILY,
@@ -232,8 +232,8 @@ wire! {
         pub due_us: u64 = &field::LOAD_DUE,
         /// The same to the last request sent.
         pub sending_us: u64 = &field::LOAD_SENDING,
-        /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the
-        /// last request was over.
+        /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end
+        /// of the last request.
         pub measured_us: u64 = &field::LOAD_MEASURED,
         /// Outcomes of requests and handshakes, by kind.
         pub tally: EventCounts = &field::LOAD_TALLY,

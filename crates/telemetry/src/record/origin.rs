@@ -86,8 +86,8 @@ impl Writer {
         Some(&*self.unit).filter(|unit| is_service(unit))
     }
 
-    /// True unless it is a user's on another machine, beside whose runs those of a service there are to be taken. What
-    /// journald did not write names no unit.
+    /// False for a user's run on another machine, because a service's runs there come first. Files that journald did
+    /// not write name no unit.
     pub fn is_preferred(&self) -> bool {
         !self.is_remote || self.unit.is_empty() || self.service().is_some()
     }

@@ -96,7 +96,7 @@ pub enum Command {
     EndRecording,
     /// Write the options, with the settings in force, to a new configuration file.
     WriteConfiguration,
-    /// Put on record what befell the front end.
+    /// Record an event of the front end.
     Notice(NoticeRecord),
 }
 

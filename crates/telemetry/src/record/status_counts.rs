@@ -33,7 +33,7 @@ impl StatusCounts {
         *sum = sum.saturating_add(n);
     }
 
-    /// Adds what another one counted.
+    /// Adds other counts.
     pub fn add(&mut self, more: &Self) {
         more.counts.iter().for_each(|&(status, n)| self.count(status, n));
         self.other = self.other.saturating_add(more.other);

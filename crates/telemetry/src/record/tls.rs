@@ -11,7 +11,7 @@ wire! {
     /// TLS of the proxy, once per interval: cumulative counters, and the interval's latencies.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct TlsRecord {
-        /// Values of usage that changed in this interval and whose record was put off.
+        /// Changed values of usage of this interval whose record was deferred.
         pub usage_deferred: u64 = &field::USAGE_DEFERRED,
         /// Ages of tickets and sessions that resumed, during the run.
         pub ages_accepted: AgeCounts = &field::AGES_ACCEPTED,

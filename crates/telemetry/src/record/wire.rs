@@ -60,7 +60,7 @@ impl FieldSource for EntryBuf {
 
 /// A record, or a part of a record with several fields.
 pub(crate) trait WireFields: Sized {
-    /// True for what only ever travels as a part of one kind of record, whose fields the document lists with it.
+    /// True for a part of one kind of record, whose fields the document lists with it.
     const IS_PART: bool;
     fn put_all(&self, out: &mut EntryBuf);
     fn get_all(from: &dyn FieldSource) -> Result<Self, DecodeError>;
