@@ -3,22 +3,29 @@
 mod rates;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use telemetry::Timestamps;
 
 use self::rates::at_rate;
 use super::check::{check, expected};
 use super::cores;
 use super::doubts::{CellEvidence, doubts};
-use super::load::{LoadFailure, LoadRun, LoadRunner};
+use super::load::{LoadFailure, LoadRun, LoadRunner, LoadStart};
 use super::plan::Cell;
 use super::recording::LoadRecording;
 use super::started::StartedTarget;
+use super::turns::Turns;
 use crate::results::{CellResult, NegotiatedParameters};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server, UpstreamKind};
+use crate::target::SAMPLE_EVERY;
 
 /// After so many failures to start in a row, a target is not started again.
 const START_FAILURES_MAX: u32 = 2;
+
+/// How long the process of a load may take until it can begin.
+const LOAD_START: Duration = Duration::from_millis(100);
 
 /// A measured cell.
 #[derive(Debug)]
@@ -65,25 +72,71 @@ impl<'a> CellRunner<'a> {
         rate: Option<f64>,
         journal: &Path,
     ) -> Option<CellResult> {
-        let mut result = CellResult {
-            round: cell.round,
-            place: cell.place,
-            target: cell.target.name.clone(),
-            case: cell.case.name.clone(),
-            began_us: now_us(),
-            ..CellResult::default()
-        };
+        let mut result = empty_result(cell);
         match self.run(cell.target, cell.case, rate, journal) {
             Ok((measured, negotiated)) => {
                 self.fill(&mut result, cell, measured);
                 result.negotiated = negotiated;
             }
-            Err(LoadFailure::Interrupted) => return None,
-            Err(LoadFailure::Failed(reason)) => {
-                result.failure = Some(format!("{}: {reason}", self.place(cell.target)));
-            }
+            Err(failure) => result.failure = Some(self.reason(cell, failure)?),
         }
         Some(result)
+    }
+
+    /// Measures cells of one case and round, whose targets take turns; their journals go to `journals`. `None` if it was
+    /// interrupted.
+    pub(super) fn measure_in_turns(
+        &mut self,
+        cells: &[Cell<'_>],
+        rate: f64,
+        journals: &[PathBuf],
+    ) -> Option<Vec<CellResult>> {
+        let mut results: Vec<CellResult> = cells.iter().map(empty_result).collect();
+        let mut started = Vec::new();
+        for (cell, result) in cells.iter().zip(&mut results) {
+            match self.start_checked(cell.target, cell.case) {
+                Ok((target, negotiated)) => {
+                    result.negotiated = negotiated;
+                    started.push((cell, result, target));
+                }
+                Err(failure) => result.failure = Some(self.reason(cell, failure)?),
+            }
+        }
+        // A target that is left alone has no turns.
+        let turns = cells.first().and_then(|cell| Turns::of(cell.case, started.len()));
+        let at_us = turns.map(|_| start_us(started.len()));
+        let mut begun = Vec::new();
+        for (place, (cell, result, target)) in started.into_iter().enumerate() {
+            let case =
+                turns.map_or_else(|| at_rate(cell.case, rate), |it| it.case_of(cell.case, rate, place));
+            let journal = &journals[cells.iter().position(|other| other.place == cell.place)?];
+            let load = self.generator.begin(cell.target, &target, &case, journal, LoadStart { at_us, place });
+            begun.push((cell, result, target, case, load));
+        }
+        for (place, (cell, result, mut target, case, load)) in begun.into_iter().enumerate() {
+            let spans = |recording: &LoadRecording| match turns {
+                Some(turns) => turns.spans(recording.measured_from_us, place),
+                None => vec![recording.span()],
+            };
+            let run = load.and_then(|load| self.generator.finish(load, &mut target, &case, spans));
+            match run.map_err(|failure| add_last_words(failure, &mut target)) {
+                Ok(mut run) => {
+                    run.recording.divide_rates_by(turns.map_or(1.0, Turns::active_share));
+                    run.remarks.extend(target.stop());
+                    self.fill(result, cell, CellMeasurement { run, rate: Some(rate), is_lower_bound: false });
+                }
+                Err(failure) => result.failure = Some(self.reason(cell, failure)?),
+            }
+        }
+        Some(results)
+    }
+
+    /// Why a cell failed, with the target's place in the scenario; `None` if it was interrupted.
+    fn reason(&self, cell: &Cell<'_>, failure: LoadFailure) -> Option<String> {
+        match failure {
+            LoadFailure::Interrupted => None,
+            LoadFailure::Failed(reason) => Some(format!("{}: {reason}", self.place(cell.target))),
+        }
     }
 
     fn run(
@@ -93,10 +146,7 @@ impl<'a> CellRunner<'a> {
         rate: Option<f64>,
         journal: &Path,
     ) -> Result<(CellMeasurement, Option<NegotiatedParameters>), LoadFailure> {
-        let mut started = self.start(target)?;
-        let with_words = |started: &mut StartedTarget, failure| add_last_words(failure, started);
-        let negotiated =
-            self.check(target, &mut started, case).map_err(|failure| with_words(&mut started, failure))?;
+        let (mut started, negotiated) = self.start_checked(target, case)?;
         // A closed loop in its place would answer another question.
         if let Some(reason) = self.missing_rates.get(&case.name) {
             return Err(LoadFailure::Failed(format!("no rate was found for {}: {reason}", case.name)));
@@ -111,9 +161,21 @@ impl<'a> CellRunner<'a> {
                 CellMeasurement { run, rate, is_lower_bound: false }
             })
         };
-        let mut measured = measured.map_err(|failure| with_words(&mut started, failure))?;
+        let mut measured = measured.map_err(|failure| add_last_words(failure, &mut started))?;
         measured.run.remarks.extend(started.stop());
         Ok((measured, negotiated))
+    }
+
+    /// Starts a target and checks it.
+    fn start_checked(
+        &mut self,
+        target: &BenchTarget,
+        case: &BenchCase,
+    ) -> Result<(StartedTarget, Option<NegotiatedParameters>), LoadFailure> {
+        let mut started = self.start(target)?;
+        let checked = self.check(target, &mut started, case);
+        let negotiated = checked.map_err(|failure| add_last_words(failure, &mut started))?;
+        Ok((started, negotiated))
     }
 
     /// Where the scenario describes a target, for messages.
@@ -222,6 +284,25 @@ fn connections_kept(case: &BenchCase, recording: &LoadRecording) -> Option<u64> 
     let has_errors = recording.figure("errors") > 0.0;
     let is_complete = recording.figure("connections") as u64 == connections;
     (!closes && !has_errors && is_complete).then_some(connections)
+}
+
+/// The result of a cell that has not run yet.
+fn empty_result(cell: &Cell<'_>) -> CellResult {
+    CellResult {
+        round: cell.round,
+        place: cell.place,
+        target: cell.target.name.clone(),
+        case: cell.case.name.clone(),
+        began_us: now_us(),
+        ..CellResult::default()
+    }
+}
+
+/// When so many loads can begin together, on the monotonic clock: once their processes have started, at a moment at which
+/// samples are taken.
+fn start_us(loads: usize) -> u64 {
+    let lead_us = (LOAD_START * (loads as u32 + 1)).as_micros() as u64;
+    (Timestamps::now().monotonic_us + lead_us).next_multiple_of(SAMPLE_EVERY.as_micros() as u64)
 }
 
 fn add_last_words(failure: LoadFailure, started: &mut StartedTarget) -> LoadFailure {

@@ -1,6 +1,6 @@
 //! The generator of a cell: a child `tlsdash load`, and the resources used during the load.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::recording::LoadRecording;
@@ -9,7 +9,7 @@ use super::started::StartedTarget;
 use super::{RunPrograms, cores};
 use crate::results::{MachineUsage, ResourceUsage};
 use crate::scenario::{BenchCase, BenchTarget};
-use crate::target::{MachineMeter, SupervisedCommand, Supervisor, UsageMeter};
+use crate::target::{MachineMeter, SupervisedCommand, Supervisor, TimeSpan, UsageMeter};
 
 /// How long a load may take beyond its own length: answers are awaited for some seconds after it.
 const OVERTIME: Duration = Duration::from_secs(30);
@@ -28,6 +28,26 @@ pub(super) struct LoadRun {
     pub(super) machine: MachineUsage,
     /// Other remarks on it, in words.
     pub(super) remarks: Vec<String>,
+}
+
+/// When a load starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LoadStart {
+    /// At this time of the monotonic clock, in microseconds; `None` at once.
+    pub(super) at_us: Option<u64>,
+    /// Its place among the loads that run at the same time.
+    pub(super) place: usize,
+}
+
+/// A load that runs, and the meters of everything that it uses.
+#[derive(Debug)]
+pub(super) struct BegunLoad {
+    generator: Supervisor,
+    journal: PathBuf,
+    targets: Vec<UsageMeter>,
+    upstream: UsageMeter,
+    load: UsageMeter,
+    machine: MachineMeter,
 }
 
 /// Why a load has no result.
@@ -87,6 +107,19 @@ impl LoadRunner<'_> {
         case: &BenchCase,
         journal: &Path,
     ) -> Result<LoadRun, LoadFailure> {
+        let load = self.begin(target, started, case, journal, LoadStart::default())?;
+        self.finish(load, started, case, |recording| vec![recording.span()])
+    }
+
+    /// Starts a load.
+    pub(super) fn begin(
+        &self,
+        target: &BenchTarget,
+        started: &StartedTarget,
+        case: &BenchCase,
+        journal: &Path,
+        start: LoadStart,
+    ) -> Result<BegunLoad, LoadFailure> {
         let failed =
             |what: &str, error: &dyn std::fmt::Display| LoadFailure::Failed(format!("{what}: {error}"));
         let meter = |tree| UsageMeter::start(tree).map_err(|error| failed("cannot measure", &error));
@@ -95,41 +128,53 @@ impl LoadRunner<'_> {
         let upstream = meter(upstream.map_err(|error| failed("cannot observe the upstream", &error))?)?;
         let machine = MachineMeter::start().map_err(|error| failed("cannot measure", &error))?;
         let load_cores = cores(self.stage.placement.load.as_deref());
-        let mut generator = self.start(Self::arguments(target, started, case, journal, load_cores))?;
+        let mut arguments = Self::arguments(target, started, case, journal, load_cores);
+        arguments.extend(start.at_us.map(|at_us| format!("--start-at-us={at_us}")));
+        let generator = self.start(arguments, start.place)?;
         let load = generator.tree().map_err(|error| failed("cannot observe the generator", &error))?;
         let load = meter(load)?;
+        Ok(BegunLoad { generator, journal: journal.to_owned(), targets, upstream, load, machine })
+    }
+
+    /// Waits for the end of a load and reads its record. `measured` gives the spans in which resources are measured.
+    pub(super) fn finish(
+        &self,
+        load: BegunLoad,
+        started: &mut StartedTarget,
+        case: &BenchCase,
+        measured: impl FnOnce(&LoadRecording) -> Vec<TimeSpan>,
+    ) -> Result<LoadRun, LoadFailure> {
+        let BegunLoad { mut generator, journal, targets, upstream, load, machine } = load;
         let problem = self.wait(&mut generator, started, case)?;
-        let recording = match ((self.programs.read_recording)(journal), problem) {
+        let recording = match ((self.programs.read_recording)(&journal), problem) {
             (Ok(recording), None) => recording,
             // A load that had no answer fails too, and has recorded why.
             (Ok(recording), Some(_)) if !recording.failures.is_empty() => recording,
             (_, Some(problem)) | (Err(problem), None) => return Err(LoadFailure::Failed(problem)),
         };
-        let (from_us, to_us) = recording.span_us();
+        let spans = measured(&recording);
         let used = targets.iter().zip(&started.at_rest).map(|(meter, at_rest)| ResourceUsage {
             // The meter was started later, after checks and tries.
             rss_at_rest: at_rest.resident_bytes,
             pss_at_rest: at_rest.pss_bytes,
-            ..meter.usage(from_us, to_us)
+            ..meter.usage(&spans)
         });
         let used: Vec<ResourceUsage> = used.collect();
-        let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(from_us, to_us));
-        let delays: Vec<f64> =
-            targets.iter().filter_map(|meter| meter.run_queue_delay(from_us, to_us)).collect();
-        let delay = delays.iter().copied().reduce(f64::max);
+        let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(&spans));
+        let delay = targets.iter().filter_map(|meter| meter.run_queue_delay(&spans)).reduce(f64::max);
         let known: Vec<ResourceUsage> = used.iter().copied().chain([load, upstream]).collect();
-        let machine = machine.usage(from_us, to_us, &known, delay);
+        let machine = machine.usage(&spans, &known, delay);
         let (target, remarks) = (used.into_iter().reduce(sum), Vec::new());
         Ok(LoadRun { recording, target, load, upstream, machine, remarks })
     }
 
-    fn start(&self, arguments: Vec<String>) -> Result<Supervisor, LoadFailure> {
+    fn start(&self, arguments: Vec<String>, place: usize) -> Result<Supervisor, LoadFailure> {
         let tlsdash = &self.stage.tlsdash;
         let argv = std::iter::once(tlsdash.display().to_string()).chain(arguments).collect();
-        let mut command =
-            SupervisedCommand::new(argv, self.stage.scratch("."), self.stage.scratch("load.output"));
+        let file = |kind: &str| self.stage.scratch(&format!("load-{place}.{kind}"));
+        let mut command = SupervisedCommand::new(argv, self.stage.scratch("."), file("output"));
         command.cpus.clone_from(&self.stage.placement.load);
-        command.stdout = Some(self.stage.scratch("load.summary"));
+        command.stdout = Some(file("summary"));
         Supervisor::start(tlsdash, &command).map_err(|error| LoadFailure::Failed(error.to_string()))
     }
 

@@ -14,6 +14,7 @@
 //! | `started`, `server_place` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
 //! | `check` | the negotiated parameters, and unchanged bodies |
+//! | `turns` | the turns of targets that are measured at the same time |
 //! | `load` | the generator, and the resources used during the load |
 //! | `cell` | a cell; its `rates` finds the rate at which it runs |
 //! | `search` | the search for a rate |
@@ -37,6 +38,7 @@ mod selection;
 mod server_place;
 mod stage;
 mod started;
+mod turns;
 
 use std::collections::HashSet;
 use std::io;
@@ -163,22 +165,36 @@ pub fn run(
     }
     let is_missing = |cell: &Cell<'_>| missing.iter().any(|(name, _)| *name == cell.target.name);
     let cells = plan.missing(folder.cells());
+    let cells: Vec<Cell<'_>> = cells.into_iter().filter(|cell| !is_missing(cell)).collect();
     let mut said = HashSet::new();
-    for cell in cells.iter().filter(|cell| !is_missing(cell)) {
-        clock.begin(cell);
-        let journal = folder.new_journal(cell.round, cell.case_index, &cell.target.name)?;
-        let rate = plan.rates.get(&cell.case.name).map(|found| found.rate);
-        let Some(mut result) = runner.measure(cell, rate, &folder.path().join(&journal)) else {
-            return Ok(end(true));
-        };
-        result.journal = folder.path().join(&journal).exists().then_some(journal);
-        if let Some(reason) = &result.failure
-            && said.insert(reason.clone())
-        {
-            observer.note(&format!("round {}, {}, {}: {reason}", result.round, result.target, result.case));
+    for together in cells.chunk_by(takes_turns_with) {
+        clock.begin(together);
+        let mut journals = Vec::new();
+        for cell in together {
+            journals.push(folder.new_journal(cell.round, cell.case_index, &cell.target.name)?);
         }
-        clock.finish(cell, &result);
-        folder.append(result)?;
+        let paths: Vec<PathBuf> = journals.iter().map(|journal| folder.path().join(journal)).collect();
+        let rate = plan.rates.get(&together[0].case.name).map(|found| found.rate);
+        let results = match (together, rate.or_else(|| together[0].case.constant_rate())) {
+            ([cell], _) => runner.measure(cell, rate, &paths[0]).map(|result| vec![result]),
+            (cells, Some(rate)) => runner.measure_in_turns(cells, rate, &paths),
+            // No rate was found for them.
+            (cells, None) => {
+                cells.iter().zip(&paths).map(|(cell, path)| runner.measure(cell, None, path)).collect()
+            }
+        };
+        let Some(results) = results else { return Ok(end(true)) };
+        clock.finish(together, &results);
+        for ((mut result, journal), path) in results.into_iter().zip(journals).zip(paths) {
+            result.journal = path.exists().then_some(journal);
+            if let Some(reason) = &result.failure
+                && said.insert(reason.clone())
+            {
+                observer
+                    .note(&format!("round {}, {}, {}: {reason}", result.round, result.target, result.case));
+            }
+            folder.append(result)?;
+        }
     }
     Ok(end(false))
 }
@@ -238,6 +254,12 @@ fn find_rates(
         }
     }
     Ok(Some(()))
+}
+
+/// Whether the targets of two cells, one after the other in the plan, take turns.
+fn takes_turns_with(one: &Cell<'_>, next: &Cell<'_>) -> bool {
+    let is_same = (one.round, one.case_index) == (next.round, next.case_index);
+    is_same && one.case.turns.is_some()
 }
 
 /// How long a cell of a case is planned to take.

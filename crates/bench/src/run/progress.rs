@@ -52,16 +52,20 @@ impl ProgressClock {
         state.began = Instant::now();
     }
 
-    pub(super) fn begin(&self, cell: &Cell<'_>) {
+    /// Cells begin that are measured together; they are of one case and round.
+    pub(super) fn begin(&self, cells: &[Cell<'_>]) {
+        let Some(first) = cells.first() else { return };
         let mut state = self.0.borrow_mut();
-        (state.target, state.case) = (cell.target.name.clone(), cell.case.name.clone());
-        state.round = cell.round;
+        let names: Vec<&str> = cells.iter().map(|cell| &*cell.target.name).collect();
+        (state.target, state.case) = (names.join(", "), first.case.name.clone());
+        state.round = first.round;
         state.began = Instant::now();
     }
 
-    pub(super) fn finish(&self, cell: &Cell<'_>, result: &CellResult) {
+    pub(super) fn finish(&self, cells: &[Cell<'_>], results: &[CellResult]) {
+        let Some(result) = results.last() else { return };
         let mut state = self.0.borrow_mut();
-        state.done += planned(cell.case);
+        state.done += cells.iter().map(|cell| planned(cell.case)).sum::<Duration>();
         let took = state.began.elapsed();
         state.took += took;
         state.figures = format!("last: {} {}", result.target, figures(result));

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use telemetry::figures::FigureUnit;
+
+use crate::compare::CellFigure;
 use crate::results::NegotiatedParameters;
+use crate::target::TimeSpan;
 
 /// The generator's records of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,9 +37,22 @@ impl LoadRecording {
         self.figures.get(name).copied().unwrap_or(0.0)
     }
 
-    /// The measured part, from and to `CLOCK_MONOTONIC` in microseconds.
-    pub(super) fn span_us(&self) -> (u64, u64) {
-        (self.measured_from_us, self.measured_from_us.saturating_add(self.measured_us))
+    /// The measured part.
+    pub(super) fn span(&self) -> TimeSpan {
+        let from_us = self.measured_from_us;
+        TimeSpan { from_us, to_us: from_us.saturating_add(self.measured_us) }
+    }
+
+    /// Makes the rates those of the time in which there were requests, which is this share of the whole.
+    pub(super) fn divide_rates_by(&mut self, active_share: f64) {
+        for (name, value) in &mut self.figures {
+            let unit = format!("load.{name}").parse().map(|figure: CellFigure| figure.unit());
+            match unit {
+                Ok(FigureUnit::PerSecond) => *value /= active_share,
+                Ok(FigureUnit::Seconds) => *value *= active_share,
+                _ => {}
+            }
+        }
     }
 
     /// The response time that so many percent of the requests do not exceed, in microseconds, rounded up to the next

@@ -38,6 +38,10 @@ const LOAD_FLAGS: &[&str] = &[
 ];
 /// The flags that need TLS; a target without TLS gets the same load without them.
 const TLS_FLAGS: [&str; 3] = ["resume", "early-data", "tls-version"];
+/// The shortest turn: its end, in which nothing is asked, must be a small part.
+const TURN_MIN: Duration = Duration::from_millis(100);
+/// The default length of a turn.
+const TURN: Duration = Duration::from_millis(200);
 /// The default length of a case.
 const DURATION: Duration = Duration::from_secs(10);
 /// The default warm-up of a case without a number of requests.
@@ -79,6 +83,7 @@ fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<BenchCase, Scenar
         flags: Vec::new(),
         duration,
         warmup: warmup.unwrap_or(if has_own_end { Duration::ZERO } else { WARMUP }),
+        turns: turns(&mut table)?,
         bound: bound(&mut table)?,
         quick: quick(&mut table, duration)?,
         primary: table.get("primary")?.unwrap_or_default(),
@@ -124,6 +129,20 @@ fn has_stages(table: &Table<'_>) -> bool {
         .rest()
         .iter()
         .any(|(key, value)| key == "rate" && value.get_ref().as_str().is_some_and(|rate| rate.contains('/')))
+}
+
+/// How long a turn is. The targets of a cost case take turns unless it says `off`; those of others never do.
+fn turns(table: &mut Table<'_>) -> Result<Option<Duration>, ScenarioError> {
+    let is_cost = table.get::<Question>("measure")?.unwrap_or_default() == Question::Cost;
+    match table.get::<toml::Value>("turns")? {
+        None => Ok(is_cost.then_some(TURN)),
+        Some(_) if !is_cost => Err(table.error_of("turns", "only measure = \"cost\" has turns")),
+        Some(toml::Value::String(text)) if text == "off" => Ok(None),
+        Some(_) => match table.time("turns")? {
+            Some(turn) if turn >= TURN_MIN => Ok(Some(turn)),
+            _ => Err(table.error_of("turns", "expected a time from 100ms on, or \"off\"")),
+        },
+    }
 }
 
 fn bound(table: &mut Table<'_>) -> Result<Option<LatencyBound>, ScenarioError> {
@@ -209,6 +228,11 @@ impl BenchCase {
             let (flag, value) = flag.split_once('=').unwrap_or((flag, ""));
             (flag.strip_prefix("--") == Some(name)).then_some(value)
         })
+    }
+
+    /// The requests per second that are asked, if their rate is constant.
+    pub fn constant_rate(&self) -> Option<f64> {
+        quantity::parse(self.flag("rate")?, "")
     }
 
     /// Whether this target gets it.

@@ -206,6 +206,9 @@ pub struct BenchCase {
     pub duration: Option<Duration>,
     /// The part at its start that is not measured.
     pub warmup: Duration,
+    /// How long a turn of a target is in a cost case; `None` measures one target after the other.
+    #[serde(default)]
+    pub turns: Option<Duration>,
     /// The latency bound of a capacity case: a percentile and its limit, such as `p99 < 10ms`.
     pub bound: Option<LatencyBound>,
     /// How long `--quick` runs it; `None` leaves it out.

@@ -27,4 +27,5 @@ pub use protocol::{CommandExit, ExitInfo, SupervisedCommand};
 pub use readiness::{NotReady, wait_until_ready};
 pub use supervise::supervise;
 pub use supervisor::{StartError, Supervisor};
-pub use usage::{MachineMeter, UsageMeter};
+pub(crate) use usage::SAMPLE_EVERY;
+pub use usage::{MachineMeter, TimeSpan, UsageMeter};

@@ -33,6 +33,7 @@ pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario
         flags: Vec::new(),
         duration: Some(Duration::from_secs(5)),
         warmup: Duration::from_secs(1),
+        turns: None,
         bound: None,
         quick: None,
         primary: true,

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use bench::target::{MachineMeter, UsageMeter};
+use bench::target::{MachineMeter, TimeSpan, UsageMeter};
 use telemetry::Timestamps;
 
 use super::shell;
@@ -38,8 +38,9 @@ fn usage_of_living_and_ended_processes_agrees_with_the_kernels() {
     fs::write(folder.path().join("go"), "\n").unwrap();
     until("all of it has ended", || folder.path().join("done").exists());
     let to_us = Timestamps::now().monotonic_us;
-    let usage = meter.usage(from_us, to_us);
-    let around = machine.usage(from_us, to_us, &[usage], meter.run_queue_delay(from_us, to_us));
+    let span = [TimeSpan { from_us, to_us }];
+    let usage = meter.usage(&span);
+    let around = machine.usage(&span, &[usage], meter.run_queue_delay(&span));
     let info = supervisor.stop();
     println!("{usage:?}\n{around:?}\n{info:?}");
     let near = |measured_us: u64, true_us: u64| measured_us.abs_diff(true_us) <= TOLERANCE.as_micros() as u64;
@@ -64,7 +65,7 @@ fn the_supervisor_itself_uses_nothing() {
     });
     let meter = UsageMeter::start(supervisor.tree().unwrap()).unwrap();
     let now_us = Timestamps::now().monotonic_us;
-    let usage = meter.usage(now_us, now_us + 1_000_000);
+    let usage = meter.usage(&[TimeSpan { from_us: now_us, to_us: now_us + 1_000_000 }]);
     // The supervisor has several threads and several MB.
     assert_eq!(usage.threads_max, 1, "{usage:?}");
     assert!(usage.rss_peak < 4 << 20, "{usage:?}");

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::sampler::Sampler;
-use super::timeline::Timeline;
+use super::timeline::{TimeSpan, Timeline};
 use crate::results::{MachineUsage, ResourceUsage};
 
 /// The folder of the cores.
@@ -40,19 +40,18 @@ impl MachineMeter {
         Ok(Self { sampler: Sampler::start(Timeline::default(), take)? })
     }
 
-    /// The machine between two times of the monotonic clock, in microseconds. `known` is the use of target, generator
-    /// and upstream. `run_queue_delay` is the target's.
+    /// The machine within spans of the monotonic clock. `known` is the use of target, generator and upstream there.
+    /// `run_queue_delay` is the target's.
     pub fn usage(
         &self,
-        from_us: u64,
-        to_us: u64,
+        spans: &[TimeSpan],
         known: &[ResourceUsage],
         run_queue_delay: Option<f64>,
     ) -> MachineUsage {
         self.sampler.sample();
         let known_us: u64 = known.iter().map(ResourceUsage::cpu_us).sum();
         self.sampler.look(|samples| {
-            let grown = |of: fn(&MachineSample) -> u64| samples.growth(from_us, to_us, of);
+            let grown = |of: fn(&MachineSample) -> u64| samples.growth(spans, of);
             let ticks = grown(|sample| sample.ticks);
             let known_ticks = known_us as f64 / 1e6 * rustix::param::clock_ticks_per_second() as f64;
             let share = |part: f64| if ticks > 0.0 { (part / ticks).clamp(0.0, 1.0) } else { 0.0 };

@@ -13,6 +13,8 @@ use self::timeline::Timeline;
 use crate::results::ResourceUsage;
 
 pub use machine::MachineMeter;
+pub(crate) use sampler::SAMPLE_EVERY;
+pub use timeline::TimeSpan;
 
 /// How often memory is read: the kernel walks all pages of each process for it.
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
@@ -59,20 +61,20 @@ impl UsageMeter {
         Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample)? })
     }
 
-    /// Resources of the tree between two times of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
+    /// Resources of the tree within spans of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
     /// `mono_us` of records). Times and counts are interpolated between samples.
-    pub fn usage(&self, from_us: u64, to_us: u64) -> ResourceUsage {
+    pub fn usage(&self, spans: &[TimeSpan]) -> ResourceUsage {
         self.sampler.sample();
-        self.sampler.look(|state| state.usage(from_us, to_us))
+        self.sampler.look(|state| state.usage(spans))
     }
 
-    /// How long the tree's threads waited for a core between two times, as a share of their CPU time; `None` if the
+    /// How long the tree's threads waited for a core within these spans, as a share of their CPU time; `None` if the
     /// kernel hides it, or they used none.
-    pub fn run_queue_delay(&self, from_us: u64, to_us: u64) -> Option<f64> {
+    pub fn run_queue_delay(&self, spans: &[TimeSpan]) -> Option<f64> {
         self.sampler.sample();
         self.sampler.look(|state| {
             let shows_delay = state.samples.values().any(|sample| sample.delay_ns.is_some());
-            let grown = |of: fn(&TreeSample) -> u64| state.samples.growth(from_us, to_us, of);
+            let grown = |of: fn(&TreeSample) -> u64| state.samples.growth(spans, of);
             let cpu_ns = grown(|sample| sample.cpu_ns);
             let delay_ns = grown(|sample| sample.delay_ns.unwrap_or(0));
             (shows_delay && cpu_ns > 0.0).then(|| delay_ns / cpu_ns)
@@ -115,19 +117,18 @@ impl TreeSamples {
         with_ticks.map_or(1.0, |(user, system)| user / (user + system))
     }
 
-    fn usage(&self, from_us: u64, to_us: u64) -> ResourceUsage {
-        let grown = |of: fn(&TreeSample) -> u64| self.samples.growth(from_us, to_us, of);
-        let most =
-            |of: fn(&TreeSample) -> u64| self.samples.within(from_us, to_us).map(of).max().unwrap_or(0);
+    fn usage(&self, spans: &[TimeSpan]) -> ResourceUsage {
+        let grown = |of: fn(&TreeSample) -> u64| self.samples.growth(spans, of);
+        let most = |of: fn(&TreeSample) -> u64| self.samples.within(spans).map(of).max().unwrap_or(0);
         let at_rest = self.samples.values().next().copied().unwrap_or_default();
-        let at_end = self.samples.within(from_us, to_us).last().copied().unwrap_or_default();
+        let at_end = self.samples.within(spans).last().copied().unwrap_or_default();
         let cpu_us = (grown(|sample| sample.cpu_ns) / 1e3).round() as u64;
         let ticks = [grown(|sample| sample.user_ticks), grown(|sample| sample.system_ticks)];
         let user_us = (cpu_us as f64 * self.user_share(ticks)).round() as u64;
         ResourceUsage {
             user_us,
             system_us: cpu_us - user_us,
-            wall_us: to_us.saturating_sub(from_us),
+            wall_us: spans.iter().map(TimeSpan::length_us).sum(),
             rss_peak: most(|sample| sample.memory.resident_bytes),
             pss_peak: most(|sample| sample.memory.pss_bytes),
             rss_at_rest: at_rest.memory.resident_bytes,

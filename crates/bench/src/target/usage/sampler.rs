@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use telemetry::Timestamps;
+
 /// How often a sample is taken.
-pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
 /// Takes samples into a state until it is dropped.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ impl<S: Send + 'static> Sampler<S> {
         let (stop, stopped) = channel::<()>();
         let shared = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("usage".to_owned()).spawn(move || {
-            while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(until_next()) == Err(RecvTimeoutError::Timeout) {
                 take(&mut lock(&shared));
             }
         })?;
@@ -45,6 +47,13 @@ impl<S> Sampler<S> {
     pub(super) fn look<T>(&self, at: impl FnOnce(&S) -> T) -> T {
         at(&lock(&self.state))
     }
+}
+
+/// Samples are taken at multiples of the period on the monotonic clock, so that what begins and ends at such moments is
+/// measured without interpolation.
+fn until_next() -> Duration {
+    let period_us = SAMPLE_EVERY.as_micros() as u64;
+    Duration::from_micros(period_us - Timestamps::now().monotonic_us % period_us)
 }
 
 /// A sample that panicked leaves the earlier ones as they were.

@@ -12,6 +12,22 @@ const KEPT: Duration = Duration::from_secs(7 * 3_600);
 /// The most samples that are kept.
 const SAMPLES_MAX: usize = (KEPT.as_millis() / SAMPLE_EVERY.as_millis()) as usize;
 
+/// A span of the monotonic clock, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeSpan {
+    /// Its beginning.
+    pub from_us: u64,
+    /// Its end.
+    pub to_us: u64,
+}
+
+impl TimeSpan {
+    /// Its length.
+    pub fn length_us(&self) -> u64 {
+        self.to_us.saturating_sub(self.from_us)
+    }
+}
+
 /// Samples in the order of their times, which are microseconds of the monotonic clock.
 #[derive(Debug)]
 pub(super) struct Timeline<T> {
@@ -45,16 +61,18 @@ impl<T> Timeline<T> {
         self.samples.iter().map(|(_, sample)| sample)
     }
 
-    /// The samples between two times, and those next to them.
-    pub(super) fn within(&self, from_us: u64, to_us: u64) -> impl Iterator<Item = &T> {
+    /// The samples from the first of these spans to the last, and those next to them.
+    pub(super) fn within(&self, spans: &[TimeSpan]) -> impl Iterator<Item = &T> {
+        let from_us = spans.first().map_or(0, |span| span.from_us);
+        let to_us = spans.last().map_or(0, |span| span.to_us);
         let first = self.samples.partition_point(|(at_us, _)| *at_us < from_us).saturating_sub(1);
         let end = self.samples.partition_point(|(at_us, _)| *at_us <= to_us) + 1;
         self.samples.range(first..end.min(self.samples.len())).map(|(_, sample)| sample)
     }
 
-    /// By how much a counter grew between two times.
-    pub(super) fn growth(&self, from_us: u64, to_us: u64, of: impl Fn(&T) -> u64) -> f64 {
-        self.value_at(to_us, &of) - self.value_at(from_us, &of)
+    /// By how much a counter grew within these spans.
+    pub(super) fn growth(&self, spans: &[TimeSpan], of: impl Fn(&T) -> u64) -> f64 {
+        spans.iter().map(|span| self.value_at(span.to_us, &of) - self.value_at(span.from_us, &of)).sum()
     }
 
     /// A counter at a time, interpolated. Before the first sample it is the first value, after the last sample the
@@ -88,17 +106,21 @@ mod tests {
     #[test]
     fn counters_are_interpolated_between_samples() {
         let timeline = timeline(&[(1_000, 10), (2_000, 20), (4_000, 60)]);
-        let grown = |from_us, to_us| timeline.growth(from_us, to_us, |value| *value);
+        let grown = |from_us, to_us| timeline.growth(&[TimeSpan { from_us, to_us }], |value| *value);
         assert!((grown(1_000, 4_000) - 50.0).abs() < 1e-9);
         assert!((grown(1_500, 3_000) - 25.0).abs() < 1e-9);
         assert!((grown(0, 9_000) - 50.0).abs() < 1e-9, "nothing is known before and after");
-        assert!((Timeline::<u64>::default().growth(0, 1, |value| *value)).abs() < 1e-9);
+        let turns = [(1_000, 1_500), (3_000, 4_000)].map(|(from_us, to_us)| TimeSpan { from_us, to_us });
+        assert!((timeline.growth(&turns, |value| *value) - 25.0).abs() < 1e-9, "only what grew within them");
+        let whole = [TimeSpan { from_us: 0, to_us: 1 }];
+        assert!((Timeline::<u64>::default().growth(&whole, |value| *value)).abs() < 1e-9);
     }
 
     #[test]
     fn the_samples_of_a_span_include_its_neighbours() {
         let timeline = timeline(&[(1, 10), (2, 20), (3, 30), (4, 40), (5, 50)]);
-        let within = |from_us, to_us| timeline.within(from_us, to_us).copied().collect::<Vec<_>>();
+        let within =
+            |from_us, to_us| timeline.within(&[TimeSpan { from_us, to_us }]).copied().collect::<Vec<_>>();
         assert_eq!(within(3, 3), [20, 30, 40]);
         assert_eq!(within(0, 1), [10, 20]);
         assert_eq!(within(9, 9), [50]);

@@ -92,6 +92,9 @@ pub(crate) struct PlanArgs {
     /// Fail a request without an answer after this time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) timeout: Duration,
+    /// When the load begins, in microseconds of the monotonic clock; bench starts several loads together
+    #[arg(long, value_name = "TIME", hide = true)]
+    pub(crate) start_at_us: Option<u64>,
     /// Repeat the load N times, and print median and spread
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = whole::<u32>(1..=1_000))]
     pub(crate) repeat: u32,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loadgen::{Load, LoadConfig};
-use telemetry::{Cpus, ProcessObserver, RunRecord};
+use telemetry::{Cpus, ProcessObserver, RunRecord, Timestamps};
 
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::cli::usage;
@@ -114,6 +114,9 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         ends_with_load: true,
     };
     let notices = Vec::new();
+    if let Some(at_us) = args.plan.start_at_us {
+        std::thread::sleep(Duration::from_micros(at_us.saturating_sub(Timestamps::now().monotonic_us)));
+    }
     Session { config: session.clone(), channels, title, header, notices, workload, journal, legacy: None }
         .finish()
 }

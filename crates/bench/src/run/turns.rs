@@ -1,0 +1,141 @@
+//! Turns: the targets of a case share a span of time in which each is under load for a moment while the others are idle.
+//!
+//! ```text
+//!   a  ██▁▁██▁▁██▁▁██▁▁
+//!   b  ▁▁██▁▁██▁▁██▁▁██
+//! ```
+//!
+//! A machine is faster in one second than in the next. Targets that are measured one after the other differ by that; in
+//! turns of a fifth of a second they meet nearly the same machine. `docs/bench-method.md` has figures.
+
+use std::time::Duration;
+
+use telemetry::quantity;
+
+use crate::scenario::BenchCase;
+use crate::target::{SAMPLE_EVERY, TimeSpan};
+
+/// The end of a turn has no requests: the last ones are answered before the next target's turn.
+const REST: Duration = Duration::from_millis(20);
+/// The most turns of a target: each is two stages of a rate, of which there are 256 at most.
+const TURNS_MAX: u32 = 120;
+
+/// The turns of the targets of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turns {
+    /// The length of a turn: a multiple of the time between two samples of what processes use.
+    length: Duration,
+    /// How many turns each target has, with those of the warm-up.
+    count: u32,
+    /// How many of them are the warm-up.
+    warmup: u32,
+    /// How many targets there are.
+    targets: u32,
+}
+
+impl Turns {
+    /// The turns of a case, of about the length that it asks for, in which each target is under load as long as the case
+    /// says; `None` if it has none, or fewer than two targets.
+    pub(super) fn of(case: &BenchCase, targets: usize) -> Option<Self> {
+        let (wanted, duration) = (case.turns?, case.duration?);
+        let samples = wanted.max(duration / TURNS_MAX).as_nanos().div_ceil(SAMPLE_EVERY.as_nanos());
+        let length = SAMPLE_EVERY * u32::try_from(samples).ok()?;
+        let turns = |time: Duration| time.as_nanos().div_ceil(length.as_nanos()) as u32;
+        let warmup = turns(case.warmup);
+        let count = turns(duration).max(warmup + 1);
+        (targets >= 2).then_some(Self { length, count, warmup, targets: targets as u32 })
+    }
+
+    /// The case as the load of one of the targets, in its turns at this rate.
+    pub(super) fn case_of(self, case: &BenchCase, rate: f64, place: usize) -> BenchCase {
+        let time = |time: Duration| quantity::shown(time.as_secs_f64(), "s");
+        let active = self.active();
+        let round = self.length * self.targets;
+        let before = self.length * place as u32;
+        let mut stages = Vec::new();
+        for turn in 0..self.count {
+            let idle = if turn == 0 { before } else { round.saturating_sub(active) };
+            if !idle.is_zero() {
+                stages.push(format!("0/{}", time(idle)));
+            }
+            stages.push(format!("{rate}/{}", time(active)));
+        }
+        stages.push(format!("0/{}", time(round.saturating_sub(before + active))));
+        let mut case = case.clone();
+        case.flags.retain(|flag| !flag.starts_with("--rate="));
+        case.flags.push(format!("--rate={}", stages.join("+")));
+        case.duration = Some(round * self.count);
+        case.warmup = round * self.warmup;
+        case
+    }
+
+    /// The turns of one of the targets after the warm-up, which ended at a time of the monotonic clock.
+    pub(super) fn spans(self, measured_from_us: u64, place: usize) -> Vec<TimeSpan> {
+        let length_us = self.length.as_micros() as u64;
+        let span = |turn: u32| {
+            let from_us = measured_from_us + length_us * (u64::from(turn * self.targets) + place as u64);
+            TimeSpan { from_us, to_us: from_us + length_us }
+        };
+        (0..self.count - self.warmup).map(span).collect()
+    }
+
+    /// The part of a turn that has requests.
+    fn active(self) -> Duration {
+        self.length.saturating_sub(REST)
+    }
+
+    /// The share of the whole time in which a target is sent requests.
+    pub(super) fn active_share(self) -> f64 {
+        self.active().as_secs_f64() / (self.length * self.targets).as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::RunPlan;
+
+    fn case(duration_ms: u64, warmup_ms: u64) -> BenchCase {
+        BenchCase {
+            turns: Some(Duration::from_millis(200)),
+            duration: Some(Duration::from_millis(duration_ms)),
+            warmup: Duration::from_millis(warmup_ms),
+            flags: vec!["--connections=16".to_owned(), "--rate=9".to_owned()],
+            ..RunPlan::example().scenario.cases.remove(0)
+        }
+    }
+
+    #[test]
+    fn each_target_has_its_turns_while_the_others_are_idle() {
+        let turns = Turns::of(&case(600, 100), 2).unwrap();
+        let flags = |place| turns.case_of(&case(600, 100), 4_000.0, place).load_flags();
+        let rate = "--rate=4000/180ms+0/220ms+4000/180ms+0/220ms+4000/180ms+0/220ms";
+        assert_eq!(flags(0), ["--connections=16", rate, "--duration=1200ms", "--warmup=400ms"]);
+        let rate = "--rate=0/200ms+4000/180ms+0/220ms+4000/180ms+0/220ms+4000/180ms+0/20ms";
+        assert_eq!(flags(1)[1], rate);
+        let spans = |place| turns.spans(1_400_000, place).into_iter().map(|span| span.from_us);
+        assert_eq!(spans(0).collect::<Vec<_>>(), [1_400_000, 1_800_000], "the first is the warm-up");
+        assert_eq!(spans(1).collect::<Vec<_>>(), [1_600_000, 2_000_000]);
+        assert!(turns.spans(0, 1).iter().all(|span| span.length_us() == 200_000));
+        assert!((turns.active_share() - 0.45).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_case_has_longer_turns_and_no_more_stages_than_a_rate_may_have() {
+        for seconds in [1, 25, 60, 3_600] {
+            let case = case(seconds * 1_000, 500);
+            let turns = Turns::of(&case, 3).unwrap();
+            let rate = turns.case_of(&case, 10.0, 2);
+            assert!(rate.flag("rate").unwrap().parse::<String>().unwrap().split('+').count() <= 256);
+            assert!(turns.spans(0, 0).iter().all(|span| span.length_us().is_multiple_of(50_000)));
+            let active = turns.length * turns.count;
+            assert!(active >= case.duration.unwrap() && active < case.duration.unwrap() + turns.length);
+        }
+    }
+
+    #[test]
+    fn one_target_alone_has_no_turns() {
+        assert_eq!(Turns::of(&case(600, 100), 1), None);
+        assert_eq!(Turns::of(&BenchCase { turns: None, ..case(600, 100) }, 2), None);
+    }
+}
