@@ -4,7 +4,7 @@
 //! last WINDOW alone (see `window.rs`), so every figure of the catalogue means over a window what it means over a run.
 //! An alert fires once its condition has held at every interval for TIME, and resolves at the first interval at which
 //! it does not hold. An interval that cannot tell (a gap, too few samples, a load that does not measure) neither fires
-//! nor resolves.
+//! nor resolves, and neither does one whose figure is at the resolution of a log if that does not tell.
 
 mod grammar;
 mod shortage;
@@ -23,7 +23,7 @@ use crate::record::{AlertRecord, Level, NoticeRecord};
 
 pub use grammar::{Alert, AlertError};
 pub use shortage::AlertShortage;
-use watched::{Transition, WatchedAlert};
+use watched::{Obstacle, Transition, WatchedAlert};
 pub use window::AlertInterval;
 use window::IntervalGauges;
 
@@ -170,7 +170,9 @@ impl Alerts {
             .filter_map(|(number, watched)| {
                 Some(match watched.observe(interval, IntervalGauges { open, http })? {
                     Transition::Record(record) => AlertUpdate::Transition(AlertRecord { number, ..record }),
-                    Transition::TooFew(n, needed) => AlertUpdate::Notice(too_few(watched.alert(), n, needed)),
+                    Transition::Unknown(obstacle) => {
+                        AlertUpdate::Notice(not_evaluated(watched.alert(), obstacle))
+                    }
                 })
             })
             .collect()
@@ -188,13 +190,18 @@ pub struct AlertChange {
     pub withdrawn: Option<AlertRecord>,
 }
 
-fn too_few(alert: &Alert, n: u64, needed: u64) -> NoticeRecord {
-    let text = format!(
-        "alert {alert} is not evaluated: {n} samples over {} of the {needed} that it takes; a longer window (over TIME) \
-         has more",
-        RoundedSeconds(alert.window().as_micros() as u64)
-    );
-    NoticeRecord::new(Level::Notice, "alert", &text)
+fn not_evaluated(alert: &Alert, obstacle: Obstacle) -> NoticeRecord {
+    let why = match obstacle {
+        Obstacle::TooFew(n, needed) => format!(
+            "{n} samples over {} of the {needed} that it takes; a longer window (over TIME) has more",
+            RoundedSeconds(alert.window().as_micros() as u64)
+        ),
+        Obstacle::Bound(value) => format!(
+            "it is {}, at the log's resolution; a higher limit can be judged",
+            alert.condition().figure().unit().show_known(value)
+        ),
+    };
+    NoticeRecord::new(Level::Notice, "alert", &format!("alert {alert} is not evaluated: {why}"))
 }
 
 /// A time in microseconds, shown in seconds.
