@@ -31,6 +31,10 @@ package: dist
 try-package: package
     .ci/package
 
+# Run the .deb where systemd is process 1, in namespaces over a clean root, in a minute; needs root or sudo, and `just package`.
+try-systemd:
+    .ci/systemd
+
 # All tests; installs the outside programs they compare with.
 test *ARGS:
     .ci/test {{ARGS}}

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use telemetry::LatencyClass;
 use telemetry::figures::{
     self, Better, Figure, FigureName, FigureSide, FigureUnit, Quotient, Statistic, Totals, UnknownFigure,
 };
 use telemetry::model::Run;
+use telemetry::{KnownValue, LatencyClass, TimeResolution};
 
 use crate::block::BlockValue;
 use crate::statistics::PooledValues;
@@ -94,6 +94,16 @@ impl ComparableFigure {
     pub fn over<'a>(&self, blocks: impl Iterator<Item = &'a BlockValue> + Clone) -> Option<f64> {
         let weights = vec![1; blocks.clone().count()];
         PooledValues::new(self, blocks).figure(&weights)
+    }
+
+    /// What is known of a value of the figure at this resolution of times.
+    pub fn known(&self, value: f64, resolution: TimeResolution) -> KnownValue {
+        self.figure().known(value, resolution)
+    }
+
+    /// The resolution of its times in a run.
+    pub fn resolution(&self, run: &Run) -> TimeResolution {
+        self.figure().resolution(run)
     }
 
     /// True if a run has enough samples of it.

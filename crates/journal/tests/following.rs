@@ -247,6 +247,31 @@ fn a_truncated_file_reads_to_its_end() {
 }
 
 #[test]
+fn a_file_that_is_truncated_while_it_is_followed_delays_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, middle) = two_hundred(dir.path());
+    let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
+    assert_eq!(drain(&mut tail, |_| {}).entries, 200);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    for length in [middle + 50, 100, 0] {
+        file.set_len(length).unwrap();
+        assert_eq!(drain(&mut tail, |_| {}).entries, 0, "{length}: nothing is read twice");
+    }
+    // Its host goes on in a new file, as another one does.
+    fs::remove_file(&path).unwrap();
+    for name in [path, dir.path().join("other.journal")] {
+        let mut writer = FileWriter::create(&name, small()).unwrap();
+        writer.append(&numbered(0), Timestamps::now()).unwrap();
+        writer.flush().unwrap();
+    }
+    let mut entries = 0;
+    wait_until("both files", || {
+        entries += drain(&mut tail, |_| {}).entries;
+        entries == 2
+    });
+}
+
+#[test]
 fn what_was_cut_off_counts_as_skipped_even_if_it_held_no_entry() {
     let dir = tempfile::tempdir().unwrap();
     let (path, _) = two_hundred(dir.path());

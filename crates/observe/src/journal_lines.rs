@@ -23,7 +23,7 @@ pub struct JournalLines {
 }
 
 impl JournalLines {
-    /// Follows the messages of a unit, such as `haproxy.service`, in the journal of the system.
+    /// Follows the messages of a unit, such as `haproxy.service` or `haproxy`, in the journal of the system.
     ///
     /// # Errors
     /// When the journal cannot be read; the error names the group that may.
@@ -33,7 +33,9 @@ impl JournalLines {
     }
 
     fn of(tail: Tail, unit: &str) -> Self {
-        Self { tail: tail.only_with(&[&format!("_SYSTEMD_UNIT={unit}"), DROPPED]), unit: unit.to_owned() }
+        // As journalctl reads it.
+        let unit = if unit.contains('.') { unit.to_owned() } else { format!("{unit}.service") };
+        Self { tail: tail.only_with(&[&format!("_SYSTEMD_UNIT={unit}"), DROPPED]), unit }
     }
 }
 
@@ -87,7 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("system.journal");
         let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
-        let mut lines = JournalLines::of(Tail::open(&path, Start::End).unwrap(), "haproxy.service");
+        let mut lines = JournalLines::of(Tail::open(&path, Start::End).unwrap(), "haproxy");
         let dropped = |unit, transport| {
             let (_, id) = DROPPED.split_once('=').unwrap();
             let fields = [("MESSAGE_ID", id), ("N_DROPPED", "17"), ("OBJECT_SYSTEMD_UNIT", unit)];

@@ -2,7 +2,7 @@
 
 use telemetry::figures::{AbsentSubject, Figure, FigureName, FigureSide, FigureSubjects};
 use telemetry::model::{Run, Summary};
-use telemetry::{LatencyClass, Model};
+use telemetry::{KnownValue, LatencyClass, Model};
 
 /// A figure with its value in the figure's unit; `None` without samples.
 pub type FigureValue = (Figure, Option<f64>);
@@ -29,8 +29,8 @@ impl<'a> Figures<'a> {
         name.first_of(|figure| subjects.check(figure))
     }
 
-    pub(crate) fn value(&self, figure: &Figure) -> Option<f64> {
-        figure.value(self.run, &self.summary)
+    pub(crate) fn known_value(&self, figure: &Figure) -> Option<KnownValue> {
+        figure.known_value(self.run, &self.summary)
     }
 }
 

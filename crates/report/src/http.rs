@@ -1,9 +1,9 @@
 //! The tables of HTTP mode, for the page and for Markdown.
 
 use telemetry::model::{HttpSummary, Percentiles, RouteSummary};
-use telemetry::{labels, quantile_is_thin};
+use telemetry::{KnownValue, labels, quantile_is_thin};
 
-use crate::numbers::{DASH, fixed, grouped, ms};
+use crate::numbers::{DASH, bound_ms, fixed, grouped, ms};
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};
 use crate::table::ReportTable;
@@ -102,7 +102,12 @@ fn http_counts(http: &HttpSummary) -> Vec<(&'static str, &'static str, u64)> {
 }
 
 /// A percentile in milliseconds; in brackets if fewer than ten samples lie above it.
-pub(crate) fn quantile(of: Option<&Percentiles>, q: f64, us: fn(&Percentiles) -> Option<f64>) -> String {
+pub(crate) fn quantile(
+    of: Option<&Percentiles>,
+    q: f64,
+    us: fn(&Percentiles) -> Option<KnownValue>,
+) -> String {
     let Some((of, us)) = of.and_then(|of| Some((of, us(of)?))) else { return DASH.to_owned() };
-    if quantile_is_thin(of.n, q) { format!("({})", ms(us / 1e3)) } else { ms(us / 1e3) }
+    let shown = if us.is_bound() { bound_ms(us.number() / 1e3) } else { ms(us.number() / 1e3) };
+    if quantile_is_thin(of.n, q) { format!("({shown})") } else { shown }
 }

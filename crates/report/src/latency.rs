@@ -1,11 +1,11 @@
 //! The latencies of a run by class, with percentiles and their intervals.
 
 use telemetry::{
-    Histogram, HttpLatency, LatencyClass, LoadLatency, Percentile, ProxyLatency, TimeResolution,
+    Histogram, HttpLatency, KnownValue, LatencyClass, LoadLatency, Percentile, ProxyLatency, TimeResolution,
     percentile_interval_ns, quantile_is_thin,
 };
 
-use crate::numbers::{known_ms, short};
+use crate::numbers::{bound_ms, known_ms, short};
 
 /// The percentiles of a report's tables.
 pub(crate) const PERCENTILES: [Percentile; 6] = [
@@ -61,6 +61,16 @@ impl ClassLatency<'_> {
     /// A time in milliseconds.
     pub(crate) fn shown(&self, ms: f64) -> String {
         known_ms(ms, self.resolution)
+    }
+
+    /// The mean, in milliseconds; empty without samples.
+    pub(crate) fn mean(&self) -> String {
+        let mean_us = self.histogram.mean_ns().map(|ns| ns / 1e3);
+        match mean_us.map(|us| self.resolution.known_mean_us(us)) {
+            None => String::new(),
+            Some(KnownValue::AtMost { at_most }) => bound_ms(at_most / 1e3),
+            Some(KnownValue::Exact(us)) => self.shown(us / 1e3),
+        }
     }
 
     /// The interval of a percentile, in milliseconds.

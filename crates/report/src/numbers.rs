@@ -43,6 +43,13 @@ pub(crate) fn known_ms(ms_value: f64, resolution: TimeResolution) -> String {
     }
 }
 
+/// A bound in milliseconds, to a tenth that is not below it.
+pub(crate) fn bound_ms(ms_value: f64) -> String {
+    // Histograms keep three digits.
+    let tenths = (ms_value * 10.0 - 0.01).ceil() / 10.0;
+    format!("≤ {}", short(tenths))
+}
+
 /// A number with some four digits.
 pub(crate) fn short(value: f64) -> String {
     let decimals = match value.abs() {
@@ -99,6 +106,7 @@ mod tests {
         let log = TimeResolution::from_us(1_000);
         assert_eq!([1.0004, 0.0, 12.004].map(|value| known_ms(value, log)), ["≤ 1", "≤ 1", "12"]);
         assert_eq!(known_ms(1.0004, TimeResolution::FINE), "1.000");
+        assert_eq!([1.0, 1.24, 1.3].map(bound_ms), ["≤ 1", "≤ 1.3", "≤ 1.3"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The tables of TLS, for the page and for Markdown: reasons of full handshakes, parts of their time, and usage.
 
 use telemetry::model::{Percentiles, TlsSummary, UsageSummary, WallTime};
-use telemetry::{Dimension, FullReason, LogFigure, Metric as _};
+use telemetry::{Dimension, FullReason, KnownValue, LogFigure, Metric as _};
 
 use crate::http::quantile;
 use crate::numbers::{DASH, fixed, grouped, ms, percent};
@@ -144,12 +144,12 @@ pub(crate) fn parts(wall: &WallTime) -> [(&'static str, &Percentiles); 4] {
 
 /// The mean in milliseconds; 0 without samples.
 pub(crate) fn mean_ms(of: &Percentiles) -> f64 {
-    of.mean.unwrap_or(0.0) / 1e3
+    of.mean.map_or(0.0, KnownValue::number) / 1e3
 }
 
 /// One part; `None` if it was not timed.
 fn time_row(kind: &str, part: &str, of: &Percentiles, sum_ms: Option<f64>) -> Option<Vec<String>> {
-    let mean_ms = of.mean? / 1e3;
+    let mean_ms = of.mean?.number() / 1e3;
     let share = sum_ms.filter(|sum| *sum > 0.0).map_or_else(String::new, |sum| percent(mean_ms, sum));
     Some(vec![
         kind.to_owned(),

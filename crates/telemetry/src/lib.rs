@@ -54,9 +54,10 @@ pub use insight::costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED}
 pub use insight::savings::{DurationStats, Estimate, HandshakeMix, HowTo, Saving, SavingChange, savings};
 pub use journal::Timestamps;
 pub use metrics::{
-    ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, KnownTime, LatencyClass,
-    LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency,
-    TimeResolution, TlsCounter, TlsLatency, UsageCounter, labels, parse_percentile, percentile_interval_ns,
+    ClassInfo, ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, KnownTime, KnownValue,
+    LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency, RouteCounter,
+    RouteLatency, TimeResolution, TlsCounter, TlsLatency, UsageCounter, labels, parse_percentile,
+    percentile_interval_ns,
 };
 pub use model::Model;
 pub use publish::{

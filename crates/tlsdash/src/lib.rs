@@ -37,6 +37,9 @@ pub fn answer_control_requests(input: &[u8], may_write: bool, carried_out: &mut 
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
+    if let Some(code) = upgrade::launcher::launch() {
+        return code;
+    }
     let args: Vec<_> = std::env::args_os().collect();
     let result = match InternalCommand::read(&args) {
         Some(internal) => internal.map(run_internal),

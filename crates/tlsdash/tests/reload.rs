@@ -5,9 +5,12 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use common::{TlsdashProcess, journal, journalctl, run, stderr, tlsdash, upstream};
+use common::{TlsdashProcess, journal, journalctl, outside, run, stderr, tlsdash, until, upstream};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -15,6 +18,7 @@ use serde_json::Value;
 struct ReloadedService {
     folder: PathBuf,
     running: TlsdashProcess,
+    address: SocketAddr,
     /// What every file has.
     common: String,
 }
@@ -35,8 +39,9 @@ impl ReloadedService {
             .arg(format!("file:{}", journal(folder).display()));
         command.arg("--config").arg(file).args(args);
         let mut running = TlsdashProcess::start(command);
+        let address = running.address();
         running.line_with("control socket ");
-        Self { folder: folder.to_owned(), running, common }
+        Self { folder: folder.to_owned(), running, address, common }
     }
 
     fn write(&self, words: &str) {
@@ -111,6 +116,30 @@ fn a_hang_up_reloads_too_and_says_what_came_of_it() {
 }
 
 #[test]
+fn a_reload_during_a_drain_can_end_it_sooner() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = ReloadedService::start(folder.path(), "drain-timeout = \"10m\"\n", &[]);
+    let mut client = outside("openssl", "openssl");
+    client.args(["s_client", "-quiet", "-connect", &service.address.to_string()]);
+    client.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = client.spawn().unwrap();
+    // Half of a request: the connection is in use for as long as the drain lets it.
+    client.stdin.as_mut().unwrap().write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    until("the connection is open", || {
+        let status: Value =
+            serde_json::from_str(&service.ctl(&["status", "--format", "json"]).unwrap()).unwrap();
+        status["data"]["connections"]["open"] == 1
+    });
+    service.ctl(&["drain"]).unwrap();
+    service.write("drain-timeout = \"1s\"\n");
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("changed proxy.drain-timeout from 10m to 1s; "), "{told}");
+    assert_eq!(service.running.wait().0, 0);
+    client.kill().unwrap();
+    client.wait().unwrap();
+}
+
+#[test]
 fn a_refused_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
@@ -170,7 +199,7 @@ fn a_setting_in_an_experiment_keeps_a_reload_away() {
     let load = ["--load", "rate=50,connections=2"];
     let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &load);
     service.ctl(&["ab", "proxy.idle-timeout=20s..30s,pairs=6,aa=0,block=5s"]).unwrap();
-    common::until("the experiment runs", || service.ctl(&["set", "proxy.idle-timeout", "70s"]).is_err());
+    until("the experiment runs", || service.ctl(&["set", "proxy.idle-timeout", "70s"]).is_err());
     service.write("idle-timeout = \"40s\"\ntickets = 4\n");
     let told = service.ctl(&["reload"]).unwrap_err();
     assert!(told.contains("proxy.idle-timeout is locked: an experiment compares it"), "{told}");

@@ -36,6 +36,12 @@ fn is_running(pid: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
 }
 
+/// The process that waits for the end of another.
+fn parent(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
 /// A proxy that was started by a path which may lead elsewhere later.
 struct Service {
     folder: PathBuf,
@@ -460,6 +466,8 @@ fn sigusr2_upgrades_and_tells_the_service_manager_the_new_main_process() {
     let message = told(&socket, "MAINPID=");
     let pid = message.trim().strip_prefix("MAINPID=").unwrap().parse().unwrap();
     service.others.push(NextProcess(pid));
+    // A service manager kills a main process at once that is not its own child, instead of letting it drain.
+    assert_ne!(parent(pid), Some(service.first.pid()));
     told(&socket, "BARRIER=1");
     until("the first process has ended", || !is_running(service.first.pid()));
     told(&socket, "WATCHDOG=1");

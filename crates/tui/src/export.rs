@@ -8,7 +8,7 @@ use ratatui::buffer::Cell;
 use serde_json::{Value, json};
 use telemetry::model::Summary;
 use telemetry::output_file::{self, OutputError};
-use telemetry::{ClientCounter, Percentile};
+use telemetry::{ClientCounter, Percentile, TimeResolution};
 
 use crate::state::State;
 use crate::table;
@@ -97,15 +97,19 @@ fn view_json(state: &State, figures: &ViewModel) -> Value {
     view
 }
 
-fn us(ns: u64) -> f64 {
-    ns as f64 / 1e3
+/// Microseconds; at the resolution of a log a bound.
+fn us(ns: u64, resolution: TimeResolution) -> Value {
+    json!(resolution.known_us(ns as f64 / 1e3))
 }
 
 fn quantile_json(quantile: Option<Quantile>) -> Value {
-    quantile.map_or(Value::Null, |quantile| json!({ "us": us(quantile.ns), "is_thin": quantile.thin }))
+    let quantile = quantile
+        .map(|quantile| json!({ "us": us(quantile.ns, quantile.resolution), "is_thin": quantile.thin }));
+    quantile.unwrap_or(Value::Null)
 }
 
 fn latency_json(row: &LatencyRow) -> Value {
+    let us = |ns: u64| us(ns, row.resolution);
     let percentiles = Percentile::TABLE.into_iter().zip(row.quantiles);
     let percentiles: serde_json::Map<_, _> = percentiles
         .map(|(percentile, quantile)| (percentile.label.to_owned(), quantile_json(quantile)))
@@ -162,6 +166,14 @@ mod tests {
         stage.press('\n');
         let about = copied(&stage.press('y')).to_owned();
         assert!(about.starts_with("client 10.0.0.11\nnow  "), "{about}");
+    }
+
+    #[test]
+    fn a_time_at_the_resolution_of_a_log_is_no_number() {
+        let resolution = TimeResolution::from_us(1_000);
+        let quantile = |ns| quantile_json(Some(Quantile { ns, thin: false, resolution }));
+        assert_eq!(quantile(1_000_400), json!({ "us": { "at_most": 1_000.0 }, "is_thin": false }));
+        assert_eq!(quantile(12_004_000), json!({ "us": 12_000.0, "is_thin": false }));
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub(crate) struct Worker<H: Handler> {
     again: Vec<usize>,
     /// The generation of limits and TLS in use.
     generation: u64,
-    /// When the drain ends, if one has begun.
-    drain_until: Option<Instant>,
+    /// When the drain began, if one has.
+    draining_since: Option<Instant>,
     /// Whether it accepts no more and ends with its last connection.
     is_retired: bool,
     /// Whether the backlogs are being emptied and closed, at the end of a drain's first half second.
@@ -103,7 +103,7 @@ impl<H: Handler> Worker<H> {
             ready: ReadyQueue::default(),
             again: Vec::new(),
             generation,
-            drain_until: None,
+            draining_since: None,
             is_retired: false,
             takes_last: false,
         }
@@ -169,7 +169,7 @@ impl<H: Handler> Worker<H> {
         }
         let has_served = self.connections.is_empty() && self.listeners.is_empty();
         (self.is_retired && has_served)
-            || self.drain_until.is_some_and(|until| has_served || until <= self.context.now)
+            || self.drain_until().is_some_and(|until| has_served || until <= self.context.now)
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -179,7 +179,7 @@ impl<H: Handler> Worker<H> {
         let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
         let mut next = earlier(self.context.timers.next(), accept_at);
-        next = earlier(next, earlier(self.listeners.next(), self.drain_until));
+        next = earlier(next, earlier(self.listeners.next(), self.drain_until()));
         next = earlier(next, H::next_deadline(&self.resources));
         if !self.context.pending.is_empty() {
             next = earlier(next, self.context.next_send_timeout().map(|(at, _)| at));
@@ -218,7 +218,7 @@ impl<H: Handler> Worker<H> {
             self.run_command(command);
         }
         let generation = self.control.generation();
-        let begins_drain = self.control.is_draining() && self.drain_until.is_none();
+        let begins_drain = self.control.is_draining() && self.draining_since.is_none();
         if generation == self.generation && !begins_drain {
             return;
         }
@@ -227,7 +227,7 @@ impl<H: Handler> Worker<H> {
         self.context.tls = self.control.tls().for_worker();
         if begins_drain {
             self.context.is_draining = true;
-            self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
+            self.draining_since = Some(self.context.now);
             // The next process serves the waiting connections of the backlog.
             self.listeners.give_up_at(|addr| self.control.is_kept_open(addr));
             if let Err(error) = self.listeners.begin_last_call(self.context.now) {
@@ -242,6 +242,11 @@ impl<H: Handler> Worker<H> {
             connection.limits_changed(&mut self.context);
         }
         self.accept_at = None;
+    }
+
+    /// When a drain ends at the latest. Its timeout may be changed meanwhile.
+    fn drain_until(&self) -> Option<Instant> {
+        self.draining_since.map(|since| since + self.context.limits.drain_timeout)
     }
 
     fn run_command(&mut self, command: WorkerCommand) {

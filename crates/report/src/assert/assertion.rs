@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use telemetry::KnownValue;
 use telemetry::figures::{
     AbsentSubject, Condition, ConditionError, Figure, FigureSide, FigureSubjects, FigureUnit, UnknownFigure,
     WrongUnit,
@@ -105,12 +106,22 @@ impl Assertion {
         if let Some((n, needed)) = figure.too_few_samples(figures.run) {
             return AssertionOutcome::Breached(format!("too few samples: {n} of the {needed} that it takes"));
         }
-        let Some(value) = figures.value(&figure) else {
+        let Some(value) = figures.known_value(&figure) else {
             return AssertionOutcome::Breached("there are no samples".to_owned());
         };
-        if self.0.operator().holds(value, limit) {
-            return AssertionOutcome::Holds;
+        let shown = figure.unit().show_known(value);
+        match self.0.operator().judge(value, limit) {
+            Some(true) => return AssertionOutcome::Holds,
+            Some(false) => {}
+            None => {
+                return AssertionOutcome::Breached(format!(
+                    "cannot be judged: it is {shown}, at the log's resolution"
+                ));
+            }
         }
+        let KnownValue::Exact(value) = value else {
+            return AssertionOutcome::Breached(format!("it is {shown}, at the log's resolution"));
+        };
         let shown = match value {
             us if figure.unit() == FigureUnit::Micros => format!("{:.3} ms", us / 1e3),
             count if count.fract() == 0.0 => count.to_string(),

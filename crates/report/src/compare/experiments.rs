@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use experiment::{BlockValue, ComparableFigure, blocks_between};
 use serde::Serialize;
-use telemetry::EstimateRecord;
 use telemetry::experiment::{Arm, Stage};
 use telemetry::model::{ComparedFigure, Experiment};
+use telemetry::{EstimateRecord, KnownValue};
 
 use super::row::{ComparisonRow, RowOutcome};
 use super::text::{self, HEADS};
@@ -181,8 +181,8 @@ fn with_estimate(
     estimate: Option<EstimateRecord>,
 ) -> ComparisonRow {
     ComparisonRow {
-        a: estimate.map(|estimate| estimate.a),
-        b: estimate.map(|estimate| estimate.b),
+        a: estimate.map(|estimate| KnownValue::Exact(estimate.a)),
+        b: estimate.map(|estimate| KnownValue::Exact(estimate.b)),
         estimate: estimate.map(Into::into),
         ..ComparisonRow::named(metric, outcome, reason)
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use experiment::{ComparableFigure, RunBlocks, alpha_of, compare};
 use serde::Serialize;
+use telemetry::LoadLatency;
 use telemetry::model::Run;
-use telemetry::{LoadLatency, TimeResolution};
 
 use crate::report::Report;
 use cut::Cut;
@@ -157,21 +157,21 @@ fn row(
         }
     };
     let over = |blocks: &[Vec<_>]| metric.over(blocks.iter().filter_map(|values| values.get(at)));
+    let resolution = runs.map(|report| metric.resolution(report.run));
+    let known = |value: Option<f64>, resolution| value.map(|value| metric.known(value, resolution));
     let over_time = |(run, blocks): (&Report<'_>, &RunBlocks)| {
         let figures = blocks.values.iter().map(|values| metric.over(values.get(at).into_iter()));
         blocks.ends_us.iter().map(|end_us| run.seconds_at(*end_us)).zip(figures).collect()
     };
-    let resolution = |report: &Report<'_>| {
-        metric.class().map_or(TimeResolution::FINE, |class| report.run.resolution(class))
-    };
     ComparisonRow {
-        a: over(a),
-        b: over(b),
-        resolution: runs.map(resolution),
+        a: known(over(a), resolution[0]),
+        b: known(over(b), resolution[1]),
+        resolution,
         estimate: estimate.map(Into::into),
         over_time: [over_time((runs[0], &blocks[0])), over_time((runs[1], &blocks[1]))],
         ..ComparisonRow::new(metric, outcome, reason)
     }
+    .at_its_resolution()
 }
 
 /// Whether both had an open loop, whose responses are timed from when they should have been sent.

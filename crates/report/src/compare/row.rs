@@ -5,7 +5,8 @@ use std::fmt;
 use experiment::{ComparableFigure, CompareOutcome, EffectEstimate};
 use serde::{Serialize, Serializer};
 use telemetry::experiment::ExperimentOutcome;
-use telemetry::{EstimateRecord, TimeResolution};
+use telemetry::figures::FigureUnit;
+use telemetry::{EstimateRecord, KnownValue, TimeResolution};
 
 /// The result for one figure.
 #[derive(Clone, Debug, Serialize)]
@@ -15,8 +16,8 @@ pub(crate) struct ComparisonRow {
     pub(crate) outcome: RowOutcome,
     pub(crate) reason: String,
     /// The figure of each run in its unit, with or without a verdict; `None` without samples.
-    pub(crate) a: Option<f64>,
-    pub(crate) b: Option<f64>,
+    pub(crate) a: Option<KnownValue>,
+    pub(crate) b: Option<KnownValue>,
     /// The resolution of the figure in each run.
     #[serde(skip)]
     pub(super) resolution: [TimeResolution; 2],
@@ -39,7 +40,7 @@ pub(crate) enum RowOutcome {
     NoDifference,
     /// There are too few blocks or samples.
     Inconclusive,
-    /// Losses or a generator at its limit distort the figure.
+    /// Losses or a generator at its limit distort the figure, or the log does not tell both values apart.
     NotComparable,
 }
 
@@ -103,6 +104,25 @@ impl ComparisonRow {
             estimate: None,
             over_time: [Vec::new(), Vec::new()],
         }
+    }
+}
+
+impl ComparisonRow {
+    /// The row without what the resolution of a log does not allow: two times that it does not tell apart are not
+    /// compared, and of a difference from a bound only a bound is known.
+    pub(super) fn at_its_resolution(self) -> Self {
+        let (Some(a), Some(b)) = (self.a, self.b) else { return self };
+        let tells_apart = |resolution: &TimeResolution| resolution.tells_apart(a.number(), b.number());
+        if self.is_time() && !self.resolution.iter().all(tells_apart) {
+            let reason = "at the log's resolution".to_owned();
+            return Self { outcome: RowOutcome::NotComparable, reason, estimate: None, ..self };
+        }
+        let bound = [("A", a), ("B", b)].into_iter().find(|(_, value)| value.is_bound());
+        let Some((name, _)) = bound.filter(|_| self.estimate.is_some()) else { return self };
+        let at_least = FigureUnit::Micros.show((a.number() - b.number()).abs());
+        let reasons = [self.reason, format!("{at_least} or more, as {name} is at the log's resolution")];
+        let reasons: Vec<String> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
+        Self { reason: reasons.join("; "), estimate: None, ..self }
     }
 }
 

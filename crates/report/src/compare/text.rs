@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use telemetry::TimeResolution;
 use telemetry::figures::FigureUnit;
+use telemetry::{KnownValue, TimeResolution};
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
-use crate::numbers::{fixed, known_ms};
+use crate::numbers::{bound_ms, fixed, known_ms};
 use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
@@ -77,7 +77,12 @@ pub(super) fn table(out: &mut String, rows: &[ComparisonRow]) {
 impl ComparisonRow {
     /// Its name, difference and interval.
     fn described(&self) -> String {
-        let Some(figures) = &self.estimate else { return self.metric.clone() };
+        let Some(figures) = &self.estimate else {
+            return match &*self.reason {
+                "" => self.metric.clone(),
+                reason => format!("{} ({reason})", self.metric),
+            };
+        };
         let RowEstimate { effect_percent, low_percent, high_percent, .. } = figures;
         let unit = self.unit_of_effect();
         let within = if self.outcome == RowOutcome::Differs { " within the runs" } else { "" };
@@ -98,7 +103,7 @@ impl ComparisonRow {
         format!("{} {unit}", self.metric).trim_end().to_owned()
     }
 
-    fn is_time(&self) -> bool {
+    pub(super) fn is_time(&self) -> bool {
         self.unit == FigureUnit::Micros.symbol()
     }
 
@@ -109,10 +114,15 @@ impl ComparisonRow {
 
     /// Both figures in the unit of its name, at each run's resolution; `None` without samples.
     pub(crate) fn values(&self, exact: fn(f64) -> String) -> [Option<String>; 2] {
-        let value = |value: Option<f64>, resolution: TimeResolution| {
-            let value = self.in_unit_of_name(value?);
+        let value = |value: Option<KnownValue>, resolution: TimeResolution| {
+            let value = value?;
+            let number = self.in_unit_of_name(value.number());
             // Only times have a resolution.
-            Some(if resolution == TimeResolution::FINE { exact(value) } else { known_ms(value, resolution) })
+            Some(match resolution {
+                TimeResolution::FINE => exact(number),
+                _ if value.is_bound() => bound_ms(number),
+                _ => known_ms(number, resolution),
+            })
         };
         [value(self.a, self.resolution[0]), value(self.b, self.resolution[1])]
     }

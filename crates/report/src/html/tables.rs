@@ -114,7 +114,7 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
         tr {
             td { (name) }
             td.n { (grouped(histogram.count())) }
-            td.n { (histogram.mean_ns().map(|ns| latency.shown(ns / 1e6)).unwrap_or_default()) }
+            td.n { (latency.mean()) }
             @for Percentile { q, .. } in PERCENTILES {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {

@@ -3,7 +3,7 @@
 use telemetry::model::{MetricSeries, RouteStats, Run};
 use telemetry::{
     Histogram, Histograms, HttpLatency, LoadLatency, Metric, ProxyLatency, RouteLatency, SparseHistogram,
-    TlsLatency, labels,
+    TimeResolution, TlsLatency, labels,
 };
 
 use super::counters::label;
@@ -90,7 +90,7 @@ pub(super) fn of_proxy(run: &Run) -> Vec<Family> {
     let families = PROXY.iter().map(|(name, help, classes)| {
         let of_class = |(kind, class): &(&str, ProxyLatency)| {
             let labels = if kind.is_empty() { Vec::new() } else { vec![label("kind", kind)] };
-            (labels, classic(&proxy[*class]))
+            (labels, classic(&proxy[*class], run.log_resolution()))
         };
         Family::histogram(name, help, classes.iter().map(of_class))
     });
@@ -98,7 +98,7 @@ pub(super) fn of_proxy(run: &Run) -> Vec<Family> {
     if let Some(tls) = run.tls().map(MetricSeries::whole) {
         let waits = labels::WAITS.iter().flat_map(|(part, classes)| {
             let of_kind = move |(kind, class): (&str, &TlsLatency)| {
-                (vec![label("part", part), label("kind", kind)], classic(&tls[*class]))
+                (vec![label("part", part), label("kind", kind)], classic(&tls[*class], TimeResolution::FINE))
             };
             ["full", "resumed"].into_iter().zip(classes).map(of_kind)
         });
@@ -107,7 +107,11 @@ pub(super) fn of_proxy(run: &Run) -> Vec<Family> {
             "Where the wall time of handshakes goes besides computing",
             waits,
         ));
-        all.extend(each(TLS.iter().map(|(name, help, class)| (*name, *help, *class)), tls));
+        all.extend(each(
+            TLS.iter().map(|(name, help, class)| (*name, *help, *class)),
+            tls,
+            TimeResolution::FINE,
+        ));
     }
     all
 }
@@ -117,18 +121,23 @@ pub(super) fn of_http(run: &Run) -> Vec<Family> {
     let Some(http) = run.http().map(MetricSeries::whole) else { return Vec::new() };
     let by_protocol = HTTP_BY_PROTOCOL.iter().map(|(name, help, classes)| {
         let of_protocol = |(protocol, class): &(&str, HttpLatency)| {
-            (vec![label("protocol", protocol)], classic(&http[*class]))
+            (vec![label("protocol", protocol)], classic(&http[*class], run.log_resolution()))
         };
         Family::histogram(name, help, classes.iter().map(of_protocol))
     });
-    each(HTTP.iter().map(|(name, help, class)| (*name, *help, *class)), http).chain(by_protocol).collect()
+    each(HTTP.iter().map(|(name, help, class)| (*name, *help, *class)), http, run.log_resolution())
+        .chain(by_protocol)
+        .collect()
 }
 
 /// Latencies of each route.
 pub(super) fn of_routes(run: &Run) -> Vec<Family> {
     let family = |(name, class): &(&'static str, RouteLatency)| {
         let of_route = |route: &RouteStats| {
-            (vec![label("route", route.name())], classic(&route.series().whole()[*class]))
+            (
+                vec![label("route", route.name())],
+                classic(&route.series().whole()[*class], run.log_resolution()),
+            )
         };
         Family::histogram(name, &class.field().meaning, run.routes().iter().map(of_route))
     };
@@ -138,31 +147,37 @@ pub(super) fn of_routes(run: &Run) -> Vec<Family> {
 /// Latencies of the load.
 pub(super) fn of_load(run: &Run) -> Vec<Family> {
     let Some(load) = run.load().map(MetricSeries::whole) else { return Vec::new() };
-    each(LOAD.iter().map(|(name, class)| (*name, &*class.field().meaning, *class)), load).collect()
+    each(
+        LOAD.iter().map(|(name, class)| (*name, &*class.field().meaning, *class)),
+        load,
+        TimeResolution::FINE,
+    )
+    .collect()
 }
 
 fn each<'a, M: Metric>(
     classes: impl Iterator<Item = (&'static str, &'a str, M)>,
     latencies: &Histograms<M>,
+    resolution: TimeResolution,
 ) -> impl Iterator<Item = Family> {
-    classes.map(|(name, help, class)| {
-        Family::histogram(name, help, [(Vec::<Label>::new(), classic(&latencies[class]))])
+    classes.map(move |(name, help, class)| {
+        Family::histogram(name, help, [(Vec::<Label>::new(), classic(&latencies[class], resolution))])
     })
 }
 
 /// A histogram by [`BOUNDS_S`]. A sample counts in the first bucket whose bound is not below it, to the three digits to
-/// which it was recorded.
-pub(super) fn classic(histogram: &Histogram) -> ClassicHistogram {
+/// which it was recorded, or to the resolution of its log. No bucket is finer than that.
+pub(super) fn classic(histogram: &Histogram, resolution: TimeResolution) -> ClassicHistogram {
     let sparse: SparseHistogram = histogram.to_sparse();
     let mut counts = [0_u64; BOUNDS_S.len() + 1];
     for (highest_ns, count) in sparse.buckets() {
-        let seconds = highest_ns as f64 / 1e9;
+        let seconds = resolution.known_us(highest_ns as f64 / 1e3).number() / 1e6;
         counts[BOUNDS_S.partition_point(|bound| *bound < seconds)] += count;
     }
     let bounds = BOUNDS_S.into_iter().chain([f64::INFINITY]);
     ClassicHistogram {
         sum: histogram.sum_ns() as f64 / 1e9,
         count: histogram.count(),
-        buckets: bounds.zip(counts).collect(),
+        buckets: bounds.zip(counts).filter(|(bound, _)| *bound * 1e6 >= resolution.us() as f64).collect(),
     }
 }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use telemetry::{
     Body, ClientCounter, ClientId, ClientRecord, Counters, Dimension, Histogram, HttpCounter, LoadCounter,
     Metric, Model, ProxyCounter, Record, RequestFailure, RouteCounter, RouteRecord, RunId, Sketch, Stamp,
-    TlsCounter, UsageRecord, labels,
+    TimeResolution, TlsCounter, UsageRecord, labels,
 };
 
 use super::histograms::{BOUNDS_S, classic};
@@ -90,7 +90,7 @@ fn a_percentile_lies_in_the_bucket_that_holds_its_rank() {
         histogram.record_ns(ns);
         ns += ns / 3 + 17;
     }
-    let found = classic(&histogram);
+    let found = classic(&histogram, TimeResolution::FINE);
     assert_eq!(found.buckets.iter().map(|(_, count)| count).sum::<u64>(), found.count);
     assert_eq!(found.buckets.len(), BOUNDS_S.len() + 1);
     for q in [0.1, 0.5, 0.9, 0.99] {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use telemetry::model::{Interval, Marker, MetricSeries, Summary, TimelineEvent};
-use telemetry::{LatencyClass, Metric, Percentile, Setting, SparseHistogram};
+use telemetry::{KnownValue, LatencyClass, Metric, Percentile, Setting, SparseHistogram, TimeResolution};
 
 use crate::assert::{AssertionOutcome, AssertionResult};
 use crate::headline::{Apdex, Tile};
@@ -117,10 +117,10 @@ impl Report<'_> {
             .filter(|(_, n)| *n > 0)
             .map(|(counter, n)| (word(counter), n.into()))
             .collect();
-        let timed = L::ALL.iter().map(|&class| (class.into().key(), interval.latency(class)));
+        let timed = L::ALL.iter().map(|&class| (class.into(), interval.latency(class)));
         let latencies: Map<String, Value> = timed
             .filter(|(_, latency)| !latency.is_empty())
-            .map(|(label, latency)| (label.to_owned(), of(latency)))
+            .map(|(class, latency)| (class.key().to_owned(), of(latency, self.run.resolution(class))))
             .collect();
         json!({
             "start_s": self.seconds_at(interval.start_us),
@@ -171,6 +171,7 @@ impl Report<'_> {
             for &class in &classes {
                 let latency = interval.latency(class);
                 let _ = write!(out, "{of_interval},latency,{},{}", class.into().key(), latency.count());
+                let micros = |ns: u64| micros(ns, self.run.resolution(class.into()));
                 for Percentile { q, .. } in Percentile::INTERVAL {
                     let _ = write!(out, ",{}", latency.quantile_ns(q).map(micros).unwrap_or_default());
                 }
@@ -181,8 +182,12 @@ impl Report<'_> {
     }
 }
 
-fn micros(ns: u64) -> String {
-    (ns as f64 / 1e3).to_string()
+/// Microseconds; a bound is `<=` and the bound.
+fn micros(ns: u64, resolution: TimeResolution) -> String {
+    match resolution.known_us(ns as f64 / 1e3) {
+        KnownValue::Exact(us) => us.to_string(),
+        KnownValue::AtMost { at_most } => format!("<={at_most}"),
+    }
 }
 
 /// A counter's name: its field without the common prefix and suffix.
@@ -191,12 +196,13 @@ fn word<C: Metric>(counter: C) -> String {
     name.trim_start_matches("LOAD_").trim_end_matches("_TOTAL").to_ascii_lowercase()
 }
 
-fn of(latency: &SparseHistogram) -> Value {
+fn of(latency: &SparseHistogram, resolution: TimeResolution) -> Value {
+    let micros = |ns: u64| json!(resolution.known_us(ns as f64 / 1e3));
     let mut all = Map::new();
     all.insert("n".to_owned(), latency.count().into());
     for percentile in Percentile::INTERVAL {
-        all.insert(percentile.key(), latency.quantile_ns(percentile.q).map(|ns| ns as f64 / 1e3).into());
+        all.insert(percentile.key(), latency.quantile_ns(percentile.q).map(micros).into());
     }
-    all.insert("max".to_owned(), (latency.max_ns() as f64 / 1e3).into());
+    all.insert("max".to_owned(), micros(latency.max_ns()));
     Value::Object(all)
 }

@@ -65,7 +65,7 @@ impl Report<'_> {
         let rows = latencies.iter().map(|latency| {
             let histogram = latency.histogram;
             let mut row = vec![latency.name(), grouped(histogram.count())];
-            row.push(histogram.mean_ns().map(|ns| latency.shown(ns / 1e6)).unwrap_or_default());
+            row.push(latency.mean());
             row.extend(PERCENTILES.map(|Percentile { q, .. }| match latency.quantile(q) {
                 None => String::new(),
                 Some(quantile) if quantile.is_thin => format!("({})", latency.shown(quantile.ms)),

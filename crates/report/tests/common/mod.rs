@@ -34,11 +34,19 @@ pub(crate) struct SyntheticRun {
     pub(crate) with_loss: bool,
     /// The run's first record is lost.
     pub(crate) without_header: bool,
+    /// Resolution of the log that was counted, in microseconds; 0 for a proxy of our own.
+    pub(crate) log_resolution_us: u64,
 }
 
 impl Default for SyntheticRun {
     fn default() -> Self {
-        Self { id: 0xabcd, exchange_ns: 400_000, with_loss: false, without_header: false }
+        Self {
+            id: 0xabcd,
+            exchange_ns: 400_000,
+            with_loss: false,
+            without_header: false,
+            log_resolution_us: 0,
+        }
     }
 }
 
@@ -50,6 +58,8 @@ pub(crate) fn model(synthetic: &SyntheticRun) -> (Model, RunId) {
         host: format!("{HOST}{HOSTILE}"),
         upstream: format!("{HOST}:80"),
         settings,
+        log: if synthetic.log_resolution_us > 0 { "haproxy".to_owned() } else { String::new() },
+        log_resolution_us: synthetic.log_resolution_us,
         ..RunRecord::default()
     };
     publisher.start(began, at(0));

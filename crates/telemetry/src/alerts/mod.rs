@@ -4,7 +4,8 @@
 //! An alert is `FIGURE OP VALUE [for TIME] [over WINDOW]`. Over a window, every figure of the catalogue has the value
 //! that it would have for a run of the last WINDOW alone (see `window.rs`). An alert fires once its condition has held
 //! at every interval for TIME, and resolves at the first interval at which the condition does not hold. An interval
-//! without a value (a gap, too few samples, a load that does not measure) changes nothing.
+//! without a value (a gap, too few samples, a load that does not measure) neither fires nor resolves, and neither does
+//! an interval whose figure is a bound of a log that cannot decide the condition.
 
 mod grammar;
 mod shortage;
@@ -23,7 +24,7 @@ use crate::record::{AlertRecord, Level, NoticeRecord};
 
 pub use grammar::{Alert, AlertError};
 pub use shortage::AlertShortage;
-use watched::{Transition, WatchedAlert};
+use watched::{Obstacle, Transition, WatchedAlert};
 pub use window::AlertInterval;
 use window::IntervalGauges;
 
@@ -170,7 +171,9 @@ impl Alerts {
             .filter_map(|(number, watched)| {
                 Some(match watched.observe(interval, IntervalGauges { open, http })? {
                     Transition::Record(record) => AlertUpdate::Transition(AlertRecord { number, ..record }),
-                    Transition::TooFew(n, needed) => AlertUpdate::Notice(too_few(watched.alert(), n, needed)),
+                    Transition::Unknown(obstacle) => {
+                        AlertUpdate::Notice(not_evaluated(watched.alert(), obstacle))
+                    }
                 })
             })
             .collect()
@@ -188,13 +191,18 @@ pub struct AlertChange {
     pub withdrawn: Option<AlertRecord>,
 }
 
-fn too_few(alert: &Alert, n: u64, needed: u64) -> NoticeRecord {
-    let text = format!(
-        "alert {alert} is not evaluated: {n} samples over {} of the {needed} that it takes; a longer window (over TIME) \
-         has more",
-        RoundedSeconds(alert.window().as_micros() as u64)
-    );
-    NoticeRecord::new(Level::Notice, "alert", &text)
+fn not_evaluated(alert: &Alert, obstacle: Obstacle) -> NoticeRecord {
+    let why = match obstacle {
+        Obstacle::TooFew(n, needed) => format!(
+            "{n} samples over {} of the {needed} that it takes; a longer window (over TIME) has more",
+            RoundedSeconds(alert.window().as_micros() as u64)
+        ),
+        Obstacle::Bound(value) => format!(
+            "it is {}, at the log's resolution; a higher limit can be judged",
+            alert.condition().figure().unit().show_known(value)
+        ),
+    };
+    NoticeRecord::new(Level::Notice, "alert", &format!("alert {alert} is not evaluated: {why}"))
 }
 
 /// A time in microseconds, shown in seconds.

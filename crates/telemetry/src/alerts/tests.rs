@@ -7,7 +7,8 @@ use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::{FinishedRequest, HttpDelta};
 use crate::figures::FigureSide;
 use crate::metrics::{
-    CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TlsCounter, TlsLatency,
+    CpuGroup, KnownValue, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TimeResolution, TlsCounter,
+    TlsLatency,
 };
 use crate::publish::LoadState;
 use crate::record::event_counts::LoadEvent;
@@ -246,6 +247,30 @@ fn a_percentile_of_too_few_samples_does_not_fire_and_says_so_once() {
     let busy = SimulatedSecond { exchanges: 1_000, ..few };
     assert_eq!((0..5).flat_map(|_| records(run.second(busy))).count(), 1);
     assert_eq!((0..5).flat_map(|_| run.second(few)).count(), 0, "it neither resolves nor says so again");
+}
+
+#[test]
+fn an_alert_at_the_resolution_of_a_log_is_judged_only_where_it_tells() {
+    let texts = ["exchange.p50 > 0.5ms over 1s", "exchange.p50 < 5ms over 1s", "exchange.p50 > 3ms over 1s"];
+    let mut run = AlertSimulation::new(&texts);
+    let alerts = texts.map(alert);
+    run.alerts = Alerts::new(&alerts, 0, all().with_resolution(TimeResolution::from_us(1_000))).unwrap();
+    let second = SimulatedSecond { exchanges: 200, latency_us: 1_000, is_whole: true };
+    let news: Vec<AlertUpdate> = (0..5).flat_map(|_| run.second(second)).collect();
+    let [AlertUpdate::Notice(notice), AlertUpdate::Transition(fired)] = &news[..] else { panic!("{news:?}") };
+    assert_eq!(
+        notice.text,
+        "alert exchange.p50 > 0.5ms over 1s is not evaluated: it is at most 1 ms, at the log's resolution; a higher limit \
+         can be judged"
+    );
+    assert_eq!(fired.sentence(), "alert: exchange.p50 is at most 1 ms < 5 ms (over 1 s)");
+    assert_eq!(fired.known(fired.value), KnownValue::AtMost { at_most: 1_000.0 });
+    let fired: Vec<u64> = run.run(3, 20_000).into_iter().map(|(_, record)| record.number).collect();
+    assert_eq!(fired, [1, 2, 3], "20 ms tells: the second one resolves");
+    let resolved = run.run(3, 1_000);
+    assert_eq!(resolved.len(), 2, "the first one goes on firing: {resolved:?}");
+    let sentence = resolved.last().unwrap().1.sentence();
+    assert!(sentence.starts_with("alert resolved: exchange.p50 is at most 1 ms; worst 20 ms"), "{sentence}");
 }
 
 #[test]

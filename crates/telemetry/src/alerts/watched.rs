@@ -3,6 +3,7 @@
 use super::window::{AlertInterval, AlertWindow, IntervalGauges};
 use super::{Alert, AlertError};
 use crate::figures::{Figure, FigureSubjects, Operator};
+use crate::metrics::KnownValue;
 use crate::record::{AlertRecord, AlertState};
 
 /// An alert, its figure's last window, and its state.
@@ -15,16 +16,25 @@ pub(super) struct WatchedAlert {
     state: ConditionState,
     /// The last value that was known.
     value: f64,
-    /// True once it was said that there are too few samples.
-    has_told_too_few: bool,
+    /// True once it was said why there is no value.
+    has_told_why: bool,
 }
 
 /// The change that an interval brought.
 #[derive(Debug)]
 pub(super) enum Transition {
     Record(AlertRecord),
+    /// The condition cannot be evaluated, for the first time.
+    Unknown(Obstacle),
+}
+
+/// Why a condition cannot be evaluated.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Obstacle {
     /// The number of samples, and the number needed.
     TooFew(u64, u64),
+    /// The figure is at the resolution of the log, which does not tell whether it meets the limit.
+    Bound(KnownValue),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +67,7 @@ impl WatchedAlert {
             window,
             state: ConditionState::Idle,
             value: 0.0,
-            has_told_too_few: false,
+            has_told_why: false,
         })
     }
 
@@ -75,23 +85,31 @@ impl WatchedAlert {
         if let ConditionState::Firing(held) = &mut self.state {
             held.until_us = interval.end_us;
         }
-        let value = match self.window.value() {
-            Ok(value) => value,
-            Err(too_few) => {
+        match self.evaluate() {
+            Ok((value, holds)) => {
+                self.value = value;
+                self.advance(interval.end_us, value, holds).map(Transition::Record)
+            }
+            Err(obstacle) => {
                 if let ConditionState::Pending(_) = self.state {
                     self.state = ConditionState::Idle;
                 }
-                let (n, needed) = too_few.filter(|_| !std::mem::replace(&mut self.has_told_too_few, true))?;
-                return Some(Transition::TooFew(n, needed));
+                obstacle.filter(|_| !std::mem::replace(&mut self.has_told_why, true)).map(Transition::Unknown)
             }
-        };
-        self.value = value;
-        self.judge(interval.end_us, value).map(Transition::Record)
+        }
     }
 
-    fn judge(&mut self, now_us: u64, value: f64) -> Option<AlertRecord> {
+    /// The figure's value, or its bound, and whether the condition holds.
+    fn evaluate(&self) -> Result<(f64, bool), Option<Obstacle>> {
+        let value =
+            self.window.value().map_err(|too_few| too_few.map(|(n, needed)| Obstacle::TooFew(n, needed)))?;
+        let holds = self.alert.condition().operator().judge(value, self.limit);
+        Ok((value.number(), holds.ok_or(Some(Obstacle::Bound(value)))?))
+    }
+
+    fn advance(&mut self, now_us: u64, value: f64, holds: bool) -> Option<AlertRecord> {
         let operator = self.alert.condition().operator();
-        if !operator.holds(value, self.limit) {
+        if !holds {
             return match std::mem::replace(&mut self.state, ConditionState::Idle) {
                 ConditionState::Firing(held) => Some(self.record(AlertState::Resolved, held)),
                 ConditionState::Idle | ConditionState::Pending(_) => None,
@@ -147,6 +165,7 @@ impl WatchedAlert {
             hold_us: self.alert.hold().as_micros() as u64,
             window_us: self.alert.window().as_micros() as u64,
             firing_us: held.until_us.saturating_sub(held.fired_us),
+            resolution_us: self.window.resolution().us(),
         }
     }
 }

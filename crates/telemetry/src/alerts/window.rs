@@ -8,7 +8,8 @@ use crate::collect::http::HttpGauges;
 use crate::figures::{Figure, FigureSide, FigureSubjects, RouteFigure, RouteMetric};
 use crate::histogram::SparseHistogram;
 use crate::metrics::{
-    Counters, HttpCounter, LatencyClass, LoadCounter, Metric, ProxyCounter, RouteCounter, TlsCounter,
+    Counters, HttpCounter, KnownValue, LatencyClass, LoadCounter, Metric, ProxyCounter, RouteCounter,
+    TimeResolution, TlsCounter,
 };
 use crate::model::Model;
 use crate::publish::LoadState;
@@ -52,6 +53,8 @@ pub(super) struct AlertWindow {
     figure: Figure,
     /// The index of the figure's route, if it is of one.
     route: Option<usize>,
+    /// How finely the figure's times are known.
+    resolution: TimeResolution,
     span_us: u64,
     /// Oldest first.
     parts: VecDeque<WindowPart>,
@@ -93,9 +96,12 @@ impl AlertWindow {
             Figure::Route(figure) => subjects.route(&figure.route),
             Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => None,
         };
+        let resolution =
+            if figure.side() == FigureSide::Load { TimeResolution::FINE } else { subjects.resolution() };
         Self {
             figure,
             route,
+            resolution,
             span_us: span.as_micros() as u64,
             parts: VecDeque::new(),
             present: IntervalGauges::default(),
@@ -172,15 +178,20 @@ impl AlertWindow {
     ///
     /// # Errors
     /// When there is none: with the number of samples and the number needed, if these are too few.
-    pub(super) fn value(&self) -> Result<f64, Option<(u64, u64)>> {
+    pub(super) fn value(&self) -> Result<KnownValue, Option<(u64, u64)>> {
         let model = self.run().ok_or(None)?;
         let run = model.current().ok_or(None)?;
         let value = self.figure.value(run, &run.summary());
         match self.figure.too_few_samples(run) {
             Some((0, _)) => Err(None),
             Some(too_few) => Err(Some(too_few)),
-            None => value.ok_or(None),
+            None => value.map(|value| self.figure.known(value, self.resolution)).ok_or(None),
         }
+    }
+
+    /// How finely the figure's times are known.
+    pub(super) fn resolution(&self) -> TimeResolution {
+        self.resolution
     }
 
     /// The window as a run; `None` until it is full.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{Figure, FigureName, FigureUnit, UnknownFigure};
+use crate::metrics::KnownValue;
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,6 +254,20 @@ impl Operator {
         }
     }
 
+    /// Whether a value meets the limit; `None` if all that is known of it is a bound that does not tell.
+    pub fn judge(self, value: KnownValue, limit: f64) -> Option<bool> {
+        let at_most = match value {
+            KnownValue::Exact(value) => return Some(self.holds(value, limit)),
+            KnownValue::AtMost { at_most } => at_most,
+        };
+        match self {
+            Self::Below | Self::Unequal => (at_most < limit).then_some(true),
+            Self::AtMost => (at_most <= limit).then_some(true),
+            Self::Above => (at_most <= limit).then_some(false),
+            Self::AtLeast | Self::Equal => (at_most < limit).then_some(false),
+        }
+    }
+
     /// Whether a value meets the limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         // Figures are exact to about this; counts are whole numbers far below 10⁹.
@@ -307,6 +322,27 @@ mod tests {
         ] {
             assert_eq!(limit(text), Err(expected.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_bound_is_judged_only_where_it_tells() {
+        let bound = KnownValue::AtMost { at_most: 1_000.0 };
+        // Below, at and above the bound.
+        for (operator, expected) in [
+            (Operator::Below, [None, None, Some(true)]),
+            (Operator::AtMost, [None, Some(true), Some(true)]),
+            (Operator::Above, [None, Some(false), Some(false)]),
+            (Operator::AtLeast, [None, None, Some(false)]),
+            (Operator::Equal, [None, None, Some(false)]),
+            (Operator::Unequal, [None, None, Some(true)]),
+        ] {
+            assert_eq!(
+                [500.0, 1_000.0, 5_000.0].map(|limit| operator.judge(bound, limit)),
+                expected,
+                "{operator:?}"
+            );
+        }
+        assert_eq!(Operator::Below.judge(KnownValue::Exact(1_000.0), 500.0), Some(false));
     }
 
     proptest! {

@@ -18,7 +18,7 @@ mod subjects;
 use std::fmt;
 
 use crate::histogram::{Histogram, quantile_is_thin};
-use crate::metrics::{LatencyClass, Metric, Percentile};
+use crate::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
 use crate::model::{MetricSeries, Run, Summary};
 
 pub(crate) use condition::operator_at;
@@ -172,6 +172,14 @@ impl FigureUnit {
             Self::Micros => format!("{} ms", digits(value / 1e3)),
         }
     }
+
+    /// The same of a value of which only a bound may be known.
+    pub fn show_known(self, value: KnownValue) -> String {
+        match value {
+            KnownValue::Exact(value) => self.show(value),
+            KnownValue::AtMost { at_most } => format!("at most {}", self.show(at_most)),
+        }
+    }
 }
 
 /// A number with three digits, or all of its whole ones.
@@ -199,6 +207,16 @@ impl Statistic {
             Self::StandardDeviation => histogram.stdev_ns().map(|ns| ns / 1e3),
             Self::Percentile(q) => histogram.quantile_ns(q).map(micros),
             Self::Max => (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
+        }
+    }
+
+    /// What is known of its value if samples have this resolution.
+    fn known(self, value: f64, resolution: TimeResolution) -> KnownValue {
+        match self {
+            Self::Count => KnownValue::Exact(value),
+            Self::Min | Self::Percentile(_) | Self::Max => resolution.known_us(value),
+            Self::Mean => resolution.known_mean_us(value),
+            Self::StandardDeviation => resolution.known_deviation_us(value),
         }
     }
 }
@@ -293,6 +311,29 @@ impl Figure {
             Self::Scalar(scalar) => scalar.value(run, summary),
             Self::Quotient(quotient) => quotient.value(&Totals::of(run)),
             Self::Route(figure) => figure.value(run),
+        }
+    }
+
+    /// The same, as far as it is known.
+    pub fn known_value(&self, run: &Run, summary: &Summary) -> Option<KnownValue> {
+        self.value(run, summary).map(|value| self.known(value, self.resolution(run)))
+    }
+
+    /// What is known of a value of the figure at this resolution of times.
+    pub fn known(&self, value: f64, resolution: TimeResolution) -> KnownValue {
+        match self {
+            Self::Latency(_, statistic) => statistic.known(value, resolution),
+            Self::Route(figure) => figure.known(value, resolution),
+            Self::Scalar(_) | Self::Quotient(_) => KnownValue::Exact(value),
+        }
+    }
+
+    /// The resolution of its times in a run.
+    pub fn resolution(&self, run: &Run) -> TimeResolution {
+        match self {
+            Self::Latency(class, _) => run.resolution(*class),
+            Self::Route(_) => run.log_resolution(),
+            Self::Scalar(_) | Self::Quotient(_) => TimeResolution::FINE,
         }
     }
 

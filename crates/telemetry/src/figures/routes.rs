@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{FigureUnit, Statistic, Totals};
-use crate::metrics::{Metric as _, RouteCounter, RouteLatency, labels};
+use crate::metrics::{KnownValue, Metric as _, RouteCounter, RouteLatency, TimeResolution, labels};
 use crate::model::Run;
 use crate::record::RouteRecord;
 use crate::record::setting::{Setting, Value};
@@ -90,6 +90,14 @@ impl RouteFigure {
             RouteMetric::Count(counter) => Some(count(counter)),
             RouteMetric::Rate => per(count(RouteCounter::Requests), Totals::of(run).seconds()),
             RouteMetric::Ratio(counter) => per(count(counter), count(RouteCounter::Requests)),
+        }
+    }
+
+    /// What is known of a value at this resolution of times.
+    pub(super) fn known(&self, value: f64, resolution: TimeResolution) -> KnownValue {
+        match self.metric {
+            RouteMetric::Latency(_, statistic) => statistic.known(value, resolution),
+            RouteMetric::Count(_) | RouteMetric::Rate | RouteMetric::Ratio(_) => KnownValue::Exact(value),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Figure, FigureName, FigureSide, routes};
+use crate::metrics::TimeResolution;
 use crate::model::{Run, Summary};
 use crate::record::clean;
 
@@ -12,6 +13,8 @@ pub struct FigureSubjects {
     sides: Vec<FigureSide>,
     /// By their indices while the run is counted.
     routes: Vec<String>,
+    /// How finely the times of the terminator are known.
+    resolution: TimeResolution,
 }
 
 /// The subject of a figure, which the run lacks.
@@ -27,13 +30,24 @@ impl FigureSubjects {
     /// These sides, and these routes of the proxy.
     pub fn new(sides: Vec<FigureSide>, routes: &[String]) -> Self {
         let routes = routes.iter().map(|name| clean::text(name)).collect();
-        Self { sides, routes: routes::counted_names(routes) }
+        Self { sides, routes: routes::counted_names(routes), resolution: TimeResolution::FINE }
+    }
+
+    /// The same with the times of a log.
+    #[must_use]
+    pub fn with_resolution(self, resolution: TimeResolution) -> Self {
+        Self { resolution, ..self }
     }
 
     /// The subjects of a run that was read.
     pub fn of(run: &Run, summary: &Summary) -> Self {
         let sides = FigureSide::ALL.into_iter().filter(|side| side.is_in(summary)).collect();
-        Self { sides, routes: routes::names(run) }
+        Self { sides, routes: routes::names(run), resolution: run.log_resolution() }
+    }
+
+    /// How finely the times of the terminator are known.
+    pub(crate) fn resolution(&self) -> TimeResolution {
+        self.resolution
     }
 
     /// The index of a route.

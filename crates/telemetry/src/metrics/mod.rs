@@ -16,5 +16,5 @@ pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
 pub use latency_class::{ClassInfo, LatencyClass};
 pub use percentile::{Percentile, parse_percentile};
 pub use percentile_interval::percentile_interval_ns;
-pub use time_resolution::{KnownTime, TimeResolution};
+pub use time_resolution::{KnownTime, KnownValue, TimeResolution};
 pub use tls::{TlsCounter, TlsLatency, UsageCounter};

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::run::Run;
 use super::run::alerts::AlertEpisode;
+use crate::metrics::KnownValue;
 use crate::record::AlertState;
 
 /// An alert that fired.
@@ -18,9 +19,9 @@ pub struct AlertSummary {
     /// The limit, in the figure's unit.
     pub limit: f64,
     /// The figure when the alert fired.
-    pub value: f64,
+    pub value: KnownValue,
     /// The worst value; while it fires, that when it fired.
-    pub worst: f64,
+    pub worst: KnownValue,
     /// When it fired, in seconds after the run began.
     pub fired_s: f64,
     /// When it stopped firing; `null` if it fired until the end of the records read.
@@ -46,16 +47,16 @@ impl AlertSummary {
             condition: fired.condition.clone(),
             figure: fired.figure.clone(),
             limit: fired.limit,
-            value: fired.value,
-            worst: last.worst,
+            value: fired.known(fired.value),
+            worst: last.known(last.worst),
             fired_s: seconds(*fired_us),
             ended_s: ended.as_ref().map(|(us, _)| seconds(*us)),
             duration_s: end_us.saturating_sub(*fired_us) as f64 / 1e6,
             state: last.state.to_string(),
             worst_text: match last.state {
                 // Its record was made when it fired.
-                AlertState::Fired => format!("{} when it fired", last.unit().show(last.worst)),
-                AlertState::Resolved | AlertState::Withdrawn => last.unit().show(last.worst),
+                AlertState::Fired => format!("{} when it fired", last.shown(last.worst)),
+                AlertState::Resolved | AlertState::Withdrawn => last.shown(last.worst),
             },
         }
     }

@@ -9,7 +9,7 @@ use super::run::routes::RouteStats;
 use super::summary::{ByteCounts, Percentiles};
 use crate::collect::http::RequestFailure;
 use crate::metrics::{
-    HttpCounter, HttpLatency, LatencyClass, Metric as _, RouteCounter, RouteLatency, labels,
+    HttpCounter, HttpLatency, LatencyClass, Metric as _, RouteCounter, RouteLatency, TimeResolution, labels,
 };
 use crate::record::{HttpRecord, RouteRecord};
 
@@ -132,7 +132,9 @@ impl HttpSummary {
         let record = run.http_record().cloned().unwrap_or_default();
         let failures: BTreeMap<&'static str, u64> =
             RequestFailure::ALL.iter().map(|&(_, counter, word)| (word, totals[counter])).collect();
-        let latency = |&class: &HttpLatency| (short(class), Percentiles::of(&series.whole()[class]));
+        let latency = |&class: &HttpLatency| {
+            (short(class), Percentiles::known(&series.whole()[class], run.log_resolution()))
+        };
         Some(Self {
             requests: HttpRequestCounts {
                 total: totals[HttpCounter::Requests],
@@ -173,7 +175,8 @@ fn statuses(record: &HttpRecord) -> BTreeMap<String, u64> {
 }
 
 fn routes(run: &Run) -> Vec<RouteSummary> {
-    let mut all: Vec<RouteSummary> = run.routes().iter().map(RouteSummary::of).collect();
+    let mut all: Vec<RouteSummary> =
+        run.routes().iter().map(|route| RouteSummary::of(route, run.log_resolution())).collect();
     let is_other = |route: &RouteSummary| route.route == RouteRecord::OTHER;
     all.sort_by_key(|route| (is_other(route), std::cmp::Reverse(route.requests)));
     all
@@ -200,9 +203,11 @@ impl Http2Summary {
 }
 
 impl RouteSummary {
-    fn of(route: &RouteStats) -> Self {
+    fn of(route: &RouteStats, resolution: TimeResolution) -> Self {
         let (totals, whole) = (route.totals(), route.series().whole());
-        let latency = |&(name, class): &(&'static str, RouteLatency)| (name, Percentiles::of(&whole[class]));
+        let latency = |&(name, class): &(&'static str, RouteLatency)| {
+            (name, Percentiles::known(&whole[class], resolution))
+        };
         Self {
             route: route.name().to_owned(),
             requests: totals[RouteCounter::Requests],

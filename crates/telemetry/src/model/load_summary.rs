@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::histogram::Histograms;
-use crate::metrics::{Counters, LoadCounter, LoadLatency, Metric, ProxyCounter, labels};
+use crate::metrics::{Counters, LoadCounter, LoadLatency, Metric, ProxyCounter, TimeResolution, labels};
 use crate::model::run::Run;
 use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
@@ -237,7 +237,7 @@ pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> 
             head_out: totals[LoadCounter::HeadOut],
             head_plain: totals[LoadCounter::HeadPlain],
         },
-        latency_us: latencies(series, LoadLatency::ALL),
+        latency_us: latencies(series, LoadLatency::ALL, TimeResolution::FINE),
     }
 }
 

@@ -7,7 +7,9 @@ use serde::Serialize;
 use crate::collect::host::GROUPS;
 use crate::histogram::Histogram;
 use crate::insight::FindingSummary;
-use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency};
+use crate::metrics::{
+    ClientCounter, KnownValue, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency, TimeResolution,
+};
 use crate::model::Model;
 use crate::model::alert_summary::AlertSummary;
 use crate::model::experiment_summary::ExperimentSummary;
@@ -244,46 +246,53 @@ pub struct JournalSummary {
     pub lag_us: Percentiles,
 }
 
-/// Percentiles of one class, in microseconds, with the number of samples they rest on; `null` without samples.
+/// Percentiles of one class, in microseconds, with the number of samples they rest on; `null` without samples. What is at
+/// the resolution of a log is a bound.
 #[derive(Clone, Debug, Serialize)]
 pub struct Percentiles {
     /// Samples.
     pub n: u64,
     /// Smallest, to three digits.
-    pub min: Option<f64>,
+    pub min: Option<KnownValue>,
     /// Exact mean.
-    pub mean: Option<f64>,
+    pub mean: Option<KnownValue>,
     /// Standard deviation over all samples.
-    pub sd: Option<f64>,
+    pub sd: Option<KnownValue>,
     /// Median.
-    pub p50: Option<f64>,
+    pub p50: Option<KnownValue>,
     /// 90th percentile.
-    pub p90: Option<f64>,
+    pub p90: Option<KnownValue>,
     /// 95th percentile.
-    pub p95: Option<f64>,
+    pub p95: Option<KnownValue>,
     /// 99th percentile.
-    pub p99: Option<f64>,
+    pub p99: Option<KnownValue>,
     /// 99.9th percentile.
-    pub p999: Option<f64>,
+    pub p999: Option<KnownValue>,
     /// Exact maximum.
-    pub max: Option<f64>,
+    pub max: Option<KnownValue>,
 }
 
 impl Percentiles {
-    /// Those of a histogram.
+    /// Those of a histogram that tlsdash timed.
     pub fn of(histogram: &Histogram) -> Self {
-        let at = |percentile: Percentile| histogram.quantile_ns(percentile.q).map(micros);
+        Self::known(histogram, TimeResolution::FINE)
+    }
+
+    /// Those of a histogram whose samples have this resolution.
+    pub fn known(histogram: &Histogram, resolution: TimeResolution) -> Self {
+        let time = |ns: u64| resolution.known_us(micros(ns));
+        let at = |percentile: Percentile| histogram.quantile_ns(percentile.q).map(time);
         Self {
             n: histogram.count(),
-            min: histogram.min_ns().map(micros),
-            mean: histogram.mean_ns().map(|ns| ns / 1e3),
-            sd: histogram.stdev_ns().map(|ns| ns / 1e3),
+            min: histogram.min_ns().map(time),
+            mean: histogram.mean_ns().map(|ns| resolution.known_mean_us(ns / 1e3)),
+            sd: histogram.stdev_ns().map(|ns| resolution.known_deviation_us(ns / 1e3)),
             p50: at(Percentile::P50),
             p90: at(Percentile::P90),
             p95: at(Percentile::P95),
             p99: at(Percentile::P99),
             p999: at(Percentile::P999),
-            max: (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
+            max: (!histogram.is_empty()).then(|| time(histogram.max_ns())),
         }
     }
 }
@@ -420,7 +429,7 @@ fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -
             full_by_reason: tls_summary::full_by_reason(run),
         },
         bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
-        latency_us: latencies(series, ProxyLatency::ALL),
+        latency_us: latencies(series, ProxyLatency::ALL, run.log_resolution()),
         tls: TlsSummary::of(run),
         http: HttpSummary::of(run),
     }
@@ -429,6 +438,8 @@ fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -
 pub(super) fn latencies<C: Metric, L: Metric + Into<LatencyClass>>(
     series: &MetricSeries<C, L>,
     classes: &[L],
+    resolution: TimeResolution,
 ) -> BTreeMap<&'static str, Percentiles> {
-    classes.iter().map(|&class| (class.into().key(), Percentiles::of(&series.whole()[class]))).collect()
+    let of = |&class: &L| (class.into().key(), Percentiles::known(&series.whole()[class], resolution));
+    classes.iter().map(of).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::alerts::RoundedSeconds;
 use crate::figures::{FigureName, FigureUnit, operator_at};
+use crate::metrics::{KnownValue, TimeResolution};
 use crate::record::field;
 use crate::record::wire::wire;
 use crate::record::words::words;
@@ -45,6 +46,8 @@ wire! {
         pub window_us: u64 = &field::ALERT_WINDOW,
         /// How long it has been firing, in microseconds; 0 when it fires.
         pub firing_us: u64 = &field::ALERT_FIRING,
+        /// Resolution of the figure's times, in microseconds; 0 if they are of no log.
+        pub resolution_us: u64 = &field::LOG_RESOLUTION,
     }
 }
 
@@ -59,11 +62,24 @@ impl AlertRecord {
         operator_at(&self.condition).map_or(&*self.figure, |at| self.condition[..at].trim())
     }
 
+    /// A value of its figure: exact, or a bound of a log.
+    pub fn known(&self, value: f64) -> KnownValue {
+        let name = self.figure.parse::<FigureName>().ok();
+        let figure = name.and_then(|name| name.figures().next());
+        let resolution = TimeResolution::from_us(self.resolution_us);
+        figure.map_or(KnownValue::Exact(value), |figure| figure.known(value, resolution))
+    }
+
+    /// A value of its figure, for people.
+    pub fn shown(&self, value: f64) -> String {
+        self.unit().show_known(self.known(value))
+    }
+
     /// The event, in a sentence.
     pub fn sentence(&self) -> String {
         let Self { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = self;
         let (unit, name) = (self.unit(), self.name());
-        let value = unit.show(*value);
+        let value = self.shown(*value);
         let firing = RoundedSeconds(*firing_us);
         match self.state {
             AlertState::Fired => {
@@ -76,7 +92,7 @@ impl AlertRecord {
                 )
             }
             AlertState::Resolved => {
-                let worst = unit.show(*worst);
+                let worst = self.shown(*worst);
                 format!("alert resolved: {name} is {value}; worst {worst}, firing for {firing} ({condition})")
             }
             AlertState::Withdrawn => {

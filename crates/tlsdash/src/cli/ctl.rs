@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Format;
-use super::value::{ParsedValue, PositiveDuration};
+use super::value::{ParsedValue, PositiveDuration, whole};
 
 #[derive(Args, Debug)]
 pub(crate) struct CtlArgs {
@@ -67,7 +67,7 @@ pub(crate) enum CtlRequest {
     /// The clients, the one with the most bytes first
     Clients {
         /// How many at most
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<usize>(1..=1_000_000))]
         limit: usize,
     },
     /// Measure what handshakes cost on this machine

@@ -1,6 +1,7 @@
 //! `tlsdash runs`: the runs in a journal, in a line each.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,8 +10,8 @@ use serde::Serialize;
 use telemetry::figures::{Figure, Statistic};
 use telemetry::model::{Run, Summary};
 use telemetry::{
-    HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, Record,
-    RunId, RunRecord,
+    HttpCounter, HttpLatency, KnownValue, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    Record, RunId, RunRecord, TimeResolution,
 };
 
 use crate::cli::{Format, ListRunsArgs};
@@ -93,7 +94,10 @@ struct RunEntry {
 #[derive(Debug, Serialize)]
 struct Percentile99 {
     class: &'static str,
-    value: f64,
+    value: KnownValue,
+    /// True if it is of a log, whose times have fewer digits.
+    #[serde(skip)]
+    is_of_log: bool,
 }
 
 /// Lists the runs.
@@ -198,15 +202,22 @@ impl RunEntry {
             self.connections.to_string(),
             self.resumed.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}%", ratio * 100.0)),
             self.requests.to_string(),
-            self.p99_us.as_ref().map_or_else(|| "-".to_owned(), |p99| format!("{:.3}ms", p99.value / 1e3)),
+            self.p99_us.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             self.p99_us.as_ref().map_or("-", |p99| p99.class).to_owned(),
         ]
     }
 }
 
 fn percentile_99(run: &Run, summary: &Summary, class: LatencyClass) -> Option<Percentile99> {
-    let value = Figure::Latency(class, Statistic::Percentile(0.99)).value(run, summary)?;
-    Some(Percentile99 { class: class.key(), value })
+    let value = Figure::Latency(class, Statistic::Percentile(0.99)).known_value(run, summary)?;
+    let is_of_log = run.resolution(class) != TimeResolution::FINE;
+    Some(Percentile99 { class: class.key(), value, is_of_log })
+}
+
+impl fmt::Display for Percentile99 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ms", summary::milliseconds(self.value, self.is_of_log))
+    }
 }
 
 impl RunListing {

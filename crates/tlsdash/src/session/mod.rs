@@ -28,6 +28,7 @@ use telemetry::model::Run;
 use telemetry::output_file::FileIdentity;
 use telemetry::{
     ALERTS_SPARE, Alert, Alerts, LoadCounter, Model, NoticeRecord, Publisher, RunFilter, RunId, RunRecord,
+    TimeResolution,
 };
 use tui::{DashboardSender, Event, Inbox};
 
@@ -304,7 +305,11 @@ impl Session {
         // Alerts cannot be added to a run without a dashboard and without a control socket.
         let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
         let spare = if takes_settings { ALERTS_SPARE } else { 0 };
-        let alerts = Alerts::new(&config.alerts, spare, workload.figure_subjects());
+        let alerts = Alerts::new(
+            &config.alerts,
+            spare,
+            workload.figure_subjects().with_resolution(TimeResolution::from_us(header.log_resolution_us)),
+        );
         let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         header.control_socket =
             config.control.as_ref().map(ControlOptions::recorded_path).unwrap_or_default();

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use telemetry::KnownValue;
 use telemetry::model::{HttpSummary, Percentiles, RouteSummary};
 
-use super::{bytes, line};
+use super::{bytes, line, milliseconds};
 
 /// HTTP's latency classes with their names for people, in the order of the table; parts are indented.
 const ROWS: &[(&str, &str)] = &[
@@ -88,10 +89,12 @@ fn routes(routes: &[RouteSummary], out: &mut String) {
 }
 
 /// A percentile in milliseconds; in brackets if fewer than ten samples lie above it.
-fn cell(of: Option<&Percentiles>, q: f64, us: Option<f64>) -> String {
+fn cell(of: Option<&Percentiles>, q: f64, us: Option<KnownValue>) -> String {
     match (of, us) {
-        (Some(of), Some(us)) if telemetry::quantile_is_thin(of.n, q) => format!("({:.3})", us / 1e3),
-        (_, Some(us)) => format!("{:.3}", us / 1e3),
+        (Some(of), Some(us)) if telemetry::quantile_is_thin(of.n, q) => {
+            format!("({})", milliseconds(us, false))
+        }
+        (_, Some(us)) => milliseconds(us, false),
         (_, None) => "-".to_owned(),
     }
 }

@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::io::Errno;
 
-use telemetry::LoadEvent;
 use telemetry::model::{
     HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProcessUsage, ProxySummary,
     Summary,
 };
+use telemetry::{KnownValue, LoadEvent};
 
 use crate::cli::Format;
 
@@ -262,13 +262,13 @@ fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{name:<12} {text}");
 }
 
-/// Milliseconds, no finer than the times are known: shorter times count as the resolution.
-fn milliseconds(us: f64, resolution_us: Option<f64>) -> String {
-    match resolution_us {
-        // Histograms keep three digits.
-        Some(resolution_us) if us <= resolution_us * 1.001 => format!("<={:.0}", us / 1e3),
-        Some(_) => format!("{:.0}", us / 1e3),
-        None => format!("{:.3}", us / 1e3),
+/// Milliseconds, no finer than the times are known.
+pub(crate) fn milliseconds(us: KnownValue, is_of_log: bool) -> String {
+    match us {
+        // A bound is rounded up. Histograms keep three digits.
+        KnownValue::AtMost { at_most } => format!("<={}", (at_most / 100.0 - 0.01).ceil() / 10.0),
+        KnownValue::Exact(us) if is_of_log => format!("{:.0}", us / 1e3),
+        KnownValue::Exact(us) => format!("{:.3}", us / 1e3),
     }
 }
 
@@ -302,17 +302,16 @@ fn latency_table(summary: &Summary, out: &mut String) {
         "{:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max", "n"
     );
-    let resolution_us = summary.log.as_ref().map(|log| log.resolution_us as f64);
-    let ms = |us: f64| milliseconds(us, resolution_us);
+    let ms = |us: KnownValue| milliseconds(us, summary.log.is_some());
     for (words, percentiles, mark) in rows {
         let Percentiles { n, mean, p50, p90, p99, p999, max, .. } = percentiles;
         // In brackets: fewer than ten samples lie above the percentile.
-        let cell = |value: &Option<f64>, q: f64| match value {
+        let cell = |value: &Option<KnownValue>, q: f64| match value {
             None => "-".to_owned(),
             Some(us) if telemetry::quantile_is_thin(*n, q) => format!("({})", ms(*us)),
             Some(us) => ms(*us),
         };
-        let plain = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), ms);
+        let plain = |value: &Option<KnownValue>| value.map_or_else(|| "-".to_owned(), ms);
         let _ = writeln!(
             out,
             "{words:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {n:>9}{mark}",

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use telemetry::Value;
 
 /// The version of the messages. A program that speaks another one is not started this way.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Descriptors in a packet; the kernel takes 253.
 const PACKET_FDS_MAX: usize = 64;
 /// The longest message.
@@ -69,6 +69,8 @@ impl UpgradeOffer {
 /// A new process that can serve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreparedProcess {
+    /// The process that will serve, a child of the one that was started.
+    pub(crate) pid: u32,
     /// Its run.
     pub(crate) run: String,
     /// Where it will listen.

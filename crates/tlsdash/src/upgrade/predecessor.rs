@@ -15,7 +15,7 @@ use super::channel::{
     CarriedSetting, PreparedProcess, ReceivedMessage, UpgradeMessage, UpgradeOffer, VERSION, is_channel,
     receive, send,
 };
-use super::{READY_PATIENCE, VARIABLE, sealed};
+use super::{READY_PATIENCE, VARIABLE, launcher, sealed};
 use crate::cli::usage;
 
 /// The most descriptors that are taken: sockets of 256 workers at 16 addresses.
@@ -129,8 +129,13 @@ impl Predecessor {
     /// If the old process has ended, or gave up.
     pub(crate) fn await_legacy(&self, run: RunId, listen: &[SocketAddr]) -> anyhow::Result<Legacy> {
         let (has_metrics, has_control) = (self.has_metrics, self.has_control);
-        let prepared =
-            PreparedProcess { run: run.to_string(), listen: listen.to_vec(), has_metrics, has_control };
+        let prepared = PreparedProcess {
+            pid: std::process::id(),
+            run: run.to_string(),
+            listen: listen.to_vec(),
+            has_metrics,
+            has_control,
+        };
         send(self.channel.as_fd(), &UpgradeMessage::Prepared(prepared), &[])
             .context("cannot answer the running program")?;
         let ReceivedMessage { message, descriptors } = next(&self.channel, Instant::now() + READY_PATIENCE)?;
@@ -143,6 +148,7 @@ impl Predecessor {
 
     /// Reports that this process serves.
     pub(crate) fn tell_serving(&self) {
+        launcher::outlive_launcher();
         // Without it this process serves all the same.
         let _ = send(self.channel.as_fd(), &UpgradeMessage::Serving {}, &[]);
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use proxy_core::{ListenerSets, TicketKeySnapshot};
+use rustix::process::{Pid, Signal, kill_process};
 use telemetry::RunId;
 
 use super::channel::{
@@ -33,20 +34,24 @@ pub(crate) struct OfferedSockets {
     pub(crate) control: Option<(PathBuf, OwnedFd)>,
 }
 
-/// A process that was started. It is ended when this is dropped, unless it serves.
+/// The launcher that was started, and the process that it has started. The first is ended when this is dropped, the second
+/// unless it serves.
 #[derive(Debug)]
 struct StartedProcess {
     child: Child,
+    /// Known once it is prepared; before that it ends with the first one.
+    pid: Option<Pid>,
     is_kept: bool,
 }
 
 impl Drop for StartedProcess {
     fn drop(&mut self) {
-        if !self.is_kept {
-            // It may already have ended.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        // They may have ended by themselves.
+        if let Some(pid) = self.pid.filter(|_| !self.is_kept) {
+            let _ = kill_process(pid, Signal::KILL);
         }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -83,7 +88,7 @@ pub(crate) fn prepare(
     // The command is dropped at once, and with it the other end, so the end of the process closes the channel.
     let started = program.command().stdin(Stdio::from(other)).spawn();
     let child = started.with_context(|| format!("cannot start {}", program.path().display()))?;
-    let mut process = StartedProcess { child, is_kept: false };
+    let mut process = StartedProcess { child, pid: None, is_kept: false };
     send(channel.as_fd(), &UpgradeMessage::Offer(offer), &borrowed(&descriptors))
         .or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })
         .context("cannot offer the listening sockets")?;
@@ -92,6 +97,7 @@ pub(crate) fn prepare(
         UpgradeMessage::Prepared(prepared) => prepared,
         other => bail!("the new process says {other:?} instead of being prepared"),
     };
+    process.pid = i32::try_from(prepared.pid).ok().and_then(Pid::from_raw);
     let run = prepared.run.parse().context("the new process names no run")?;
     Ok(PreparedSuccessor { process, channel, deadline, prepared, run })
 }
@@ -169,7 +175,9 @@ impl PreparedSuccessor {
             other => bail!("the new process says {other:?} instead of serving"),
         }
         process.is_kept = true;
-        let pid = process.child.id();
+        // Without its launcher the new process is a child of the service manager.
+        drop(process);
+        let pid = prepared.pid;
         service::hand_main_to(pid);
         Ok(Successor { run, pid, prepared })
     }

@@ -56,6 +56,14 @@ fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     }
     let json: Value = serde_json::from_str(&report("--json")).unwrap();
     assert_eq!(json["summary"]["log"]["resolution_us"], 1_000);
+    let bound = &json["summary"]["proxy"]["latency_us"]["handshake_full"]["max"];
+    assert_eq!(bound, &serde_json::json!({"at_most": 1_000.0}));
+    let recording = folder.path().join("run.journal").display().to_string();
+    let check = |condition: &str| run(folder.path(), &["check", &recording, "--assert", condition]);
+    assert_eq!(check("handshake_full.max < 5ms").status.code(), Some(0));
+    let unknown = check("handshake_full.max < 0.5ms");
+    assert_eq!(unknown.status.code(), Some(99));
+    assert!(stderr(&unknown).contains("cannot be judged: it is at most 1 ms"), "{}", stderr(&unknown));
     let metrics = "handshake_full.p50+connect.p50";
     let mut compare = tlsdash(folder.path());
     let compared = compare
@@ -69,6 +77,7 @@ fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     assert!(text.contains(note), "{text}{}", stderr(&compared));
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
     assert_eq!(row("handshake_full.p50").matches("≤ 1 ").count(), 2, "{text}");
+    assert!(row("handshake_full.p50").ends_with("NOT COMPARABLE: at the log's resolution"), "{text}");
     assert!(row("connect.p50").split_whitespace().filter(|cell| *cell == "3").count() == 2, "{text}");
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
     for shown in [r#"<td class="n">≤ 1</td><td class="n">≤ 1</td>"#, "≤ 1 → ≤ 1"] {

@@ -49,7 +49,7 @@ pub(super) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
 fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
     let record = &episode.fired;
     let since = format::clock(us.saturating_sub(episode.fired_us) / 1_000_000);
-    let value = record.unit().show(record.value);
+    let value = record.shown(record.value);
     let name: Option<FigureName> = record.figure.parse().ok();
     FiringAlert {
         figure: name.and_then(|name| name.figures().next()),

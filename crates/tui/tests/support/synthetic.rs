@@ -236,6 +236,7 @@ impl SyntheticLoad {
             hold_us: 30 * SECOND_US,
             window_us: 10 * SECOND_US,
             firing_us: if state == AlertState::Fired { 0 } else { 72 * SECOND_US },
+            resolution_us: 0,
         };
         self.record(0, Body::Alert(Box::new(alert)))
     }

@@ -67,10 +67,16 @@ impl Run {
 
     /// How finely the times of a class are known.
     pub fn resolution(&self, class: LatencyClass) -> TimeResolution {
-        match (class, self.counted_log()) {
-            (LatencyClass::Load(_), _) | (_, None) => TimeResolution::FINE,
-            (_, Some(began)) => TimeResolution::from_us(began.log_resolution_us),
+        match class {
+            LatencyClass::Load(_) => TimeResolution::FINE,
+            LatencyClass::Proxy(_) | LatencyClass::Tls(_) | LatencyClass::Http(_) => self.log_resolution(),
         }
+    }
+
+    /// The resolution of the terminator's times.
+    pub fn log_resolution(&self) -> TimeResolution {
+        self.counted_log()
+            .map_or(TimeResolution::FINE, |began| TimeResolution::from_us(began.log_resolution_us))
     }
 
     /// Why a figure is absent, and which log format would have it; `None` if it is present.
