@@ -49,7 +49,7 @@ impl Handler for HttpConnection {
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = ClientConn::new(worker, session, context.now);
         let wire = Rc::new(RefCell::new(WireBuffers::default()));
-        let tasks = Tasks::new(session.key(), worker.woken.clone());
+        let tasks = Tasks::new(session.key(), worker.woken.clone(), worker.spare_tasks.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
         let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
         let connection = Self { client, wire, tasks, ended, frames };

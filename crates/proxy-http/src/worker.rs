@@ -14,7 +14,7 @@ use telemetry::{FinishedRequest, Histogram, HttpDelta, HttpGauges, ProxyCounter,
 use crate::config::Routing;
 use crate::limits::HttpLimits;
 use crate::request::RequestState;
-use crate::tasks::WokenConnections;
+use crate::tasks::{SpareTasks, WokenConnections};
 use crate::timers::Timers;
 use crate::upstream::pool::UpstreamPool;
 
@@ -45,6 +45,7 @@ pub(crate) struct HttpWorker {
     /// As the timers have it, without their lock.
     now: Cell<Instant>,
     pub(crate) woken: WokenConnections,
+    pub(crate) spare_tasks: SpareTasks,
     /// For reaching an upstream, as proxy-core's limits have it.
     pub(crate) connect_timeout: Cell<Duration>,
     /// Where the choice between equally loaded upstreams begins next.
@@ -77,6 +78,7 @@ impl HttpWorker {
             upstreams,
             timers,
             woken: WokenConnections::default(),
+            spare_tasks: SpareTasks::default(),
             connect_timeout: Cell::new(Duration::ZERO),
             turn: Cell::new(number),
             number,
