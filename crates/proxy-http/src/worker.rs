@@ -17,6 +17,7 @@ use crate::request::RequestState;
 use crate::tasks::{SpareTasks, WokenConnections};
 use crate::timers::Timers;
 use crate::upstream::pool::UpstreamPool;
+use crate::written::WrittenBytes;
 
 /// Heads of requests whose memory is kept for later ones, and how large these may be.
 const SPARE_HEADS_MAX: usize = 256;
@@ -62,6 +63,7 @@ pub(crate) struct HttpWorker {
     /// Memory for heads of requests.
     spare_heads: RefCell<Vec<Vec<u8>>>,
     /// Empty, with memory for what a connection collects in a turn.
+    pub(crate) spare_written: RefCell<WrittenBytes>,
     pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
     pub(crate) spare_exchanges: RefCell<Vec<Duration>>,
 }
@@ -88,6 +90,7 @@ impl HttpWorker {
             requests: Cell::new(0),
             handed_over: Cell::default(),
             spare_heads: RefCell::default(),
+            spare_written: RefCell::default(),
             spare_framed: RefCell::default(),
             spare_exchanges: RefCell::default(),
         };
