@@ -48,8 +48,8 @@ impl Handler for HttpConnection {
         worker.set_now(context.now);
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = ClientConn::new(worker, session, context.now);
-        let wire = Rc::new(RefCell::new(WireBuffers::default()));
-        let tasks = Tasks::new(session.key(), worker.woken.clone());
+        let wire = Rc::new(RefCell::new(WireBuffers::new(client.held.pieces.clone())));
+        let tasks = Tasks::new(session.key(), worker.woken.clone(), worker.spare_tasks.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
         let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
         let connection = Self { client, wire, tasks, ended, frames };
@@ -75,7 +75,9 @@ impl Handler for HttpConnection {
         worker: &mut Rc<HttpWorker>,
     ) -> Result<NextStep, ConnEnd> {
         worker.set_now(context.now);
+        self.wire.borrow_mut().lend(&worker.spare_written);
         let is_again = self.serve(session, context)?;
+        self.wire.borrow_mut().reclaim(&worker.spare_written);
         let has_flushed = !session.owes_client() && self.wire.borrow().written.is_empty();
         if has_flushed {
             let failed = self.client.count_framed(None);
@@ -204,21 +206,18 @@ impl HttpConnection {
     /// Sends what hyper has written; true if that was anything, and the client took it all.
     fn send(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let mut wire = self.wire.borrow_mut();
-        let written = std::mem::take(&mut wire.written);
-        if !written.is_empty() {
-            session.send(&written, context)?;
-            self.tap(|tap, counters| tap.note_sent(&written, context.now, counters));
-        }
-        session.flush(context)?;
-        let unsent = if session.owes_client() { written.len().max(wire.unsent_bytes) } else { 0 };
-        let has_sent = !written.is_empty() && unsent == 0;
-        // It is empty most of the time, and then needs no memory.
-        if !written.is_empty() && unsent == 0 {
-            wire.written = written;
+        let written_bytes = wire.written.len();
+        if written_bytes > 0 {
+            for part in wire.written.parts() {
+                session.send(part, context)?;
+                self.tap(|tap, counters| tap.note_sent(part, context.now, counters));
+            }
             wire.written.clear();
         }
+        session.flush(context)?;
+        let unsent = if session.owes_client() { written_bytes.max(wire.unsent_bytes) } else { 0 };
         wire.set_unsent(unsent);
-        Ok(has_sent)
+        Ok(written_bytes > 0 && unsent == 0)
     }
 
     fn tap<T>(&self, look: impl FnOnce(&mut FrameTap, &mut Counters<HttpCounter>) -> T) -> Option<T> {

@@ -22,7 +22,7 @@ use crate::limits::HttpLimits;
 use crate::request_check;
 use crate::route::{Route, RouteTable};
 use crate::special_fields::SpecialFields;
-use crate::tasks::{Tasks, WokenConnections};
+use crate::tasks::{SpareTasks, Tasks, WokenConnections};
 use crate::upstream::connection::append;
 use crate::upstream::content::RequestFraming;
 use crate::upstream::framing::Framing;
@@ -150,7 +150,7 @@ pub struct SessionResult {
 /// encoded for an upstream, and answered with 204.
 pub fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, is_http2: bool) -> SessionResult {
     let wire = Rc::new(RefCell::new(WireBuffers::default()));
-    let tasks = Tasks::new(0, WokenConnections::default());
+    let tasks = Tasks::new(0, WokenConnections::default(), SpareTasks::default());
     let served = Rc::new(RefCell::new(SessionResult::default()));
     let heads = Rc::clone(&served);
     let service = service_fn(move |request| answer(Rc::clone(&heads), request));

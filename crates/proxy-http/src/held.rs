@@ -8,7 +8,10 @@ use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use crate::upstream::read_buffer::READ_BYTES_MAX;
+use crate::written::LongPieces;
 
 /// Bytes on a connection, over all streams, beyond which responses wait.
 const HELD_BYTES_MAX: usize = 256 << 10;
@@ -19,6 +22,8 @@ const READ_BYTES_MIN: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct HeldBytes {
     bytes: Cell<usize>,
+    /// Those of them that are long.
+    pub(crate) pieces: LongPieces,
     /// Whether hyper has framed some of them since that was last looked at.
     has_released: Cell<bool>,
     /// Since when hyper has framed none, as the client's windows are closed or its socket is full.
@@ -31,8 +36,9 @@ pub(crate) struct HeldBytes {
 
 impl HeldBytes {
     /// Counts bytes that hyper has and has not framed.
-    pub(crate) fn hold(&self, bytes: usize) {
-        self.bytes.set(self.bytes.get() + bytes);
+    pub(crate) fn hold(&self, bytes: &Bytes) {
+        self.bytes.set(self.bytes.get() + bytes.len());
+        self.pieces.add(bytes);
     }
 
     /// Counts bytes that hyper has framed, or dropped.
@@ -107,7 +113,7 @@ mod tests {
         let of = |at: usize| calls[at].0.load(Ordering::Relaxed);
         assert!(held.may_read(&first));
         assert_eq!(held.head_read_bytes_max(), READ_BYTES_MAX);
-        held.hold(HELD_BYTES_MAX);
+        held.hold(&vec![0; HELD_BYTES_MAX].into());
         assert_eq!(held.head_read_bytes_max(), READ_BYTES_MIN);
         assert!(!held.may_read(&first) && !held.may_read(&second) && !held.may_read(&first));
         held.release(1);
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn a_response_is_called_when_nothing_held_can_be_sent() {
         let held = HeldBytes::default();
-        held.hold(2 * HELD_BYTES_MAX);
+        held.hold(&vec![0; 2 * HELD_BYTES_MAX].into());
         assert!(!held.call_next());
         assert!(!held.may_read(Waker::noop()));
         assert!(held.call_next() && !held.call_next());

@@ -2,12 +2,15 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf as _, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
+
+use crate::written::{LongPieces, WrittenBytes};
 
 /// Unsent bytes of a connection, over all its streams, above which hyper may not write more. hyper's own bound is per
 /// stream.
@@ -24,14 +27,34 @@ pub(crate) struct WireBuffers {
     /// Whether the client sends nothing more.
     pub(crate) has_client_ended: bool,
     /// Bytes from hyper that the session has not taken.
-    pub(crate) written: Vec<u8>,
+    pub(crate) written: WrittenBytes,
     /// Bytes that the session has taken and the kernel has not.
     pub(crate) unsent_bytes: usize,
+    pieces: LongPieces,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
 impl WireBuffers {
+    /// Empty; what hyper writes may lie in `pieces`.
+    pub(crate) fn new(pieces: LongPieces) -> Self {
+        Self { pieces, ..Self::default() }
+    }
+
+    /// Gives what hyper writes memory of the worker's.
+    pub(crate) fn lend(&mut self, spare: &RefCell<WrittenBytes>) {
+        if self.written.is_empty() {
+            self.written = spare.take();
+        }
+    }
+
+    /// Takes the memory back. Between two turns there is nothing in it most of the time.
+    pub(crate) fn reclaim(&mut self, spare: &RefCell<WrittenBytes>) {
+        if self.written.is_empty() {
+            spare.replace(mem::take(&mut self.written));
+        }
+    }
+
     /// Whether hyper may write.
     fn has_room(&self) -> bool {
         self.written.len() + self.unsent_bytes < UNSENT_BYTES_MAX
@@ -84,14 +107,11 @@ impl Read for WireIo {
 
 impl Write for WireIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.write(cx, |written| {
-            written.extend_from_slice(buf);
-            buf.len()
-        })
+        self.poll_write_vectored(cx, &[io::IoSlice::new(buf)])
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.write(cx, |_| 0).map_ok(|_| ())
+        self.write(cx, &[]).map_ok(|_| ())
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -108,26 +128,21 @@ impl Write for WireIo {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.write(cx, |written| {
-            for buf in bufs {
-                written.extend_from_slice(buf);
-            }
-            bufs.iter().map(|buf| buf.len()).sum()
-        })
+        self.write(cx, bufs)
     }
 }
 
 impl WireIo {
-    fn write(
-        &self,
-        cx: &mut Context<'_>,
-        append: impl FnOnce(&mut Vec<u8>) -> usize,
-    ) -> Poll<io::Result<usize>> {
+    fn write(&self, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let mut wire = self.0.borrow_mut();
+        let wire = &mut *wire;
         if !wire.has_room() {
             wire.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        Poll::Ready(Ok(append(&mut wire.written)))
+        for buf in bufs {
+            wire.written.push(buf, &wire.pieces);
+        }
+        Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()))
     }
 }

@@ -26,6 +26,7 @@ mod tasks;
 mod timers;
 mod upstream;
 mod worker;
+mod written;
 
 pub use config::{HttpConfig, HttpStartError, bind};
 pub use limits::HttpLimits;

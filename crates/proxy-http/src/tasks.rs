@@ -1,6 +1,7 @@
 //! The futures of one connection: hyper's own, and one for each HTTP/2 stream. The worker that owns the connection polls
 //! them; there is no runtime.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -9,14 +10,77 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use hyper::rt::Executor;
 
 /// Slots that a connection keeps while it has few tasks.
 const SPARE_SLOTS_MAX: usize = 64;
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+/// Tasks whose memory a worker keeps, of each type.
+const SPARE_TASKS_MAX: usize = 256;
+
+/// A future in memory that is used again.
+trait Task {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Drops the future, and keeps its memory.
+    fn recycle(self: Pin<Box<Self>>, spare: &SpareTasks);
+}
+
+impl<F: Future<Output = ()> + 'static> Task for Option<F> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.as_pin_mut().map_or(Poll::Ready(()), |future| future.poll(cx))
+    }
+
+    fn recycle(mut self: Pin<Box<Self>>, spare: &SpareTasks) {
+        self.as_mut().set(None);
+        spare.keep(self);
+    }
+}
+
+/// The memory of tasks that are over, for later ones of the same type: there are hundreds at once, more than an allocator
+/// keeps at hand.
+#[derive(Clone, Default)]
+pub(crate) struct SpareTasks(Rc<RefCell<Vec<Box<dyn Any>>>>);
+
+type SpareTasksOf<F> = Vec<Pin<Box<Option<F>>>>;
+
+impl SpareTasks {
+    fn of<F: 'static, T>(&self, act: impl FnOnce(&mut SpareTasksOf<F>) -> T) -> T {
+        let mut all = self.0.borrow_mut();
+        let known = all.iter().position(|of| of.is::<SpareTasksOf<F>>());
+        let at = known.unwrap_or_else(|| {
+            all.push(Box::new(SpareTasksOf::<F>::new()));
+            all.len() - 1
+        });
+        act(all[at].downcast_mut().expect("has this type"))
+    }
+
+    fn keep<F: 'static>(&self, task: Pin<Box<Option<F>>>) {
+        self.of(|spare: &mut SpareTasksOf<F>| {
+            if spare.len() < SPARE_TASKS_MAX {
+                spare.push(task);
+            }
+        });
+    }
+
+    fn boxed<F: 'static>(&self, future: F) -> Pin<Box<Option<F>>> {
+        match self.of(|spare: &mut SpareTasksOf<F>| spare.pop()) {
+            Some(mut task) => {
+                task.set(Some(future));
+                task
+            }
+            None => Box::pin(Some(future)),
+        }
+    }
+}
+
+impl fmt::Debug for SpareTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpareTasks").finish_non_exhaustive()
+    }
+}
 
 /// Keys of the connections that were woken. A waker must be `Send`, so there is a lock. No other thread ever takes it.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +101,7 @@ struct TaskSet {
     /// Tasks that are being polled, or are to be.
     round: RefCell<Vec<usize>>,
     woken: Arc<WokenTasks>,
+    spare: SpareTasks,
 }
 
 /// The slots of tasks. A slot keeps its waker for the next task, which a late wake of the former task may poll in vain.
@@ -49,7 +114,7 @@ struct TaskSlots {
 
 struct TaskSlot {
     /// `None` while it is polled, or if there is none.
-    task: Option<Task>,
+    task: Option<Pin<Box<dyn Task>>>,
     state: Arc<TaskWaker>,
     waker: Waker,
 }
@@ -95,7 +160,7 @@ impl WokenTasks {
 
 impl TaskSlots {
     /// Puts a task into a place, and wakes it.
-    fn insert(&mut self, task: Task, woken: &Arc<WokenTasks>) {
+    fn insert(&mut self, task: Pin<Box<dyn Task>>, woken: &Arc<WokenTasks>) {
         let at = self.free.pop().unwrap_or_else(|| {
             let task = self.slots.len();
             let woken = Arc::clone(woken);
@@ -128,7 +193,7 @@ impl TaskSlots {
 
 impl Tasks {
     /// No tasks yet, of the connection of this key.
-    pub(crate) fn new(connection: usize, connections: WokenConnections) -> Self {
+    pub(crate) fn new(connection: usize, connections: WokenConnections, spare: SpareTasks) -> Self {
         let woken = WokenTasks {
             tasks: Mutex::default(),
             is_running: AtomicBool::new(false),
@@ -139,12 +204,13 @@ impl Tasks {
             slots: RefCell::default(),
             round: RefCell::default(),
             woken: Arc::new(woken),
+            spare,
         }))
     }
 
     /// Adds a task, to be polled soon.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        self.0.slots.borrow_mut().insert(Box::pin(future), &self.0.woken);
+        self.0.slots.borrow_mut().insert(self.0.spare.boxed(future), &self.0.woken);
     }
 
     /// Polls the tasks that were woken, and those that they wake, until none is; at most `rounds` times. True if some
@@ -178,7 +244,13 @@ impl Tasks {
         });
         let Some((mut task, waker)) = taken else { return };
         let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
-        let rest = polled.is_pending().then_some(task);
+        let rest = match polled {
+            Poll::Pending => Some(task),
+            Poll::Ready(()) => {
+                task.recycle(&self.0.spare);
+                None
+            }
+        };
         let mut slots = self.0.slots.borrow_mut();
         let Some(slot) = slots.slots.get_mut(at) else { return };
         slot.waker = waker;
@@ -223,7 +295,7 @@ mod tests {
     #[test]
     fn a_woken_task_is_polled_once_and_its_connection_is_named_once() {
         let connections = WokenConnections::default();
-        let tasks = Tasks::new(7, connections.clone());
+        let tasks = Tasks::new(7, connections.clone(), SpareTasks::default());
         let polls = Rc::new(Cell::new(0));
         let kept = Rc::new(RefCell::new(None::<Waker>));
         let (count, keep) = (Rc::clone(&polls), Rc::clone(&kept));
@@ -243,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_task_that_wakes_itself_gets_no_more_than_the_rounds() {
-        let tasks = Tasks::new(0, WokenConnections::default());
+        let tasks = Tasks::new(0, WokenConnections::default(), SpareTasks::default());
         let polls = Rc::new(Cell::new(0));
         let count = Rc::clone(&polls);
         tasks.spawn(poll_fn(move |cx| {
@@ -256,8 +328,31 @@ mod tests {
     }
 
     #[test]
+    fn a_task_gets_the_memory_of_one_that_is_over_and_has_dropped_its_future() {
+        struct OnDrop(Rc<Cell<usize>>, u64);
+        impl Drop for OnDrop {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() + 1);
+            }
+        }
+        let spare = SpareTasks::default();
+        let tasks = Tasks::new(0, WokenConnections::default(), spare.clone());
+        let (drops, places) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
+        for n in 0..3 {
+            let (on_drop, places) = (OnDrop(Rc::clone(&drops), n), Rc::clone(&places));
+            tasks.spawn(async move { places.borrow_mut().push((&raw const on_drop.1, on_drop.1)) });
+            assert_eq!(drops.get(), n as usize);
+            tasks.run(1);
+        }
+        let places = places.borrow();
+        assert!(places.iter().all(|(place, _)| *place == places[0].0));
+        assert_eq!(places.iter().map(|(_, n)| *n).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((drops.get(), spare.0.borrow().len()), (3, 1));
+    }
+
+    #[test]
     fn task_slots_are_reused_and_freed_when_few_are_taken() {
-        let tasks = Tasks::new(0, WokenConnections::default());
+        let tasks = Tasks::new(0, WokenConnections::default(), SpareTasks::default());
         tasks.spawn(std::future::pending());
         for _ in 0..3 {
             (0..2 * SPARE_SLOTS_MAX).for_each(|_| tasks.spawn(async {}));

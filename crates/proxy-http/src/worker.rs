@@ -14,9 +14,10 @@ use telemetry::{FinishedRequest, Histogram, HttpDelta, HttpGauges, ProxyCounter,
 use crate::config::Routing;
 use crate::limits::HttpLimits;
 use crate::request::RequestState;
-use crate::tasks::WokenConnections;
+use crate::tasks::{SpareTasks, WokenConnections};
 use crate::timers::Timers;
 use crate::upstream::pool::UpstreamPool;
+use crate::written::WrittenBytes;
 
 /// Heads of requests whose memory is kept for later ones, and how large these may be.
 const SPARE_HEADS_MAX: usize = 256;
@@ -45,6 +46,7 @@ pub(crate) struct HttpWorker {
     /// As the timers have it, without their lock.
     now: Cell<Instant>,
     pub(crate) woken: WokenConnections,
+    pub(crate) spare_tasks: SpareTasks,
     /// For reaching an upstream, as proxy-core's limits have it.
     pub(crate) connect_timeout: Cell<Duration>,
     /// Where the choice between equally loaded upstreams begins next.
@@ -61,6 +63,7 @@ pub(crate) struct HttpWorker {
     /// Memory for heads of requests.
     spare_heads: RefCell<Vec<Vec<u8>>>,
     /// Empty, with memory for what a connection collects in a turn.
+    pub(crate) spare_written: RefCell<WrittenBytes>,
     pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
     pub(crate) spare_exchanges: RefCell<Vec<Duration>>,
 }
@@ -77,6 +80,7 @@ impl HttpWorker {
             upstreams,
             timers,
             woken: WokenConnections::default(),
+            spare_tasks: SpareTasks::default(),
             connect_timeout: Cell::new(Duration::ZERO),
             turn: Cell::new(number),
             number,
@@ -86,6 +90,7 @@ impl HttpWorker {
             requests: Cell::new(0),
             handed_over: Cell::default(),
             spare_heads: RefCell::default(),
+            spare_written: RefCell::default(),
             spare_framed: RefCell::default(),
             spare_exchanges: RefCell::default(),
         };

@@ -86,17 +86,15 @@ impl Choices {
     }
 
     pub(super) fn add_suite(&mut self, suite: u16) {
-        self.suites |= match suite {
-            // TLS 1.3, ECDSA and RSA, each with AES-128, AES-256 and ChaCha20.
-            0x1301 => 1,
-            0x1302 => 1 << 1,
-            0x1303 => 1 << 2,
-            0xc02b => 1 << 3,
-            0xc02c => 1 << 4,
-            0xcca9 => 1 << 5,
-            0xc02f => 1 << 6,
-            0xc030 => 1 << 7,
-            0xcca8 => 1 << 8,
+        // TLS 1.3, ECDSA and RSA, each with AES-128, AES-256 and ChaCha20.
+        self.suites |= match suite.to_be_bytes() {
+            [0x13, n @ 1..=3] => 1 << (n - 1),
+            [0xc0, 0x2b] => 1 << 3,
+            [0xc0, 0x2c] => 1 << 4,
+            [0xcc, 0xa9] => 1 << 5,
+            [0xc0, 0x2f] => 1 << 6,
+            [0xc0, 0x30] => 1 << 7,
+            [0xcc, 0xa8] => 1 << 8,
             _ => 0,
         };
     }

@@ -67,8 +67,17 @@ fn host<B>(request: &Request<B>, special: SpecialFields, is_http2: bool) -> Resu
     };
     // The target's own was parsed with it.
     let is_parsed = host.is_empty() || authority == Some(host);
-    let is_valid = is_parsed || host.parse::<Authority>().is_ok();
+    let is_valid = is_parsed || is_plain(host) || host.parse::<Authority>().is_ok();
     if is_valid && !host.contains('@') { Ok(host) } else { Err(RequestFailure::Malformed) }
+}
+
+/// Whether a host is a name or an IPv4 address with or without a port, as most are: to parse one needs memory.
+fn is_plain(host: &str) -> bool {
+    let colon = host.bytes().position(|byte| byte == b':');
+    let (name, port) = colon.map_or((host, "0"), |at| (&host[..at], &host[at + 1..]));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    let has_name = !name.is_empty() && name.bytes().all(is_name);
+    has_name && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether the connection may serve what is asked for (RFC 9110, section 7.4): a client with a certificate has proved
@@ -136,6 +145,16 @@ mod tests {
             assert_eq!(ok(uri, hosts, is_http2), malformed, "{uri} {hosts:?} {is_http2}");
         }
         assert_eq!(host(&request("/", &[], Version::HTTP_10), SpecialFields::default(), false), Ok(""));
+    }
+
+    #[test]
+    fn a_plain_host_is_one_that_parses() {
+        for host in ["a", "a.b-c", "127.0.0.1", "localhost:8443", "a:0", "A9.", "-"] {
+            assert!(is_plain(host) && host.parse::<Authority>().is_ok(), "{host}");
+        }
+        for host in ["", ":80", "a:", "a:b", "a:1:2", "a b", "[::1]", "user@a", "a_b", "é", "a/b", "a%20"] {
+            assert!(!is_plain(host), "{host}");
+        }
     }
 
     #[test]

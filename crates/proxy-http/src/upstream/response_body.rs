@@ -71,7 +71,7 @@ impl ResponseBody {
     }
 
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
-        self.request.client().held.hold(bytes.len());
+        self.request.client().held.hold(&bytes);
         Frame::data(Chunk { bytes, request: self.request.clone() })
     }
 }
@@ -151,8 +151,10 @@ impl Buf for Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
+        let held = &self.request.client().held;
+        held.pieces.remove(&self.bytes);
         if !self.bytes.is_empty() {
-            self.request.client().held.release(self.bytes.len());
+            held.release(self.bytes.len());
             self.request.set_cut();
         }
     }

@@ -56,11 +56,10 @@ fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
 
-/// The finalizer of `SplitMix64`.
+/// A folded multiplication of a value by itself: not linear, so that sums of its results tell sets of values apart.
 fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+    let product = u128::from(value) * u128::from(value.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// The parts of a fingerprint.
