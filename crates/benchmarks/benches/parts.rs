@@ -57,7 +57,10 @@ fn client(seq: u64) -> Record {
     let client = ClientId::from(address);
     let exchange = if seq.is_multiple_of(5) { sketch(seq) } else { Sketch::default() };
     let epoch = 1 + seq % 200;
-    record(seq, Body::Client(ClientRecord { client, epoch, last: false, open: 1, counters, exchange }))
+    record(
+        seq,
+        Body::Client(ClientRecord { client, epoch, last: false, open: 1, counters, rtt_us: 0, exchange }),
+    )
 }
 
 /// Returns the proxy's record of an interval with 20,000 requests over 2,000 connections.

@@ -273,7 +273,7 @@ impl Simulation {
             for _ in 0..share(requests) {
                 exchange.record(self.spread.draw(300.0));
             }
-            counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
+            counted.clients.push(ClientDelta { client, open_change: 0, counters, rtt_us: 0, exchange });
         }
         self.next_client = (self.next_client + clients_active) % clients_seen;
     }

@@ -67,7 +67,7 @@ pub fn count_proxy(counted: &mut ProxyDelta, traffic: LoadTraffic, spread: &mut 
         counters[ClientCounter::BytesOut] = requests * 8_000 / u64::from(clients) + u64::from(n);
         let mut exchange = Sketch::default();
         (0..counters[ClientCounter::Exchanges]).for_each(|_| exchange.record(spread.draw(300.0)));
-        counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
+        counted.clients.push(ClientDelta { client, open_change: 0, counters, rtt_us: 0, exchange });
     }
 }
 

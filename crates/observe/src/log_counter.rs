@@ -69,6 +69,7 @@ impl LogCounter {
             client: id,
             open_change: 0,
             counters: Counters::default(),
+            rtt_us: 0,
             exchange: Sketch::default(),
         })
     }

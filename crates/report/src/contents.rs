@@ -187,6 +187,8 @@ impl Report<'_> {
                 grouped(client.handshakes_full),
                 grouped(client.handshakes_resumed),
                 percent(resumed, client.handshakes_full as f64 + resumed),
+                client.rtt_us.map_or_else(|| DASH.to_owned(), |us| ms(us as f64 / 1e3)),
+                grouped(client.retransmits),
                 fixed(client.bytes_in as f64 / 1e6, 3),
                 fixed(client.bytes_out as f64 / 1e6, 3),
             ]
@@ -200,6 +202,8 @@ impl Report<'_> {
             Number("full"),
             Number("resumed"),
             Number("resumed share"),
+            Number("RTT, ms"),
+            Number("resent"),
             Number("MB in"),
             Number("MB out"),
         ];

@@ -71,13 +71,20 @@ impl Report<'_> {
         let Some(tls) = self.tls() else { return Vec::new() };
         let tables = DIMENSIONS.iter().map(|&(dimension, heading, caption)| {
             let rows = tls.usage.get(dimension.word()).into_iter().flatten();
-            ReportTable::new(caption, usage_columns(heading), rows.map(|usage| self.usage_row(usage)))
+            ReportTable::new(
+                caption,
+                usage_columns(heading),
+                rows.map(|usage| self.usage_row(dimension, usage)),
+            )
         });
         tables.filter(|table| !table.rows.is_empty()).collect()
     }
 
-    fn usage_row(&self, usage: &UsageSummary) -> Vec<String> {
+    fn usage_row(&self, dimension: Dimension, usage: &UsageSummary) -> Vec<String> {
         let mut row = usage_row(usage);
+        if !matches!(dimension, Dimension::Name | Dimension::Fingerprint) {
+            DASH.clone_into(&mut row[FAILED_COLUMN]);
+        }
         if self.run.counted_log().is_some() {
             let of_requests = self.http().map(|_| BYTES_COLUMN);
             for at in NOT_IN_LOGS.into_iter().chain(of_requests) {
@@ -102,6 +109,8 @@ const DIMENSIONS: [(Dimension, &str, &str); 8] = [
 
 /// Columns that a log does not have: failures, CPU time, its share, and the only choice.
 const NOT_IN_LOGS: [usize; 4] = [4, 5, 6, 8];
+/// The column of failures, which are counted for names and fingerprints only.
+const FAILED_COLUMN: usize = 4;
 /// The column of bytes, which a log of requests does not have for a connection.
 const BYTES_COLUMN: usize = 7;
 
@@ -112,8 +121,8 @@ fn usage_columns(value: &'static str) -> [Heading; 9] {
         Number("share"),
         Number("resumed"),
         Number("failed"),
-        Number("handshake CPU, ms"),
-        Number("share of it"),
+        Number("CPU, ms"),
+        Number("CPU share"),
         Number("MB"),
         Number("only choice"),
     ]

@@ -71,7 +71,7 @@ fn a_report_says_why_where_and_who() {
         ("| expired | 120 | 40.0 % |", "second reason"),
         ("| full | loop delay | 300 | 0.150 | 4.6 % | 0.150 | (0.150) |", "part of the time"),
         ("| CPU | signature | 300 | 0.060 |", "part of the CPU time"),
-        ("| TLSv1.2 | 90 | 3.0 % | 0.0 % | 0 | 25.2 | 21.0 % |", "version"),
+        ("| TLSv1.2 | 90 | 3.0 % | 0.0 % | – | 25.2 | 21.0 % |", "version"),
         ("and 6 more", "bound of a table"),
     ] {
         assert!(markdown.contains(part), "{what}: {markdown}");

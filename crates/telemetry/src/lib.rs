@@ -42,7 +42,7 @@ pub use histogram::{
 };
 pub use history::downsample::Downsampler;
 pub use history::follow::{FollowError, Follower};
-pub use history::moment::{Moment, MomentRange, ParseMomentError};
+pub use history::moment::{Moment, MomentRange, ParseMomentError, elapsed_text};
 pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, SeekRequest};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::seen_records::SeenRecords;

@@ -279,6 +279,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             last: flag,
             open: numbers[9],
             counters: fill(numbers),
+            rtt_us: numbers[10],
             exchange: sketch(numbers),
         }),
         Body::Connection(Box::new(ConnectionRecord {

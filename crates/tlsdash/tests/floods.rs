@@ -71,6 +71,7 @@ impl SyntheticRuns {
                 last: false,
                 open: 1,
                 counters: Counters::default(),
+                rtt_us: 0,
                 exchange,
             };
             record(run, 2 + number, Body::Client(body))

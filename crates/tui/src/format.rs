@@ -114,12 +114,6 @@ pub(crate) fn cpu(cores: f64) -> String {
     if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
 }
 
-/// A length of time in seconds as `mm:ss`, or `h:mm:ss` from an hour.
-pub(crate) fn clock(seconds: u64) -> String {
-    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
-}
-
 /// The time of day in UTC.
 pub(crate) fn time_of_day(realtime_us: u64) -> String {
     let s = realtime_us / 1_000_000;

@@ -107,7 +107,7 @@ impl PlainMode {
 fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     let word = match status {
         ViewStatus::Live => "live".to_owned(),
-        ViewStatus::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
+        ViewStatus::Silent(seconds) => format!("no data for {}", telemetry::elapsed_text(seconds)),
         ViewStatus::Ended => "ended".to_owned(),
         ViewStatus::Waiting
         | ViewStatus::Reading
@@ -115,9 +115,9 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         | ViewStatus::Playing
         | ViewStatus::Paused => "waiting".to_owned(),
     };
-    let time = format::clock(figures.duration_us / 1_000_000);
+    let time = telemetry::elapsed_text(figures.duration_us / 1_000_000);
     let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
-    let mut text = format!("{word} {time}{of}, over {}", figures.span.words());
+    let mut text = format!("{word} at +{time}{of}, over {}", figures.span.words());
     let per_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), format::per_second);
     if let Some(load) = &figures.load {
         let _ = match load.kind {
@@ -209,7 +209,7 @@ mod tests {
         );
         let last = said.lines().last().unwrap();
         for text in
-            ["live 00:12", "sends 4,998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"]
+            ["live at +00:12", "sends 4,998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"]
         {
             assert!(last.contains(text), "{text}: {last}");
         }

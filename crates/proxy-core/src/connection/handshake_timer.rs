@@ -79,6 +79,7 @@ impl HandshakeTimer {
             compute_ns: self.compute_ns,
             key_exchange_ns: self.crypto.key_exchange_ns,
             signature_ns: self.crypto.signature_ns,
+            rtt: path.rtt,
             retransmits: path.retransmits,
         }
     }

@@ -18,6 +18,7 @@ struct ClientEntry {
     open_change: i64,
     counters: Counters<ClientCounter>,
     exchange: Sketch,
+    rtt: Duration,
     is_changed: bool,
 }
 
@@ -86,6 +87,16 @@ impl ClientSlots {
         client.exchange.record(took);
     }
 
+    /// Takes the kernel's round-trip time and retransmissions at the end of a handshake.
+    pub(crate) fn path(&mut self, slot: ClientSlot, rtt: Option<Duration>, retransmits: u32) {
+        let client = self.change(slot);
+        client.counters[ClientCounter::Retransmits] += u64::from(retransmits);
+        // The clients behind `other` share no path.
+        if let Some(rtt) = rtt.filter(|_| client.id != ClientId::Other) {
+            client.rtt = rtt;
+        }
+    }
+
     /// Moves changes into a delta, and forgets clients that have left.
     pub(crate) fn hand_over(&mut self, into: &mut ProxyDelta) {
         for slot in self.changed.drain(..) {
@@ -96,6 +107,7 @@ impl ClientSlots {
                 open_change: std::mem::take(&mut client.open_change),
                 counters: std::mem::take(&mut client.counters),
                 exchange: std::mem::take(&mut client.exchange),
+                rtt_us: std::mem::take(&mut client.rtt).as_micros() as u64,
             });
             if client.open == 0 {
                 self.slots.remove(&client.id);
@@ -117,6 +129,7 @@ impl ClientSlots {
             open_change: 0,
             counters: Counters::default(),
             exchange: Sketch::default(),
+            rtt: Duration::ZERO,
             is_changed: false,
         };
         let slot = ClientSlot(self.table.insert(client));
@@ -203,6 +216,23 @@ mod tests {
         assert_eq!(told(handed_over(&mut clients)), [(1, 1_000_000), (2, 30_000_000)]);
         clients.exchange(a, Duration::from_millis(2));
         assert_eq!(told(handed_over(&mut clients)), [(1, 2_000_000)], "only what is new");
+    }
+
+    #[test]
+    fn the_latest_way_to_a_client_counts_and_all_that_was_sent_again() {
+        let mut clients = ClientSlots::new(1);
+        let (known, other) = (open(&mut clients, id(1)), open(&mut clients, id(2)));
+        for (rtt_us, resent) in [(Some(400), 1), (Some(300), 0), (None, 2)] {
+            let rtt = rtt_us.map(Duration::from_micros);
+            clients.path(known, rtt, resent);
+            clients.path(other, rtt, resent);
+        }
+        let told = |deltas: Vec<ClientDelta>| -> Vec<_> {
+            deltas.iter().map(|it| (it.rtt_us, it.counters[ClientCounter::Retransmits])).collect()
+        };
+        assert_eq!(told(handed_over(&mut clients)), [(300, 3), (0, 3)], "of others there is no one way");
+        clients.add(known, ClientCounter::BytesIn, 1);
+        assert_eq!(told(handed_over(&mut clients)), [(0, 0)], "no handshake since");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The wall time of a completed handshake, in parts that add up to it.
 
+use std::time::Duration;
+
 use telemetry::{ProxyLatency, TlsCounter, TlsLatency};
 
 use crate::stats::proxy_stats::ProxyStats;
@@ -21,6 +23,8 @@ pub(crate) struct HandshakeTime {
     pub(crate) key_exchange_ns: u64,
     /// The part spent on the signature; zero if there was none.
     pub(crate) signature_ns: u64,
+    /// The round-trip time that the kernel estimates; `None` before the first.
+    pub(crate) rtt: Option<Duration>,
     /// Segments that the kernel sent again.
     pub(crate) retransmits: u32,
 }

@@ -113,6 +113,7 @@ impl ProxyStats {
         let counter =
             if is_resumed { ClientCounter::HandshakesResumed } else { ClientCounter::HandshakesFull };
         self.clients.add(client, counter, 1);
+        self.clients.path(client, time.rtt, time.retransmits);
         self.handshake_time(is_resumed, time);
         self.handshake_details(client, id, session, time.compute_ns)
     }

@@ -21,6 +21,7 @@ mod extension {
     pub(super) const ALPN: u16 = 16;
     pub(super) const SESSION_TICKET: u16 = 35;
     pub(super) const PRE_SHARED_KEY: u16 = 41;
+    pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
 }
 

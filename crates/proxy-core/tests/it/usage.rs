@@ -88,6 +88,32 @@ fn a_failed_handshake_is_counted_for_its_name_and_fingerprint() {
 }
 
 #[test]
+fn a_client_that_comes_back_has_one_fingerprint() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = start(&served, Resumption::Tickets);
+    let (client, folder) = (proxy.client(&TLS13), tempfile::tempdir().unwrap());
+    for _ in 0..2 {
+        visit(&proxy, &client, 1);
+    }
+    let session = folder.path().join("session");
+    let session = session.to_str().unwrap();
+    for resumption in ["-sess_out", "-sess_in"] {
+        assert!(has_echo(&s_client(proxy.addr(), &["-tls1_3", resumption, session])));
+    }
+    let total = finish(proxy);
+    let mut rows: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for row in total.tls.usage.iter().filter(|row| row.dimension == Dimension::Fingerprint) {
+        let counted = rows.entry(&*row.value).or_default();
+        counted[0] += row.counters[UsageCounter::HandshakesFull];
+        counted[1] += row.counters[UsageCounter::HandshakesResumed];
+    }
+    let counted: Vec<_> = rows.values().collect();
+    assert_eq!(counted, [&[1, 1], &[1, 1]], "{rows:?}");
+    let clients = &total.clients;
+    assert!(clients.iter().all(|client| (1..1_000_000).contains(&client.rtt_us)), "{clients:?}");
+}
+
+#[test]
 fn names_and_fingerprints_can_be_left_out() {
     let served = TestUpstream::unix(serve_echo);
     let proxy = TestProxy::start_with(&served.upstream, |config| config.records_names = false);

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 use telemetry::insight::FindingSummary;
 
-use crate::findings::when;
 use crate::report::Report;
 
 impl Report<'_> {
@@ -28,7 +27,7 @@ fn item(finding: &FindingSummary) -> Markup {
         li {
             p {
                 strong.(finding.severity) { (finding.severity) } " " (finding.sentence()) " "
-                span.dim { "(" code { (finding.id) } ", " (when(finding)) ")" }
+                span.dim { "(" code { (finding.id) } ", " (finding.when()) ")" }
             }
             dl { @for one in &told.evidence { div { dt { (one.figure) } dd { (one.value) } } } }
             @for advice in &told.advice { p.advice { "→ " (advice) } }

@@ -88,7 +88,7 @@ pub(super) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: 
                 line.grid x1=(number(extent.x(at))) x2=(number(extent.x(at))) y1=(bottom) y2=(bottom + 4.0) {}
                 text x=(number(extent.x(at).min(WIDTH - 24.0))) y=(bottom + 16.0) text-anchor="middle" { (label) }
             }
-            text.name x=(LEFT) y=(bottom + 30.0) { "seconds since the beginning" }
+            text.name x=(LEFT) y=(bottom + 30.0) { "time since the beginning" }
             text.name x="2" y="12" { "ms, log" }
         }
     };

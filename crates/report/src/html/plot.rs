@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use telemetry::elapsed_text;
 
 use super::{figures, wide};
 use crate::numbers::DASH;
@@ -226,25 +227,18 @@ const TIME_STEPS: [f64; 16] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0,
     43_200.0, 86_400.0,
 ];
-/// From so many seconds on an axis of time is labelled in minutes and seconds.
-const MINUTES_FROM_S: f64 = 120.0;
-
-/// Ticks of an axis of time, in steps that a clock has.
+/// Ticks of an axis of time, in steps that a clock has, as moments are typed.
 pub(super) fn time_ticks(from_s: f64, to_s: f64) -> Vec<AxisTick> {
     let raw = (to_s - from_s) / 9.0;
     let Some(step) = TIME_STEPS.into_iter().find(|step| *step >= raw).filter(|_| raw >= 0.1) else {
-        return round_steps(from_s, to_s, 8.0).into_iter().map(|at| (at, short(at))).collect();
+        return round_steps(from_s, to_s, 8.0)
+            .into_iter()
+            .map(|at| (at, format!("{} s", short(at))))
+            .collect();
     };
     let first = (from_s / step).ceil() as u64;
     let at = (first..).map(|n| n as f64 * step).take_while(|at| *at <= to_s).take(50);
-    at.map(|at| (at, if to_s < MINUTES_FROM_S { format!("{at} s") } else { clock(at) })).collect()
-}
-
-/// Seconds as `m:ss` or `h:mm:ss`.
-fn clock(seconds: f64) -> String {
-    let whole = seconds as u64;
-    let (h, m, s) = (whole / 3_600, whole / 60 % 60, whole % 60);
-    if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
+    at.map(|at| (at, format!("+{}", elapsed_text(at as u64)))).collect()
 }
 
 /// Round values from `low` to `high`, about so many.
@@ -314,9 +308,10 @@ mod tests {
     #[test]
     fn time_is_labelled_in_steps_of_a_clock() {
         let labels = |to: f64| time_ticks(0.0, to).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
-        assert_eq!(labels(20.0), ["0 s", "5 s", "10 s", "15 s", "20 s"]);
-        assert_eq!(labels(3_600.0)[..3], ["0:00", "10:00", "20:00"]);
-        assert_eq!(labels(36_000.0)[..2], ["0:00", "2:00:00"]);
+        assert_eq!(labels(0.4)[..2], ["0 s", "0.05 s"]);
+        assert_eq!(labels(20.0), ["+00:00", "+00:05", "+00:10", "+00:15", "+00:20"]);
+        assert_eq!(labels(3_600.0)[..3], ["+00:00", "+10:00", "+20:00"]);
+        assert_eq!(labels(36_000.0)[..2], ["+00:00", "+2:00:00"]);
         assert!(time_ticks(5.0, 5.0).is_empty());
     }
 

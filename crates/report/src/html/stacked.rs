@@ -52,7 +52,7 @@ pub(super) fn over_time(
             @for (seconds, label) in ticks.iter().filter(|(seconds, _)| (left..=right).contains(seconds)) {
                 text x=(number(x(*seconds).min(WIDTH - 24.0))) y=(bottom + 14.0) text-anchor="middle" { (label) }
             }
-            text.name x=(LEFT) y=(HEIGHT - 4.0) { "seconds since the beginning" }
+            text.name x=(LEFT) y=(HEIGHT - 4.0) { "time since the beginning" }
             text.name x="2" y="12" { (y_name) }
             @for bar in bars {
                 @for (at, from, part) in stacked(bar.parts.iter().flatten()) {

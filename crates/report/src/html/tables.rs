@@ -102,7 +102,7 @@ pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a ClassLat
 
 fn latency_rows(caption: &str, rows: &[Markup]) -> Markup {
     let table = html! {
-        thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for percentile in PERCENTILES { th.n { (percentile.label) } } th.n { "max" } } }
+        thead { tr { th { "ms" } @for percentile in PERCENTILES { th.n { (percentile.label) } } th.n { "max" } th.n { "mean" } th.n { "n" } } }
         tbody { @for row in rows { (row) } }
     };
     html! { div.latencies { (scrolled(caption, &table)) } }
@@ -113,8 +113,6 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
     html! {
         tr {
             td { (name) }
-            td.n { (grouped(histogram.count())) }
-            td.n { (latency.mean()) }
             @for Percentile { q, .. } in PERCENTILES {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {
@@ -128,6 +126,8 @@ fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
                 }
             }
             td.n { (latency.shown(histogram.max_ns() as f64 / 1e6)) }
+            td.n { (latency.mean()) }
+            td.n { (grouped(histogram.count())) }
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn markup<C: Metric>(
     });
     let plot = Plot {
         title,
-        x_name: "seconds since the beginning",
+        x_name: "time since the beginning",
         x_ticks: time_ticks(first, last),
         x_text: short,
         y_name,

@@ -58,7 +58,7 @@ impl Report<'_> {
         html! {
             @for table in &tables { (folded(table, VALUES_SHOWN)) }
             @if !tables.is_empty() {
-                p.dim { "Shares are within each table. Bytes are of connections that are over. Only choice: handshakes whose client offered nothing else that the proxy allows; without this value they would fail." }
+                p.dim { "Shares are within each table. CPU: inside the TLS library during handshakes. Bytes are of connections that are over. Only choice: handshakes whose client offered nothing else that the proxy allows; without this value they would fail." }
             }
         }
     }

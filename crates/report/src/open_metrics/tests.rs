@@ -131,7 +131,15 @@ fn ten_thousand_values_make_a_bounded_number_of_labels() {
         counters[ClientCounter::BytesOut] = u64::from(value);
         let client = ClientId::Addr(Ipv4Addr::from_bits(value).into());
         let exchange = Sketch::default();
-        apply(Body::Client(ClientRecord { client, epoch: 1, last: false, open: 1, counters, exchange }));
+        apply(Body::Client(ClientRecord {
+            client,
+            epoch: 1,
+            last: false,
+            open: 1,
+            counters,
+            rtt_us: 0,
+            exchange,
+        }));
         let (dimension, value) = (Dimension::Name, format!("host-{value}.example"));
         apply(Body::Usage(Box::new(UsageRecord { dimension, value, counters: Counters::default() })));
     }

@@ -56,22 +56,20 @@ impl Report<'_> {
     }
 
     fn latencies_markdown(&self, out: &mut String) {
-        let heads: Vec<&str> = ["ms", "n", "mean"]
-            .into_iter()
-            .chain(PERCENTILES.map(|percentile| percentile.label))
-            .chain(["max"])
-            .collect();
+        let percentiles = PERCENTILES.map(|percentile| percentile.label);
+        let heads: Vec<&str> = ["ms"].into_iter().chain(percentiles).chain(["max", "mean", "n"]).collect();
         let latencies = self.latencies();
         let rows = latencies.iter().map(|latency| {
             let histogram = latency.histogram;
-            let mut row = vec![latency.name(), grouped(histogram.count())];
-            row.push(latency.mean());
+            let mut row = vec![latency.name()];
             row.extend(PERCENTILES.map(|Percentile { q, .. }| match latency.quantile(q) {
                 None => String::new(),
                 Some(quantile) if quantile.is_thin => format!("({})", latency.shown(quantile.ms)),
                 Some(quantile) => latency.shown(quantile.ms),
             }));
             row.push(latency.shown(histogram.max_ns() as f64 / 1e6));
+            row.push(latency.mean());
+            row.push(grouped(histogram.count()));
             row
         });
         table(out, "Latencies", &heads, rows);

@@ -88,6 +88,7 @@ pub(crate) fn model(synthetic: &SyntheticRun) -> (Model, RunId) {
         client: CLIENT.parse::<std::net::IpAddr>().unwrap().into(),
         open_change: 0,
         counters: telemetry::Counters::default(),
+        rtt_us: 0,
         exchange: telemetry::Sketch::default(),
     };
     client.counters[ClientCounter::BytesIn] = 500;

@@ -84,6 +84,8 @@ pub struct ClientDelta {
     pub counters: Counters<ClientCounter>,
     /// Latencies of its exchanges since the last hand-over.
     pub exchange: Sketch,
+    /// Round-trip time to it at the end of its latest handshake since then, in microseconds; 0 without one.
+    pub rtt_us: u64,
 }
 
 /// Counters of the load, or of one of its threads, over an interval.

@@ -78,6 +78,7 @@ metrics! {
         FullUnknownKey = "CLIENT_FULL_UNKNOWN_KEY_TOTAL", Count, "0", "Full handshakes of this client whose ticket was sealed with an unknown key.";
         FullMismatch = "CLIENT_FULL_MISMATCH_TOTAL", Count, "0", "Full handshakes of this client whose ticket is for another name, version, cipher or rule for client certificates.";
         Tls12Only = "CLIENT_TLS12_ONLY_TOTAL", Count, "0", "Handshakes completed in which this client offered no TLS 1.3.";
+        Retransmits = "CLIENT_RETRANSMITS_TOTAL", Count, "0", "Segments that the kernel sent to this client again, its SYN-ACKs among them, by the end of handshakes that completed.";
         Errors = "CLIENT_ERRORS_TOTAL", Count, "0", "Failed handshakes, connections without an upstream, broken connections and timeouts of this client, and its requests that the proxy refused or could not have answered (HTTP mode).";
     }
 }

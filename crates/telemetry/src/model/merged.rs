@@ -91,7 +91,7 @@ mod tests {
             let client = std::net::IpAddr::from([127, 0, 0, 1]).into();
             let mut exchange = Sketch::default();
             exchange.record(std::time::Duration::from_millis(number));
-            proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
+            proxy.clients.push(ClientDelta { client, open_change: 0, counters, rtt_us: 0, exchange });
             let mut host = HostRecord::default();
             host.cpu[CpuGroup::Proxy] = second * 1_000;
             publisher.interval(Some(&proxy), None, Some(host), at(second));

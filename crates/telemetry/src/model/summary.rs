@@ -209,6 +209,11 @@ pub struct ClientSummary {
     pub exchanges: u64,
     /// Failed handshakes, connections without an upstream, broken connections and timeouts.
     pub errors: u64,
+    /// Round-trip time to it at the end of its latest handshake, as the kernel estimated it, in microseconds; `null` if not
+    /// known.
+    pub rtt_us: Option<u64>,
+    /// Segments that the kernel sent to it again by the end of its handshakes.
+    pub retransmits: u64,
     /// 99th percentile of its exchanges, to an eighth, in microseconds; `null` without samples.
     pub exchange_p99_us: Option<f64>,
 }
@@ -403,6 +408,8 @@ impl Run {
             tls12_only: totals[ClientCounter::Tls12Only],
             exchanges: totals[ClientCounter::Exchanges],
             errors: totals[ClientCounter::Errors],
+            rtt_us: (client.rtt_us > 0).then_some(client.rtt_us),
+            retransmits: totals[ClientCounter::Retransmits],
             exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
         };
         self.clients_by_bytes().into_iter().map(row).collect()

@@ -48,6 +48,7 @@ fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<MemorySi
                 client: client(n),
                 open_change: 0,
                 counters,
+                rtt_us: 0,
                 exchange: Sketch::default(),
             });
         }
@@ -67,6 +68,7 @@ fn crowd(clients: u8) -> ProxyDelta {
             client: client(n),
             open_change: 0,
             counters,
+            rtt_us: 0,
             exchange: Sketch::default(),
         });
     }
@@ -150,7 +152,13 @@ fn the_end_of_a_run_of_many_clients_fits_the_rate_limit_of_journald() {
         let mut counters = Counters::default();
         counters[ClientCounter::BytesIn] = u64::from(n);
         let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(n)));
-        delta.clients.push(ClientDelta { client, open_change: 0, counters, exchange: Sketch::default() });
+        delta.clients.push(ClientDelta {
+            client,
+            open_change: 0,
+            counters,
+            rtt_us: 0,
+            exchange: Sketch::default(),
+        });
     }
     publisher.interval(Some(&delta), None, None, at(1));
     publisher.stop(RunRecord::default(), None, None, None, at(2));
@@ -201,7 +209,13 @@ fn ten_thousand_changing_clients_keep_to_the_budget_and_lose_no_byte() {
             counters[ClientCounter::BytesIn] = u64::from(n);
             counted += u64::from(n);
             let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(n)));
-            delta.clients.push(ClientDelta { client, open_change: 0, counters, exchange: Sketch::default() });
+            delta.clients.push(ClientDelta {
+                client,
+                open_change: 0,
+                counters,
+                rtt_us: 0,
+                exchange: Sketch::default(),
+            });
         }
         let before = publisher.made();
         publisher.interval(Some(&delta), None, None, at(second.into()));

@@ -35,6 +35,8 @@ struct TrackedClient {
     sent: Counters<ClientCounter>,
     /// Latencies that no record has carried yet.
     exchange: Sketch,
+    /// At the end of its latest handshake, in microseconds; 0 if not known.
+    rtt_us: u64,
     /// When a record carried some last.
     sketch_sent_us: Option<u64>,
     /// Beginning of the first interval with changes that no record has carried yet.
@@ -65,8 +67,8 @@ impl TrackedClient {
 
     fn last_record(&self, client: ClientId) -> ClientRecord {
         let open = u64::try_from(self.open).unwrap_or(0);
-        let Self { epoch, counters, .. } = *self;
-        ClientRecord { client, epoch, last: true, open, counters, exchange: self.exchange.clone() }
+        let Self { epoch, counters, rtt_us, .. } = *self;
+        ClientRecord { client, epoch, last: true, open, counters, rtt_us, exchange: self.exchange.clone() }
     }
 }
 
@@ -95,6 +97,9 @@ impl ClientTable {
             row.open += delta.open_change;
             row.counters.add(&delta.counters);
             row.exchange.add(&delta.exchange);
+            if delta.rtt_us > 0 {
+                row.rtt_us = delta.rtt_us;
+            }
             row.unsent_since_us.get_or_insert(start_us);
             row.active_us = end_us;
         }
@@ -122,6 +127,7 @@ impl ClientTable {
                 counters: Counters::default(),
                 sent: Counters::default(),
                 exchange: Sketch::default(),
+                rtt_us: 0,
                 sketch_sent_us: None,
                 unsent_since_us: None,
                 active_us: 0,
@@ -271,7 +277,16 @@ mod tests {
         let mut counters = Counters::default();
         counters[ClientCounter::BytesOut] = bytes;
         counters[ClientCounter::Connections] = 1;
-        ClientDelta { client: client(n), open_change: 0, counters, exchange: Sketch::default() }
+        ClientDelta { client: client(n), open_change: 0, counters, rtt_us: 0, exchange: Sketch::default() }
+    }
+
+    #[test]
+    fn the_round_trip_time_stays_that_of_the_latest_handshake() {
+        let mut table = ClientTable::new(2);
+        for (rtt_us, told_us) in [(0, 0), (410, 410), (0, 410), (390, 390)] {
+            table.add(&[ClientDelta { rtt_us, ..delta(1, 5) }], 0, 1, 10);
+            assert_eq!(table.due(10, 1, 1)[0].record.rtt_us, told_us);
+        }
     }
 
     /// One exchange of the client that took so many milliseconds.

@@ -166,6 +166,7 @@ fn many_routes_and_clients_take_turns_within_the_budget() {
                     client,
                     open_change: 0,
                     counters,
+                    rtt_us: 0,
                     exchange: Sketch::default(),
                 });
             }

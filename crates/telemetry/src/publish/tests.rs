@@ -107,6 +107,7 @@ pub(super) fn proxy_delta(second: u64) -> ProxyDelta {
             client: client(n),
             open_change: 0,
             counters,
+            rtt_us: 0,
             exchange: Sketch::default(),
         });
         delta.latencies[ProxyLatency::Exchange].record_ns(100_000 * (second + 1) * u64::from(n));

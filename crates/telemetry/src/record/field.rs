@@ -163,6 +163,7 @@ fields! {
     CLIENT_EPOCH = "CLIENT_EPOCH", Count, "1", "Number of the client's stay in the bounded table, ascending; counters restart with each.";
     CLIENT_LAST = "CLIENT_LAST", Flag, "0", "No further record of this epoch follows.";
     CLIENT_EXCHANGE_SKETCH = "CLIENT_EXCHANGE_SKETCH", Sketch, "31200455 93:4 94:17", "Latencies of this client's exchanges since its last record with this field: exact maximum in ns, then `bucket:samples`, see above (absent if none, and for five seconds after the last one).";
+    CLIENT_RTT = "CLIENT_RTT_US", Micros, "410", "Round-trip time to this client, as the kernel estimated it at the end of the client's latest handshake; 0 if it is not known.";
     CLIENT_OPEN = "CLIENT_CONNECTIONS_OPEN", Count, "2", "Connections of this client open at the end of the interval.";
     SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";
     SETTING_BEFORE = "SETTING_BEFORE", Text, "1000", "The setting before the change.";

@@ -258,6 +258,8 @@ wire! {
         pub open: u64 = &field::CLIENT_OPEN,
         /// Totals of the epoch.
         pub counters: Counters<ClientCounter> = &FAMILY,
+        /// Round-trip time to it at the end of its latest handshake, in microseconds; 0 if not known.
+        pub rtt_us: u64 = &field::CLIENT_RTT,
         /// Latencies of its exchanges since its last record that has some.
         pub exchange: Sketch = &field::CLIENT_EXCHANGE_SKETCH,
     }

@@ -123,7 +123,8 @@ impl Explanation {
     }
 
     fn text(&self, name: &str) -> String {
-        let mut out = format!("{name}, {:.1} s\n\nFindings\n", self.duration_s);
+        let mut out =
+            format!("{name}, {} long\n\nFindings\n", telemetry::elapsed_text(self.duration_s as u64));
         if self.findings.is_empty() {
             out.push_str("  none\n");
         }
@@ -169,10 +170,7 @@ impl Explanation {
 }
 
 fn finding_text(finding: &FindingSummary, out: &mut String) {
-    let when = match finding.closed_s {
-        None => format!("since {:.1} s", finding.since_s),
-        Some(closed_s) => format!("{:.1} s to {closed_s:.1} s, closed", finding.since_s),
-    };
+    let when = finding.when();
     let FindingSummary { id, severity, told, .. } = finding;
     let _ = writeln!(out, "  {severity:<9}{}\n           {id}, {when}", finding.sentence());
     for one in &told.evidence {

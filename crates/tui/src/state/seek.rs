@@ -267,9 +267,9 @@ mod tests {
         stage.press('<');
         stage.press('$');
         stage.pass(5);
-        assert!(stage.screen(120, 40).contains("LIVE 00:15"), "{}", stage.screen(120, 40));
+        assert!(stage.screen(120, 40).contains("LIVE +00:15"), "{}", stage.screen(120, 40));
         stage.press('$');
-        assert!(stage.screen(120, 40).contains("LIVE 00:15"));
+        assert!(stage.screen(120, 40).contains("LIVE +00:15"));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::time::TimeRoom;
 use super::{State, shown_run};
-use crate::format;
 use crate::view::layout;
 use crate::view_model::PastSetting;
 
@@ -69,7 +68,12 @@ impl State {
 
     /// Returns a moment as it can be typed: the time of day, and the time since the run began.
     pub(crate) fn moment_words(&self, us: u64) -> String {
+        format!("{}, {}", self.time_of_day(self.realtime_at(us)), self.elapsed_words(us))
+    }
+
+    /// Returns the time since the run began as it can be typed: `+01:20`.
+    pub(crate) fn elapsed_words(&self, us: u64) -> String {
         let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);
-        format!("{}, +{}", self.time_of_day(self.realtime_at(us)), format::clock(since))
+        format!("+{}", telemetry::elapsed_text(since))
     }
 }

@@ -87,9 +87,12 @@ impl Glyphs {
         self.pick(['━', '●', '─'], ['=', 'O', '-'])
     }
 
-    /// Marks a moment on the time line.
-    pub(crate) fn tick(self) -> char {
-        self.pick('┴', '+')
+    /// Marks a moment on the time line, before the time since the beginning.
+    pub(crate) fn moment_tick(self) -> &'static str {
+        match self {
+            Self::Unicode => "┴+",
+            Self::Ascii => "+",
+        }
     }
 
     /// Marks a changed setting.

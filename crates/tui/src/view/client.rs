@@ -65,6 +65,11 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
         Ok(known) => latency(theme, known, "whole run"),
         Err(OutOfHistory) => format!("{} in whole run: known of the present only", none()),
     };
+    let path = row.rtt_ns.map(|ns| {
+        let resent = row.counted(ClientCounter::Retransmits).unwrap_or(0);
+        let (rtt, resent) = (format::millis(ns as u64), format::count(resent));
+        format!("RTT {rtt} ms at its latest handshake  resent in handshakes {resent}")
+    });
     let mut texts = vec![
         (if is_past { "then" } else { "now" }, rates(theme, row)),
         ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),
@@ -76,6 +81,7 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     if let Some(reasons) = full_reasons(row) {
         texts.insert(5, ("why full", reasons));
     }
+    texts.extend(path.map(|path| ("network", path)));
     match &detail.failed {
         Ok(Some(failed)) => texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail))),
         Ok(None) => {}

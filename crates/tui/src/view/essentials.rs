@@ -1,7 +1,7 @@
 //! The essential figures, on a screen too small for panes: in one line where they fit, else on all rows.
 //!
 //! ```text
-//! LIVE 03:12  exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s
+//! LIVE +03:12  exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s
 //! ```
 
 use ratatui::Frame;

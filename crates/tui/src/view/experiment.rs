@@ -172,7 +172,7 @@ fn progress(state: &State, experiment: &Experiment) -> String {
         let pairs = if plan.stage == Stage::Calibration { "a/a pairs" } else { "pairs" };
         return format!("{sentence}over after {made} {pairs} of {}; * is what it was made for", plan.pairs);
     }
-    let seconds = |us: u64| format::clock(us / 1_000_000);
+    let seconds = |us: u64| telemetry::elapsed_text(us / 1_000_000);
     let in_block = experiment.block_elapsed_us(state.last_us()).map_or_else(String::new, |us| {
         format!(
             ", {} in force for {} of {}",

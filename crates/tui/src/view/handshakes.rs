@@ -255,11 +255,21 @@ fn wall_time(theme: Theme, kind: &str, wall: Option<&MeanHandshake>, cells: usiz
         *first = format!("{} ms, n {n}: {first}", format::millis(wall.sum_ns()));
     }
     let shares = wall.parts.map(|(_, ns)| whole_percent(ns as f64 / sum));
-    let [network, client, worker, compute] = &shares;
-    let [network, client, worker] =
-        [network, client, worker].map(|share| share.trim_end_matches('%').to_owned());
-    let short = format!("n {n} net {network} client {client} loop {worker} CPU {compute}");
-    flexible_share_line(theme, kind, &wall.parts, cells, &[long, vec![short]])
+    let names = ["net", "client", "loop", "CPU"];
+    let short: Vec<String> =
+        names.iter().zip(&shares).map(|(name, share)| format!("{name} {share}")).collect();
+    // Without room for all, the largest parts.
+    let mut by_size: Vec<usize> = (0..short.len()).collect();
+    by_size.sort_by_key(|&at| std::cmp::Reverse(wall.parts[at].1));
+    let largest = by_size.into_iter().map(|at| short[at].clone()).collect();
+    let short = short.join(" ");
+    flexible_share_line(
+        theme,
+        kind,
+        &wall.parts,
+        cells,
+        &[long, vec![format!("n {n} {short}")], vec![short], largest],
+    )
 }
 
 /// Draws a figure that the log does not give, with the reason.

@@ -81,7 +81,7 @@ fn silence(state: &State) -> Option<Warning> {
     match state.status {
         ViewStatus::Silent(seconds) if state.figures().is_some() => Some(Warning(format!(
             "no record for {}: the program that writes them hangs or was killed",
-            format::clock(seconds)
+            telemetry::elapsed_text(seconds)
         ))),
         _ => None,
     }

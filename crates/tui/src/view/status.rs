@@ -1,7 +1,7 @@
 //! The header: what is watched and its state, the four figures that matter most, and quieter details.
 //!
 //! ```text
-//! tlsdash :8443 > unix:/tmp/app.sock  ECDSA P-256, 2 workers             LIVE 03:12
+//! tlsdash :8443 > unix:/tmp/app.sock  ECDSA P-256, 2 workers            LIVE +03:12
 //! 4998 exch/s   p99 3.44 ms response   resumed 80.0%   failed 0
 //! OPEN loop 5,000/s  open 64  out 31.2 MB/s  cpu proxy 88% load 61%  window 10 s
 //! ```
@@ -195,11 +195,20 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     if !cpu.is_empty() {
         items.push(quiet(5, format!("cpu {}", cpu.join(" "))));
     }
-    items.push(quiet(2, format!("window {}", figures.span.words())));
+    items.push(quiet(2, window(figures)));
     if let Some(lag_us) = figures.health.journal_lag_us {
         items.push(quiet(6, format!("lag {}", format::span(lag_us))));
     }
     items
+}
+
+/// Returns over which time rates and latencies are taken.
+pub(super) fn window(figures: &ViewModel) -> String {
+    if figures.is_whole() {
+        "mean of the whole run".to_owned()
+    } else {
+        format!("window {}", figures.span.words())
+    }
 }
 
 /// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
@@ -229,22 +238,25 @@ fn load_state(theme: Theme, kind: LoopState, offered_per_second: f64) -> StatusI
 /// Returns the badge: the status of the view, and the run's time.
 pub(super) fn badge(state: &State) -> (String, Style) {
     let theme = state.theme;
-    let time =
-        state.figures().map_or_else(String::new, |figures| format::clock(figures.duration_us / 1_000_000));
+    let time = state
+        .figures()
+        .map_or_else(String::new, |figures| telemetry::elapsed_text(figures.duration_us / 1_000_000));
     let (text, style) = match state.status {
         ViewStatus::Waiting => ("NO DATA".to_owned(), theme.notice()),
         ViewStatus::Reading => match state.read_share() {
             Some(share) => (format!("READING {:.0}%", share * 100.0), theme.notice()),
-            None => (format!("READING {time}"), theme.notice()),
+            None => (format!("READING +{time}"), theme.notice()),
         },
-        ViewStatus::Live => (format!("LIVE {time}"), theme.good()),
-        ViewStatus::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.critical()),
+        ViewStatus::Live => (format!("LIVE +{time}"), theme.good()),
+        ViewStatus::Silent(seconds) => {
+            (format!("NO DATA for {}", telemetry::elapsed_text(seconds)), theme.critical())
+        }
         ViewStatus::Frozen(seconds) => {
-            (format!("FROZEN at +{time} for {}", format::clock(seconds)), theme.notice())
+            (format!("FROZEN at +{time} for {}", telemetry::elapsed_text(seconds)), theme.notice())
         }
         ViewStatus::Playing => (format!("PLAYING +{time}"), theme.good()),
         ViewStatus::Paused => (format!("PAUSED at +{time}"), theme.notice()),
-        ViewStatus::Ended => (format!("ENDED {time}"), theme.notice()),
+        ViewStatus::Ended => (format!("ENDED at +{time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))
 }
@@ -304,9 +316,11 @@ fn title(state: &State, width: u16) -> Line<'static> {
 fn recording(state: &State) -> (String, Style) {
     match state.recording() {
         None => (String::new(), state.theme.quiet()),
-        Some((seconds, false)) => (format!("[REC {}] ", format::clock(seconds)), state.theme.notice()),
+        Some((seconds, false)) => {
+            (format!("[REC {}] ", telemetry::elapsed_text(seconds)), state.theme.notice())
+        }
         Some((seconds, true)) => {
-            (format!("[NOT RECORDING {}] ", format::clock(seconds)), state.theme.critical())
+            (format!("[NOT RECORDING {}] ", telemetry::elapsed_text(seconds)), state.theme.critical())
         }
     }
 }

@@ -16,6 +16,7 @@ use telemetry::ProcessCpu;
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};
 use super::parts::{StatusItem, byte_rate, heading, put, rate, status_line};
+use super::status::window;
 use crate::format;
 use crate::state::{PaneId, State};
 use crate::theme::Theme;
@@ -148,7 +149,7 @@ pub(super) fn failures(
 
 fn data_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let mut segments = vec![StatusItem::figure(theme, 0, "window", figures.span.words())];
+    let mut segments = vec![StatusItem::text(0, window(figures), theme.label())];
     if let Some(lag_us) = figures.health.journal_lag_us {
         segments.push(StatusItem::figure(theme, 2, "journal lag", format::span(lag_us)));
     }
@@ -191,6 +192,10 @@ pub(super) fn losses(theme: Theme, figures: &ViewModel, with_zeros: bool) -> Vec
     segments
 }
 
+fn of_one_core(figures: &ViewModel) -> &'static str {
+    if figures.is_whole() { "of one core, mean of the whole run" } else { "of one core" }
+}
+
 fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
     let mut segments: Vec<StatusItem> = figures
@@ -199,7 +204,7 @@ fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
         .zip(0..)
         .map(|(&(name, cores), rank)| StatusItem::figure(theme, rank, name, format::cpu(cores)))
         .collect();
-    segments.push(StatusItem::text(6, "of one core", theme.quiet()));
+    segments.push(StatusItem::text(6, of_one_core(figures), theme.quiet()));
     if let Some(host) = &figures.host {
         segments.push(StatusItem::figure(theme, 7, "memory", format::bytes(host.memory_bytes as f64)));
         if host.memory_pss_bytes > 0 {
@@ -219,7 +224,7 @@ fn processes_line(state: &State, figures: &ViewModel, width: u16) -> Line<'stati
         StatusItem::figure(theme, busier as u8, &name, format::cpu(*cores))
     };
     let mut segments: Vec<_> = figures.observed.iter().map(item).collect();
-    segments.push(StatusItem::text(1, "of one core", theme.quiet()));
+    segments.push(StatusItem::text(1, of_one_core(figures), theme.quiet()));
     if let Some(host) = &figures.host {
         let memory = format::bytes(host.observed_memory_bytes as f64);
         segments.push(StatusItem::figure(theme, 2, "memory", memory));

@@ -225,6 +225,27 @@ fn an_ended_run_shows_the_whole_of_it() {
 }
 
 #[test]
+fn cpu_of_an_ended_run_is_the_mean_of_the_whole_as_its_rates_are() {
+    let mut stage = TestDashboard::live(options(), 20);
+    let mut idle = None;
+    for _ in 0..19 {
+        let mut records = stage.run.second();
+        for record in &mut records {
+            let telemetry::Body::Host(host) = &mut record.body else { continue };
+            host.cpu = *idle.get_or_insert(host.cpu);
+        }
+        stage.wait(1);
+        stage.read(records);
+    }
+    assert!(stage.screen(80, 24).contains("cpu proxy 0.0%"), "{}", stage.screen(80, 24));
+    let stop = stage.run.stop();
+    stage.read(vec![stop]);
+    // 21 seconds with 88 % of a core in 39.
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("cpu proxy 47%") && screen.contains("mean of the whole run"), "{screen}");
+}
+
+#[test]
 fn a_frozen_view_stands_still_while_reading_goes_on() {
     let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
@@ -235,7 +256,7 @@ fn a_frozen_view_stands_still_while_reading_goes_on() {
     assert_eq!(below_title(&before), below_title(&after));
     assert!(after.contains("FROZEN at +00:12 for 00:07"), "{after}");
     stage.want(Intent::Freeze);
-    assert!(stage.screen(80, 24).contains("LIVE 00:19"), "reading went on");
+    assert!(stage.screen(80, 24).contains("LIVE +00:19"), "reading went on");
 }
 
 #[test]

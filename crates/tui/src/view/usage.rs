@@ -1,15 +1,15 @@
 //! The usage pane: the values of one dimension since the start of the run.
 //!
 //! ```text
-//! ─ usage by version 1-2/2, since the start ─ handshakes▼  share  full  resumed  failed  bytes MB   CPU  only choice
-//! ▶TLSv1.3                                          4,990  99.8%    98    98.0%       –     4,100 97.9%            0
-//!  TLSv1.2                                             10   0.2%     2    80.0%       –      1.20  2.1%           10
+//! ─ usage by version 1-2/2, since the start ─ handshakes▼  share  full  resumed  failed  bytes MB  CPU share  only choice
+//! ▶TLSv1.3                                          4,990  99.8%    98    98.0%       –     4,100      97.9%            0
+//!  TLSv1.2                                             10   0.2%     2    80.0%       –      1.20       2.1%           10
 //!
-//!  group                handshakes  share    CPU     cipher suite         handshakes  share    CPU
-//!  x25519                    4,000  80.0%  70.1%     TLS_AES_128_GCM_…         5,000 100.0% 100.0%
+//!  group                handshakes  share  CPU share    cipher suite         handshakes  share  CPU share
+//!  x25519                    4,000  80.0%      70.1%    TLS_AES_128_GCM_…         5,000 100.0%     100.0%
 //! ```
 //!
-//! Where there is room below the chosen dimension, the others are drawn beside each other.
+//! Below the chosen dimension are as many others as fit.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -63,9 +63,21 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
             theme.quiet(),
         ));
     }
+    if may_be_twice(table.page(), state.usage.dimension) {
+        lines.push(Line::styled(format::cut(TWICE, usize::from(area.width), theme.glyphs), theme.quiet()));
+    }
     put(frame, area, &lines);
     let used = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height);
     usage_grid::render(state, frame, Rect { y: area.y + used, height: area.height - used, ..area });
+}
+
+/// Said of fingerprints that were never full: rustls leaves out `session_ticket` when it offers to resume.
+const TWICE: &str = " 100.0% resumed: probably the client of another row; it sends less when it resumes";
+
+/// Returns whether some clients may have two fingerprints: one that is only resumed beside one that never is.
+fn may_be_twice(rows: &[UsageRow], dimension: Dimension) -> bool {
+    let has = |share| rows.iter().any(|row| row.resumed_share() == Some(share));
+    dimension == Dimension::Fingerprint && has(1.0) && has(0.0)
 }
 
 /// Says why there are no values.

@@ -5,7 +5,6 @@ use telemetry::model::{AlertEpisode, Run};
 use telemetry::{AlertShortage, LatencyClass};
 
 use super::Warning;
-use crate::format;
 
 /// An alert that fires.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ pub(super) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
 
 fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
     let record = &episode.fired;
-    let since = format::clock(us.saturating_sub(episode.fired_us) / 1_000_000);
+    let since = telemetry::elapsed_text(us.saturating_sub(episode.fired_us) / 1_000_000);
     let value = record.shown(record.value);
     let name: Option<FigureName> = record.figure.parse().ok();
     FiringAlert {

@@ -185,6 +185,22 @@ impl Row for ClientRow {
             ..OPTIONAL
         },
         Column {
+            name: "rtt",
+            heading: "RTT ms",
+            meaning: "round-trip time at the end of its latest handshake, as the kernel estimated it",
+            unit: ColumnUnit::Latency,
+            value: |row| CellValue::Number(row.rtt_ns),
+            ..OPTIONAL
+        },
+        Column {
+            name: "resent",
+            heading: "resent",
+            meaning: "segments that the kernel sent to it again by the end of handshakes, since the start",
+            cells: (8, 8),
+            value: |row| CellValue::count(row.counted(ClientCounter::Retransmits)),
+            ..OPTIONAL
+        },
+        Column {
             name: "tls12-only",
             heading: "1.2 only",
             meaning: "handshakes in which it offered no TLS 1.3, since the start",

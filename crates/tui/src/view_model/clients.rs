@@ -53,6 +53,8 @@ pub(crate) struct ClientRow {
     pub(crate) exchanges_per_second: Option<f64>,
     /// Latencies of its exchanges over the same time; `None` where no record tells any.
     pub(crate) latency: Option<ClientLatency>,
+    /// Round-trip time to it at the end of its latest handshake, in nanoseconds; `None` if not known, as at an earlier moment.
+    pub(crate) rtt_ns: Option<f64>,
     /// Open connections; `None` at an earlier moment: they are known of the latest record only.
     pub(crate) open: Option<u64>,
     /// Connections over the same time as the rates.
@@ -78,6 +80,7 @@ impl ClientRow {
         let connection = client.connection().filter(|(recorded_us, _)| *recorded_us <= us);
         let connection = connection.map(|(_, connection)| connection);
         Self {
+            rtt_ns: (client.last_us <= us && client.rtt_us > 0).then_some(client.rtt_us as f64 * 1e3),
             open: (client.last_us <= us).then_some(client.open),
             totals: client.totals_at(us),
             tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
@@ -95,6 +98,7 @@ impl ClientRow {
             out_per_second: None,
             exchanges_per_second: None,
             latency: None,
+            rtt_ns: None,
             open: None,
             connections: None,
             full_share: None,

@@ -10,8 +10,6 @@ pub(crate) struct OpenFindings {
     pub(crate) open: Vec<Finding>,
     /// What would resume more, by all that has been read of the run; empty at an earlier moment.
     pub(crate) advice: Vec<Advice>,
-    /// The moment, `CLOCK_MONOTONIC` in microseconds.
-    pub(crate) us: u64,
     /// True if the moment is not the latest: the figures of a finding are of when it opened, or of now if it is still open.
     pub(crate) is_past: bool,
 }
@@ -23,11 +21,6 @@ impl OpenFindings {
         open.retain(|finding| finding.is_open_at(us));
         open.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.since_us));
         let advice = if is_past { Vec::new() } else { insight::advice(run) };
-        Self { open, advice, us, is_past }
-    }
-
-    /// How long a finding has been open, in seconds.
-    pub(crate) fn seconds_open(&self, finding: &Finding) -> u64 {
-        self.us.saturating_sub(finding.since_us) / 1_000_000
+        Self { open, advice, is_past }
     }
 }

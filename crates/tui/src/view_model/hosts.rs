@@ -64,7 +64,7 @@ impl HostState {
             Self::Live => "live".to_owned(),
             Self::ClockAhead(seconds) => format!("clock +{seconds}s"),
             Self::Late(seconds) => format!("late {seconds}s"),
-            Self::Silent(seconds) => format!("silent {}", crate::format::clock(seconds)),
+            Self::Silent(seconds) => format!("silent {}", telemetry::elapsed_text(seconds)),
             Self::Ended => "ended".to_owned(),
         }
     }

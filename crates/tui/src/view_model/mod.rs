@@ -113,7 +113,8 @@ pub(crate) struct ViewModel {
     pub(crate) handshakes: Handshakes,
     /// Counts of records written, read and lost.
     pub(crate) health: Health,
-    /// Cores kept busy, by group of threads, those without threads left out.
+    /// Cores kept busy, by group of threads, those without threads left out: of late, or in the mean of an ended run that
+    /// is shown whole.
     pub(crate) cpu: Vec<(&'static str, f64)>,
     /// Cores that each process kept busy which is observed.
     pub(crate) observed: Vec<(ProcessCpu, f64)>,
@@ -134,10 +135,20 @@ pub(crate) struct ViewModel {
 }
 
 impl ViewModel {
+    /// Whether it shows all of a run that has ended: rates and CPU are then means, with the time before and after the load.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ended && self.span == Span::WholeRun
+    }
+}
+
+impl ViewModel {
     /// `run` at a moment, over windows that have been slid to it. Health and warnings describe the reading and are always
     /// the latest; the reasons of failures are known only for the latest moment.
     pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &SpanWindows) -> Self {
         let is_latest = us >= run.last_us();
+        let ended = is_latest && run.stopped().is_some();
+        // Beside rates of a whole run, the CPU of its last seconds would mislead.
+        let is_whole = ended && span == Span::WholeRun;
         let began = run.began();
         let health = Health::of(model, run);
         let interval_us = run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
@@ -183,7 +194,7 @@ impl ViewModel {
                 us.saturating_sub(run.began_us())
             }),
             interval_us,
-            ended: is_latest && run.stopped().is_some(),
+            ended,
             span,
             latencies: classes::all(run, windows, span),
             against: None,
@@ -196,8 +207,8 @@ impl ViewModel {
             alerts,
             findings: OpenFindings::at(run, us),
             health,
-            cpu: cpu_until(run, us),
-            observed: run.observed_until(us, NOW_US),
+            cpu: if is_whole { mean_cpu(run) } else { cpu_until(run, us) },
+            observed: if is_whole { mean_observed(run) } else { run.observed_until(us, NOW_US) },
             host: run.host_at(us).cloned(),
             clients_span: clients::span(span, interval_us),
             log: log_until(run, us),
@@ -242,19 +253,44 @@ fn interval_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> u64 {
     if median < INTERVAL_MIN_US { median } else { (median + tick_us / 2) / tick_us * tick_us }
 }
 
+/// The groups of threads whose CPU is shown.
+const CPU_GROUPS: [(&str, CpuGroup); 5] = [
+    ("proxy", CpuGroup::Proxy),
+    ("load", CpuGroup::Load),
+    ("upstream", CpuGroup::Upstream),
+    ("ui", CpuGroup::Dashboard),
+    ("journal", CpuGroup::Journal),
+];
+
 /// Cores kept busy by each group of threads before a moment.
 fn cpu_until(run: &Run, us: u64) -> Vec<(&'static str, f64)> {
-    let groups = [
-        ("proxy", CpuGroup::Proxy),
-        ("load", CpuGroup::Load),
-        ("upstream", CpuGroup::Upstream),
-        ("ui", CpuGroup::Dashboard),
-        ("journal", CpuGroup::Journal),
-    ];
     let ever_used = |group| run.host().is_some_and(|host| host.cpu[group] > 0);
-    groups
+    CPU_GROUPS
         .into_iter()
         .filter(|&(_, group)| ever_used(group))
         .filter_map(|(name, group)| Some((name, run.cpu_until(us, group, NOW_US)?.cores)))
         .collect()
+}
+
+/// Cores kept busy by each group of threads in the mean of the whole run.
+fn mean_cpu(run: &Run) -> Vec<(&'static str, f64)> {
+    let cores = |host: &HostRecord, group| cores(host.cpu[group], run);
+    let used = |host| {
+        CPU_GROUPS
+            .map(|(name, group)| (name, cores(host, group)))
+            .into_iter()
+            .filter(|(_, cores)| *cores > 0.0)
+    };
+    run.host().into_iter().flat_map(used).collect()
+}
+
+/// The same of each observed process.
+fn mean_observed(run: &Run) -> Vec<(ProcessCpu, f64)> {
+    let processes = run.host().into_iter().flat_map(|host| host.observed_processes.iter());
+    processes.map(|process| (process.clone(), cores(process.cpu_us, run))).collect()
+}
+
+/// CPU time of a run in cores.
+fn cores(cpu_us: u64, run: &Run) -> f64 {
+    cpu_us as f64 / run.duration_us().max(1) as f64
 }

@@ -83,7 +83,7 @@ impl Row for UsageRow {
             heading: "value",
             meaning: "the version, group, cipher suite, … ; `other`: all beyond the bound",
             unit: ColumnUnit::Text,
-            cells: (16, 60),
+            cells: (20, 60),
             value: |row| CellValue::text(&row.value),
             ..FIGURE
         },
@@ -147,10 +147,10 @@ impl Row for UsageRow {
         },
         Column {
             name: "cpu",
-            heading: "CPU",
-            meaning: "share of the handshake CPU of all values",
+            heading: "CPU share",
+            meaning: "share of the CPU time of all handshakes; not the load of a core",
             unit: ColumnUnit::Ratio,
-            cells: (7, 7),
+            cells: (11, 11),
             rank: 3,
             emphasis: Emphasis::Figure,
             value: |row| CellValue::Number(row.compute_share()),

@@ -304,6 +304,7 @@ impl SyntheticLoad {
         counters[ClientCounter::HandshakesFull] += exchanges / 50;
         counters[ClientCounter::HandshakesResumed] += exchanges / 10 - exchanges / 50;
         counters[ClientCounter::Errors] += u64::from(fails);
+        counters[ClientCounter::Retransmits] += u64::from(fails);
         let tells_latencies = (self.second + number) % 5 == 1;
         let exchange = if tells_latencies { sketch(exchanges * 5, number) } else { Sketch::default() };
         let address = if number == 6 {
@@ -314,9 +315,10 @@ impl SyntheticLoad {
         let client = address.parse::<ClientId>().expect("the addresses above are well formed");
         let counters = *counters;
         let open = 12 / (number + 1) + 1;
+        let rtt_us = 180 + 450 * number;
         Some(self.record(
             SECOND_US,
-            Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters, exchange }),
+            Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters, rtt_us, exchange }),
         ))
     }
 

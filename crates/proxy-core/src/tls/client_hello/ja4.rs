@@ -1,5 +1,6 @@
 //! JA4, a fingerprint of a client's TLS library
-//! (<https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md>).
+//! (<https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md>), as of a `ClientHello` without an offer to
+//! resume: a client that comes back has the fingerprint of its first visit.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -104,7 +105,7 @@ impl Ja4<'_> {
 
     /// Takes the type of one of the extensions.
     pub(super) fn add_extension(&mut self, kind: u16) {
-        if !is_grease(kind) {
+        if is_counted(kind) {
             self.extension_set.len += 1;
             let hash = if is_hashed(kind) { mix(self.seed ^ u64::from(kind)) } else { 0 };
             self.extension_set.hash = self.extension_set.hash.wrapping_add(hash);
@@ -171,7 +172,7 @@ impl Ja4<'_> {
         while !rest.0.is_empty() {
             let kind = rest.u16()?;
             rest.vec16()?;
-            if !is_grease(kind) && is_hashed(kind) {
+            if is_counted(kind) && is_hashed(kind) {
                 kinds.push(kind);
             }
         }
@@ -179,6 +180,11 @@ impl Ja4<'_> {
         let signatures: Vec<_> = self.signatures.all_u16()?.filter(|&scheme| !is_grease(scheme)).collect();
         Some((digest_of(&ciphers, &[]), digest_of(&kinds, &signatures)))
     }
+}
+
+/// Whether an extension is one of those of the first visit. These two are sent with a ticket of TLS 1.3 only.
+fn is_counted(kind: u16) -> bool {
+    !is_grease(kind) && kind != extension::PRE_SHARED_KEY && kind != extension::EARLY_DATA
 }
 
 /// Whether an extension is part of the digest: its presence shows in front of that otherwise.

@@ -115,6 +115,19 @@ fn the_example_has_the_fingerprint_of_the_description() {
 }
 
 #[test]
+fn a_client_that_offers_to_resume_has_the_fingerprint_of_its_first_visit() {
+    let mut hello = HelloBuilder::example();
+    let first = hello.fingerprint();
+    hello.set(extension::SESSION_TICKET, vec![1]);
+    hello.set(extension::EARLY_DATA, Vec::new());
+    hello.set(extension::PRE_SHARED_KEY, Vec::new());
+    assert!(hello.parsed().resumption.has_psk);
+    assert_eq!(hello.fingerprint(), first);
+    hello.set(0x0031, Vec::new());
+    assert_ne!(hello.fingerprint(), first, "another extension makes another client");
+}
+
+#[test]
 fn lists_that_are_empty_are_zeros_and_long_ones_have_no_fingerprint() {
     let mut hello =
         HelloBuilder { version: 0x0301, session_id: Vec::new(), suites: Vec::new(), extensions: Vec::new() };

@@ -67,7 +67,7 @@ fn recorded_and_watched(
         let mut counters = Counters::default();
         counters[ClientCounter::Exchanges] = second;
         let client = IpAddr::from(Ipv4Addr::LOCALHOST).into();
-        proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
+        proxy.clients.push(ClientDelta { client, open_change: 0, counters, rtt_us: 0, exchange });
         let mut host = HostRecord::default();
         host.cpu[CpuGroup::Proxy] = second * 1_000;
         let state = LoadState { measured_us: second * 1_000_000, ..LoadState::default() };
@@ -232,6 +232,7 @@ fn clients_of_many_runs_before_a_stretch_are_bounded_together() {
                 last: false,
                 open: 0,
                 counters: Counters::default(),
+                rtt_us: 0,
                 exchange: Sketch::default(),
             });
             slice.take(&writer, Record { stamp, body }, &mut out);

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
+use crate::history::moment::elapsed_text;
 use crate::model::Run;
 use context::FindingContext;
 use sums::RecentSums;
@@ -159,6 +160,15 @@ impl FindingSummary {
         match &self.run {
             Some(run) => format!("{run}: {}", self.told.title),
             None => self.told.title.clone(),
+        }
+    }
+
+    /// When it was open, as moments that [`crate::Moment`] reads: `since +00:11`, or `+00:11 to +01:20, closed`.
+    pub fn when(&self) -> String {
+        let at = |seconds: f64| format!("+{}", elapsed_text(seconds as u64));
+        match self.closed_s {
+            None => format!("since {}", at(self.since_s)),
+            Some(closed_s) => format!("{} to {}, closed", at(self.since_s), at(closed_s)),
         }
     }
 }

@@ -287,8 +287,15 @@ fn a_name_that_no_certificate_has_is_found_until_one_has_it() {
 
 fn count_client(recorder: &mut RunBuilder, n: u8, counted: &[(ClientCounter, u64)]) {
     let (client, counters) = (client(n), filled(counted));
-    let record =
-        ClientRecord { client, epoch: 1, last: false, open: 0, counters, exchange: Sketch::default() };
+    let record = ClientRecord {
+        client,
+        epoch: 1,
+        last: false,
+        open: 0,
+        counters,
+        rtt_us: 0,
+        exchange: Sketch::default(),
+    };
     recorder.write(Body::Client(record));
 }
 

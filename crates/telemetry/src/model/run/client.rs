@@ -43,6 +43,8 @@ pub struct ClientStats {
     pub id: ClientId,
     /// Connections open when its last record was made.
     pub open: u64,
+    /// Round-trip time to it at the end of its latest handshake, in microseconds; 0 if not known.
+    pub rtt_us: u64,
     /// `CLOCK_MONOTONIC` of its last record, in microseconds.
     pub last_us: u64,
     pub(super) epoch: u64,
@@ -68,6 +70,7 @@ impl ClientStats {
         Self {
             id,
             open: 0,
+            rtt_us: 0,
             last_us: 0,
             epoch: 0,
             earlier: Counters::default(),
@@ -91,6 +94,7 @@ impl ClientStats {
         let Self {
             id,
             open,
+            rtt_us,
             last_us,
             epoch,
             earlier,
@@ -105,6 +109,7 @@ impl ClientStats {
         Self {
             id: *id,
             open: *open,
+            rtt_us: *rtt_us,
             last_us: *last_us,
             epoch: *epoch,
             earlier: *earlier,
@@ -136,6 +141,7 @@ impl ClientStats {
         let may_cover_more = known.lost > self.lost_before;
         self.present = record.counters;
         self.open = record.open;
+        self.rtt_us = record.rtt_us;
         self.last_us = stamp.mono_us;
         self.lost_before = known.lost;
         let span_us = match is_first {
@@ -222,13 +228,13 @@ impl ClientStats {
 impl ClientRecord {
     /// Counts from an earlier record of the same epoch on.
     pub(crate) fn rebase(&mut self, before: &Counters<ClientCounter>) {
-        let Self { client: _, epoch: _, last: _, open: _, counters, exchange: _ } = self;
+        let Self { client: _, epoch: _, last: _, open: _, counters, rtt_us: _, exchange: _ } = self;
         *counters = counters.since(before);
     }
 
     /// Merges the previous record of the same epoch, to cover the time of both.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
-        let Self { client: _, epoch: _, last: _, open: _, counters: _, exchange } = self;
+        let Self { client: _, epoch: _, last: _, open: _, counters: _, rtt_us: _, exchange } = self;
         exchange.add(&earlier.exchange);
     }
 }

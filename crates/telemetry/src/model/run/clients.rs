@@ -83,6 +83,9 @@ impl Clients {
                 let id = if is_known { client.id } else { ClientId::Other };
                 let sum = merged.rows.entry(id).or_insert_with(|| ClientStats::new(id));
                 sum.open += if member.is_together { client.open } else { 0 };
+                if client.rtt_us > 0 && id != ClientId::Other {
+                    sum.rtt_us = client.rtt_us;
+                }
                 sum.present.add(&client.totals());
                 sum.exchange.add(&client.exchange);
             }
@@ -281,7 +284,8 @@ mod tests {
                 let mut counters = Counters::default();
                 counters[ClientCounter::BytesIn] = 10 * round;
                 let exchange = exchange.clone();
-                let record = ClientRecord { client, epoch: 1, last: false, open: 1, counters, exchange };
+                let record =
+                    ClientRecord { client, epoch: 1, last: false, open: 1, counters, rtt_us: 0, exchange };
                 clients.apply(&stamp, &record, true, 0);
             }
             let counted: usize = clients.iter().map(HeapSize::heap_bytes).sum();

@@ -148,7 +148,7 @@ impl RecordFeed {
 pub(super) fn client_record(client: ClientId, epoch: u64, bytes: u64) -> ClientRecord {
     let mut counters = Counters::default();
     counters[ClientCounter::BytesIn] = bytes;
-    ClientRecord { client, epoch, last: false, open: 0, counters, exchange: Sketch::default() }
+    ClientRecord { client, epoch, last: false, open: 0, counters, rtt_us: 0, exchange: Sketch::default() }
 }
 
 #[test]

@@ -7,7 +7,6 @@ use telemetry::{Moment, ParseMomentError};
 
 use super::Speed;
 use crate::clock::ClockReading;
-use crate::format;
 use crate::state::{State, ViewStatus};
 use crate::view_model::Span;
 
@@ -177,7 +176,7 @@ impl State {
             return Ok(us.clamp(from_us, until_us));
         }
         let time = |us| self.time_of_day(run.realtime_at(us));
-        let length = format::clock((until_us - from_us) / 1_000_000);
+        let length = telemetry::elapsed_text((until_us - from_us) / 1_000_000);
         Err(format!(
             "{} is outside the run: it goes from {} to {}, +00:00 to +{length}",
             text.trim(),

@@ -56,7 +56,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     stage.want(Intent::Seek(SeekTarget::NextMark));
     assert!(stage.screen(160, 48).contains("FROZEN at +00:11"), "the interval of the change");
     stage.want(Intent::Back);
-    assert!(stage.screen(160, 48).contains("LIVE 00:20"));
+    assert!(stage.screen(160, 48).contains("LIVE +00:20"));
 }
 
 #[test]

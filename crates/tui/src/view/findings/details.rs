@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! +- findings 1/2 -----------------------------------------------------------+
-//! | ▶critical A certificate expires in 5 days                          03:12 |
-//! |  warning  12 % of the tickets offered have a key that is not known 00:40 |
+//! | ▶critical A certificate expires in 5 days                   since +03:12 |
+//! |  warning  12 % of the tickets offered have a key that is n… since +05:40 |
 //! |                                                                          |
 //! | certificate-expires                                                      |
 //! | days left: 5                                                             |
@@ -68,7 +68,7 @@ fn list(state: &State, findings: &OpenFindings, at: usize, cells: usize, rows: u
     let mark = |(place, finding): (usize, &Finding)| {
         let is_selected = place == at;
         let pointer = if is_selected { state.theme.glyphs.pointer() } else { ' ' };
-        let mut line = line(state, findings, finding, width);
+        let mut line = line(state, finding, width);
         line.spans.insert(0, pointer.to_string().into());
         if is_selected { selected(state.theme, line) } else { line }
     };
@@ -84,7 +84,7 @@ fn figures(state: &State, findings: &OpenFindings, finding: &Finding, cells: usi
         (true, None) => ", still open: figures of the latest moment",
         (true, Some(_)) => ", over by now: figures of when it opened",
     };
-    let since = state.time_of_day(state.realtime_at(finding.since_us));
+    let since = state.moment_words(finding.since_us);
     let mut texts: Vec<(String, Style)> = vec![(format!("{}, since {since}{of}", finding.id), theme.quiet())];
     if state.size().1 >= BLANK_ROWS_MIN {
         texts.insert(0, (String::new(), theme.label()));

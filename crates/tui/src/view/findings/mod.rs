@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! - findings 1-2/2 ---------------------------------------------------------------------------
-//! critical A certificate expires in 5 days                                             03:12
-//! warning  12 % of the tickets offered have a key that is not known here               00:40
+//! critical A certificate expires in 5 days                                      since +03:12
+//! warning  12 % of the tickets offered have a key that is not known here        since +05:40
 //! ```
 
 pub(super) mod details;
@@ -27,8 +27,9 @@ use crate::view_model::OpenFindings;
 const LINES_WANTED: usize = 6;
 /// The cells of the severity.
 const SEVERITY_CELLS: usize = 9;
-/// Narrower panes have no time.
+/// Narrower panes have no time, or no word before it.
 const TIME_MIN: u16 = 60;
+const SINCE_MIN: u16 = 100;
 
 /// The pane.
 pub(super) const PANE: Pane = Pane {
@@ -67,14 +68,18 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         lines.push(heading(state.theme, &[&extent, "findings"], &key, area.width));
     }
     let shown = findings.open.iter().take(room);
-    lines.extend(shown.map(|finding| line(state, findings, finding, area.width)));
+    lines.extend(shown.map(|finding| line(state, finding, area.width)));
     put(frame, area, &lines);
 }
 
-/// A finding in a line: severity, sentence, and for how long.
-fn line(state: &State, findings: &OpenFindings, finding: &Finding, width: u16) -> Line<'static> {
+/// A finding in a line: severity, sentence, and since when.
+fn line(state: &State, finding: &Finding, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let time = if width < TIME_MIN { String::new() } else { format::clock(findings.seconds_open(finding)) };
+    let time = match width {
+        SINCE_MIN.. => format!("since {}", state.elapsed_words(finding.since_us)),
+        TIME_MIN.. => state.elapsed_words(finding.since_us),
+        _ => String::new(),
+    };
     let room = usize::from(width).saturating_sub(SEVERITY_CELLS + time.len() + 1);
     let text = format::cut(&sentence(finding), room, theme.glyphs);
     Line::from(vec![

@@ -42,7 +42,7 @@ fn changes_near_to_each_other_are_counted_and_listed_at_the_cursor() {
     }
     stage.pass(20);
     let axis = row(&stage.screen(80, 24), "time ");
-    assert!(axis.contains("▲ 3 changes") && axis.contains("┴00:30"), "{axis}");
+    assert!(axis.contains("▲ 3 changes") && axis.contains("┴+00:30"), "{axis}");
     stage.want(Intent::Seek(SeekTarget::PreviousMark));
     let axis = row(&stage.screen(160, 48), "▲rate 5000");
     assert!(axis.contains("▲rate 5000>5500, ▲rate 5500>6000, ▲rate 6000>6500"), "{axis}");

@@ -6,7 +6,7 @@ use super::*;
 fn silence_is_shown_with_its_length() {
     let mut stage = TestDashboard::live(options(), 5);
     stage.wait(2);
-    assert!(stage.screen(80, 24).contains("LIVE 00:05"));
+    assert!(stage.screen(80, 24).contains("LIVE +00:05"));
     stage.wait(10);
     assert!(stage.screen(80, 24).contains("NO DATA for 00:12"));
 }
@@ -16,9 +16,9 @@ fn a_journal_that_is_still_being_read_is_not_called_live() {
     let mut stage = TestDashboard::empty(options());
     let records = vec![stage.run.start()];
     stage.read(records);
-    assert!(stage.screen(80, 24).contains("READING 00:00"));
+    assert!(stage.screen(80, 24).contains("READING +00:00"));
     stage.act(Action::Update(Update::CaughtUp));
-    assert!(stage.screen(80, 24).contains("LIVE 00:00"));
+    assert!(stage.screen(80, 24).contains("LIVE +00:00"));
 }
 
 /// What a journal that nobody writes any more says to one who opens it so much later.
@@ -41,7 +41,7 @@ fn a_run_that_was_killed_long_ago_is_never_called_live() {
         screen.contains("! no record for 10:00: the program that writes them hangs or was killed"),
         "{screen}"
     );
-    assert!(opened_later(1).screen(80, 24).contains("LIVE 00:01"));
+    assert!(opened_later(1).screen(80, 24).contains("LIVE +00:01"));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
     record.stamp.seq = 1;
     stage.read(vec![record]);
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("LIVE 00:00"), "{screen}");
+    assert!(screen.contains("LIVE +00:00"), "{screen}");
     assert!(screen.contains("note a new run is shown: 00000007, begun 12:04:13Z"), "{screen}");
 }
 
