@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use telemetry::quantity;
+
 use super::missing_program::missing_program;
 use super::plan::RunPlan;
 use super::planned;
@@ -43,10 +45,18 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
             Question::Load => "load",
         };
         let flags = case.load_flags().join(" ");
+        let turns =
+            case.turns.filter(|_| scenario.targets.iter().filter(|target| case.is_for(target)).count() > 1);
+        let turns = turns.map_or_else(String::new, |turn| {
+            format!(", in turns of {}", quantity::shown(turn.as_secs_f64(), "s"))
+        });
         let only =
             if case.only.is_empty() { String::new() } else { format!(", only {}", case.only.join(", ")) };
-        let _ =
-            writeln!(text, "  {} ({question}{only})\n    tlsdash load URL{} {flags}", case.name, case.path);
+        let _ = writeln!(
+            text,
+            "  {} ({question}{turns}{only})\n    tlsdash load URL{} {flags}",
+            case.name, case.path
+        );
     }
     text.push_str("\norder of the first round:\n");
     for cell in plan.cells().take_while(|cell| cell.round == 1) {
