@@ -19,12 +19,12 @@ use super::started::StartedTarget;
 use super::turns::Turns;
 use crate::results::{CellResult, NegotiatedParameters};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server, UpstreamKind};
-use crate::target::SAMPLE_EVERY;
+use crate::target::SampleTimes;
 
 /// After so many failures to start in a row, a target is not started again.
 const START_FAILURES_MAX: u32 = 2;
 
-/// How long the process of a load may take until it can begin.
+/// How long the process of a load takes to start, at most.
 const LOAD_START: Duration = Duration::from_millis(100);
 
 /// A measured cell.
@@ -104,18 +104,22 @@ impl<'a> CellRunner<'a> {
         }
         // A target that is left alone has no turns.
         let turns = cells.first().and_then(|cell| Turns::of(cell.case, started.len()));
-        let at_us = turns.map(|_| start_us(started.len()));
+        let at_us = turns.map(|turns| {
+            turns.start_us(Timestamps::now().monotonic_us, LOAD_START * (started.len() as u32 + 1))
+        });
         let mut begun = Vec::new();
         for (place, (cell, result, target)) in started.into_iter().enumerate() {
             let case =
                 turns.map_or_else(|| at_rate(cell.case, rate), |it| it.case_of(cell.case, rate, place));
             let journal = &journals[cells.iter().position(|other| other.place == cell.place)?];
-            let load = self.generator.begin(cell.target, &target, &case, journal, LoadStart { at_us, place });
+            let samples = turns.map_or(SampleTimes::Often, Turns::sample_times);
+            let start = LoadStart { at_us, place, samples };
+            let load = self.generator.begin(cell.target, &target, &case, journal, start);
             begun.push((cell, result, target, case, load));
         }
         for (place, (cell, result, mut target, case, load)) in begun.into_iter().enumerate() {
-            let spans = |recording: &LoadRecording| match turns {
-                Some(turns) => turns.spans(recording.measured_from_us, place),
+            let spans = |recording: &LoadRecording| match turns.zip(at_us) {
+                Some((turns, start_us)) => turns.spans(start_us, place),
                 None => vec![recording.span()],
             };
             let run = load.and_then(|load| self.generator.finish(load, &mut target, &case, spans));
@@ -296,13 +300,6 @@ fn empty_result(cell: &Cell<'_>) -> CellResult {
         began_us: now_us(),
         ..CellResult::default()
     }
-}
-
-/// When so many loads can begin together, on the monotonic clock: once their processes have started, at a moment at which
-/// samples are taken.
-fn start_us(loads: usize) -> u64 {
-    let lead_us = (LOAD_START * (loads as u32 + 1)).as_micros() as u64;
-    (Timestamps::now().monotonic_us + lead_us).next_multiple_of(SAMPLE_EVERY.as_micros() as u64)
 }
 
 fn add_last_words(failure: LoadFailure, started: &mut StartedTarget) -> LoadFailure {

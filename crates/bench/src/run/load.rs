@@ -9,7 +9,7 @@ use super::started::StartedTarget;
 use super::{RunPrograms, cores};
 use crate::results::{MachineUsage, ResourceUsage};
 use crate::scenario::{BenchCase, BenchTarget};
-use crate::target::{MachineMeter, SupervisedCommand, Supervisor, TimeSpan, UsageMeter};
+use crate::target::{MachineMeter, SampleTimes, SupervisedCommand, Supervisor, TimeSpan, UsageMeter};
 
 /// How long a load may take beyond its own length: answers are awaited for some seconds after it.
 const OVERTIME: Duration = Duration::from_secs(30);
@@ -31,12 +31,19 @@ pub(super) struct LoadRun {
 }
 
 /// When a load starts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct LoadStart {
     /// At this time of the monotonic clock, in microseconds; `None` at once.
     pub(super) at_us: Option<u64>,
     /// Its place among the loads that run at the same time.
     pub(super) place: usize,
+    /// When used resources are sampled.
+    pub(super) samples: SampleTimes,
+}
+
+impl LoadStart {
+    /// At once, alone.
+    pub(super) const AT_ONCE: Self = Self { at_us: None, place: 0, samples: SampleTimes::Often };
 }
 
 /// A load that runs, and the meters of everything that it uses.
@@ -107,7 +114,7 @@ impl LoadRunner<'_> {
         case: &BenchCase,
         journal: &Path,
     ) -> Result<LoadRun, LoadFailure> {
-        let load = self.begin(target, started, case, journal, LoadStart::default())?;
+        let load = self.begin(target, started, case, journal, LoadStart::AT_ONCE)?;
         self.finish(load, started, case, |recording| vec![recording.span()])
     }
 
@@ -122,11 +129,12 @@ impl LoadRunner<'_> {
     ) -> Result<BegunLoad, LoadFailure> {
         let failed =
             |what: &str, error: &dyn std::fmt::Display| LoadFailure::Failed(format!("{what}: {error}"));
-        let meter = |tree| UsageMeter::start(tree).map_err(|error| failed("cannot measure", &error));
+        let times = start.samples;
+        let meter = |tree| UsageMeter::start(tree, times).map_err(|error| failed("cannot measure", &error));
         let targets = started.trees.iter().map(|tree| meter(tree.clone())).collect::<Result<Vec<_>, _>>()?;
         let upstream = self.stage.upstream.supervisor.tree();
         let upstream = meter(upstream.map_err(|error| failed("cannot observe the upstream", &error))?)?;
-        let machine = MachineMeter::start().map_err(|error| failed("cannot measure", &error))?;
+        let machine = MachineMeter::start(times).map_err(|error| failed("cannot measure", &error))?;
         let load_cores = cores(self.stage.placement.load.as_deref());
         let mut arguments = Self::arguments(target, started, case, journal, load_cores);
         arguments.extend(start.at_us.map(|at_us| format!("--start-at-us={at_us}")));

@@ -13,17 +13,19 @@ use std::time::Duration;
 use telemetry::quantity;
 
 use crate::scenario::BenchCase;
-use crate::target::{SAMPLE_EVERY, TimeSpan};
+use crate::target::{SampleTimes, TimeSpan};
 
-/// The end of a turn has no requests: the last ones are answered before the next target's turn.
+/// The end of a turn has no requests: the last ones are answered, and what was used is read, before the next target's turn.
 const REST: Duration = Duration::from_millis(20);
+/// When that is read, before the next turn.
+const READ_BEFORE: Duration = Duration::from_millis(10);
 /// The most turns of a target: each is two stages of a rate, of which there are 256 at most.
 const TURNS_MAX: u32 = 120;
 
 /// The turns of the targets of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turns {
-    /// The length of a turn: a multiple of the time between two samples of what processes use.
+    /// The length of a turn, in whole milliseconds.
     length: Duration,
     /// How many turns each target has, with those of the warm-up.
     count: u32,
@@ -38,8 +40,8 @@ impl Turns {
     /// says; `None` if it has none, or fewer than two targets.
     pub(super) fn of(case: &BenchCase, targets: usize) -> Option<Self> {
         let (wanted, duration) = (case.turns?, case.duration?);
-        let samples = wanted.max(duration / TURNS_MAX).as_nanos().div_ceil(SAMPLE_EVERY.as_nanos());
-        let length = SAMPLE_EVERY * u32::try_from(samples).ok()?;
+        let length_ms = wanted.max(duration / TURNS_MAX).as_micros().div_ceil(1_000);
+        let length = Duration::from_millis(u64::try_from(length_ms).ok()?);
         let turns = |time: Duration| time.as_nanos().div_ceil(length.as_nanos()) as u32;
         let warmup = turns(case.warmup);
         let count = turns(duration).max(warmup + 1);
@@ -69,14 +71,26 @@ impl Turns {
         case
     }
 
-    /// The turns of one of the targets after the warm-up, which ended at a time of the monotonic clock.
-    pub(super) fn spans(self, measured_from_us: u64, place: usize) -> Vec<TimeSpan> {
+    /// When the first turn can begin if the loads need so long to start, on the monotonic clock.
+    pub(super) fn start_us(self, now_us: u64, patience: Duration) -> u64 {
+        let read_us = now_us + patience.as_micros() as u64;
+        read_us.next_multiple_of(self.length.as_micros() as u64) + READ_BEFORE.as_micros() as u64
+    }
+
+    /// When used resources are read: between any two turns.
+    pub(super) fn sample_times(self) -> SampleTimes {
+        SampleTimes::Multiples(self.length)
+    }
+
+    /// The measured turns of one of the targets, of loads that begin at `start_us`: from one reading to the next.
+    pub(super) fn spans(self, start_us: u64, place: usize) -> Vec<TimeSpan> {
         let length_us = self.length.as_micros() as u64;
         let span = |turn: u32| {
-            let from_us = measured_from_us + length_us * (u64::from(turn * self.targets) + place as u64);
+            let before_us = length_us * (u64::from(turn * self.targets) + place as u64);
+            let from_us = start_us + before_us - READ_BEFORE.as_micros() as u64;
             TimeSpan { from_us, to_us: from_us + length_us }
         };
-        (0..self.count - self.warmup).map(span).collect()
+        (self.warmup..self.count).map(span).collect()
     }
 
     /// The part of a turn that has requests.
@@ -113,10 +127,12 @@ mod tests {
         assert_eq!(flags(0), ["--connections=16", rate, "--duration=1200ms", "--warmup=400ms"]);
         let rate = "--rate=0/200ms+4000/180ms+0/220ms+4000/180ms+0/220ms+4000/180ms+0/20ms";
         assert_eq!(flags(1)[1], rate);
-        let spans = |place| turns.spans(1_400_000, place).into_iter().map(|span| span.from_us);
+        let start_us = turns.start_us(730_000, Duration::from_millis(100));
+        assert_eq!(start_us, 1_010_000, "a moment after a reading");
+        let spans = |place| turns.spans(start_us, place).into_iter().map(|span| span.from_us);
         assert_eq!(spans(0).collect::<Vec<_>>(), [1_400_000, 1_800_000], "the first is the warm-up");
         assert_eq!(spans(1).collect::<Vec<_>>(), [1_600_000, 2_000_000]);
-        assert!(turns.spans(0, 1).iter().all(|span| span.length_us() == 200_000));
+        assert!(turns.spans(start_us, 1).iter().all(|span| span.length_us() == 200_000));
         assert!((turns.active_share() - 0.45).abs() < 1e-9);
     }
 
@@ -127,7 +143,7 @@ mod tests {
             let turns = Turns::of(&case, 3).unwrap();
             let rate = turns.case_of(&case, 10.0, 2);
             assert!(rate.flag("rate").unwrap().parse::<String>().unwrap().split('+').count() <= 256);
-            assert!(turns.spans(0, 0).iter().all(|span| span.length_us().is_multiple_of(50_000)));
+            assert!(turns.spans(10_000, 0).iter().all(|span| span.from_us.is_multiple_of(span.length_us())));
             let active = turns.length * turns.count;
             assert!(active >= case.duration.unwrap() && active < case.duration.unwrap() + turns.length);
         }

@@ -27,5 +27,4 @@ pub use protocol::{CommandExit, ExitInfo, SupervisedCommand};
 pub use readiness::{NotReady, wait_until_ready};
 pub use supervise::supervise;
 pub use supervisor::{StartError, Supervisor};
-pub(crate) use usage::SAMPLE_EVERY;
-pub use usage::{MachineMeter, TimeSpan, UsageMeter};
+pub use usage::{MachineMeter, SampleTimes, TimeSpan, UsageMeter};

@@ -4,14 +4,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::sampler::Sampler;
+use super::sampler::{SampleTimes, Sampler};
 use super::timeline::{TimeSpan, Timeline};
 use crate::results::{MachineUsage, ResourceUsage};
 
 /// The folder of the cores.
 const CORES: &str = "/sys/devices/system/cpu";
 
-/// Samples the state of the machine, every 50 ms, until it is dropped.
+/// Samples the state of the machine until it is dropped.
 #[derive(Debug)]
 pub struct MachineMeter {
     sampler: Sampler<Timeline<MachineSample>>,
@@ -35,9 +35,9 @@ impl MachineMeter {
     ///
     /// # Errors
     /// If the sampling thread cannot be started.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(times: SampleTimes) -> io::Result<Self> {
         let take = |samples: &mut Timeline<MachineSample>| samples.push(MachineSample::read());
-        Ok(Self { sampler: Sampler::start(Timeline::default(), take)? })
+        Ok(Self { sampler: Sampler::start(Timeline::default(), take, times)? })
     }
 
     /// The machine within spans of the monotonic clock. `known` is the use of target, generator and upstream there.

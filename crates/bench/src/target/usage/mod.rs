@@ -13,13 +13,13 @@ use self::timeline::Timeline;
 use crate::results::ResourceUsage;
 
 pub use machine::MachineMeter;
-pub(crate) use sampler::SAMPLE_EVERY;
+pub use sampler::SampleTimes;
 pub use timeline::TimeSpan;
 
 /// How often memory is read: the kernel walks all pages of each process for it.
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
 
-/// Samples the resources of a process tree, every 50 ms, until it is dropped.
+/// Samples the resources of a process tree until it is dropped.
 #[derive(Debug)]
 pub struct UsageMeter {
     sampler: Sampler<TreeSamples>,
@@ -51,14 +51,14 @@ impl UsageMeter {
     ///
     /// # Errors
     /// If the sampling thread cannot be started.
-    pub fn start(tree: ProcessTree) -> std::io::Result<Self> {
+    pub fn start(tree: ProcessTree, times: SampleTimes) -> std::io::Result<Self> {
         let samples = TreeSamples {
             tree,
             schedule: ThreadSchedule::default(),
             memory: None,
             samples: Timeline::default(),
         };
-        Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample)? })
+        Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample, times)? })
     }
 
     /// Resources of the tree within spans of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the

@@ -8,8 +8,29 @@ use std::time::Duration;
 
 use telemetry::Timestamps;
 
-/// How often a sample is taken.
-pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+/// How often samples are taken for spans that are known only afterwards.
+pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// When samples are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleTimes {
+    /// Every 50 ms: between samples, figures are interpolated.
+    Often,
+    /// At the multiples of a period on the monotonic clock, and at no other time: what is measured is not disturbed.
+    Multiples(Duration),
+}
+
+impl SampleTimes {
+    fn until_next(self) -> Duration {
+        match self {
+            Self::Often => SAMPLE_EVERY,
+            Self::Multiples(period) => {
+                let period_us = period.as_micros() as u64;
+                Duration::from_micros(period_us - Timestamps::now().monotonic_us % period_us)
+            }
+        }
+    }
+}
 
 /// Takes samples into a state until it is dropped.
 #[derive(Debug)]
@@ -24,13 +45,13 @@ pub(super) struct Sampler<S> {
 
 impl<S: Send + 'static> Sampler<S> {
     /// Takes the first sample, and starts the thread that takes the others.
-    pub(super) fn start(mut state: S, take: fn(&mut S)) -> io::Result<Self> {
+    pub(super) fn start(mut state: S, take: fn(&mut S), times: SampleTimes) -> io::Result<Self> {
         take(&mut state);
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = channel::<()>();
         let shared = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("usage".to_owned()).spawn(move || {
-            while stopped.recv_timeout(until_next()) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(times.until_next()) == Err(RecvTimeoutError::Timeout) {
                 take(&mut lock(&shared));
             }
         })?;
@@ -47,13 +68,6 @@ impl<S> Sampler<S> {
     pub(super) fn look<T>(&self, at: impl FnOnce(&S) -> T) -> T {
         at(&lock(&self.state))
     }
-}
-
-/// Samples are taken at multiples of the period on the monotonic clock, so that what begins and ends at such moments is
-/// measured without interpolation.
-fn until_next() -> Duration {
-    let period_us = SAMPLE_EVERY.as_micros() as u64;
-    Duration::from_micros(period_us - Timestamps::now().monotonic_us % period_us)
 }
 
 /// A sample that panicked leaves the earlier ones as they were.
