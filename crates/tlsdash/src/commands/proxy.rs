@@ -181,10 +181,10 @@ impl BoundSession {
         let Self { proxy: mut bound, mut header, routes, notices } = self;
         let journal = session.journal.open()?;
         // Until then the new process may refuse, and the old one continues.
-        let await_legacy = |other: &Predecessor| other.await_legacy(channels.run, bound.local_addrs());
-        let legacy = predecessor.map(await_legacy).transpose()?;
-        if let Some(legacy) = &legacy {
-            bound.restore_ticket_keys(&legacy.keys)?;
+        let await_handover = |other: &Predecessor| other.await_handover(channels.run, bound.local_addrs());
+        let handover = predecessor.map(await_handover).transpose()?;
+        if let Some(handover) = &handover {
+            bound.restore_ticket_keys(&handover.keys)?;
         }
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
@@ -223,7 +223,7 @@ impl BoundSession {
             observed: None,
             ends_with_load: false,
         };
-        Session { config: session, channels, title, header, notices, workload, journal, legacy }.run()
+        Session { config: session, channels, title, header, notices, workload, journal, handover }.run()
     }
 }
 
