@@ -88,8 +88,8 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
 
 /// The finding without clients, names and messages. Its sentences and figures are anonymous.
 fn nameless(finding: FindingSummary) -> FindingSummary {
-    let told = FindingText { whom: Vec::new(), whom_more: 0, ..finding.told };
-    FindingSummary { run: None, told, ..finding }
+    let text = FindingText { whom: Vec::new(), whom_more: 0, ..finding.text };
+    FindingSummary { run: None, text, ..finding }
 }
 
 /// Routes, server names and certificates name hosts, and a fingerprint may identify a client.
