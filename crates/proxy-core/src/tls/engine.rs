@@ -156,7 +156,7 @@ impl Engine {
             self.has_answered |= output.len() > before;
         } else {
             self.has_failed = true;
-            self.say_why(output)?;
+            self.append_alert(output)?;
         }
         result
     }
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// Appends the alert for a failure. No further input may be processed.
-    fn say_why(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
+    fn append_alert(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
         while self.connection.wants_write() {
             if let ConnectionState::EncodeTlsData(data) = self.connection.process_tls_records(&mut []).state?
             {
