@@ -104,7 +104,7 @@ pub(super) fn watch_files(
     let files = proxy.files();
     FileWatch::start(move |at_once| FilesRead {
         options: source.as_ref().filter(|source| at_once && source.has_file()).map(ConfigurationSource::read),
-        changes: files.look(at_once),
+        changes: files.check(at_once),
     })
 }
 
