@@ -60,7 +60,7 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let mut bound = BoundSession::bind(config, http, source_of(inherited, predecessor.as_mut()))?;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
-        user.become_it()?;
+        user.switch_to()?;
     }
     if predecessor.is_some() {
         session.journal = session.journal.beside();
