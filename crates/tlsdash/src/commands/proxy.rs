@@ -68,7 +68,7 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let program = program.with_state_directory(session.journal.state_directory());
     let program = Some(program).filter(|_| session.frontend == Frontend::Headless);
     if let Some(warning) = privileges::warning_of_root() {
-        console::say_early(&warning);
+        console::report_early(&warning);
         bound.notices.push(warning);
     }
     session.control = options.control_options();
@@ -147,7 +147,7 @@ impl BoundSession {
         let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
         let upstreams = all_upstreams(&config, &routes);
         let notices = warnings(&config, &upstreams, http.is_some());
-        notices.iter().for_each(console::say_early);
+        notices.iter().for_each(console::report_early);
         let header = header(&config, &upstreams);
         let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
         let bound = match http {

@@ -84,7 +84,7 @@ impl<'a> JournalContents<'a> {
     }
 
     /// Reports runs that were ignored because of their writer, unless `--uid` or `--unit` was given.
-    pub(crate) fn say_ignored(&self) {
+    pub(crate) fn report_ignored(&self) {
         if self.writers.uid.is_none() && self.writers.unit.is_none() {
             self.ignored.lines().into_iter().for_each(crate::say);
         }

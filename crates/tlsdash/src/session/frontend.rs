@@ -38,7 +38,7 @@ impl Frontend {
     }
 
     /// Prints a message if there is no terminal for the dashboard.
-    pub(crate) fn say_if_forced(self, headless: bool) {
+    pub(crate) fn report_if_forced(self, headless: bool) {
         if self == Self::Headless && !headless {
             crate::say("no terminal to draw on: running as with --headless");
         }

@@ -192,7 +192,7 @@ impl Channels {
         mut predecessor: Option<&mut Predecessor>,
     ) -> anyhow::Result<Self> {
         let run = RunId::random().context("cannot draw a run id")?;
-        config.frontend.say_if_forced(config.headless);
+        config.frontend.report_if_forced(config.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
         let hang_up = if config.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
