@@ -162,7 +162,7 @@ fn dashboard(
     tui_options.check_plan = super::experiments::check_plan;
     tui_options.page = |model, run, source| Report::new(model, run, source, command()).html();
     tui_options.layout_file = crate::journals::state_directory::dashboard_file();
-    options.appearance.give(&mut tui_options);
+    options.appearance.apply_to(&mut tui_options);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(tui_options, inbox, &mut std::io::stdout().lock());
         drop(commands);
