@@ -9,7 +9,7 @@ use rustls::unbuffered::{
 use super::config::TlsConfig;
 use super::evidence::{HandshakeEvidence, HandshakeNotes};
 use super::negotiated::NegotiatedTls;
-use super::refusal::in_words;
+use super::refusal::describe;
 use crate::io::buffer::Buffer;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
@@ -26,7 +26,7 @@ const CONTROL_BYTES: usize = 128;
 /// Why the engine cannot go on.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EngineError {
-    #[error("{}", in_words(.0))]
+    #[error("{}", describe(.0))]
     Tls(#[from] rustls::Error),
     #[error("a handshake message in too many fragments")]
     TooFragmented,
