@@ -226,7 +226,7 @@ pub(crate) struct FindingTracker {
 impl FindingTracker {
     /// Evaluates the records since the last call. A run that is not measured has no findings.
     pub(crate) fn judge(&mut self, run: &Run) {
-        let now_us = if self.is_frozen { None } else { self.sums.take_in(run) };
+        let now_us = if self.is_frozen { None } else { self.sums.add_last_intervals(run) };
         let Some(now_us) = now_us else { return };
         for rule in &RULES {
             let open = self.all.iter_mut().rev().find(|it| it.id == rule.id && it.closed_us.is_none());
