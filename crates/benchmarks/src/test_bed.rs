@@ -32,7 +32,7 @@ impl TestBed {
     /// Starts a template on a core; `program` is the tlsdash that supervises it, and that is measured itself.
     ///
     /// # Errors
-    /// If it does not listen in time; the message quotes its last words.
+    /// If it does not listen in time; the message quotes its last output.
     pub fn start(template: &str, program: &Path, core: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = |name: &str| folder.path().join(name);

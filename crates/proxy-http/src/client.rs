@@ -10,8 +10,8 @@ use hyper::header::HeaderValue;
 use proxy_core::handler::ClientSession;
 use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
 
-use crate::held::HeldBytes;
 use crate::request::RequestState;
+use crate::unsent_bytes::UnsentBytes;
 use crate::upstream::exchange::Exchange;
 use crate::upstream::head::FieldBytes;
 use crate::worker::HttpWorker;
@@ -35,7 +35,7 @@ pub(crate) struct ClientConn {
     /// Requests whose responses were framed, and may not be flushed.
     framed: RefCell<Vec<Rc<RequestState>>>,
     /// Bytes of responses that hyper has not framed, over all streams.
-    pub(crate) held: HeldBytes,
+    pub(crate) unsent: UnsentBytes,
     /// Times that upstreams took, to be counted as the client's exchanges.
     exchanges: RefCell<Vec<Duration>>,
     shutdown: RefCell<GracefulShutdown>,
@@ -89,7 +89,7 @@ impl ClientConn {
                 is_ending: Cell::new(false),
             },
             framed: RefCell::default(),
-            held: HeldBytes::default(),
+            unsent: UnsentBytes::default(),
             exchanges: RefCell::default(),
             shutdown: RefCell::default(),
         })

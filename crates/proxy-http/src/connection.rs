@@ -48,7 +48,7 @@ impl Handler for HttpConnection {
         worker.set_now(context.now);
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = ClientConn::new(worker, session, context.now);
-        let wire = Rc::new(RefCell::new(WireBuffers::new(client.held.pieces.clone())));
+        let wire = Rc::new(RefCell::new(WireBuffers::new(client.unsent.pieces.clone())));
         let tasks = Tasks::new(session.key(), worker.woken.clone(), worker.spare_tasks.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
         let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
@@ -196,7 +196,7 @@ impl HttpConnection {
                 continue;
             }
             let is_stuck = !is_again && !session.owes_client();
-            if !is_stuck || !self.client.held.call_next() {
+            if !is_stuck || !self.client.unsent.call_next() {
                 return Ok(is_again);
             }
         }

@@ -69,8 +69,8 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         duration_s,
         ended,
         log,
-        proxy: proxy.map(without_names),
-        load: load.map(without_examples),
+        proxy: proxy.map(anonymised_proxy),
+        load: load.map(anonymised_load),
         clients: numbered.collect(),
         experiments: experiments.into_iter().map(|experiment| self::experiment(experiment, &shows)).collect(),
         // Those of several runs name their hosts.
@@ -78,7 +78,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
             .into_iter()
             .map(|alert| AlertSummary { condition: alert.figure.clone(), ..alert })
             .collect(),
-        findings: findings.into_iter().map(nameless).collect(),
+        findings: findings.into_iter().map(anonymised_finding).collect(),
         journal: journal.map(|journal| JournalSummary { source: LEFT_OUT.to_owned(), ..journal }),
         cpu_s,
         process,
@@ -87,13 +87,13 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
 }
 
 /// The finding without clients, names and messages. Its sentences and figures are anonymous.
-fn nameless(finding: FindingSummary) -> FindingSummary {
-    let told = FindingText { whom: Vec::new(), whom_more: 0, ..finding.told };
-    FindingSummary { run: None, told, ..finding }
+fn anonymised_finding(finding: FindingSummary) -> FindingSummary {
+    let text = FindingText { whom: Vec::new(), whom_more: 0, ..finding.text };
+    FindingSummary { run: None, text, ..finding }
 }
 
 /// Routes, server names and certificates name hosts, and a fingerprint may identify a client.
-fn without_names(mut proxy: ProxySummary) -> ProxySummary {
+fn anonymised_proxy(mut proxy: ProxySummary) -> ProxySummary {
     let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
     (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));
     for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint] {
@@ -105,7 +105,7 @@ fn without_names(mut proxy: ProxySummary) -> ProxySummary {
 }
 
 /// Examples of requests and failures hold addresses.
-fn without_examples(mut load: LoadSummary) -> LoadSummary {
+fn anonymised_load(mut load: LoadSummary) -> LoadSummary {
     load.events.iter_mut().for_each(|event| event.example.clear());
     load
 }

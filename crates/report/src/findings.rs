@@ -19,12 +19,12 @@ impl Report<'_> {
 
 fn row(finding: &FindingSummary) -> Vec<String> {
     let figures: Vec<String> =
-        finding.told.evidence.iter().map(|one| format!("{}: {}", one.figure, one.value)).collect();
+        finding.text.evidence.iter().map(|one| format!("{}: {}", one.figure, one.value)).collect();
     vec![
         finding.severity.to_string(),
         finding.sentence(),
         finding.when(),
         figures.join("; "),
-        finding.told.advice.join("; "),
+        finding.text.advice.join("; "),
     ]
 }

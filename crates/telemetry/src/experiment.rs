@@ -1,8 +1,8 @@
 //! The words of experiments: two values of a setting compared in pairs of blocks (see `docs/experiments.md`).
 
-use crate::record::words::words;
+use crate::record::keywords::keyword_enum;
 
-words! {
+keyword_enum! {
     /// Which of the two values.
     Arm {
         /// The first, with which the second is compared.
@@ -13,7 +13,7 @@ words! {
     }
 }
 
-words! {
+keyword_enum! {
     /// Which part of an experiment.
     Stage {
         /// Both arms have the first value: any difference is due to chance.
@@ -24,7 +24,7 @@ words! {
     }
 }
 
-words! {
+keyword_enum! {
     /// The step that a record of an experiment reports.
     ExperimentStep {
         /// It begins, with this plan.
@@ -39,7 +39,7 @@ words! {
     }
 }
 
-words! {
+keyword_enum! {
     /// The verdict of a stage.
     ExperimentOutcome {
         /// It is not over.

@@ -82,7 +82,7 @@ impl FileIdentity {
 }
 
 /// What exists at an output path.
-enum Place {
+enum OutputPathKind {
     /// Nothing, or a regular file that is replaced.
     File(Option<Metadata>),
     /// Something else, which takes bytes as they come.
@@ -96,7 +96,7 @@ pub fn is_stdout(path: &Path) -> bool {
 
 /// True if the output can be read afterwards, so a second output would replace it.
 pub fn is_kept(path: &Path) -> bool {
-    matches!(look(path), Ok(Place::File(_)))
+    matches!(look(path), Ok(OutputPathKind::File(_)))
 }
 
 /// Checks that the file may and can be written, without changing it.
@@ -105,7 +105,7 @@ pub fn is_kept(path: &Path) -> bool {
 /// If it may not or cannot be written.
 pub fn check(path: &Path) -> Result<(), OutputError> {
     // A pipe would wait for its reader.
-    if let Place::File(_) = look(path)? {
+    if let OutputPathKind::File(_) = look(path)? {
         drop(temporary(path)?);
     }
     Ok(())
@@ -118,8 +118,8 @@ pub fn check(path: &Path) -> Result<(), OutputError> {
 /// If it may not or cannot be written; an existing file is then unchanged.
 pub fn write(path: &Path, text: &str) -> Result<(), OutputError> {
     let replaced = match look(path)? {
-        Place::File(replaced) => replaced,
-        Place::Stream => return write_straight(path, text),
+        OutputPathKind::File(replaced) => replaced,
+        OutputPathKind::Stream => return write_straight(path, text),
     };
     let file = filled(path, text)?;
     if let Some(replaced) = replaced {
@@ -144,16 +144,20 @@ pub fn write_new(path: &Path, text: &str) -> Result<(), OutputError> {
     Ok(())
 }
 
-fn look(path: &Path) -> Result<Place, OutputError> {
+fn look(path: &Path) -> Result<OutputPathKind, OutputError> {
     if is_own_descriptor(path) {
-        return Ok(Place::Stream);
+        return Ok(OutputPathKind::Stream);
     }
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         found => Some(found?),
     };
     let Some(found) = found else {
-        return if is_journal_name(path) { Err(OutputError::JournalName) } else { Ok(Place::File(None)) };
+        return if is_journal_name(path) {
+            Err(OutputError::JournalName)
+        } else {
+            Ok(OutputPathKind::File(None))
+        };
     };
     let kind = found.file_type();
     if kind.is_symlink() {
@@ -166,11 +170,15 @@ fn look(path: &Path) -> Result<Place, OutputError> {
         if begins_as_journal(path)? {
             return Err(OutputError::Journal);
         }
-        if is_journal_name(path) { Err(OutputError::JournalName) } else { Ok(Place::File(Some(found))) }
+        if is_journal_name(path) {
+            Err(OutputError::JournalName)
+        } else {
+            Ok(OutputPathKind::File(Some(found)))
+        }
     } else if kind.is_fifo() && may_be_planted(&Owners::of(path, &found)?) {
         Err(OutputError::ForeignPipe)
     } else {
-        Ok(Place::Stream)
+        Ok(OutputPathKind::Stream)
     }
 }
 

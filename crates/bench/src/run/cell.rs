@@ -123,7 +123,7 @@ impl<'a> CellRunner<'a> {
                 None => vec![recording.span()],
             };
             let run = load.and_then(|load| self.generator.finish(load, &mut target, &case, spans));
-            match run.map_err(|failure| add_last_words(failure, &mut target)) {
+            match run.map_err(|failure| append_output_tail(failure, &mut target)) {
                 Ok(mut run) => {
                     run.recording.divide_rates_by(turns.map_or(1.0, Turns::active_share));
                     run.remarks.extend(target.stop());
@@ -165,7 +165,7 @@ impl<'a> CellRunner<'a> {
                 CellMeasurement { run, rate, is_lower_bound: false }
             })
         };
-        let mut measured = measured.map_err(|failure| add_last_words(failure, &mut started))?;
+        let mut measured = measured.map_err(|failure| append_output_tail(failure, &mut started))?;
         measured.run.remarks.extend(started.stop());
         Ok((measured, negotiated))
     }
@@ -178,7 +178,7 @@ impl<'a> CellRunner<'a> {
     ) -> Result<(StartedTarget, Option<NegotiatedParameters>), LoadFailure> {
         let mut started = self.start(target)?;
         let checked = self.check(target, &mut started, case);
-        let negotiated = checked.map_err(|failure| add_last_words(failure, &mut started))?;
+        let negotiated = checked.map_err(|failure| append_output_tail(failure, &mut started))?;
         Ok((started, negotiated))
     }
 
@@ -302,12 +302,12 @@ fn empty_result(cell: &Cell<'_>) -> CellResult {
     }
 }
 
-fn add_last_words(failure: LoadFailure, started: &mut StartedTarget) -> LoadFailure {
+fn append_output_tail(failure: LoadFailure, started: &mut StartedTarget) -> LoadFailure {
     match failure {
         LoadFailure::Interrupted => LoadFailure::Interrupted,
         LoadFailure::Failed(reason) => {
-            let words = started.last_words();
-            LoadFailure::Failed(if words.is_empty() { reason } else { format!("{reason}; {words}") })
+            let tail = started.output_tail();
+            LoadFailure::Failed(if tail.is_empty() { reason } else { format!("{reason}; {tail}") })
         }
     }
 }

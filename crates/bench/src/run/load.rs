@@ -216,7 +216,7 @@ impl LoadRunner<'_> {
             return Ok(None);
         }
         let how = info.exit.map_or_else(|| "without a word".to_owned(), |exit| format!("with {exit}"));
-        Ok(Some(format!("the load ended {how}: {}", generator.last_words())))
+        Ok(Some(format!("the load ended {how}: {}", generator.output_tail())))
     }
 }
 

@@ -31,7 +31,7 @@ impl ServerPlace<'_> {
     /// Starts a server and waits until it listens.
     ///
     /// # Errors
-    /// Why not, in words, with the last words of the server, or that it was interrupted.
+    /// Why not, in words, with the last output of the server, or that it was interrupted.
     pub(super) fn start(&self, server: &CommandServer) -> Result<Supervisor, LoadFailure> {
         let build = self.stage.build_folder(self.fingerprint(server)?);
         let build = build.map_err(|error| format!("cannot make a folder: {error}"))?;
@@ -134,8 +134,8 @@ impl ServerPlace<'_> {
                 fs::write(done, "").map_err(|error| failed(error.to_string()).into())
             }
             Some(exit) => {
-                let words = supervisor.last_words();
-                Err(failed(format!("it ended with {exit}; it said: {words}")).into())
+                let output_tail = supervisor.output_tail();
+                Err(failed(format!("it ended with {exit}; it said: {output_tail}")).into())
             }
             None => Err(failed("its supervisor ended".to_owned()).into()),
         }

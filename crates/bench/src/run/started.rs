@@ -152,10 +152,10 @@ impl StartedTarget {
     }
 
     /// The last output of the servers, and how the ended ones exited.
-    pub(super) fn last_words(&mut self) -> String {
+    pub(super) fn output_tail(&mut self) -> String {
         let words = self.supervisors.iter_mut().filter_map(|supervisor| {
             let ended = supervisor.exit().map(|exit| format!("the target ended with {exit}"));
-            let said = Some(supervisor.last_words()).filter(|said| !said.is_empty());
+            let said = Some(supervisor.output_tail()).filter(|said| !said.is_empty());
             let said = said.map(|said| format!("the target said: {said}"));
             let words: Vec<String> = ended.into_iter().chain(said).collect();
             (!words.is_empty()).then(|| words.join("; "))

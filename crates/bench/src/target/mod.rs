@@ -13,10 +13,10 @@
 //! | `supervise` | the supervisor's end |
 //! | `protocol` | the messages between both ends |
 //! | `readiness` | waits until a target listens |
-//! | `last_words` | the end of a target's output |
+//! | `output_tail` | the end of a target's output |
 //! | `usage` | resources of process trees and the machine, sampled |
 
-mod last_words;
+mod output_tail;
 mod protocol;
 mod readiness;
 mod supervise;

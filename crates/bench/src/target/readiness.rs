@@ -16,55 +16,57 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
     /// Another process uses its endpoint.
-    #[error("{endpoint} is in use by another process{words}")]
+    #[error("{endpoint} is in use by another process{output_tail}")]
     InUse {
         /// Where it should listen.
         endpoint: Endpoint,
-        /// Its last words.
-        words: LastWords,
+        /// The end of its output.
+        output_tail: OutputTail,
     },
     /// It is not permitted to do something that it needs.
-    #[error("it ended with {exit} for lack of permission: run it as root, or change what it does{words}")]
+    #[error(
+        "it ended with {exit} for lack of permission: run it as root, or change what it does{output_tail}"
+    )]
     NotPermitted {
         /// How it ended.
         exit: CommandExit,
-        /// Its last words.
-        words: LastWords,
+        /// The end of its output.
+        output_tail: OutputTail,
     },
     /// It ended without an error: it went into the background.
-    #[error("it ended with {exit} before it listened: it must stay in the foreground{words}")]
+    #[error("it ended with {exit} before it listened: it must stay in the foreground{output_tail}")]
     WentAway {
         /// How it ended.
         exit: CommandExit,
-        /// Its last words.
-        words: LastWords,
+        /// The end of its output.
+        output_tail: OutputTail,
     },
     /// It ended.
-    #[error("it ended with {exit} before it listened{words}")]
+    #[error("it ended with {exit} before it listened{output_tail}")]
     Ended {
         /// How it ended.
         exit: CommandExit,
-        /// Its last words.
-        words: LastWords,
+        /// The end of its output.
+        output_tail: OutputTail,
     },
     /// The run is to end.
     #[error("it was not waited for: the run was interrupted")]
     Interrupted,
     /// It does not listen in time.
-    #[error("it does not listen on {endpoint} after {} s{words}", .limit.as_secs_f64())]
+    #[error("it does not listen on {endpoint} after {} s{output_tail}", .limit.as_secs_f64())]
     Silent {
         /// Where it should listen.
         endpoint: Endpoint,
         /// How long it had.
         limit: Duration,
-        /// Its last words.
-        words: LastWords,
+        /// The end of its output.
+        output_tail: OutputTail,
     },
 }
 
 /// The end of a target's output, as the end of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LastWords(String);
+pub struct OutputTail(String);
 
 impl Endpoint {
     /// Whether a process of this machine listens on it, by `/proc/net` (`proc_pid_net(5)`). A connection would leave
@@ -95,7 +97,7 @@ pub fn wait_until_ready(
         // Before the sockets are checked: a process that begins to listen meanwhile is not late.
         let is_late = Instant::now() > deadline;
         if let Some(exit) = supervisor.exit() {
-            return Err(NotReady::of_ended(exit, endpoint, supervisor.last_words()));
+            return Err(NotReady::of_ended(exit, endpoint, supervisor.output_tail()));
         }
         if endpoint.is_listened_on() {
             return Ok(());
@@ -104,8 +106,8 @@ pub fn wait_until_ready(
             return Err(NotReady::Interrupted);
         }
         if is_late {
-            let (endpoint, words) = (endpoint.clone(), LastWords(supervisor.last_words()));
-            return Err(NotReady::Silent { endpoint, limit, words });
+            let (endpoint, output_tail) = (endpoint.clone(), OutputTail(supervisor.output_tail()));
+            return Err(NotReady::Silent { endpoint, limit, output_tail });
         }
         std::thread::sleep(POLL_EVERY);
     }
@@ -113,23 +115,23 @@ pub fn wait_until_ready(
 
 impl NotReady {
     /// Explains the end by the process's own output, as far as that is an error of the kernel.
-    fn of_ended(exit: CommandExit, endpoint: &Endpoint, words: String) -> Self {
-        let lower = words.to_lowercase();
+    fn of_ended(exit: CommandExit, endpoint: &Endpoint, output_tail: String) -> Self {
+        let lower = output_tail.to_lowercase();
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-        let words = LastWords(words);
+        let output_tail = OutputTail(output_tail);
         if says(&["address already in use", "address in use", "eaddrinuse"]) {
-            Self::InUse { endpoint: endpoint.clone(), words }
+            Self::InUse { endpoint: endpoint.clone(), output_tail }
         } else if says(&["permission denied", "operation not permitted", "eacces", "eperm", "as root"]) {
-            Self::NotPermitted { exit, words }
+            Self::NotPermitted { exit, output_tail }
         } else if exit.is_success() {
-            Self::WentAway { exit, words }
+            Self::WentAway { exit, output_tail }
         } else {
-            Self::Ended { exit, words }
+            Self::Ended { exit, output_tail }
         }
     }
 }
 
-impl fmt::Display for LastWords {
+impl fmt::Display for OutputTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             f.write_str("; it wrote no output")
@@ -205,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_target_tell_why_it_ended() {
-        let of = |code, words: &str| {
+    fn the_output_of_a_target_tells_why_it_ended() {
+        let of = |code, output_tail: &str| {
             NotReady::of_ended(
                 CommandExit::Code(code),
                 &Endpoint::Tcp("127.0.0.1:443".parse().unwrap()),
-                words.to_owned(),
+                output_tail.to_owned(),
             )
             .to_string()
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::ProcessTree;
 
-use super::last_words::last_words;
+use super::output_tail::output_tail;
 use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessage};
 
 /// How long the supervisor may take for operations that the kernel does at once.
@@ -132,8 +132,8 @@ impl Supervisor {
     }
 
     /// The last lines of the command's output, as one line.
-    pub fn last_words(&self) -> String {
-        last_words(&self.output)
+    pub fn output_tail(&self) -> String {
+        output_tail(&self.output)
     }
 
     /// Ends the command and all its descendants, and waits until they have ended.

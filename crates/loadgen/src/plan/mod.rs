@@ -1,16 +1,16 @@
 //! The plan of a load, as in `--load rate=500,connections=64,resume=80%`.
 
+mod options;
 mod rate;
-mod words;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use options::whole;
+pub use options::{PlanError, ValueError};
 pub(crate) use rate::REQUEST;
 pub use rate::{Profile, ProfileError, Rate};
-use words::whole;
-pub use words::{PlanError, ValueError};
 
 use crate::protocol::Protocol;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::words::{ExactSeconds, duration, number};
+use super::options::{ExactSeconds, duration, number};
 use crate::clock::{SECOND_NS, nanos};
 
 /// Most stages of a profile.

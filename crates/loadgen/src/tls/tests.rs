@@ -64,7 +64,7 @@ fn exchange(
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces.next().unwrap().min(rest.len()));
             rest = after;
-            take_in(engine, piece, &mut out, received)?;
+            receive(engine, piece, &mut out, received)?;
             received.handshake = received.handshake.or_else(|| engine.new_handshake());
         }
     }
@@ -72,7 +72,7 @@ fn exchange(
 }
 
 /// Passes new bytes to the client behind the kept ones.
-fn take_in(
+fn receive(
     engine: &mut TlsEngine,
     new: &[u8],
     out: &mut Outbox,
@@ -163,7 +163,7 @@ proptest! {
         let result = exchange(&mut engine, &mut server, &mut pieces, corrupt, &mut received);
         // Later input must not panic either, whatever has happened.
         let mut out = Outbox::default();
-        let again = take_in(&mut engine, &[22, 3, 3, 0, 1, 0], &mut out, &mut received);
+        let again = receive(&mut engine, &[22, 3, 3, 0, 1, 0], &mut out, &mut received);
         prop_assert!(result.is_ok() || again.is_err());
         let _ = engine.send(b"x", &mut out);
         let _ = engine.close(&mut out);

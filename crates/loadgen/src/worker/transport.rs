@@ -175,7 +175,7 @@ impl Transport {
                 }
                 Ok(len) => {
                     let is_short = kept + len < scratch.read.len();
-                    self.take_in(scratch, kept + len, &mut received, &mut plaintext);
+                    self.process(scratch, kept + len, &mut received, &mut plaintext);
                     if received.end.is_some() || (is_short && self.inflow == ReadMode::Open) {
                         return received;
                     }
@@ -193,7 +193,7 @@ impl Transport {
         received
     }
 
-    fn take_in(
+    fn process(
         &mut self,
         scratch: &mut Scratch,
         len: usize,

@@ -162,12 +162,12 @@ impl Proxy {
 
     /// Checks the files and applies changes, on the caller's thread.
     pub fn refresh(&self) -> TlsRefresh {
-        self.take(self.files.look(false))
+        self.take(self.files.check(false))
     }
 
     /// Reads all files again, whether they have changed or not, and takes them over.
     pub fn reload(&self) -> TlsRefresh {
-        self.take(self.files.look(true))
+        self.take(self.files.check(true))
     }
 
     /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.

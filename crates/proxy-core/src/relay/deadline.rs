@@ -21,7 +21,7 @@ impl Relay {
         }
         let half_closed = self.half_closed_deadline(session, context);
         let deadline = half_closed.map_or(idle, |half_closed| idle.min(half_closed));
-        if context.is_draining && (session.has_told_end() || self.is_unused(session)) {
+        if context.is_draining && (session.has_sent_close_notify() || self.is_unused(session)) {
             return deadline.min(active_at + limits.drain_quiet);
         }
         deadline
@@ -29,7 +29,7 @@ impl Relay {
 
     /// When a client whose upstream has ended is closed, however much it still sends.
     fn half_closed_deadline(&self, session: &ClientSession, context: &WorkerContext) -> Option<Instant> {
-        let ended_at = self.upstream_ended_at.filter(|_| session.has_told_end())?;
+        let ended_at = self.upstream_ended_at.filter(|_| session.has_sent_close_notify())?;
         Some(ended_at + context.limits.half_closed_timeout)
     }
 
@@ -69,7 +69,7 @@ impl Relay {
             session.set_deadline(until, context);
             return Ok(());
         }
-        if session.has_told_end() {
+        if session.has_sent_close_notify() {
             return Err(ConnEnd::at_once(ConnectionOutcome::Ended, ""));
         }
         // An incomplete answer is cut, and must not look complete.

@@ -17,7 +17,7 @@ use super::description::{Description, ParseError, ValidityEnd};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
 use super::provider::time_signatures;
-use super::refusal::in_words;
+use super::refusal::describe;
 
 /// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";
@@ -50,7 +50,7 @@ impl Certificate {
             Err(TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
                 return Err(TlsFileError::Mismatched { cert: cert.to_owned(), key: key.to_owned() });
             }
-            Err(error) => return Err(TlsFileError::malformed(cert, in_words(&error))),
+            Err(error) => return Err(TlsFileError::malformed(cert, describe(&error))),
         }
         let made = Self::new(certified).map_err(|error| TlsFileError::malformed(cert, error.to_string()))?;
         let warnings = exposure.into_iter().chain(made.validity_warning(cert)).collect();

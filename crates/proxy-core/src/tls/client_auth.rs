@@ -13,7 +13,7 @@ use super::certificate::read_chain;
 use super::config::TlsConfigError;
 use super::error::TlsFileError;
 use super::files::{FileOrigin, FromFiles};
-use super::refusal::in_words;
+use super::refusal::describe;
 use super::settings::ClientAuth;
 use super::tickets::AuthDigest;
 
@@ -36,7 +36,7 @@ impl ClientCa {
         for certificate in read_chain(path)? {
             all.update(&(certificate.len() as u64).to_be_bytes());
             all.update(&certificate);
-            roots.add(certificate).map_err(|error| TlsFileError::malformed(path, in_words(&error)))?;
+            roots.add(certificate).map_err(|error| TlsFileError::malformed(path, describe(&error)))?;
         }
         Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
     }

@@ -72,7 +72,7 @@ pub(crate) struct TlsConfig {
 }
 
 /// The inputs of a configuration besides the settings.
-pub(super) struct Material<'a> {
+pub(super) struct TlsConfigInputs<'a> {
     pub(super) certificates: Vec<&'a Certificate>,
     pub(super) client_ca: Option<&'a ClientCa>,
     /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only classifies offered tickets.
@@ -150,34 +150,34 @@ impl TlsSettings {
 
 impl TlsConfig {
     /// No 0-RTT and no renegotiation, whatever the settings: docs/tls.md has the reasons.
-    pub(super) fn new(settings: &TlsSettings, material: Material<'_>) -> Result<Self, TlsConfigError> {
+    pub(super) fn new(settings: &TlsSettings, inputs: TlsConfigInputs<'_>) -> Result<Self, TlsConfigError> {
         settings.check()?;
-        if material.certificates.is_empty() {
+        if inputs.certificates.is_empty() {
             return Err(TlsConfigError::NoCertificate);
         }
         let provider = Arc::new(settings.provider());
         let versions: Vec<_> = settings.versions().map(supported_version).collect();
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions)?;
-        let builder = match material.client_ca {
+        let builder = match inputs.client_ca {
             Some(ca) => builder.with_client_cert_verifier(ca.verifier(settings.client_auth, &provider)?),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(Arc::new(CertResolver::new(&material.certificates)));
+        let mut config = builder.with_cert_resolver(Arc::new(CertResolver::new(&inputs.certificates)));
         config.ignore_client_order = settings.cipher_order == CipherOrder::Proxy;
         config.alpn_protocols = settings.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = settings.tickets;
         match settings.resumption {
-            Resumption::Tickets => config.ticketer = material.ticketer,
+            Resumption::Tickets => config.ticketer = inputs.ticketer,
             Resumption::Cache => {
-                config.session_storage = material.sessions;
-                config.ticketer = Arc::new(NoTickets(material.ticketer));
+                config.session_storage = inputs.sessions;
+                config.ticketer = Arc::new(NoTickets(inputs.ticketer));
             }
             Resumption::Off => config.send_tls13_tickets = 0,
         }
         let holds_tickets = settings.ticket_send == TicketSend::WithAnswer;
-        let allowed = settings.choices(&material.certificates);
+        let allowed = settings.choices(&inputs.certificates);
         let policy = Policy { resumption: settings.resumption, allowed };
         Ok(Self { server: Arc::new(config), holds_tickets, policy })
     }

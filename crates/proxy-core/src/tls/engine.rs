@@ -9,7 +9,7 @@ use rustls::unbuffered::{
 use super::config::TlsConfig;
 use super::evidence::{HandshakeEvidence, HandshakeNotes};
 use super::negotiated::NegotiatedTls;
-use super::refusal::in_words;
+use super::refusal::describe;
 use crate::io::buffer::Buffer;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
@@ -26,7 +26,7 @@ const CONTROL_BYTES: usize = 128;
 /// Why the engine cannot go on.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EngineError {
-    #[error("{}", in_words(.0))]
+    #[error("{}", describe(.0))]
     Tls(#[from] rustls::Error),
     #[error("a handshake message in too many fragments")]
     TooFragmented,
@@ -156,7 +156,7 @@ impl Engine {
             self.has_answered |= output.len() > before;
         } else {
             self.has_failed = true;
-            self.say_why(output)?;
+            self.append_alert(output)?;
         }
         result
     }
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// Appends the alert for a failure. No further input may be processed.
-    fn say_why(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
+    fn append_alert(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
         while self.connection.wants_write() {
             if let ConnectionState::EncodeTlsData(data) = self.connection.process_tls_records(&mut []).state?
             {

@@ -116,7 +116,7 @@ impl<T: FromFiles> WatchedFiles<T> {
     /// Reads the files again if they have changed, and have then been stable since the last check, because a
     /// certificate and its key are replaced one after the other. With `at_once` they are read in any case. Returns the
     /// new content, or an error, which is reported once.
-    pub(super) fn look(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
+    pub(super) fn check(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
         let origin = self.value.origin()?;
         if !origin.paths.iter().all(|path| can_be_read_again(path)) {
             return None;
@@ -190,14 +190,14 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "1").unwrap();
         let mut watched = watched(&path);
-        assert!(watched.look(false).is_none(), "nothing has changed");
+        assert!(watched.check(false).is_none(), "nothing has changed");
         // As certbot and most editors do: written beside, and renamed over it.
         fs::write(folder.path().join("b"), "2").unwrap();
         fs::rename(folder.path().join("b"), &path).unwrap();
-        assert!(watched.look(false).is_none(), "it may not be whole yet");
-        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'2');
-        assert!(watched.look(false).is_none());
-        assert!(watched.look(true).is_some(), "who asks for it gets it read");
+        assert!(watched.check(false).is_none(), "it may not be whole yet");
+        assert_eq!(watched.check(false).unwrap().unwrap().byte, b'2');
+        assert!(watched.check(false).is_none());
+        assert!(watched.check(true).is_some(), "who asks for it gets it read");
     }
 
     #[test]
@@ -207,15 +207,15 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let mut watched = watched(&path);
         fs::write(&path, "!!").unwrap();
-        assert!(watched.look(false).is_none());
-        assert!(watched.look(false).unwrap().is_err());
-        assert!(watched.look(false).is_none(), "it was told before");
+        assert!(watched.check(false).is_none());
+        assert!(watched.check(false).unwrap().is_err());
+        assert!(watched.check(false).is_none(), "it was told before");
         fs::remove_file(&path).unwrap();
-        assert!(watched.look(false).is_none());
-        assert!(watched.look(false).unwrap().is_err());
+        assert!(watched.check(false).is_none());
+        assert!(watched.check(false).unwrap().is_err());
         fs::write(&path, "3").unwrap();
-        assert!(watched.look(false).is_none());
-        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'3');
+        assert!(watched.check(false).is_none());
+        assert_eq!(watched.check(false).unwrap().unwrap().byte, b'3');
     }
 
     #[test]
@@ -225,14 +225,14 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let mut watched = watched(&path);
         fs::remove_file(&path).unwrap();
-        assert!(watched.look(false).is_none());
-        assert!(watched.look(false).unwrap().is_err());
-        assert!(watched.look(false).is_none() && watched.unread.is_some(), "told once, and tried again");
-        assert!(watched.look(true).unwrap().is_err(), "who asks is told");
+        assert!(watched.check(false).is_none());
+        assert!(watched.check(false).unwrap().is_err());
+        assert!(watched.check(false).is_none() && watched.unread.is_some(), "told once, and tried again");
+        assert!(watched.check(true).unwrap().is_err(), "who asks is told");
         fs::write(&path, "2").unwrap();
-        assert!(watched.look(false).is_none());
-        assert!(watched.look(false).unwrap().is_ok());
-        assert!(watched.look(false).is_none() && watched.unread.is_none());
+        assert!(watched.check(false).is_none());
+        assert!(watched.check(false).unwrap().is_ok());
+        assert!(watched.check(false).is_none() && watched.unread.is_none());
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(watched.look(true).is_none(), "there would be nobody to write");
+        assert!(watched.check(true).is_none(), "there would be nobody to write");
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let mut watched = watched(&at("tls.crt"));
         std::os::unix::fs::symlink("two", at("..new")).unwrap();
         fs::rename(at("..new"), at("..data")).unwrap();
-        assert!(watched.look(false).is_none());
-        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'2');
+        assert!(watched.check(false).is_none());
+        assert_eq!(watched.check(false).unwrap().unwrap().byte, b'2');
     }
 }

@@ -7,7 +7,7 @@ use telemetry::{Applies, Setting, SettingError, SettingRecord, Value};
 
 use super::Certificate;
 use super::client_auth::{ClientCa, binding};
-use super::config::{Material, TlsConfig, TlsConfigError};
+use super::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
 use super::settings::{Resumption, TlsSettings};
@@ -161,8 +161,8 @@ impl LiveTls {
         let ticketer = Arc::new(Ticketer::new(keys, self.settings.ticket_lifetime, binding));
         let sessions = self.sessions.store(self.settings.ticket_lifetime, binding, Arc::clone(&ticketer));
         let certificates = self.certificates.iter().collect();
-        let material = Material { certificates, client_ca, ticketer, sessions };
-        TlsConfig::new(&self.settings, material)
+        let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions };
+        TlsConfig::new(&self.settings, inputs)
     }
 
     /// Its files.

@@ -22,6 +22,7 @@ mod files;
 mod harness;
 mod live;
 mod negotiated;
+mod options;
 mod provider;
 mod refusal;
 mod session_cache;
@@ -30,7 +31,6 @@ mod settings;
 mod testing;
 mod tickets;
 mod watch;
-mod words;
 
 pub use calibration::{CALIBRATION_CPU, CalibrationError, calibrate};
 pub use certificate::Certificate;

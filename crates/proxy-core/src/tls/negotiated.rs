@@ -14,7 +14,7 @@ use super::client_hello::SingleChoices;
 use super::description::{self, CommonNameError};
 use super::engine::EngineError;
 use super::evidence::{HandshakeEvidence, PresentedCertificate};
-use super::words::suite_name;
+use super::options::suite_name;
 
 /// The parameters negotiated up to now; each part is absent until it is known.
 pub(crate) struct NegotiatedTls<'a> {

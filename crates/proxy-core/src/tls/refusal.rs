@@ -3,7 +3,7 @@
 use rustls::{CertificateError as C, Error};
 
 /// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
-pub(super) fn in_words(error: &Error) -> String {
+pub(super) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(error) = error else {
         return match error {
             Error::NoCertificatesPresented => "the client sent no certificate".to_owned(),
@@ -45,7 +45,7 @@ mod tests {
         for error in
             [C::UnknownIssuer, C::BadEncoding, C::Expired, C::Revoked, C::NotValidForName, of_an_authority]
         {
-            let (variant, text) = (format!("{error:?}"), in_words(&Error::InvalidCertificate(error)));
+            let (variant, text) = (format!("{error:?}"), describe(&Error::InvalidCertificate(error)));
             let variant = variant.split('(').next().unwrap();
             assert!(text.starts_with("the certificate ") && !text.contains(variant), "{text}");
             assert!(!text.contains("CaUsedAsEndEntity"), "{text}");

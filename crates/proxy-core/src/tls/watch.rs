@@ -47,7 +47,7 @@ impl TlsFiles {
 
     /// Reads files again that have changed and have been stable since the last call; with `at_once`, all of them.
     /// Blocks on their disks.
-    pub fn look(&self, at_once: bool) -> FileChanges {
+    pub fn check(&self, at_once: bool) -> FileChanges {
         // After a panic the files are checked again.
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let WatchedTlsFiles { certificates, client_ca, ticket_keys } = &mut *files;
@@ -56,10 +56,10 @@ impl TlsFiles {
             certificates: certificates
                 .iter_mut()
                 .enumerate()
-                .filter_map(|(i, one)| Some((i, one.look(at_once)?)))
+                .filter_map(|(i, one)| Some((i, one.check(at_once)?)))
                 .collect(),
-            client_ca: client_ca.as_mut().and_then(|ca| ca.look(at_once)),
-            ticket_keys: ticket_keys.as_mut().and_then(|keys| keys.look(at_once)),
+            client_ca: client_ca.as_mut().and_then(|ca| ca.check(at_once)),
+            ticket_keys: ticket_keys.as_mut().and_then(|keys| keys.check(at_once)),
         }
     }
 }

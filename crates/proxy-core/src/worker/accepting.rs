@@ -27,7 +27,7 @@ impl<H: Handler> Worker<H> {
         let mut left = self.ready.room();
         for i in 0..self.listeners.len() {
             while self.listeners.is_ready(i) && self.accept_at.is_none() && left > 0 {
-                if let Some(max) = self.handshakes_bound_met() {
+                if let Some(max) = self.handshake_limit_reached() {
                     self.notices.note_handshake_limit(max, self.context.now);
                     left = 0;
                 } else {
@@ -87,7 +87,7 @@ impl<H: Handler> Worker<H> {
 
     /// The limit on handshakes, if this worker has reached its share. The worker need not check again after a time:
     /// the end of a handshake and a change of the limit both wake it.
-    pub(super) fn handshakes_bound_met(&self) -> Option<usize> {
+    pub(super) fn handshake_limit_reached(&self) -> Option<usize> {
         let bound = self.context.limits.handshakes_max;
         bound.filter(|&max| self.context.handshaking >= self.control.share(max))
     }

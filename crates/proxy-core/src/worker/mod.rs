@@ -176,7 +176,7 @@ impl<H: Handler> Worker<H> {
         if !self.again.is_empty() || self.ready.handshakes() > 0 {
             return Some(Duration::ZERO);
         }
-        let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
+        let may_accept = self.listeners.is_any_ready() && self.handshake_limit_reached().is_none();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
         let mut next = earlier(self.context.timers.next(), accept_at);
         next = earlier(next, earlier(self.listeners.next(), self.drain_until()));

@@ -26,12 +26,12 @@ use crate::worker::setup::{PreparedWorker, WorkerShared};
 pub(crate) struct CommandQueue {
     queue: Mutex<Vec<WorkerCommand>>,
     /// Whether the worker has checked its commands since the last watchdog check.
-    looked: AtomicBool,
+    has_checked: AtomicBool,
 }
 
 impl Default for CommandQueue {
     fn default() -> Self {
-        Self { queue: Mutex::default(), looked: AtomicBool::new(true) }
+        Self { queue: Mutex::default(), has_checked: AtomicBool::new(true) }
     }
 }
 
@@ -54,7 +54,7 @@ impl CommandQueue {
     }
 
     pub(crate) fn take(&self) -> Vec<WorkerCommand> {
-        self.looked.store(true, Ordering::Relaxed);
+        self.has_checked.store(true, Ordering::Relaxed);
         std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -272,7 +272,7 @@ impl WorkerPool {
     /// Whether every running worker has checked its commands since the last call. Wakes them all to check again.
     pub(crate) fn have_all_checked_commands(&self) -> bool {
         let is_stuck = |worker: &&WorkerHandle| {
-            !worker.commands.looked.swap(false, Ordering::Relaxed) && !worker.has_ended()
+            !worker.commands.has_checked.swap(false, Ordering::Relaxed) && !worker.has_ended()
         };
         let stuck = self.all().filter(is_stuck).count();
         self.wake();

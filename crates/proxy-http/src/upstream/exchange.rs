@@ -140,7 +140,7 @@ impl Exchange {
     ) -> Poll<Result<Response<()>, ExchangeError>> {
         self.pump(cx).map_err(ExchangeError::Failed)?;
         loop {
-            let bytes_max = self.request.client().held.head_read_bytes_max();
+            let bytes_max = self.request.client().unsent.head_read_bytes_max();
             match self.with_pool(|pool, key| pool.read(key, bytes_max, cx.waker())) {
                 Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
                 Ok(true) => {}
@@ -222,7 +222,7 @@ impl Exchange {
             match framing.take(&mut connection.received, connection.has_ended, &mut self.trailers) {
                 Ok(Some(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                 Ok(None) if *framing == Framing::Complete => return Poll::Ready(None),
-                Ok(None) if !self.request.client().held.may_read(cx.waker()) => return Poll::Pending,
+                Ok(None) if !self.request.client().unsent.may_read(cx.waker()) => return Poll::Pending,
                 Ok(None) => match pool.read(self.lease.key, READ_BYTES_MAX, cx.waker()) {
                     Ok(true) => {}
                     Ok(false) => return Poll::Pending,

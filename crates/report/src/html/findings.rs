@@ -18,8 +18,8 @@ impl Report<'_> {
 }
 
 fn item(finding: &FindingSummary) -> Markup {
-    let told = &finding.told;
-    let more = match told.whom_more {
+    let text = &finding.text;
+    let more = match text.whom_more {
         0 => String::new(),
         n => format!("and {n} more"),
     };
@@ -29,12 +29,12 @@ fn item(finding: &FindingSummary) -> Markup {
                 strong.(finding.severity) { (finding.severity) } " " (finding.sentence()) " "
                 span.dim { "(" code { (finding.id) } ", " (finding.when()) ")" }
             }
-            dl { @for one in &told.evidence { div { dt { (one.figure) } dd { (one.value) } } } }
-            @for advice in &told.advice { p.advice { "→ " (advice) } }
-            @if !told.whom.is_empty() {
+            dl { @for one in &text.evidence { div { dt { (one.figure) } dd { (one.value) } } } }
+            @for advice in &text.advice { p.advice { "→ " (advice) } }
+            @if !text.whom.is_empty() {
                 details {
                     summary { "Who and what" }
-                    ul { @for one in &told.whom { li { (one) } } @if !more.is_empty() { li { (more) } } }
+                    ul { @for one in &text.whom { li { (one) } } @if !more.is_empty() { li { (more) } } }
                 }
             }
         }

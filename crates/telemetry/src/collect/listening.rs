@@ -9,14 +9,14 @@ const LISTEN: &str = "0A";
 
 /// The listening sockets of some processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Listeners {
+pub(super) struct ListenerCounts {
     /// The sockets. Processes that share one count it once.
     pub(super) sockets: u64,
     /// The connections that wait in their queues to be accepted.
     pub(super) waiting: u64,
 }
 
-impl Listeners {
+impl ListenerCounts {
     /// Those of these processes, which are of one network namespace; none of a process that hides its descriptors.
     pub(super) fn of(pids: &[u32]) -> Self {
         let inodes: HashSet<u64> = pids.iter().flat_map(|&pid| socket_inodes(pid)).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::listening::Listeners;
+use super::listening::ListenerCounts;
 use super::process_tree::{ProcessReading, ProcessTree, TreeReading};
 use crate::record::HostRecord;
 use crate::record::process_cpu::{ProcessCpu, ProcessCpuList, keep_busiest};
@@ -23,7 +23,7 @@ pub struct ProcessObserver {
     memory_max_bytes: u64,
     /// Readings since the listening sockets were looked for.
     readings: u32,
-    listeners: Listeners,
+    listeners: ListenerCounts,
 }
 
 /// Readings between two looks for listening sockets, which read the table of all connections.
@@ -48,7 +48,7 @@ impl ProcessObserver {
             threads_max: 0,
             memory_max_bytes: 0,
             readings: 0,
-            listeners: Listeners::default(),
+            listeners: ListenerCounts::default(),
         }))
     }
 
@@ -69,7 +69,7 @@ impl ProcessObserver {
         into.observed_descriptors = reading.descriptors();
         into.observed_processes = self.each(&reading);
         if self.readings.is_multiple_of(LISTENERS_EVERY) {
-            self.listeners = Listeners::of(&self.tree.pids());
+            self.listeners = ListenerCounts::of(&self.tree.pids());
         }
         self.readings = self.readings.wrapping_add(1);
         into.observed_listeners = self.listeners.sockets;

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::histogram::Histograms;
 use crate::metrics::{ClientCounter, Counters, TlsCounter, TlsLatency, UsageCounter};
 use crate::record::age_counts::AgeCounts;
-use crate::record::words::words;
+use crate::record::keywords::keyword_enum;
 
 /// Why a handshake was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,7 +84,7 @@ impl fmt::Display for FullReason {
     }
 }
 
-words! {
+keyword_enum! {
     /// A property by which handshakes and traffic are counted.
     Dimension {
         /// TLS version, such as `TLSv1.3`.

@@ -4,10 +4,10 @@ use crate::alerts::RoundedSeconds;
 use crate::figures::{FigureName, FigureUnit, operator_at};
 use crate::metrics::{KnownValue, TimeResolution};
 use crate::record::field;
+use crate::record::keywords::keyword_enum;
 use crate::record::wire::wire;
-use crate::record::words::words;
 
-words! {
+keyword_enum! {
     /// The state of an alert.
     AlertState {
         /// Its condition has held for as long as it must.

@@ -5,9 +5,9 @@ use crate::metrics::{Counters, HttpCounter, HttpLatency, RouteCounter, RouteLate
 use crate::record::Latencies;
 use crate::record::field;
 use crate::record::ids::{ClientId, ConnId};
+use crate::record::keywords::keyword_enum;
 use crate::record::status_counts::StatusCounts;
 use crate::record::wire::{FAMILY, wire};
-use crate::record::words::words;
 
 wire! {
     /// HTTP over all routes, once per interval: cumulative counters, and the interval's latencies.
@@ -47,7 +47,7 @@ wire! {
     }
 }
 
-words! {
+keyword_enum! {
     /// The protocol of a request.
     HttpVersion {
         /// HTTP/1.1 or HTTP/1.0.

@@ -11,6 +11,7 @@ pub(crate) mod field;
 pub(crate) mod heap_size;
 pub(crate) mod http;
 pub(crate) mod ids;
+pub(crate) mod keywords;
 mod kinds;
 mod latencies;
 pub(crate) mod log_figure;
@@ -22,7 +23,6 @@ pub(crate) mod setting_info;
 pub(crate) mod status_counts;
 mod tls;
 pub(crate) mod wire;
-pub(crate) mod words;
 
 use journal::Timestamps;
 
@@ -34,11 +34,11 @@ use crate::metrics::{
 use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::{ClientId, ConnId, RunId};
+use crate::record::keywords::keyword_enum;
 use crate::record::log_figure::AbsentFigures;
 use crate::record::process_cpu::ProcessCpuList;
 use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
-use crate::record::words::words;
 
 pub use alert::{AlertRecord, AlertState};
 pub use experiment::{EstimateRecord, ExperimentRecord};
@@ -133,7 +133,7 @@ pub enum Body {
     Alert(Box<AlertRecord>),
 }
 
-words! {
+keyword_enum! {
     /// Whether a run record opens or closes its run.
     Phase {
         /// The run begins.
@@ -375,7 +375,7 @@ impl HealthRecord {
     }
 }
 
-words! {
+keyword_enum! {
     /// How serious a message is.
     Level {
         /// Something happened.

@@ -126,7 +126,7 @@ impl Appearance {
 
     /// Applies this appearance to a dashboard before it is drawn, and queries its terminal; see
     /// [`ColourScheme::palette`].
-    pub(crate) fn give(&self, options: &mut tui::Options) {
+    pub(crate) fn apply_to(&self, options: &mut tui::Options) {
         options.glyphs = self.glyphs;
         if !self.plain {
             options.palette = self.scheme.palette();

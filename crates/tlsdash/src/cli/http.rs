@@ -181,7 +181,7 @@ impl ProxyOptions {
     /// # Errors
     /// When an option does not belong to the mode, or two routes are the same.
     pub(crate) fn http_config(&self) -> anyhow::Result<Option<HttpConfig>> {
-        if let Some((word, reason)) = self.foreign_words().find(|(word, _)| self.is_given(word)) {
+        if let Some((word, reason)) = self.other_mode_options().find(|(word, _)| self.is_given(word)) {
             return Err(usage(format!("--{word} {reason}")));
         }
         if self.mode == ProxyMode::Tcp {

@@ -8,7 +8,7 @@ use super::ProxyOptions;
 use super::http::HttpOptions;
 use super::option_values::OptionValues;
 
-/// Words of the file that mean something in HTTP mode only, besides the limits.
+/// Options of HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
 /// What means something in TCP mode only, and what takes its place.
 const TCP_ONLY: (&str, &str) = (
@@ -29,7 +29,7 @@ pub(crate) enum ProxyMode {
 
 impl ProxyOptions {
     /// Options of the other mode, each with the reason why it is refused.
-    pub(super) fn foreign_words(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(super) fn other_mode_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         let (word, instead) = TCP_ONLY;
         let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
         let limits = OptionValues::<HttpLimits>::names();
@@ -47,7 +47,7 @@ impl ProxyOptions {
     }
 
     /// The same with the defaults of the other mode's options.
-    pub(super) fn without_foreign_words(&self) -> Self {
+    pub(super) fn without_other_mode_options(&self) -> Self {
         match self.mode {
             ProxyMode::Tcp => {
                 Self { http: HttpOptions::default(), http_limits: OptionValues::default(), ..self.clone() }

@@ -40,8 +40,8 @@ const EXAMPLES: &[(&str, &str)] = &[
 impl ProxyOptions {
     /// The options as a configuration file; options that are not set are comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
-        let own_mode = self.without_foreign_words();
-        let mut text = self.comment_foreign_words(&toml::to_string(&own_mode)?);
+        let own_mode = self.without_other_mode_options();
+        let mut text = self.comment_other_mode_options(&toml::to_string(&own_mode)?);
         let declared = examples::<TlsSettings>().chain(examples::<Limits>()).chain(examples::<HttpLimits>());
         let own = EXAMPLES.iter().map(|(word, example)| (*word, (*example).to_owned()));
         let mut examples: Vec<_> = own.chain(declared).collect();
@@ -60,8 +60,8 @@ impl ProxyOptions {
     }
 
     /// Turns options of the other mode into comments of a configuration file.
-    fn comment_foreign_words(&self, text: &str) -> String {
-        let foreign: Vec<_> = self.foreign_words().map(|(word, _)| format!("{word} = ")).collect();
+    fn comment_other_mode_options(&self, text: &str) -> String {
+        let foreign: Vec<_> = self.other_mode_options().map(|(word, _)| format!("{word} = ")).collect();
         let line = |line: &str| {
             let is_foreign = foreign.iter().any(|word| line.starts_with(word));
             format!("{}{line}\n", if is_foreign { "# " } else { "" })

@@ -102,8 +102,8 @@ impl ProxyOptions {
         self.http_config().map(drop)
     }
 
-    /// The words whose values differ in `new`, in alphabetical order.
-    pub(crate) fn changed_words(&self, new: &Self) -> anyhow::Result<Vec<String>> {
+    /// The options whose values differ in `new`, in alphabetical order.
+    pub(crate) fn changed_options(&self, new: &Self) -> anyhow::Result<Vec<String>> {
         let [before, after]: [toml::Table; 2] = [self.to_toml()?.parse()?, new.to_toml()?.parse()?];
         let words: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         Ok(words.into_iter().filter(|word| before.get(*word) != after.get(*word)).cloned().collect())
@@ -151,9 +151,9 @@ mod tests {
             "mode = \"http\"\nupstream = [\"unix:/a\"]\nidle-timeout = \"2m\"\ntickets = 4\n[[route]]\npath = \"/a\"\n\
              upstreams = \"unix:/b\"",
         );
-        let words = before.changed_words(&after).unwrap();
+        let words = before.changed_options(&after).unwrap();
         assert_eq!(words, ["handshakes-max", "idle-timeout", "route", "tickets"]);
-        assert!(before.changed_words(&before).unwrap().is_empty());
+        assert!(before.changed_options(&before).unwrap().is_empty());
         let number = |word| after.live_value(word);
         assert_eq!(number("idle-timeout"), Some(Value::Number(120.0)));
         assert_eq!(number("handshakes-max"), Some(Value::Number(0.0)));

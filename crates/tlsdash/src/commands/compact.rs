@@ -225,7 +225,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
     let copy = JournalSource::Path(out.to_owned());
     let before = JournalContents::read(whole.source, whole.filter, whole.writers, 1)?;
     before.newest()?;
-    before.say_ignored();
+    before.report_ignored();
     let after = JournalContents::read(&copy, &RunFilter::default(), whole.writers, 1)?.model;
     let before = before.model;
     for run in before.runs() {

@@ -171,18 +171,18 @@ impl Explanation {
 
 fn finding_text(finding: &FindingSummary, out: &mut String) {
     let when = finding.when();
-    let FindingSummary { id, severity, told, .. } = finding;
+    let FindingSummary { id, severity, text, .. } = finding;
     let _ = writeln!(out, "  {severity:<9}{}\n           {id}, {when}", finding.sentence());
-    for one in &told.evidence {
+    for one in &text.evidence {
         let _ = writeln!(out, "           {}: {}", one.figure, one.value);
     }
-    for one in &told.whom {
+    for one in &text.whom {
         let _ = writeln!(out, "           - {one}");
     }
-    if told.whom_more > 0 {
-        let _ = writeln!(out, "           - and {} more", told.whom_more);
+    if text.whom_more > 0 {
+        let _ = writeln!(out, "           - and {} more", text.whom_more);
     }
-    for advice in &told.advice {
+    for advice in &text.advice {
         let _ = writeln!(out, "           > {advice}");
     }
 }

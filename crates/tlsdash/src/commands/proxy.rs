@@ -60,7 +60,7 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let mut bound = BoundSession::bind(config, http, source_of(inherited, predecessor.as_mut()))?;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
-        user.become_it()?;
+        user.switch_to()?;
     }
     if predecessor.is_some() {
         session.journal = session.journal.beside();
@@ -68,7 +68,7 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let program = program.with_state_directory(session.journal.state_directory());
     let program = Some(program).filter(|_| session.frontend == Frontend::Headless);
     if let Some(warning) = privileges::warning_of_root() {
-        console::say_early(&warning);
+        console::report_early(&warning);
         bound.notices.push(warning);
     }
     session.control = options.control_options();
@@ -147,7 +147,7 @@ impl BoundSession {
         let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
         let upstreams = all_upstreams(&config, &routes);
         let notices = warnings(&config, &upstreams, http.is_some());
-        notices.iter().for_each(console::say_early);
+        notices.iter().for_each(console::report_early);
         let header = header(&config, &upstreams);
         let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
         let bound = match http {
@@ -181,10 +181,10 @@ impl BoundSession {
         let Self { proxy: mut bound, mut header, routes, notices } = self;
         let journal = session.journal.open()?;
         // Until then the new process may refuse, and the old one continues.
-        let await_legacy = |other: &Predecessor| other.await_legacy(channels.run, bound.local_addrs());
-        let legacy = predecessor.map(await_legacy).transpose()?;
-        if let Some(legacy) = &legacy {
-            bound.restore_ticket_keys(&legacy.keys)?;
+        let await_handover = |other: &Predecessor| other.await_handover(channels.run, bound.local_addrs());
+        let handover = predecessor.map(await_handover).transpose()?;
+        if let Some(handover) = &handover {
+            bound.restore_ticket_keys(&handover.keys)?;
         }
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
@@ -223,7 +223,7 @@ impl BoundSession {
             observed: None,
             ends_with_load: false,
         };
-        Session { config: session, channels, title, header, notices, workload, journal, legacy }.run()
+        Session { config: session, channels, title, header, notices, workload, journal, handover }.run()
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     let contents = part.read_with(1, measure)?;
     // With a reason if there is none.
     contents.newest()?;
-    contents.say_ignored();
+    contents.report_ignored();
     let mut runs: Vec<&Run> = contents.model.runs().iter().collect();
     runs.sort_by_key(|run| run.began_realtime_us());
     let entries = runs.into_iter().map(|run| {

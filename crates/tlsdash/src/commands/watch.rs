@@ -30,12 +30,12 @@ pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
     }
     let choice = RunChoice { mode: "watch", run: prefix, writers: &args.writers };
     let part = SourcePart::parse(args.source.as_deref(), choice)?;
-    frontend.say_if_forced(args.headless);
+    frontend.report_if_forced(args.headless);
     match frontend {
         Frontend::Headless => {
             let contents = part.read(1)?;
             let run = contents.run(prefix)?;
-            contents.say_ignored();
+            contents.report_ignored();
             let summary = contents.model.summary(run, Some(&part.name));
             summary::print(&summary, args.format)
         }

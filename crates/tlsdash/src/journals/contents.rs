@@ -84,7 +84,7 @@ impl<'a> JournalContents<'a> {
     }
 
     /// Reports runs that were ignored because of their writer, unless `--uid` or `--unit` was given.
-    pub(crate) fn say_ignored(&self) {
+    pub(crate) fn report_ignored(&self) {
         if self.writers.uid.is_none() && self.writers.unit.is_none() {
             self.ignored.lines().into_iter().for_each(crate::say);
         }
@@ -92,8 +92,8 @@ impl<'a> JournalContents<'a> {
 
     /// The run that began last.
     pub(crate) fn newest(&self) -> anyhow::Result<&Run> {
-        self.model.current().with_context(|| match self.ignored.instead(self.writers) {
-            Some(instead) => format!("{} holds {instead}", self.place),
+        self.model.current().with_context(|| match self.ignored.other_runs(self.writers) {
+            Some(other_runs) => format!("{} holds {other_runs}", self.place),
             None => no_run(self.place, &[]),
         })
     }
@@ -106,8 +106,8 @@ impl<'a> JournalContents<'a> {
         match (runs.next(), runs.next()) {
             (Some(run), None) => Ok(run),
             (Some(_), Some(_)) => Err(usage(format!("--run {prefix}: several runs in {place} begin so"))),
-            (None, _) => Err(match self.ignored.instead(self.writers) {
-                Some(instead) => anyhow::anyhow!("{place} holds, by the id {prefix}, {instead}"),
+            (None, _) => Err(match self.ignored.other_runs(self.writers) {
+                Some(other_runs) => anyhow::anyhow!("{place} holds, by the id {prefix}, {other_runs}"),
                 None => anyhow::anyhow!("{place} holds no records of run {prefix}"),
             }),
         }

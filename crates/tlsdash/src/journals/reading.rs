@@ -132,7 +132,7 @@ impl RecordedRun {
             ranges.push(part.filter.range);
             let contents = part.read(history)?;
             let runs = contents.chosen(choice.run, wanted.host)?;
-            contents.say_ignored();
+            contents.report_ignored();
             read.push((contents.model, runs, part.name));
         }
         ranges.dedup();

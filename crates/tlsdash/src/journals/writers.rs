@@ -122,7 +122,7 @@ impl IgnoredRuns {
     }
 
     /// The runs in the journal in place of the requested ones; `None` if there are none.
-    pub(crate) fn instead(&self, asked: &WriterArgs) -> Option<String> {
+    pub(crate) fn other_runs(&self, asked: &WriterArgs) -> Option<String> {
         let lines = self.lines();
         (!lines.is_empty()).then(|| format!("no run {}: {}", asked.described(), lines.join(", ")))
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_was_left_out_is_said_with_what_shows_it() {
         let mut ignored = IgnoredRuns::default();
-        assert_eq!((ignored.lines().len(), ignored.instead(&WriterArgs::default())), (0, None));
+        assert_eq!((ignored.lines().len(), ignored.other_runs(&WriterArgs::default())), (0, None));
         assert!(ignored.note(writer(1_000, "user@1000.service")));
         assert_eq!(ignored.lines(), ["1 run of uid 1000 ignored: --uid 1000 or --any-user shows it"]);
         assert!(!ignored.note(writer(1_000, "session-3.scope")));

@@ -78,7 +78,7 @@ impl ServiceUser {
     ///
     /// # Errors
     /// If the kernel refuses, or would let the program become root again.
-    pub(crate) fn become_it(&self) -> anyhow::Result<()> {
+    pub(crate) fn switch_to(&self) -> anyhow::Result<()> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         anyhow::ensure!(threads == 1, "cannot become {}: there are {threads} threads already", self.name);
         let name = std::ffi::CString::new(self.name.as_str())?;

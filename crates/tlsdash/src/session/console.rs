@@ -38,7 +38,7 @@ impl Console {
 }
 
 /// Prints a notice on standard error, before there is a front end. Warnings are marked.
-pub(crate) fn say_early(notice: &NoticeRecord) {
+pub(crate) fn report_early(notice: &NoticeRecord) {
     let NoticeRecord { level, text, .. } = notice;
     if *level == Level::Warning {
         crate::say(format_args!("warning: {text}"));

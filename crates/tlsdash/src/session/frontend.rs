@@ -38,7 +38,7 @@ impl Frontend {
     }
 
     /// Prints a message if there is no terminal for the dashboard.
-    pub(crate) fn say_if_forced(self, headless: bool) {
+    pub(crate) fn report_if_forced(self, headless: bool) {
         if self == Self::Headless && !headless {
             crate::say("no terminal to draw on: running as with --headless");
         }
@@ -162,7 +162,7 @@ fn dashboard(
     tui_options.check_plan = super::experiments::check_plan;
     tui_options.page = |model, run, source| Report::new(model, run, source, command()).html();
     tui_options.layout_file = crate::journals::state_directory::dashboard_file();
-    options.appearance.give(&mut tui_options);
+    options.appearance.apply_to(&mut tui_options);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(tui_options, inbox, &mut std::io::stdout().lock());
         drop(commands);

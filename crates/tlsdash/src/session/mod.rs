@@ -51,7 +51,7 @@ use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
 use crate::session::recording::{ActiveRecording, RecordingFile};
 use crate::summary;
-use crate::upgrade::predecessor::{Legacy, Predecessor};
+use crate::upgrade::predecessor::{HandoverState, Predecessor};
 
 /// Capacity of the command queue; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
@@ -192,7 +192,7 @@ impl Channels {
         mut predecessor: Option<&mut Predecessor>,
     ) -> anyhow::Result<Self> {
         let run = RunId::random().context("cannot draw a run id")?;
-        config.frontend.say_if_forced(config.headless);
+        config.frontend.report_if_forced(config.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
         let hang_up = if config.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
@@ -220,7 +220,7 @@ pub(crate) struct Session {
     pub(crate) workload: Workload,
     pub(crate) journal: OpenJournal,
     /// State of the process that this one has replaced.
-    pub(crate) legacy: Option<Legacy>,
+    pub(crate) handover: Option<HandoverState>,
 }
 
 /// A run that has ended.
@@ -299,7 +299,7 @@ impl Session {
     /// When it could not be started.
     #[expect(clippy::too_many_lines, reason = "it connects the parts of a run, one after the other")]
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
-        let Self { config, channels, title, mut header, notices, workload, journal, legacy } = self;
+        let Self { config, channels, title, mut header, notices, workload, journal, handover } = self;
         let Channels { run, upgrade, events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
         // Alerts cannot be added to a run without a dashboard and without a control socket.
@@ -356,7 +356,7 @@ impl Session {
             configuration,
             control,
             endpoints,
-            legacy,
+            handover,
         };
         let signals = RunSignals { reload, upgrade };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, signals);

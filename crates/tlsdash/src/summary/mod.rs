@@ -107,9 +107,9 @@ fn text(summary: &Summary) -> String {
     if let Some(journal) = &summary.journal {
         let JournalSummary { made, read, lost, source, .. } = journal;
         line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));
-        let amiss = journal_amiss(journal);
-        if !amiss.is_empty() {
-            line(&mut out, "", format_args!("{}", amiss.join(", ")));
+        let problems = journal_problems(journal);
+        if !problems.is_empty() {
+            line(&mut out, "", format_args!("{}", problems.join(", ")));
         }
         line(&mut out, "", format_args!("{source}"));
     }
@@ -148,7 +148,7 @@ fn text(summary: &Summary) -> String {
 }
 
 /// Other problems of the records on their way.
-fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
+fn journal_problems(journal: &JournalSummary) -> Vec<String> {
     let counts = [
         (journal.gaps, "gaps in what was measured or read"),
         (journal.merged, "intervals merged"),

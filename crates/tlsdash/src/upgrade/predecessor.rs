@@ -23,7 +23,7 @@ const DESCRIPTORS_MAX: usize = 4096;
 
 /// State that the old process leaves.
 #[derive(Debug)]
-pub(crate) struct Legacy {
+pub(crate) struct HandoverState {
     /// The run of the old process.
     pub(crate) run: RunId,
     pub(crate) keys: TicketKeySnapshot,
@@ -127,7 +127,7 @@ impl Predecessor {
     ///
     /// # Errors
     /// If the old process has ended, or gave up.
-    pub(crate) fn await_legacy(&self, run: RunId, listen: &[SocketAddr]) -> anyhow::Result<Legacy> {
+    pub(crate) fn await_handover(&self, run: RunId, listen: &[SocketAddr]) -> anyhow::Result<HandoverState> {
         let (has_metrics, has_control) = (self.has_metrics, self.has_control);
         let prepared = PreparedProcess {
             pid: std::process::id(),
@@ -143,7 +143,7 @@ impl Predecessor {
         let [keys] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| anyhow!("expected ticket keys"))?;
         let keys =
             sealed::unseal(keys, TicketKeySnapshot::BYTES_MAX).context("cannot read the ticket keys")?;
-        Ok(Legacy { run: self.run, keys: TicketKeySnapshot::parse(keys)?, settings })
+        Ok(HandoverState { run: self.run, keys: TicketKeySnapshot::parse(keys)?, settings })
     }
 
     /// Reports that this process serves.

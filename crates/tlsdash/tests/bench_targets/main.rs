@@ -159,5 +159,5 @@ fn a_command_gets_its_limits_and_files() {
     supervisor.wait_until(Instant::now() + common::PATIENCE).unwrap();
     let printed = fs::read_to_string(folder.path().join("stdout")).unwrap();
     assert_eq!(printed, format!("200\n200\nCpus_allowed_list:\t{core}\n"));
-    assert_eq!(supervisor.last_words(), "said");
+    assert_eq!(supervisor.output_tail(), "said");
 }

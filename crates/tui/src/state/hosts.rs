@@ -93,7 +93,7 @@ impl State {
         }
         self.hosts.refreshed = Some(now.instant);
         let table = HostTable::of(self.model.runs(), now);
-        self.say_conditions(&table, now);
+        self.report_conditions(&table, now);
         let (live, has_several) = (table.live(), table.has_several());
         let HostTable { rows: listed, sum } = table;
         let hosts = &mut self.hosts;
@@ -108,7 +108,7 @@ impl State {
     }
 
     /// Reports hosts that fall silent or come back, and clocks that differ.
-    fn say_conditions(&mut self, table: &HostTable, now: ClockReading) {
+    fn report_conditions(&mut self, table: &HostTable, now: ClockReading) {
         if !self.caught_up || !table.has_several() {
             return;
         }

@@ -32,7 +32,7 @@ pub(crate) enum TimelineMode {
 
 /// What the timeline could show, and where.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TimeRoom {
+pub(crate) struct TimelineExtent {
     /// Columns that fit.
     pub(crate) columns: u64,
     /// Time from the run's beginning to the right edge, in microseconds.
@@ -61,10 +61,10 @@ impl TimeView {
 
     /// Returns the length of a column: about the run's interval at least, which may jitter; each record fills
     /// columns that are a little shorter.
-    pub(crate) fn column_us(&self, room: TimeRoom) -> u64 {
-        let least = |us: &u64| *us + *us / 2 >= room.interval_us;
-        let least_us = COLUMNS_US.into_iter().find(least).unwrap_or(room.interval_us);
-        self.zoom_us.unwrap_or_else(|| fitting_us(room)).max(least_us)
+    pub(crate) fn column_us(&self, extent: TimelineExtent) -> u64 {
+        let least = |us: &u64| *us + *us / 2 >= extent.interval_us;
+        let least_us = COLUMNS_US.into_iter().find(least).unwrap_or(extent.interval_us);
+        self.zoom_us.unwrap_or_else(|| fitting_us(extent)).max(least_us)
     }
 
     /// Returns whether the columns fit the run by themselves.
@@ -100,12 +100,12 @@ impl TimeView {
 }
 
 /// Returns the shortest columns that show the whole run, or the longest that show nothing but what is in memory.
-fn fitting_us(room: TimeRoom) -> u64 {
-    let shown_us = |us: u64| us.saturating_mul(room.columns);
-    let at = if room.run_us <= room.kept_us {
-        COLUMNS_US.partition_point(|&us| shown_us(us) < room.run_us)
+fn fitting_us(extent: TimelineExtent) -> u64 {
+    let shown_us = |us: u64| us.saturating_mul(extent.columns);
+    let at = if extent.run_us <= extent.kept_us {
+        COLUMNS_US.partition_point(|&us| shown_us(us) < extent.run_us)
     } else {
-        COLUMNS_US.partition_point(|&us| shown_us(us) <= room.kept_us).saturating_sub(1)
+        COLUMNS_US.partition_point(|&us| shown_us(us) <= extent.kept_us).saturating_sub(1)
     };
     COLUMNS_US[at.min(COLUMNS_US.len() - 1)]
 }
@@ -116,13 +116,13 @@ mod tests {
 
     /// Returns the column length in seconds that suits a run of `run` seconds with `kept` seconds in memory.
     fn automatic(run: u64, kept: u64) -> u64 {
-        let room = TimeRoom {
+        let extent = TimelineExtent {
             columns: 100,
             run_us: run * 1_000_000,
             kept_us: kept * 1_000_000,
             interval_us: 1_000_000,
         };
-        TimeView::default().column_us(room) / 1_000_000
+        TimeView::default().column_us(extent) / 1_000_000
     }
 
     #[test]
@@ -141,21 +141,22 @@ mod tests {
     #[test]
     fn columns_stay_round_when_the_interval_jitters() {
         let column_us = |interval_us| {
-            let room = TimeRoom { columns: 100, run_us: 9_000_000, kept_us: 9_000_000, interval_us };
-            TimeView::default().column_us(room)
+            let extent = TimelineExtent { columns: 100, run_us: 9_000_000, kept_us: 9_000_000, interval_us };
+            TimeView::default().column_us(extent)
         };
         assert_eq!([250_000, 1_013_000, 15_000_000].map(column_us), [1_000_000, 1_000_000, 10_000_000]);
     }
 
     #[test]
     fn zooming_by_hand_begins_at_what_is_shown_and_can_be_left() {
-        let room = TimeRoom { columns: 100, run_us: 201_000_000, kept_us: 201_000_000, interval_us: 500_000 };
+        let extent =
+            TimelineExtent { columns: 100, run_us: 201_000_000, kept_us: 201_000_000, interval_us: 500_000 };
         let mut view = TimeView::default();
-        view.zoom_in(view.column_us(room));
-        assert_eq!(view.column_us(room), 2_000_000);
-        (0..3).for_each(|_| view.zoom_in(view.column_us(room)));
-        assert_eq!(view.column_us(room), 1_000_000);
+        view.zoom_in(view.column_us(extent));
+        assert_eq!(view.column_us(extent), 2_000_000);
+        (0..3).for_each(|_| view.zoom_in(view.column_us(extent)));
+        assert_eq!(view.column_us(extent), 1_000_000);
         view.zoom_to_fit();
-        assert_eq!(view.column_us(room), 5_000_000);
+        assert_eq!(view.column_us(extent), 5_000_000);
     }
 }

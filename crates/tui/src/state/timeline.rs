@@ -1,6 +1,6 @@
 //! The timeline of the shown run, and its moments in words.
 
-use super::time::TimeRoom;
+use super::time::TimelineExtent;
 use super::{State, shown_run};
 use crate::view::layout;
 use crate::view_model::PastSetting;
@@ -12,7 +12,7 @@ impl State {
             .run()
             .map_or((0, 0, 0), |run| (run.began_us(), run.kept_from_us().max(run.began_us()), run.last_us()));
         let edge_us = self.view.past().map_or(last_us, |past| past.edge_us);
-        self.time.column_us(TimeRoom {
+        self.time.column_us(TimelineExtent {
             columns: layout::timeline_columns(self).max(1) as u64,
             run_us: edge_us.saturating_sub(began_us),
             kept_us: last_us.saturating_sub(kept_from_us),

@@ -204,7 +204,7 @@ impl ClientSession {
     }
 
     /// Whether the end of data has been announced to the client.
-    pub fn has_told_end(&self) -> bool {
+    pub fn has_sent_close_notify(&self) -> bool {
         self.to_client.sink_closed
     }
 

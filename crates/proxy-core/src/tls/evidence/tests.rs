@@ -8,7 +8,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVer
 use super::*;
 use crate::io::buffer::Buffer;
 use crate::tls::client_auth::binding;
-use crate::tls::config::{Material, TlsConfig};
+use crate::tls::config::{TlsConfig, TlsConfigInputs};
 use crate::tls::settings::{ClientAuth, TlsSettings};
 use crate::tls::tickets::{OwnKeys, Ticketer, unix_now};
 use crate::tls::{Certificate, Engine};
@@ -27,13 +27,13 @@ fn half_an_hour_ago() -> u64 {
 fn server(certificate: &Certificate, keys: &OwnKeys, clock: fn() -> u64) -> TlsConfig {
     let mut ticketer = Ticketer::new(keys.keys(), LIFETIME, binding(None, ClientAuth::Optional));
     ticketer.clock = clock;
-    let material = Material {
+    let inputs = TlsConfigInputs {
         certificates: vec![certificate],
         client_ca: None,
         ticketer: Arc::new(ticketer),
         sessions: Arc::new(rustls::server::NoServerSessionStorage {}),
     };
-    TlsConfig::new(&TlsSettings::default(), material).unwrap()
+    TlsConfig::new(&TlsSettings::default(), inputs).unwrap()
 }
 
 fn client(certificate: &Certificate, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {

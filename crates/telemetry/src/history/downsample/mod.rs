@@ -29,7 +29,7 @@ pub struct Downsampler {
 struct RunBuffer {
     /// The last sequence number read, and the last one assigned.
     read_seq: u64,
-    given_seq: u64,
+    emitted_seq: u64,
     /// The period of the records that wait, counted in lengths of a period.
     period: u64,
     waiting: Vec<Record>,
@@ -84,7 +84,7 @@ impl RunBuffer {
         let missing = seq - self.read_seq - 1;
         if missing > 0 {
             self.flush(out);
-            self.given_seq += missing;
+            self.emitted_seq += missing;
             self.proxy.is_alone = self.read_seq > 0;
             self.tls.is_alone = self.read_seq > 0;
             self.http.is_alone = self.read_seq > 0;
@@ -95,7 +95,7 @@ impl RunBuffer {
             // Its latencies are of the whole run.
             Body::Route(route) if route.last => {
                 self.flush(out);
-                self.give(record, out);
+                self.emit(record, out);
             }
             Body::Proxy(_)
             | Body::Tls(_)
@@ -120,7 +120,7 @@ impl RunBuffer {
             // Happened within a period, and does not end it.
             Body::Request(request) if !request.is_error() => self.keep_slowest(record),
             Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Notice(_) => {
-                self.give(record, out);
+                self.emit(record, out);
             }
             Body::Run(_)
             | Body::Setting(_)
@@ -129,7 +129,7 @@ impl RunBuffer {
             | Body::Experiment(_)
             | Body::Alert(_) => {
                 self.flush(out);
-                self.give(record, out);
+                self.emit(record, out);
             }
         }
     }
@@ -202,13 +202,13 @@ impl RunBuffer {
         waiting.append(&mut self.requests);
         waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
         for record in waiting {
-            self.give(record, out);
+            self.emit(record, out);
         }
     }
 
-    fn give(&mut self, mut record: Record, out: &mut Vec<Record>) {
-        self.given_seq += 1;
-        record.stamp.seq = self.given_seq;
+    fn emit(&mut self, mut record: Record, out: &mut Vec<Record>) {
+        self.emitted_seq += 1;
+        record.stamp.seq = self.emitted_seq;
         out.push(record);
     }
 }

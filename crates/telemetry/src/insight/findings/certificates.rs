@@ -13,9 +13,9 @@ const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (30, Severity::Warn
 const ASKED_MIN: u64 = 10;
 const DAY_US: u64 = 86_400_000_000;
 
-pub(super) const EXPIRES: Rule = Rule { id: "certificate-expires", judge: expires, tell: tell_expires };
+pub(super) const EXPIRES: Rule = Rule { id: "certificate-expires", judge: expires, text: expires_text };
 pub(super) const NOT_COVERED: Rule =
-    Rule { id: "name-not-covered", judge: not_covered, tell: tell_not_covered };
+    Rule { id: "name-not-covered", judge: not_covered, text: not_covered_text };
 
 /// A certificate, parsed from its setting.
 struct CertificateDescription<'a> {
@@ -61,7 +61,7 @@ fn expires(context: &FindingContext<'_>) -> Option<Severity> {
     DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
 }
 
-fn tell_expires(context: &FindingContext<'_>) -> FindingText {
+fn expires_text(context: &FindingContext<'_>) -> FindingText {
     let mut all: Vec<_> = certificates(context.run).collect();
     let whole = all.len();
     all.retain(|certificate| certificate.days_left <= DAYS[1].0);
@@ -111,7 +111,7 @@ fn not_covered(context: &FindingContext<'_>) -> Option<Severity> {
     is_asked.then_some(Severity::Warning)
 }
 
-fn tell_not_covered(context: &FindingContext<'_>) -> FindingText {
+fn not_covered_text(context: &FindingContext<'_>) -> FindingText {
     let all = uncovered(context.run);
     let n: u64 = all.iter().map(|(_, n)| n).sum();
     let whole: u64 = context.run.usage().of(Dimension::Name).map(|(_, counters)| handshakes(counters)).sum();

@@ -10,8 +10,8 @@ use crate::insight::{counted, percent, share};
 use crate::metrics::{ClientCounter, Counters, TlsCounter, UsageCounter};
 use crate::record::ids::ClientId;
 
-pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, tell: tell_tls12_only };
-pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, tell: tell_only_choice };
+pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, text: tls12_only_text };
+pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, text: only_choice_text };
 
 /// The clients that use less than TLS 1.3, with their totals.
 pub(super) struct OldClients(pub(super) Vec<(ClientId, Counters<ClientCounter>)>);
@@ -38,7 +38,7 @@ fn tls12_only(context: &FindingContext<'_>) -> Option<Severity> {
     (!is_refused && context.ten_minutes().tls[TlsCounter::Tls12Only] > 0).then_some(Severity::Info)
 }
 
-fn tell_tls12_only(context: &FindingContext<'_>) -> FindingText {
+fn tls12_only_text(context: &FindingContext<'_>) -> FindingText {
     let old = OldClients::by(ClientCounter::Exchanges, context);
     let add = |sum: u64, n: u64| sum.saturating_add(n);
     let all = context.run.clients().iter().map(|client| client.totals()[ClientCounter::Exchanges]);
@@ -91,7 +91,7 @@ fn only_choice(context: &FindingContext<'_>) -> Option<Severity> {
     (!indispensable(context).is_empty()).then_some(Severity::Info)
 }
 
-fn tell_only_choice(context: &FindingContext<'_>) -> FindingText {
+fn only_choice_text(context: &FindingContext<'_>) -> FindingText {
     let all = indispensable(context);
     let what = match &*all {
         [(dimension, value, ..)] => format!("the {dimension} {value}"),
@@ -99,13 +99,13 @@ fn tell_only_choice(context: &FindingContext<'_>) -> FindingText {
         [(_, first, ..), .., (_, last, ..)] => format!("{first}, {} others or {last}", all.len() - 2),
         [] => "a group or cipher".to_owned(),
     };
-    let told = FindingText::new(format!("Without {what} some clients could not connect"));
-    let told = all.iter().fold(told, |told, (_, value, only, whole)| {
-        told.figure(*value, format!("only choice in {only} of {whole} handshakes"))
+    let text = FindingText::new(format!("Without {what} some clients could not connect"));
+    let text = all.iter().fold(text, |text, (_, value, only, whole)| {
+        text.figure(*value, format!("only choice in {only} of {whole} handshakes"))
     });
-    let told = told.advise("keep these in --groups and --ciphers, or update the clients first");
+    let text = text.advise("keep these in --groups and --ciphers, or update the clients first");
     match all.first() {
-        Some((Dimension::Cipher, ..)) => told.about("proxy.ciphers"),
-        Some(_) | None => told.about("proxy.groups"),
+        Some((Dimension::Cipher, ..)) => text.about("proxy.ciphers"),
+        Some(_) | None => text.about("proxy.groups"),
     }
 }

@@ -5,9 +5,9 @@ use super::{FindingText, Rule, Severity};
 use crate::insight::{percent, share};
 use crate::metrics::ProxyCounter;
 
-pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, tell: tell_refused };
+pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, text: refused_text };
 pub(super) const UPSTREAM_UNREACHABLE: Rule =
-    Rule { id: "upstream-unreachable", judge: unreachable, tell: tell_unreachable };
+    Rule { id: "upstream-unreachable", judge: unreachable, text: unreachable_text };
 
 /// Handshakes that server and client began but did not complete. Clients that only check whether the port is open, or
 /// do not speak TLS, are not included.
@@ -38,33 +38,33 @@ fn refused(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(refused_of(context), N_MIN, SHARES)
 }
 
-fn tell_refused(context: &FindingContext<'_>) -> FindingText {
+fn refused_text(context: &FindingContext<'_>) -> FindingText {
     let lately = &context.minute().proxy;
     let (n, whole) = refused_of(context);
     let causes = REFUSALS.into_iter().max_by_key(|(counter, _)| lately[*counter]);
     let main = causes.map_or("", |(_, words)| words);
-    let told =
+    let text =
         FindingText::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
-    let told = told.figure("failed handshakes, last minute", format!("{n} of {whole}"));
+    let text = text.figure("failed handshakes, last minute", format!("{n} of {whole}"));
     let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
-    let told = counted.fold(told, |told, (counter, words)| told.figure(words, lately[counter]));
-    let told = match main {
+    let text = counted.fold(text, |text, (counter, words)| text.figure(words, lately[counter]));
+    let text = match main {
         _ if context.run.counted_log().is_some() => {
-            told.advise("the details below name the causes, in the terminator's words")
+            text.advise("the details below name the causes, in the terminator's words")
         }
-        "no version, group or cipher in common" => told
+        "no version, group or cipher in common" => text
             .advise("the details below name what clients offer: allow it with --tls-min, --ciphers or --groups")
             .about("proxy.ciphers"),
-        "the client sent an alert" => told
+        "the client sent an alert" => text
             .advise("the details below name the alerts: unknown_ca and bad_certificate are about --cert, whose file must hold the whole chain")
             .about("proxy.certificate"),
         "not complete at the deadline" => {
-            told.advise("clients are slow or attack: see --handshake-timeout").about("proxy.handshake-timeout")
+            text.advise("clients are slow or attack: see --handshake-timeout").about("proxy.handshake-timeout")
         }
-        _ => told.advise("the details below name the reasons"),
+        _ => text.advise("the details below name the reasons"),
     };
     let details = context.run.failures().by_frequency();
-    told.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
+    text.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
 }
 
 fn unreachable_of(context: &FindingContext<'_>) -> (u64, u64) {
@@ -77,7 +77,7 @@ fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(unreachable_of(context), N_MIN, SHARES)
 }
 
-fn tell_unreachable(context: &FindingContext<'_>) -> FindingText {
+fn unreachable_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = unreachable_of(context);
     FindingText::new(format!(
         "{} of connections to upstreams cannot be established",

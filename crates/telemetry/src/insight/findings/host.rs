@@ -7,13 +7,13 @@ use crate::metrics::ProxyCounter;
 use crate::record::setting::Value;
 
 pub(super) const ACCEPT_ERRORS: Rule =
-    Rule { id: "accept-errors", judge: accept_errors, tell: tell_accept_errors };
+    Rule { id: "accept-errors", judge: accept_errors, text: accept_errors_text };
 pub(super) const BACKLOG_OVERFLOW: Rule =
-    Rule { id: "backlog-overflow", judge: overflow, tell: tell_overflow };
-pub(super) const DESCRIPTORS: Rule = Rule { id: "descriptors", judge: descriptors, tell: tell_descriptors };
-pub(super) const CPU_THROTTLED: Rule = Rule { id: "cpu-throttled", judge: throttled, tell: tell_throttled };
-pub(super) const WORKERS_UNEVEN: Rule = Rule { id: "workers-uneven", judge: uneven, tell: tell_uneven };
-pub(super) const CPU_STOLEN: Rule = Rule { id: "cpu-stolen", judge: stolen, tell: tell_stolen };
+    Rule { id: "backlog-overflow", judge: overflow, text: overflow_text };
+pub(super) const DESCRIPTORS: Rule = Rule { id: "descriptors", judge: descriptors, text: descriptors_text };
+pub(super) const CPU_THROTTLED: Rule = Rule { id: "cpu-throttled", judge: throttled, text: throttled_text };
+pub(super) const WORKERS_UNEVEN: Rule = Rule { id: "workers-uneven", judge: uneven, text: uneven_text };
+pub(super) const CPU_STOLEN: Rule = Rule { id: "cpu-stolen", judge: stolen, text: stolen_text };
 
 const RAISE: &str = "raise the bound (LimitNOFILE= of the service, or ulimit -n), or lower --connections-max";
 
@@ -21,7 +21,7 @@ fn accept_errors(context: &FindingContext<'_>) -> Option<Severity> {
     (context.minute().proxy[ProxyCounter::AcceptErrors] > 0).then_some(Severity::Critical)
 }
 
-fn tell_accept_errors(context: &FindingContext<'_>) -> FindingText {
+fn accept_errors_text(context: &FindingContext<'_>) -> FindingText {
     let n = context.minute().proxy[ProxyCounter::AcceptErrors];
     let (open, max) = open_descriptors(context);
     let times = counted(n, "time");
@@ -39,7 +39,7 @@ fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
     (host.listen_overflows.max(host.listen_drops) > 0).then_some(Severity::Warning)
 }
 
-fn tell_overflow(context: &FindingContext<'_>) -> FindingText {
+fn overflow_text(context: &FindingContext<'_>) -> FindingText {
     let host = context.minute().host;
     let n = host.listen_overflows.max(host.listen_drops);
     let what = counted(n, "connection");
@@ -63,7 +63,7 @@ fn descriptors(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(open_descriptors(context), 1.0, &[near, full])
 }
 
-fn tell_descriptors(context: &FindingContext<'_>) -> FindingText {
+fn descriptors_text(context: &FindingContext<'_>) -> FindingText {
     let (open, max) = open_descriptors(context);
     FindingText::new(format!(
         "{} of the descriptors that the process may have are open",
@@ -85,7 +85,7 @@ fn throttled(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded((minute.host.cpu_throttled_us, minute.span_us), WITHHELD_US_MIN, &limits)
 }
 
-fn tell_throttled(context: &FindingContext<'_>) -> FindingText {
+fn throttled_text(context: &FindingContext<'_>) -> FindingText {
     let minute = context.minute();
     let seconds = minute.host.cpu_throttled_us as f64 / 1e6;
     let title = format!(
@@ -112,7 +112,7 @@ fn stolen(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(stolen_of(context), WITHHELD_US_MIN, &limits)
 }
 
-fn tell_stolen(context: &FindingContext<'_>) -> FindingText {
+fn stolen_text(context: &FindingContext<'_>) -> FindingText {
     let (stolen_us, whole_us) = stolen_of(context);
     let seconds = |us: u64| us as f64 / 1e6;
     FindingText::new(format!(
@@ -171,7 +171,7 @@ fn uneven(context: &FindingContext<'_>) -> Option<Severity> {
     is_so.then_some(severity)
 }
 
-fn tell_uneven(context: &FindingContext<'_>) -> FindingText {
+fn uneven_text(context: &FindingContext<'_>) -> FindingText {
     let Some(spread) = CpuSpread::of(context) else {
         return FindingText::new("One worker does most of the work");
     };

@@ -7,11 +7,11 @@ use super::{FindingText, Rule, Severity};
 use crate::insight::{counted, percent, share};
 use crate::metrics::HttpCounter;
 
-pub(super) const QUEUE: Rule = Rule { id: "http-queue", judge: queue, tell: tell_queue };
+pub(super) const QUEUE: Rule = Rule { id: "http-queue", judge: queue, text: queue_text };
 pub(super) const SERVER_ERRORS: Rule =
-    Rule { id: "http-5xx", judge: server_errors, tell: tell_server_errors };
-pub(super) const RETRIED: Rule = Rule { id: "http-retried", judge: retried, tell: tell_retried };
-pub(super) const UPSTREAM_SLOW: Rule = Rule { id: "http-upstream-timeout", judge: slow, tell: tell_slow };
+    Rule { id: "http-5xx", judge: server_errors, text: server_errors_text };
+pub(super) const RETRIED: Rule = Rule { id: "http-retried", judge: retried, text: retried_text };
+pub(super) const UPSTREAM_SLOW: Rule = Rule { id: "http-upstream-timeout", judge: slow, text: slow_text };
 
 const N_MIN: f64 = 5.0;
 const FAILED: &[(Severity, HysteresisLimit)] =
@@ -31,7 +31,7 @@ fn queue(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(of_all(context, QUEUED), N_MIN, FAILED)
 }
 
-fn tell_queue(context: &FindingContext<'_>) -> FindingText {
+fn queue_text(context: &FindingContext<'_>) -> FindingText {
     let http = &context.minute().http;
     let (n, whole) = of_all(context, QUEUED);
     let title = format!("{} of requests get no upstream connection in time (503)", percent(share(n, whole)));
@@ -48,7 +48,7 @@ fn server_errors(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(of_all(context, &[HttpCounter::Status5xx]), N_MIN, FAILED)
 }
 
-fn tell_server_errors(context: &FindingContext<'_>) -> FindingText {
+fn server_errors_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = of_all(context, &[HttpCounter::Status5xx]);
     FindingText::new(format!(
         "{} of requests are answered with a status of 500 or above",
@@ -63,7 +63,7 @@ fn retried(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(of_all(context, &[HttpCounter::Retried]), N_MIN, SENT_AGAIN)
 }
 
-fn tell_retried(context: &FindingContext<'_>) -> FindingText {
+fn retried_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = of_all(context, &[HttpCounter::Retried]);
     let title = format!(
         "{} of requests are sent twice: the upstream closes kept connections",
@@ -80,7 +80,7 @@ fn slow(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(of_all(context, TIMED_OUT), N_MIN, FAILED)
 }
 
-fn tell_slow(context: &FindingContext<'_>) -> FindingText {
+fn slow_text(context: &FindingContext<'_>) -> FindingText {
     let http = &context.minute().http;
     let (n, whole) = of_all(context, TIMED_OUT);
     FindingText::new(format!(

@@ -11,9 +11,9 @@ use crate::metrics::{ClientCounter, ProxyCounter};
 use crate::record::ids::ClientId;
 
 pub(super) const NEVER_RESUMES: Rule =
-    Rule { id: "never-resumes", judge: never_resumes, tell: tell_never_resumes };
+    Rule { id: "never-resumes", judge: never_resumes, text: never_resumes_text };
 pub(super) const OLD_VERSIONS: Rule =
-    Rule { id: "old-versions", judge: old_versions, tell: tell_old_versions };
+    Rule { id: "old-versions", judge: old_versions, text: old_versions_text };
 
 /// Full handshakes in ten minutes from which clients are evaluated.
 const FULL_MIN: u64 = 100;
@@ -37,7 +37,7 @@ fn never_resumes(context: &FindingContext<'_>) -> Option<Severity> {
     (lately >= FULL_MIN && never_resumed(context).next().is_some()).then_some(Severity::Info)
 }
 
-fn tell_never_resumes(context: &FindingContext<'_>) -> FindingText {
+fn never_resumes_text(context: &FindingContext<'_>) -> FindingText {
     let mut found: Vec<(ClientId, u64)> = never_resumed(context).collect();
     found.sort_by_key(|&(id, full)| (Reverse(full), id));
     let add = |sum: u64, n: u64| sum.saturating_add(n);
@@ -70,7 +70,7 @@ fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
     (has_new && old_handshakes(context).0 > 0).then_some(Severity::Info)
 }
 
-fn tell_old_versions(context: &FindingContext<'_>) -> FindingText {
+fn old_versions_text(context: &FindingContext<'_>) -> FindingText {
     let (old, whole) = old_handshakes(context);
     let users = OldClients::by(ClientCounter::Tls12Only, context);
     let of_whom = users.counted().map(|clients| format!(" of {clients}")).unwrap_or_default();

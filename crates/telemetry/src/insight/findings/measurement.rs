@@ -6,8 +6,8 @@ use crate::insight::{counted, percent, share};
 use crate::metrics::LoadCounter;
 
 pub(super) const RECORDS_LOST: Rule =
-    Rule { id: "records-lost", judge: records_lost, tell: tell_records_lost };
-pub(super) const LOAD_LATE: Rule = Rule { id: "load-late", judge: load_late, tell: tell_load_late };
+    Rule { id: "records-lost", judge: records_lost, text: records_lost_text };
+pub(super) const LOAD_LATE: Rule = Rule { id: "load-late", judge: load_late, text: load_late_text };
 
 /// Share of requests that the generator started late: above it, latencies are partly its own.
 const LATE: &[(Severity, HysteresisLimit)] = &[(Severity::Warning, HysteresisLimit::at(0.01))];
@@ -17,9 +17,9 @@ fn records_lost(context: &FindingContext<'_>) -> Option<Severity> {
     (context.minute().records_lost > 0).then_some(Severity::Warning)
 }
 
-fn tell_records_lost(context: &FindingContext<'_>) -> FindingText {
+fn records_lost_text(context: &FindingContext<'_>) -> FindingText {
     let (run, health) = (context.run, context.run.health());
-    let told = FindingText::new(format!(
+    let text = FindingText::new(format!(
         "{} lost in the last minute: figures have gaps",
         counted(context.minute().records_lost, "record")
     ));
@@ -30,12 +30,12 @@ fn tell_records_lost(context: &FindingContext<'_>) -> FindingText {
         ("dropped by journald's rate limit, so far", health.suppressed_total.max(run.reading().suppressed())),
     ];
     let causes = causes.into_iter().filter(|(_, n)| *n > 0);
-    let told = causes.fold(told, |told, (cause, n)| told.figure(cause, n));
-    let told = match &*health.error {
-        "" => told,
-        error => told.whom([error.to_owned()]),
+    let text = causes.fold(text, |text, (cause, n)| text.figure(cause, n));
+    let text = match &*health.error {
+        "" => text,
+        error => text.whom([error.to_owned()]),
     };
-    told.advise("write to a file (--journal file:PATH.journal) or raise RateLimitBurst= in journald.conf")
+    text.advise("write to a file (--journal file:PATH.journal) or raise RateLimitBurst= in journald.conf")
 }
 
 fn late_of(context: &FindingContext<'_>) -> (u64, u64) {
@@ -47,7 +47,7 @@ fn load_late(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(late_of(context), LATE_MIN, LATE)
 }
 
-fn tell_load_late(context: &FindingContext<'_>) -> FindingText {
+fn load_late_text(context: &FindingContext<'_>) -> FindingText {
     let (late, scheduled) = late_of(context);
     let share = percent(share(late, scheduled));
     FindingText::new(format!(

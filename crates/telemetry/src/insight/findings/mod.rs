@@ -125,7 +125,7 @@ pub struct Finding {
     /// When it closed; `None` while it is open.
     pub closed_us: Option<u64>,
     /// Its present text, or its text at the opening if it has closed.
-    pub told: FindingText,
+    pub text: FindingText,
 }
 
 /// A finding in the summary.
@@ -144,22 +144,22 @@ pub struct FindingSummary {
     pub closed_s: Option<f64>,
     /// What it says.
     #[serde(flatten)]
-    pub told: FindingText,
+    pub text: FindingText,
 }
 
 impl FindingSummary {
     pub(crate) fn of(run: &Run, finding: Finding) -> Self {
         let began_us = run.last_us().saturating_sub(run.duration_us());
         let seconds = |us: u64| us.saturating_sub(began_us) as f64 / 1e6;
-        let Finding { id, run, severity, since_us, closed_us, told } = finding;
-        Self { id, run, severity, since_s: seconds(since_us), closed_s: closed_us.map(seconds), told }
+        let Finding { id, run, severity, since_us, closed_us, text } = finding;
+        Self { id, run, severity, since_s: seconds(since_us), closed_s: closed_us.map(seconds), text }
     }
 
     /// The sentence, with the name of its run if several are merged.
     pub fn sentence(&self) -> String {
         match &self.run {
-            Some(run) => format!("{run}: {}", self.told.title),
-            None => self.told.title.clone(),
+            Some(run) => format!("{run}: {}", self.text.title),
+            None => self.text.title.clone(),
         }
     }
 
@@ -185,7 +185,7 @@ struct Rule {
     id: &'static str,
     /// Returns the severity; `None` if there is no finding.
     judge: fn(&FindingContext<'_>) -> Option<Severity>,
-    tell: fn(&FindingContext<'_>) -> FindingText,
+    text: fn(&FindingContext<'_>) -> FindingText,
 }
 
 const RULES: [Rule; 22] = [
@@ -226,7 +226,7 @@ pub(crate) struct FindingTracker {
 impl FindingTracker {
     /// Evaluates the records since the last call. A run that is not measured has no findings.
     pub(crate) fn judge(&mut self, run: &Run) {
-        let now_us = if self.is_frozen { None } else { self.sums.take_in(run) };
+        let now_us = if self.is_frozen { None } else { self.sums.add_last_intervals(run) };
         let Some(now_us) = now_us else { return };
         for rule in &RULES {
             let open = self.all.iter_mut().rev().find(|it| it.id == rule.id && it.closed_us.is_none());
@@ -238,12 +238,12 @@ impl FindingTracker {
                 (Some(severity), Some(open)) if open.severity == severity => {}
                 (Some(severity), Some(open)) => {
                     open.severity = severity;
-                    open.told = (rule.tell)(&context);
+                    open.text = (rule.text)(&context);
                 }
                 (Some(severity), None) => {
-                    let told = (rule.tell)(&context);
+                    let text = (rule.text)(&context);
                     let (id, since_us) = (rule.id, now_us);
-                    self.push(Finding { id, run: None, severity, since_us, closed_us: None, told });
+                    self.push(Finding { id, run: None, severity, since_us, closed_us: None, text });
                 }
             }
         }
@@ -276,8 +276,8 @@ impl FindingTracker {
         let rule = RULES.iter().find(|rule| rule.id == finding.id && finding.closed_us.is_none());
         let rule = rule.filter(|_| !self.is_frozen);
         let context = FindingContext { run, sums: &self.sums, was: Some(finding.severity) };
-        let told = rule.map_or_else(|| finding.told.clone(), |rule| (rule.tell)(&context));
-        Finding { told, ..finding.clone() }
+        let text = rule.map_or_else(|| finding.text.clone(), |rule| (rule.text)(&context));
+        Finding { text, ..finding.clone() }
     }
 
     /// The same for reading the run again from a moment on, when counters of the minutes before are not known.
@@ -304,13 +304,13 @@ impl FindingTracker {
 
     /// Their heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let told = |finding: &Finding| {
-            let FindingText { title, evidence, advice, setting: _, whom, whom_more: _ } = &finding.told;
+        let bytes_of = |finding: &Finding| {
+            let FindingText { title, evidence, advice, setting: _, whom, whom_more: _ } = &finding.text;
             let evidence =
                 evidence.iter().map(|one| size_of::<Evidence>() + one.figure.len() + one.value.len());
             let texts = advice.iter().chain(whom).map(|text| size_of::<String>() + text.len());
             size_of::<Finding>() + title.len() + evidence.sum::<usize>() + texts.sum::<usize>()
         };
-        self.sums.heap_bytes() + self.all.iter().map(told).sum::<usize>()
+        self.sums.heap_bytes() + self.all.iter().map(bytes_of).sum::<usize>()
     }
 }

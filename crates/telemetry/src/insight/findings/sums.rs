@@ -141,7 +141,7 @@ impl Default for RecentSums {
 
 impl RecentSums {
     /// Adds the last interval of each part, and gives its end; `None` if there is none that is new.
-    pub(super) fn take_in(&mut self, run: &Run) -> Option<u64> {
+    pub(super) fn add_last_intervals(&mut self, run: &Run) -> Option<u64> {
         let [proxy, tls, http, load] = &mut self.seen_us;
         let before = [*proxy, *load];
         let health = run.health();

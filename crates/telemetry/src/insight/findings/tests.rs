@@ -40,9 +40,9 @@ fn open(recorder: &RunBuilder) -> Vec<(&'static str, Severity)> {
     all.map(|finding| (finding.id, finding.severity)).collect()
 }
 
-fn told(recorder: &RunBuilder, id: &str) -> FindingText {
+fn finding_text(recorder: &RunBuilder, id: &str) -> FindingText {
     let found = recorder.run().findings().into_iter().find(|finding| finding.id == id);
-    found.unwrap_or_else(|| panic!("no {id}")).told
+    found.unwrap_or_else(|| panic!("no {id}")).text
 }
 
 /// Runs calm seconds, then troubled ones, then calm ones, and returns the open findings at the end of each.
@@ -72,7 +72,7 @@ fn opens_and_closes(
     assert_eq!(course(recorder, trouble), [vec![], vec![found], vec![]]);
     let all = recorder.run().findings();
     assert_eq!(all.len(), 1, "{all:?}");
-    assert!(!all[0].told.evidence.is_empty() && !all[0].told.advice.is_empty());
+    assert!(!all[0].text.evidence.is_empty() && !all[0].text.advice.is_empty());
     assert!(all[0].is_open_at(all[0].since_us) && !all[0].is_open_at(recorder.run().last_us()));
 }
 
@@ -150,8 +150,8 @@ fn a_worker_that_does_nearly_everything_is_found() {
     let found = ("workers-uneven", Severity::Warning);
     let mut recorder = begun(&workers(4.0));
     opens_and_closes(&mut recorder, found, spread(1_000_000, 1_200_000));
-    let told = told(&recorder, "workers-uneven");
-    assert_eq!(told.title, "One of 4 workers uses 83 % of the proxy's CPU");
+    let finding = finding_text(&recorder, "workers-uneven");
+    assert_eq!(finding.title, "One of 4 workers uses 83 % of the proxy's CPU");
     for (n, busiest_us, all_us) in
         [(4.0, 1_000_000, 2_500_000), (1.0, 1_000_000, 1_000_000), (4.0, 200_000, 210_000)]
     {
@@ -186,9 +186,9 @@ fn a_late_generator_is_found() {
         add(&mut recorder.load.as_mut().unwrap().counters, &[(LoadCounter::Late, 50)]);
     });
     assert!(
-        told(&recorder, "load-late").title.contains("starts 1.1 %"),
+        finding_text(&recorder, "load-late").title.contains("starts 1.1 %"),
         "{:?}",
-        told(&recorder, "load-late")
+        finding_text(&recorder, "load-late")
     );
 }
 
@@ -244,9 +244,9 @@ fn a_certificate_is_found_by_its_days_until_it_is_renewed() {
     assert_eq!(open(&at("2026-02-27")), [("certificate-expires", Severity::Critical)]);
     let mut recorder = at("2026-03-08");
     assert_eq!(open(&recorder), [("certificate-expires", Severity::Critical)]);
-    let told = told(&recorder, "certificate-expires");
-    assert_eq!(told.title, "A certificate expires in 7 days");
-    assert_eq!(told.whom, ["www.example.org and 3 more until 2026-03-08"]);
+    let finding = finding_text(&recorder, "certificate-expires");
+    assert_eq!(finding.title, "A certificate expires in 7 days");
+    assert_eq!(finding.whom, ["www.example.org and 3 more until 2026-03-08"]);
     recorder.set("proxy.certificate", text(CERTIFICATE));
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), []);
@@ -273,9 +273,9 @@ fn a_name_that_no_certificate_has_is_found_until_one_has_it() {
     }
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), [("name-not-covered", Severity::Warning)]);
-    let told = told(&recorder, "name-not-covered");
-    assert_eq!(told.title, "1 server name that clients ask for is in no certificate: 8.6 % of handshakes");
-    assert_eq!(told.whom, ["api.example.org: 90 handshakes"]);
+    let finding = finding_text(&recorder, "name-not-covered");
+    assert_eq!(finding.title, "1 server name that clients ask for is in no certificate: 8.6 % of handshakes");
+    assert_eq!(finding.whom, ["api.example.org: 90 handshakes"]);
     // Nobody asks for it any more, or a certificate has it now.
     recorder.seconds(700, calm);
     assert_eq!(open(&recorder), []);
@@ -307,9 +307,9 @@ fn clients_of_tls_1_2_only_are_listed_with_their_traffic() {
     opens_and_closes(&mut recorder, ("tls12-only", Severity::Info), |recorder| {
         add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 1)]);
     });
-    let told = told(&recorder, "tls12-only");
-    assert_eq!(told.title, "TLS 1.3 only would refuse 1 client, with 0.2 % of exchanges");
-    assert_eq!(told.whom, ["127.0.0.2: 1 handshake, 2 exchanges"]);
+    let finding = finding_text(&recorder, "tls12-only");
+    assert_eq!(finding.title, "TLS 1.3 only would refuse 1 client, with 0.2 % of exchanges");
+    assert_eq!(finding.whom, ["127.0.0.2: 1 handshake, 2 exchanges"]);
 }
 
 #[test]
@@ -319,8 +319,8 @@ fn clients_of_tls_1_2_that_no_record_names_are_a_share_of_handshakes() {
         calm(recorder);
         add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 2)]);
     });
-    let told = told(&recorder, "tls12-only");
-    assert_eq!(told.title, "TLS 1.3 only would refuse the clients of 2.0 % of handshakes");
+    let finding = finding_text(&recorder, "tls12-only");
+    assert_eq!(finding.title, "TLS 1.3 only would refuse the clients of 2.0 % of handshakes");
 }
 
 #[test]
@@ -330,7 +330,10 @@ fn obsolete_clients_are_found_while_newer_versions_are_allowed() {
     usage(&mut recorder, Dimension::Group, "secp256r1", &counted);
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), [("only-choice", Severity::Info)]);
-    assert_eq!(told(&recorder, "only-choice").evidence[0].value, "only choice in 12 of 40 handshakes");
+    assert_eq!(
+        finding_text(&recorder, "only-choice").evidence[0].value,
+        "only choice in 12 of 40 handshakes"
+    );
     recorder.set("proxy.groups", text("secp256r1"));
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), []);
@@ -348,10 +351,10 @@ fn keys_that_hosts_do_not_share_are_found_with_their_cause() {
         let given: Vec<_> = keys.map(|keys| ("proxy.ticket-keys", text(keys))).into_iter().collect();
         let mut recorder = begun(&given);
         opens_and_closes(&mut recorder, ("ticket-keys-unknown", Severity::Warning), trouble);
-        let told = told(&recorder, "ticket-keys-unknown");
+        let finding = finding_text(&recorder, "ticket-keys-unknown");
         assert!(
-            told.evidence.iter().any(|one| one.figure == "cause" && one.value.contains(cause)),
-            "{told:?}"
+            finding.evidence.iter().any(|one| one.figure == "cause" && one.value.contains(cause)),
+            "{finding:?}"
         );
     }
 }
@@ -363,9 +366,9 @@ fn hardly_any_resumption_is_found_with_its_reason_and_advice() {
         let tls = [(TlsCounter::FullNoTicket, 2_000), (TlsCounter::NoTicketBeside1, 1_500)];
         add(&mut recorder.tls.counters, &tls);
     });
-    let told = told(&recorder, "resumption-low");
-    assert!(told.title.ends_with("main reason: no ticket"), "{}", told.title);
-    assert!(told.advice[0].starts_with("--tickets 2: 2 tickets instead of 1"), "{:?}", told.advice);
+    let finding = finding_text(&recorder, "resumption-low");
+    assert!(finding.title.ends_with("main reason: no ticket"), "{}", finding.title);
+    assert!(finding.advice[0].starts_with("--tickets 2: 2 tickets instead of 1"), "{:?}", finding.advice);
 }
 
 #[test]
@@ -378,8 +381,8 @@ fn texts_sent_by_clients_are_in_details_not_titles() {
     opens_and_closes(&mut recorder, ("handshakes-refused", Severity::Warning), |recorder| {
         add(&mut recorder.proxy.counters, &[(ProxyCounter::FailedIncompatible, 5)]);
     });
-    let told = told(&recorder, "handshakes-refused");
-    assert_eq!(told.whom, ["1 × incompatible: client offers TLSv1.1 only"]);
+    let finding = finding_text(&recorder, "handshakes-refused");
+    assert_eq!(finding.whom, ["1 × incompatible: client offers TLSv1.1 only"]);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use crate::quantity;
 use crate::record::setting::Value;
 
 pub(super) const KEYS_UNKNOWN: Rule =
-    Rule { id: "ticket-keys-unknown", judge: keys_unknown, tell: tell_keys_unknown };
+    Rule { id: "ticket-keys-unknown", judge: keys_unknown, text: keys_unknown_text };
 pub(super) const RESUMPTION_LOW: Rule =
-    Rule { id: "resumption-low", judge: resumption_low, tell: tell_resumption_low };
+    Rule { id: "resumption-low", judge: resumption_low, text: resumption_low_text };
 
 /// Share of the offers to resume with an unknown key.
 const UNKNOWN: &[(Severity, HysteresisLimit)] = &[(Severity::Warning, HysteresisLimit::at(0.1))];
@@ -31,7 +31,7 @@ fn keys_unknown(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(counted, UNKNOWN_MIN, UNKNOWN)
 }
 
-fn tell_keys_unknown(context: &FindingContext<'_>) -> FindingText {
+fn keys_unknown_text(context: &FindingContext<'_>) -> FindingText {
     let run = context.run;
     let tls = &context.ten_minutes().tls;
     let (unknown, offers) = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
@@ -88,7 +88,7 @@ fn resumption_low(context: &FindingContext<'_>) -> Option<Severity> {
     context.graded(could_resume(context), FULL_MIN, FULL)
 }
 
-fn tell_resumption_low(context: &FindingContext<'_>) -> FindingText {
+fn resumption_low_text(context: &FindingContext<'_>) -> FindingText {
     let (full, whole) = could_resume(context);
     let tls = &context.ten_minutes().tls;
     let mut reasons: Vec<_> = FullReason::ALL
@@ -104,18 +104,18 @@ fn tell_resumption_low(context: &FindingContext<'_>) -> FindingText {
         n => format!("Only {}", percent(share(n, whole))),
     };
     let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
-    let told = FindingText::new(title)
+    let text = FindingText::new(title)
         .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
-    let told = reasons.iter().take(REASONS_SHOWN).fold(told, |told, (n, word)| {
-        told.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, full))))
+    let text = reasons.iter().take(REASONS_SHOWN).fold(text, |text, (n, word)| {
+        text.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, full))))
     });
-    let told = told.about("proxy.resumption");
+    let text = text.about("proxy.resumption");
     let all = advice(context.run);
     if all.is_empty() {
-        return told.advise(
+        return text.advise(
             "no setting of the proxy would change much: see whether the clients keep their connections open, and keep \
              tickets",
         );
     }
-    all.iter().fold(told, |told, advice| told.advise(format!("{}: {}", advice.flag, advice.sentence)))
+    all.iter().fold(text, |text, advice| text.advise(format!("{}: {}", advice.flag, advice.sentence)))
 }

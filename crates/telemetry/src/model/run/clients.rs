@@ -122,7 +122,7 @@ impl Clients {
         from_start: bool,
         lost: u64,
     ) {
-        if !self.rows.contains_key(&record.client) && !self.take_in(record) {
+        if !self.rows.contains_key(&record.client) && !self.add_client(record) {
             self.turned_away += 1;
             return;
         }
@@ -169,7 +169,7 @@ impl Clients {
     }
 
     /// Makes a row for a new client; false if there is no room.
-    fn take_in(&mut self, record: &ClientRecord) -> bool {
+    fn add_client(&mut self, record: &ClientRecord) -> bool {
         if self.rows.len() > CLIENTS_MAX {
             self.make_room();
         }

@@ -155,7 +155,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         let delta = if self.begun { counters.since(&self.totals) } else { Counters::default() };
         let gap_from_us = Some(start_us).filter(|end_us| self.begun && stamp.is_after_gap(*end_us));
         let after_loss = !self.begun || gap_from_us.is_some();
-        self.take_in((start_us, stamp.mono_us), after_loss, delta, counters, latencies);
+        self.add((start_us, stamp.mono_us), after_loss, delta, counters, latencies);
         gap_from_us
     }
 
@@ -180,10 +180,10 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             self.totals = *counters;
             return;
         }
-        self.take_in((start_us, stamp.mono_us), after_loss, delta, counters, latencies);
+        self.add((start_us, stamp.mono_us), after_loss, delta, counters, latencies);
     }
 
-    fn take_in(
+    fn add(
         &mut self,
         span_us: (u64, u64),
         after_loss: bool,
@@ -213,7 +213,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             let Some(oldest) = self.intervals.pop_front() else { break };
             self.buckets -= oldest.buckets();
             if self.history >= HISTORY {
-                self.rollup.take_in(&oldest);
+                self.rollup.add(&oldest);
             }
         }
     }

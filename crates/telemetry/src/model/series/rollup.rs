@@ -30,7 +30,7 @@ impl<C: Metric, L: Metric> Default for Rollup<C, L> {
 
 impl<C: Metric, L: Metric> Rollup<C, L> {
     /// Adds the next interval. An interval after a loss is not merged: its gap must not blank its neighbours.
-    pub(in crate::model) fn take_in(&mut self, interval: &Interval<C, L>) {
+    pub(in crate::model) fn add(&mut self, interval: &Interval<C, L>) {
         let is_open = |last: &&mut Arc<Interval<C, L>>| {
             !last.after_loss && !interval.after_loss && last.length_us() < PERIOD_US
         };

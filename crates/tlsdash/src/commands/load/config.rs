@@ -30,7 +30,7 @@ pub(crate) struct LoadVariant {
 pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     let target: Target = (*args.url).clone();
     if !target.is_tls() {
-        refuse_tls_words(&args.tls, &target)?;
+        refuse_tls_options(&args.tls, &target)?;
     }
     let base = LoadConfig {
         unix_socket: args.request.unix_socket.clone(),
@@ -118,7 +118,7 @@ fn tls(args: &TlsArgs) -> TlsOptions {
 }
 
 /// Refuses options that need TLS. Options of trust are allowed, for scripts that load both kinds of servers.
-fn refuse_tls_words(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
+fn refuse_tls_options(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
     let words = [
         ("resume", args.resume.is_some()),
         ("tls-version", args.tls_version.is_some()),

@@ -117,7 +117,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     if let Some(at_us) = args.plan.start_at_us {
         std::thread::sleep(Duration::from_micros(at_us.saturating_sub(Timestamps::now().monotonic_us)));
     }
-    Session { config: session.clone(), channels, title, header, notices, workload, journal, legacy: None }
+    Session { config: session.clone(), channels, title, header, notices, workload, journal, handover: None }
         .finish()
 }
 

@@ -120,7 +120,7 @@ fn live(
         observed: processes,
         ends_with_load: false,
     };
-    Session { config: session, channels, title, header, notices, workload, journal, legacy: None }.run()
+    Session { config: session, channels, title, header, notices, workload, journal, handover: None }.run()
 }
 
 /// The processes of `--pid` and `--unit`.

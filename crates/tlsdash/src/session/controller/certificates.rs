@@ -34,10 +34,10 @@ impl RunController {
         }
         match files.poll(Instant::now()) {
             None => {}
-            Some(FileWatchEvent::Ended { looked, was_asked }) => {
-                let files = self.apply_file_changes(looked.changes);
+            Some(FileWatchEvent::Ended { checked, was_asked }) => {
+                let files = self.apply_file_changes(checked.changes);
                 if was_asked {
-                    self.finish_reload(looked.options, files);
+                    self.finish_reload(checked.options, files);
                 }
             }
             // Generated ticket keys need no file, and are still rotated.

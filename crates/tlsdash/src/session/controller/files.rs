@@ -18,7 +18,7 @@ pub(super) struct FileWatch<T> {
     /// Requests a check; true for a reload.
     ask: Sender<bool>,
     /// The results of checks.
-    looked: Receiver<T>,
+    checked: Receiver<T>,
     /// When the next check is due.
     next: Instant,
     /// The check in progress.
@@ -40,7 +40,7 @@ struct FileCheck {
 #[derive(Debug)]
 pub(super) enum FileWatchEvent<T> {
     /// A check has ended. `was_asked`: it was a requested reload.
-    Ended { looked: T, was_asked: bool },
+    Ended { checked: T, was_asked: bool },
     /// A check has not ended for this long; reported once.
     Stuck(Duration),
     /// The check still hangs. Returned once a second, for work that needs no file.
@@ -54,7 +54,7 @@ impl<T: Send + 'static> FileWatch<T> {
     /// When the thread cannot be started.
     pub(super) fn start(look: impl Fn(bool) -> T + Send + 'static) -> std::io::Result<Self> {
         let (ask, asked) = channel();
-        let (tell, looked) = channel();
+        let (tell, checked) = channel();
         thread::Builder::new().name("files".to_owned()).spawn(move || {
             while let Ok(at_once) = asked.recv() {
                 if tell.send(look(at_once)).is_err() {
@@ -62,7 +62,7 @@ impl<T: Send + 'static> FileWatch<T> {
                 }
             }
         })?;
-        Ok(Self { ask, looked, next: Instant::now(), under_way: None, is_asked: false })
+        Ok(Self { ask, checked, next: Instant::now(), under_way: None, is_asked: false })
     }
 
     /// Requests that all files are read again, as soon as a check in progress has ended.
@@ -72,9 +72,9 @@ impl<T: Send + 'static> FileWatch<T> {
 
     /// Starts a check if one is due, and returns the result of the last. Never waits.
     pub(super) fn poll(&mut self, now: Instant) -> Option<FileWatchEvent<T>> {
-        if let Ok(looked) = self.looked.try_recv() {
+        if let Ok(checked) = self.checked.try_recv() {
             let was_asked = self.under_way.take().is_some_and(|look| look.at_once);
-            return Some(FileWatchEvent::Ended { looked, was_asked });
+            return Some(FileWatchEvent::Ended { checked, was_asked });
         }
         let is_due = now >= self.next;
         if is_due {

@@ -39,7 +39,7 @@ use crate::session::SharedEndpoints;
 use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
-use crate::upgrade::predecessor::Legacy;
+use crate::upgrade::predecessor::HandoverState;
 use calibration::Calibration;
 use control::PendingRevert;
 use files::FileWatch;
@@ -77,7 +77,7 @@ pub(crate) struct RunSetup {
     /// The sockets for figures and control.
     pub(crate) endpoints: SharedEndpoints,
     /// State of the process that this one has replaced.
-    pub(crate) legacy: Option<Legacy>,
+    pub(crate) handover: Option<HandoverState>,
 }
 
 /// Requests by signals.
@@ -198,7 +198,7 @@ impl RunController {
         for notice in std::mem::take(&mut self.setup.notices) {
             self.publisher.notice(notice, Timestamps::now());
         }
-        self.take_legacy();
+        self.apply_handover();
         let mut next_us = self.next_tick_us();
         let mut stage = ShutdownStage::Running;
         let mut watchdog = Watchdog::new();

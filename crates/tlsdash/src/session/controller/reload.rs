@@ -104,7 +104,7 @@ pub(super) fn watch_files(
     let files = proxy.files();
     FileWatch::start(move |at_once| FilesRead {
         options: source.as_ref().filter(|source| at_once && source.has_file()).map(ConfigurationSource::read),
-        changes: files.look(at_once),
+        changes: files.check(at_once),
     })
 }
 
@@ -193,7 +193,7 @@ impl RunController {
     fn plan_reload(&self, options: ProxyOptions) -> Result<(ProxyOptions, ReloadPlan), String> {
         let configuration = self.setup.configuration.as_deref().ok_or("there is no proxy")?;
         let options = configuration.complete(options).map_err(|error| format!("{error:#}"))?;
-        let words = configuration.options.changed_words(&options).map_err(|error| format!("{error:#}"))?;
+        let words = configuration.options.changed_options(&options).map_err(|error| format!("{error:#}"))?;
         let settings = self.run_record().settings;
         let mut plan = ReloadPlan::default();
         for word in words {

@@ -225,12 +225,12 @@ impl RunController {
     }
 
     /// Restores the settings' values from the process that this one has replaced.
-    pub(super) fn take_legacy(&mut self) {
-        let Some(legacy) = self.setup.legacy.take() else { return };
-        let text = format!("upgrade: took over from run {}", legacy.run.short());
+    pub(super) fn apply_handover(&mut self) {
+        let Some(handover) = self.setup.handover.take() else { return };
+        let text = format!("upgrade: took over from run {}", handover.run.short());
         self.report(NoticeRecord::new(Level::Notice, UPGRADE, &text));
-        let by = format!("run {}", legacy.run.short());
-        for CarriedSetting { name, value, revert } in legacy.settings {
+        let by = format!("run {}", handover.run.short());
+        for CarriedSetting { name, value, revert } in handover.settings {
             match self.change_for(&name, &value, &by) {
                 Ok(_) => {
                     let revert = revert.map(|CarriedRevert { after_ms, to, by }| PendingRevert {

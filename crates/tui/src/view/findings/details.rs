@@ -78,7 +78,7 @@ fn list(state: &State, findings: &OpenFindings, at: usize, cells: usize, rows: u
 /// What is known of a finding, wrapped.
 fn figures(state: &State, findings: &OpenFindings, finding: &Finding, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
-    let told = &finding.told;
+    let text = &finding.text;
     let of = match (findings.is_past, finding.closed_us) {
         (false, _) => "",
         (true, None) => ", still open: figures of the latest moment",
@@ -89,11 +89,11 @@ fn figures(state: &State, findings: &OpenFindings, finding: &Finding, cells: usi
     if state.size().1 >= BLANK_ROWS_MIN {
         texts.insert(0, (String::new(), theme.label()));
     }
-    texts.extend(told.evidence.iter().map(|one| (format!("{}: {}", one.figure, one.value), theme.label())));
-    texts.extend(told.advice.iter().map(|advice| (format!("> {advice}"), theme.notice())));
-    texts.extend(told.whom.iter().map(|one| (format!("- {one}"), theme.label())));
-    if told.whom_more > 0 {
-        texts.push((format!("- and {} more", told.whom_more), theme.label()));
+    texts.extend(text.evidence.iter().map(|one| (format!("{}: {}", one.figure, one.value), theme.label())));
+    texts.extend(text.advice.iter().map(|advice| (format!("> {advice}"), theme.notice())));
+    texts.extend(text.whom.iter().map(|one| (format!("- {one}"), theme.label())));
+    if text.whom_more > 0 {
+        texts.push((format!("- and {} more", text.whom_more), theme.label()));
     }
     let wrapped = texts.into_iter().flat_map(|(text, style)| {
         let lines = if text.is_empty() { vec![text] } else { format::wrapped(&text, cells) };

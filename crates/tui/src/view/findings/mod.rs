@@ -91,8 +91,8 @@ fn line(state: &State, finding: &Finding, width: u16) -> Line<'static> {
 
 fn sentence(finding: &Finding) -> String {
     match &finding.run {
-        Some(run) => format!("{run}: {}", finding.told.title),
-        None => finding.told.title.clone(),
+        Some(run) => format!("{run}: {}", finding.text.title),
+        None => finding.text.title.clone(),
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn badge(state: &State) -> (String, Style) {
 /// Returns what was found about a setting, and what another value would do; empty if nothing.
 pub(super) fn about(state: &State, setting: &str) -> String {
     let Some(findings) = shown(state) else { return String::new() };
-    let found = findings.open.iter().filter(|finding| finding.told.setting == Some(setting));
+    let found = findings.open.iter().filter(|finding| finding.text.setting == Some(setting));
     let found = found.map(|finding| format!("{}: {}", finding.severity, sentence(finding)));
     let advice = findings.advice.iter().filter(|advice| advice.setting == setting);
     let advice = advice.map(|advice| advice.sentence.clone());

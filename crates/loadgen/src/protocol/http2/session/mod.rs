@@ -216,7 +216,7 @@ impl ProtocolSession for Http2Session {
         if self.broken.is_some() {
             return;
         }
-        if let Err(broken) = self.take_in(plaintext, &mut receive::ReceiveContext::new(requests, ended)) {
+        if let Err(broken) = self.process(plaintext, &mut receive::ReceiveContext::new(requests, ended)) {
             self.broken = Some(broken);
             let failed = |request| (request, RequestOutcome::Failed(broken.failure()));
             ended.extend(self.give_up().map(failed));

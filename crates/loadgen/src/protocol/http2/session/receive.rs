@@ -89,7 +89,7 @@ impl<'a> ReceiveContext<'a> {
 
 impl Http2Session {
     /// Processes bytes from the server.
-    pub(super) fn take_in(
+    pub(super) fn process(
         &mut self,
         mut input: &[u8],
         taking: &mut ReceiveContext<'_>,

@@ -1,7 +1,7 @@
-//! Enums that are encoded as words.
+//! Enums that are encoded as keywords.
 
-/// Declares an enum that travels as one of its words.
-macro_rules! words {
+/// Declares an enum that is encoded as one of its keywords.
+macro_rules! keyword_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,4 +37,4 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
+pub(crate) use keyword_enum;

@@ -10,7 +10,7 @@ const BYTES_MAX: u64 = 4096;
 const LINES_MAX: usize = 6;
 
 /// Returns the last lines of a file as one printable line, separated by ` | `; empty if there are none.
-pub(super) fn last_words(path: &Path) -> String {
+pub(super) fn output_tail(path: &Path) -> String {
     let bytes = read_end(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<String> = text
@@ -38,16 +38,13 @@ mod tests {
     fn only_the_last_lines_are_quoted_and_they_are_printable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("output");
-        assert_eq!(last_words(&path), "");
+        assert_eq!(output_tail(&path), "");
         let text = (0..2_000).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
         std::fs::write(&path, [text.as_bytes(), b"\n\x1b[31mred\xff\n"].concat()).unwrap();
-        let words = last_words(&path);
-        assert!(
-            words.starts_with("line 1995 | line 1996 |") && words.ends_with("[31mred\u{fffd}"),
-            "{words}"
-        );
-        assert!(!words.contains('\x1b'), "{words}");
+        let tail = output_tail(&path);
+        assert!(tail.starts_with("line 1995 | line 1996 |") && tail.ends_with("[31mred\u{fffd}"), "{tail}");
+        assert!(!tail.contains('\x1b'), "{tail}");
         std::fs::write(&path, "x".repeat(10_000)).unwrap();
-        assert!(last_words(&path).len() < 300, "a line is bounded");
+        assert!(output_tail(&path).len() < 300, "a line is bounded");
     }
 }

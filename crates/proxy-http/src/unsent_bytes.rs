@@ -14,13 +14,13 @@ use crate::upstream::read_buffer::READ_BYTES_MAX;
 use crate::written::LongPieces;
 
 /// Bytes on a connection, over all streams, beyond which responses wait.
-const HELD_BYTES_MAX: usize = 256 << 10;
+const UNSENT_BYTES_MAX: usize = 256 << 10;
 /// Most that is read then to find a response's head.
 const READ_BYTES_MIN: usize = 4 << 10;
 
 /// The bytes that one connection holds, and the responses that wait.
 #[derive(Debug, Default)]
-pub(crate) struct HeldBytes {
+pub(crate) struct UnsentBytes {
     bytes: Cell<usize>,
     /// Those of them that are long.
     pub(crate) pieces: LongPieces,
@@ -34,7 +34,7 @@ pub(crate) struct HeldBytes {
     is_called: Cell<bool>,
 }
 
-impl HeldBytes {
+impl UnsentBytes {
     /// Counts bytes that hyper has and has not framed.
     pub(crate) fn hold(&self, bytes: &Bytes) {
         self.bytes.set(self.bytes.get() + bytes.len());
@@ -84,7 +84,7 @@ impl HeldBytes {
     }
 
     fn has_room(&self) -> bool {
-        self.bytes.get() < HELD_BYTES_MAX
+        self.bytes.get() < UNSENT_BYTES_MAX
     }
 }
 
@@ -107,33 +107,33 @@ mod tests {
 
     #[test]
     fn responses_wait_in_order_while_much_is_held() {
-        let held = HeldBytes::default();
+        let unsent = UnsentBytes::default();
         let calls: [Arc<WakeCounter>; 2] = Default::default();
         let [first, second] = calls.clone().map(Waker::from);
         let of = |at: usize| calls[at].0.load(Ordering::Relaxed);
-        assert!(held.may_read(&first));
-        assert_eq!(held.head_read_bytes_max(), READ_BYTES_MAX);
-        held.hold(&vec![0; HELD_BYTES_MAX].into());
-        assert_eq!(held.head_read_bytes_max(), READ_BYTES_MIN);
-        assert!(!held.may_read(&first) && !held.may_read(&second) && !held.may_read(&first));
-        held.release(1);
+        assert!(unsent.may_read(&first));
+        assert_eq!(unsent.head_read_bytes_max(), READ_BYTES_MAX);
+        unsent.hold(&vec![0; UNSENT_BYTES_MAX].into());
+        assert_eq!(unsent.head_read_bytes_max(), READ_BYTES_MIN);
+        assert!(!unsent.may_read(&first) && !unsent.may_read(&second) && !unsent.may_read(&first));
+        unsent.release(1);
         assert_eq!((of(0), of(1)), (1, 0));
         // The second is not called before the first has come.
-        held.release(1);
+        unsent.release(1);
         assert_eq!(of(1), 0);
-        assert!(held.may_read(&first));
-        held.release(1);
+        assert!(unsent.may_read(&first));
+        unsent.release(1);
         assert_eq!((of(0), of(1)), (1, 1));
-        assert!(held.may_read(&second));
+        assert!(unsent.may_read(&second));
     }
 
     #[test]
     fn a_response_is_called_when_nothing_held_can_be_sent() {
-        let held = HeldBytes::default();
-        held.hold(&vec![0; 2 * HELD_BYTES_MAX].into());
-        assert!(!held.call_next());
-        assert!(!held.may_read(Waker::noop()));
-        assert!(held.call_next() && !held.call_next());
-        assert!(held.may_read(Waker::noop()));
+        let unsent = UnsentBytes::default();
+        unsent.hold(&vec![0; 2 * UNSENT_BYTES_MAX].into());
+        assert!(!unsent.call_next());
+        assert!(!unsent.may_read(Waker::noop()));
+        assert!(unsent.call_next() && !unsent.call_next());
+        assert!(unsent.may_read(Waker::noop()));
     }
 }
