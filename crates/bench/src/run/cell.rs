@@ -19,7 +19,6 @@ use super::started::StartedTarget;
 use super::turns::Turns;
 use crate::results::{CellResult, NegotiatedParameters};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server, UpstreamKind};
-use crate::target::SampleTimes;
 
 /// After so many failures to start in a row, a target is not started again.
 const START_FAILURES_MAX: u32 = 2;
@@ -112,8 +111,12 @@ impl<'a> CellRunner<'a> {
             let case =
                 turns.map_or_else(|| at_rate(cell.case, rate), |it| it.case_of(cell.case, rate, place));
             let journal = &journals[cells.iter().position(|other| other.place == cell.place)?];
-            let samples = turns.map_or(SampleTimes::Often, Turns::sample_times);
-            let start = LoadStart { at_us, place, samples };
+            let start = turns.map_or(LoadStart::AT_ONCE, |turns| LoadStart {
+                at_us,
+                place,
+                samples: turns.sample_times(),
+                interval: turns.record_interval(),
+            });
             let load = self.generator.begin(cell.target, &target, &case, journal, start);
             begun.push((cell, result, target, case, load));
         }

@@ -39,11 +39,14 @@ pub(super) struct LoadStart {
     pub(super) place: usize,
     /// When used resources are sampled.
     pub(super) samples: SampleTimes,
+    /// The interval of its records.
+    pub(super) interval: Duration,
 }
 
 impl LoadStart {
     /// At once, alone.
-    pub(super) const AT_ONCE: Self = Self { at_us: None, place: 0, samples: SampleTimes::Often };
+    pub(super) const AT_ONCE: Self =
+        Self { at_us: None, place: 0, samples: SampleTimes::Often, interval: Duration::from_millis(100) };
 }
 
 /// A load that runs, and the meters of everything that it uses.
@@ -100,8 +103,7 @@ impl LoadRunner<'_> {
         let expects = ["expect-bytes", "expect-echo", "targets"].iter().any(|flag| case.flag(flag).is_some());
         arguments.extend(bytes.filter(|_| !expects).map(|bytes| format!("--expect-bytes={bytes}")));
         arguments.extend(started.pids.iter().map(|pid| format!("--observe-pid={pid}")));
-        arguments
-            .extend(["--headless", "--journal=off", "--interval=100ms", "--format=json"].map(str::to_owned));
+        arguments.extend(["--headless", "--journal=off", "--format=json"].map(str::to_owned));
         arguments.push(format!("--record={}", journal.display()));
         arguments
     }
@@ -137,6 +139,7 @@ impl LoadRunner<'_> {
         let machine = MachineMeter::start(times).map_err(|error| failed("cannot measure", &error))?;
         let load_cores = cores(self.stage.placement.load.as_deref());
         let mut arguments = Self::arguments(target, started, case, journal, load_cores);
+        arguments.push(format!("--interval={}ms", start.interval.as_millis()));
         arguments.extend(start.at_us.map(|at_us| format!("--start-at-us={at_us}")));
         let generator = self.start(arguments, start.place)?;
         let load = generator.tree().map_err(|error| failed("cannot observe the generator", &error))?;

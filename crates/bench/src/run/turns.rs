@@ -15,12 +15,14 @@ use telemetry::quantity;
 use crate::scenario::BenchCase;
 use crate::target::{SampleTimes, TimeSpan};
 
-/// The end of a turn has no requests: the last ones are answered, and what was used is read, before the next target's turn.
-const REST: Duration = Duration::from_millis(20);
-/// When that is read, before the next turn.
-const READ_BEFORE: Duration = Duration::from_millis(10);
+/// A part of a turn has no requests: the last ones are answered, and used resources are read, before the next target's.
+const REST: Duration = Duration::from_millis(30);
+/// The part of it at the start of a turn, after the readings.
+const LEAD: Duration = Duration::from_millis(20);
 /// The most turns of a target: each is two stages of a rate, of which there are 256 at most.
 const TURNS_MAX: u32 = 120;
+/// The longest interval of records.
+const RECORD_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// The turns of the targets of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +58,11 @@ impl Turns {
         let before = self.length * place as u32;
         let mut stages = Vec::new();
         for turn in 0..self.count {
-            let idle = if turn == 0 { before } else { round.saturating_sub(active) };
-            if !idle.is_zero() {
-                stages.push(format!("0/{}", time(idle)));
-            }
+            let idle = if turn == 0 { before + LEAD } else { round.saturating_sub(active) };
+            stages.push(format!("0/{}", time(idle)));
             stages.push(format!("{rate}/{}", time(active)));
         }
-        stages.push(format!("0/{}", time(round.saturating_sub(before + active))));
+        stages.push(format!("0/{}", time(round.saturating_sub(before + LEAD + active))));
         let mut case = case.clone();
         case.flags.retain(|flag| !flag.starts_with("--rate="));
         case.flags.push(format!("--rate={}", stages.join("+")));
@@ -71,10 +71,9 @@ impl Turns {
         case
     }
 
-    /// When the first turn can begin if the loads need so long to start, on the monotonic clock.
+    /// When the first turn begins if the loads need so long to start, on the monotonic clock: when samples are taken.
     pub(super) fn start_us(self, now_us: u64, patience: Duration) -> u64 {
-        let read_us = now_us + patience.as_micros() as u64;
-        read_us.next_multiple_of(self.length.as_micros() as u64) + READ_BEFORE.as_micros() as u64
+        (now_us + patience.as_micros() as u64).next_multiple_of(self.length.as_micros() as u64)
     }
 
     /// When used resources are read: between any two turns.
@@ -82,12 +81,16 @@ impl Turns {
         SampleTimes::Multiples(self.length)
     }
 
-    /// The measured turns of one of the targets, of loads that begin at `start_us`: from one reading to the next.
+    /// The interval of the loads' records: they are made between two turns too.
+    pub(super) fn record_interval(self) -> Duration {
+        self.length.min(RECORD_INTERVAL_MAX)
+    }
+
+    /// The measured turns of one of the targets, of loads that begin at `start_us`.
     pub(super) fn spans(self, start_us: u64, place: usize) -> Vec<TimeSpan> {
         let length_us = self.length.as_micros() as u64;
         let span = |turn: u32| {
-            let before_us = length_us * (u64::from(turn * self.targets) + place as u64);
-            let from_us = start_us + before_us - READ_BEFORE.as_micros() as u64;
+            let from_us = start_us + length_us * (u64::from(turn * self.targets) + place as u64);
             TimeSpan { from_us, to_us: from_us + length_us }
         };
         (self.warmup..self.count).map(span).collect()
@@ -123,17 +126,17 @@ mod tests {
     fn each_target_has_its_turns_while_the_others_are_idle() {
         let turns = Turns::of(&case(600, 100), 2).unwrap();
         let flags = |place| turns.case_of(&case(600, 100), 4_000.0, place).load_flags();
-        let rate = "--rate=4000/180ms+0/220ms+4000/180ms+0/220ms+4000/180ms+0/220ms";
+        let rate = "--rate=0/20ms+4000/170ms+0/230ms+4000/170ms+0/230ms+4000/170ms+0/210ms";
         assert_eq!(flags(0), ["--connections=16", rate, "--duration=1200ms", "--warmup=400ms"]);
-        let rate = "--rate=0/200ms+4000/180ms+0/220ms+4000/180ms+0/220ms+4000/180ms+0/20ms";
+        let rate = "--rate=0/220ms+4000/170ms+0/230ms+4000/170ms+0/230ms+4000/170ms+0/10ms";
         assert_eq!(flags(1)[1], rate);
         let start_us = turns.start_us(730_000, Duration::from_millis(100));
-        assert_eq!(start_us, 1_010_000, "a moment after a reading");
+        assert_eq!(start_us, 1_000_000, "when samples are taken");
         let spans = |place| turns.spans(start_us, place).into_iter().map(|span| span.from_us);
         assert_eq!(spans(0).collect::<Vec<_>>(), [1_400_000, 1_800_000], "the first is the warm-up");
         assert_eq!(spans(1).collect::<Vec<_>>(), [1_600_000, 2_000_000]);
         assert!(turns.spans(start_us, 1).iter().all(|span| span.length_us() == 200_000));
-        assert!((turns.active_share() - 0.45).abs() < 1e-9);
+        assert!((turns.active_share() - 0.425).abs() < 1e-9);
     }
 
     #[test]
@@ -143,7 +146,7 @@ mod tests {
             let turns = Turns::of(&case, 3).unwrap();
             let rate = turns.case_of(&case, 10.0, 2);
             assert!(rate.flag("rate").unwrap().parse::<String>().unwrap().split('+').count() <= 256);
-            assert!(turns.spans(10_000, 0).iter().all(|span| span.from_us.is_multiple_of(span.length_us())));
+            assert!(turns.spans(0, 0).iter().all(|span| span.from_us.is_multiple_of(span.length_us())));
             let active = turns.length * turns.count;
             assert!(active >= case.duration.unwrap() && active < case.duration.unwrap() + turns.length);
         }
