@@ -92,11 +92,11 @@ impl<'a> CellRunner<'a> {
     ) -> Option<Vec<CellResult>> {
         let mut results: Vec<CellResult> = cells.iter().map(empty_result).collect();
         let mut started = Vec::new();
-        for (cell, result) in cells.iter().zip(&mut results) {
+        for ((cell, journal), result) in cells.iter().zip(journals).zip(&mut results) {
             match self.start_checked(cell.target, cell.case) {
                 Ok((target, negotiated)) => {
                     result.negotiated = negotiated;
-                    started.push((cell, result, target));
+                    started.push((cell, journal, result, target));
                 }
                 Err(failure) => result.failure = Some(self.reason(cell, failure)?),
             }
@@ -107,10 +107,9 @@ impl<'a> CellRunner<'a> {
             turns.start_us(Timestamps::now().monotonic_us, LOAD_START * (started.len() as u32 + 1))
         });
         let mut begun = Vec::new();
-        for (place, (cell, result, target)) in started.into_iter().enumerate() {
+        for (place, (cell, journal, result, target)) in started.into_iter().enumerate() {
             let case =
                 turns.map_or_else(|| at_rate(cell.case, rate), |it| it.case_of(cell.case, rate, place));
-            let journal = &journals[cells.iter().position(|other| other.place == cell.place)?];
             let start = turns.map_or(LoadStart::AT_ONCE, |turns| LoadStart {
                 at_us,
                 place,
