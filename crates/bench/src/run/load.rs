@@ -46,7 +46,7 @@ pub(super) struct LoadStart {
 impl LoadStart {
     /// At once, alone.
     pub(super) const AT_ONCE: Self =
-        Self { at_us: None, place: 0, samples: SampleTimes::Often, interval: Duration::from_millis(100) };
+        Self { at_us: None, place: 0, samples: SampleTimes::Periodic, interval: Duration::from_millis(100) };
 }
 
 /// A load that runs, and the meters of everything that it uses.

@@ -78,7 +78,7 @@ impl Turns {
 
     /// When used resources are read: between any two turns.
     pub(super) fn sample_times(self) -> SampleTimes {
-        SampleTimes::Multiples(self.length)
+        SampleTimes::Multiples { period: self.length, idle: LEAD }
     }
 
     /// The interval of the loads' records: they are made between two turns too.

@@ -32,8 +32,8 @@ fn usage_of_living_and_ended_processes_agrees_with_the_kernels() {
     let folder = tempfile::tempdir().unwrap();
     assert!(Command::new("mkfifo").arg(folder.path().join("go")).status().unwrap().success());
     let supervisor = shell(&folder, BURNING);
-    let meter = UsageMeter::start(supervisor.tree().unwrap(), SampleTimes::Often).unwrap();
-    let machine = MachineMeter::start(SampleTimes::Often).unwrap();
+    let meter = UsageMeter::start(supervisor.tree().unwrap(), SampleTimes::Periodic).unwrap();
+    let machine = MachineMeter::start(SampleTimes::Periodic).unwrap();
     let from_us = Timestamps::now().monotonic_us;
     fs::write(folder.path().join("go"), "\n").unwrap();
     until("all of it has ended", || folder.path().join("done").exists());
@@ -63,7 +63,7 @@ fn the_supervisor_itself_uses_nothing() {
         let name = fs::read_to_string(format!("/proc/{}/comm", supervisor.pid()));
         name.is_ok_and(|name| name.trim() == "sleep")
     });
-    let meter = UsageMeter::start(supervisor.tree().unwrap(), SampleTimes::Often).unwrap();
+    let meter = UsageMeter::start(supervisor.tree().unwrap(), SampleTimes::Periodic).unwrap();
     let now_us = Timestamps::now().monotonic_us;
     let usage = meter.usage(&[TimeSpan { from_us: now_us, to_us: now_us + 1_000_000 }]);
     // The supervisor has several threads and several MB.

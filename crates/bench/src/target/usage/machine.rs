@@ -36,7 +36,8 @@ impl MachineMeter {
     /// # Errors
     /// If the sampling thread cannot be started.
     pub fn start(times: SampleTimes) -> io::Result<Self> {
-        let take = |samples: &mut Timeline<MachineSample>| samples.push(MachineSample::read());
+        let take =
+            |samples: &mut Timeline<MachineSample>, at_us| samples.push_at(at_us, MachineSample::read());
         Ok(Self { sampler: Sampler::start(Timeline::default(), take, times)? })
     }
 

@@ -83,7 +83,7 @@ impl UsageMeter {
 }
 
 impl TreeSamples {
-    fn sample(&mut self) {
+    fn sample(&mut self, at_us: u64) {
         let reading = self.tree.read();
         self.schedule.update(&reading);
         let before = self.samples.last().copied().unwrap_or_default();
@@ -98,7 +98,7 @@ impl TreeSamples {
             threads: reading.threads(),
             descriptors: reading.descriptors(),
         };
-        self.samples.push(sample);
+        self.samples.push_at(at_us, sample);
     }
 
     fn memory(&mut self, reading: &TreeReading) -> TreeMemory {

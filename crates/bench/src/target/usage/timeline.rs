@@ -3,8 +3,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use telemetry::Timestamps;
-
 use super::sampler::SAMPLE_EVERY;
 
 /// How long samples are kept. Older ones are dropped, except for the first.
@@ -41,12 +39,8 @@ impl<T> Default for Timeline<T> {
 }
 
 impl<T> Timeline<T> {
-    /// Adds a sample of this moment.
-    pub(super) fn push(&mut self, sample: T) {
-        self.push_at(Timestamps::now().monotonic_us, sample);
-    }
-
-    fn push_at(&mut self, at_us: u64, sample: T) {
+    /// Adds a sample of a time that is not before that of the last one.
+    pub(super) fn push_at(&mut self, at_us: u64, sample: T) {
         if self.samples.len() == SAMPLES_MAX {
             self.samples.remove(1);
         }
