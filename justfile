@@ -167,7 +167,7 @@ bench-peers *ARGS: (bench-scenario "peers" ARGS)
 # The same with an RSA key.
 bench-peers-rsa *ARGS: (bench-scenario "peers-rsa" ARGS)
 
-# Resident memory of an idle connection, in nine minutes, such as: just bench-memory --only "nginx, HTTP"
+# Resident memory of an idle connection, in nine minutes, such as: just bench-memory --rounds 8
 bench-memory *ARGS: (bench-scenario "memory" ARGS)
 
 # 40 comparisons of a server with itself, in 20 minutes: at most 5 may be called different.

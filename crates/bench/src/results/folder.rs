@@ -107,8 +107,12 @@ impl ResultsFolder {
         let plan: RunPlan = serde_json::from_str(&text).map_err(damaged(&plan_path))?;
         // Journals without a line are of cells that were cut off: they are written again.
         let cells_path = path.join(CELLS);
-        let text = fs::read_to_string(&cells_path).map_err(failed("read", &cells_path))?;
-        let (whole, rest) = text.rsplit_once('\n').unwrap_or(("", &text));
+        let bytes = fs::read(&cells_path).map_err(failed("read", &cells_path))?;
+        // The last line may be cut off within a character.
+        let kept_bytes = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let (whole, rest) = bytes.split_at(kept_bytes);
+        let not_text = |error| failed("read", &cells_path)(io::Error::new(io::ErrorKind::InvalidData, error));
+        let whole = std::str::from_utf8(whole).map_err(not_text)?;
         let mut cells = Vec::new();
         for (number, line) in (1..).zip(whole.lines()) {
             let place = cells_path.with_file_name(format!("{CELLS} line {number}"));
@@ -118,8 +122,7 @@ impl ResultsFolder {
             format!("{CELLS}: the last line was cut off and is dropped; its cell is measured again")
         });
         if dropped.is_some() {
-            let kept_bytes = (text.len() - rest.len()) as u64;
-            lines.set_len(kept_bytes).map_err(failed("shorten", &cells_path))?;
+            lines.set_len(kept_bytes as u64).map_err(failed("shorten", &cells_path))?;
         }
         Ok((Self { path, lines, cells, temporary: None }, plan, dropped))
     }
@@ -176,8 +179,12 @@ impl ResultsFolder {
     /// # Errors
     /// If such a file cannot be removed.
     pub fn new_journal(&self, round: u32, case: usize, target: &str) -> Result<String, FolderError> {
-        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let name: String = target.chars().map(safe).take(100).collect();
+        // Two targets have two names.
+        let safe = |c: char| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c.to_string(),
+            other => format!("_{:x}_", u32::from(other)),
+        };
+        let name: String = target.chars().map(safe).collect();
         let relative = format!("{JOURNALS}/{round:03}-{:03}-{name}.journal", case + 1);
         let path = self.path.join(&relative);
         match fs::remove_file(&path) {

@@ -11,6 +11,7 @@ use super::{
     BenchAssertion, BenchCase, BenchTarget, BenchTlsConfig, CELLS_MAX, CommandServer, Placement,
     PublishedFigure, ROUNDS_MIN, Scenario, Server, case, target,
 };
+use crate::compare::BenchCondition;
 
 /// The default number of measurements of each cell.
 const ROUNDS: u32 = 10;
@@ -153,9 +154,8 @@ fn tls(root: &mut Table<'_>) -> Result<BenchTlsConfig, ScenarioError> {
         cipher: root.get("cipher")?.unwrap_or(defaults.cipher),
         group: root.get("group")?.unwrap_or(defaults.group),
     };
-    let at_fault = if root.has("cipher") { "cipher" } else { "group" };
-    BenchTlsConfig::check_names(&tls.cipher, &tls.group)
-        .map_err(|problem| root.error_of(at_fault, problem))?;
+    BenchTlsConfig::check_cipher(&tls.cipher).map_err(|problem| root.error_of("cipher", problem))?;
+    BenchTlsConfig::check_group(&tls.group).map_err(|problem| root.error_of("group", problem))?;
     Ok(tls)
 }
 
@@ -209,6 +209,8 @@ fn check_names<'n>(
         let is_printable = clean::text(name) == name && name.trim() == name;
         let problem = if name.is_empty() || !is_printable || name.chars().count() > NAME_CHARS_MAX {
             format!("the name of a {kind} must have 1 to {NAME_CHARS_MAX} printable characters")
+        } else if kind == "target" && name.contains(',') {
+            format!("the name {name:?} has a comma, which separates the targets of --only; leave it out")
         } else if !seen.insert(name) {
             format!("there are two {kind}s {name:?}; give one another name")
         } else {
@@ -231,6 +233,9 @@ fn assertions(
         let target = known_target(&mut table, targets)?;
         let case = table.has("case").then(|| known_case(&mut table, cases)).transpose()?;
         let condition: String = table.require("condition")?;
+        condition
+            .parse::<BenchCondition>()
+            .map_err(|error| table.error_of("condition", error.to_string()))?;
         table.finish(&["case"])?;
         Ok(BenchAssertion { line: table.line(), target, case, condition })
     };
