@@ -31,6 +31,8 @@ pub struct LoggedConnection<'a> {
     pub handshake: Option<LoggedHandshake<'a>>,
     /// Why the connection failed.
     pub failure: Option<LoggedFailure<'a>>,
+    /// Whether the upstream was connected to, although `connect` is unknown.
+    pub has_upstream: bool,
     /// Connecting to the upstream.
     pub connect: Option<Duration>,
     /// Accept to close.

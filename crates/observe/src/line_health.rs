@@ -17,6 +17,8 @@ const DISORDER_MAX: u64 = 10_000;
 /// How late a line may come, counted from the first that overtook it. A terminator's threads number their lines before
 /// they send them.
 const LATE_MAX: Duration = Duration::from_secs(2);
+/// A log that has had no line for so long since the start gets a notice.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// What became of the lines.
 #[derive(Debug, Default)]
@@ -36,6 +38,9 @@ pub struct LineHealth {
     missing_before: u64,
     /// When each log's lines were last expected to have come.
     expected_at: Option<Instant>,
+    /// When the first check was.
+    checked_since: Option<Instant>,
+    is_silence_told: bool,
     notices: Vec<NoticeRecord>,
     bad_told: Option<(Instant, u64)>,
     lost_told: Option<(Instant, u64)>,
@@ -119,6 +124,15 @@ impl LineHealth {
     /// follows.
     pub(crate) fn check(&mut self, now: Instant, is_last: bool) {
         self.expect_lines(now, is_last);
+        let silence = now.duration_since(*self.checked_since.get_or_insert(now));
+        if self.lines == 0 && silence >= SILENCE_MAX && !self.is_silence_told {
+            self.is_silence_told = true;
+            let text = format!(
+                "no line of the log came in the first {} s; if there were connections, the terminator does not log here: `tlsdash observe setup` prints what to configure",
+                SILENCE_MAX.as_secs()
+            );
+            self.notices.push(NoticeRecord::new(Level::Notice, "log-silent", &text));
+        }
         let is_due = |told: Option<(Instant, u64)>, n: u64| match told {
             None => n > 0,
             Some((at, before)) => n > before && (is_last || now.duration_since(at) >= NOTICE_EVERY),
@@ -210,6 +224,19 @@ mod tests {
         assert_eq!(health.lost(), 17);
         let notices = health.take_notices();
         assert!(notices[0].text.contains("LogRateLimitBurst"), "{}", notices[0].text);
+    }
+
+    #[test]
+    fn a_log_without_a_line_is_told_of_once() {
+        let start = Instant::now();
+        let told = |health: &mut LineHealth, after| {
+            health.check(start + Duration::from_secs(after), false);
+            health.take_notices().len()
+        };
+        let mut silent = LineHealth::default();
+        assert_eq!([0, 9, 10, 60].map(|after| told(&mut silent, after)), [0, 0, 1, 0]);
+        let mut heard = LineHealth { lines: 1, ..LineHealth::default() };
+        assert_eq!([0, 60].map(|after| told(&mut heard, after)), [0, 0]);
     }
 
     #[test]

@@ -86,8 +86,10 @@ impl LogCounter {
         if let Some(failure) = &connection.failure {
             self.failure(event.client, failure);
         }
-        if let Some(took) = connection.connect {
+        if connection.has_upstream || connection.connect.is_some() {
             self.add(ProxyCounter::UpstreamConnects, 1);
+        }
+        if let Some(took) = connection.connect {
             self.time(ProxyLatency::Connect, took);
         }
         if let Some(took) = connection.lifetime {

@@ -184,7 +184,13 @@ impl<'a> HaproxyLine<'a> {
         let failure = connection_failure(&self.state)
             .map(|outcome| LoggedFailure { outcome, detail: self.state.clone() });
         let connect = fields::millis(&self.connect, "connect")?;
-        let connection = LoggedConnection { handshake: self.handshake()?, failure, connect, lifetime };
+        let connection = LoggedConnection {
+            handshake: self.handshake()?,
+            failure,
+            connect,
+            lifetime,
+            ..LoggedConnection::default()
+        };
         let time_us = Self::ended_us(base.time_us, lifetime);
         Ok(LogEvent { time_us, connection: Some(connection), ..base })
     }

@@ -61,10 +61,10 @@ fn tcp<'a>(base: LogEvent<'a>, times: &str, [bytes, state]: [&'a str; 2]) -> Res
     let failure = haproxy::connection_failure(state)
         .map(|outcome| LoggedFailure { outcome, detail: Cow::Borrowed(state) });
     let connection = LoggedConnection {
-        handshake: None,
         failure,
         connect: fields::millis(connect, "times")?,
         lifetime: fields::millis(took, "times")?,
+        ..LoggedConnection::default()
     };
     let bytes_out = fields::bytes(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
     Ok(LogEvent { connection: Some(connection), bytes_out, ..base })

@@ -91,7 +91,7 @@ impl fmt::Display for LogKind {
 }
 
 /// The word names no log that can be counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownLogKind {
     /// hitch's log lacks what would have to be counted.
     #[error(
@@ -102,8 +102,8 @@ pub enum UnknownLogKind {
     #[error("tlsdash writes records itself: `tlsdash watch` shows a headless one")]
     Tlsdash,
     /// No other is known.
-    #[error("no log of that kind can be read; there are haproxy, nginx, nginx-stream and stunnel")]
-    Other,
+    #[error("no log of {0:?} can be read; there are haproxy, nginx, nginx-stream and stunnel")]
+    Other(String),
 }
 
 impl FromStr for LogKind {
@@ -111,10 +111,10 @@ impl FromStr for LogKind {
 
     fn from_str(text: &str) -> Result<Self, UnknownLogKind> {
         let known = Self::ALL.iter().find(|(_, word)| *word == text);
-        known.map(|(kind, _)| *kind).ok_or(match text {
+        known.map(|(kind, _)| *kind).ok_or_else(|| match text {
             "hitch" => UnknownLogKind::Hitch,
             "tlsdash" => UnknownLogKind::Tlsdash,
-            _ => UnknownLogKind::Other,
+            _ => UnknownLogKind::Other(text.to_owned()),
         })
     }
 }

@@ -93,7 +93,13 @@ impl<'a> NginxStreamLine<'a> {
         let lifetime = fields::seconds(&self.took, "took")?;
         Ok(LogEvent {
             time_us: fields::seconds_us(&self.time, "time")?,
-            connection: Some(LoggedConnection { handshake, failure, connect, lifetime }),
+            connection: Some(LoggedConnection {
+                handshake,
+                failure,
+                connect,
+                lifetime,
+                ..LoggedConnection::default()
+            }),
             bytes_in: fields::bytes(&self.bytes_in, "in")?.unwrap_or(0),
             bytes_out: fields::bytes(&self.bytes_out, "out")?.unwrap_or(0),
             ..LogEvent::of(fields::client(&self.client)?)

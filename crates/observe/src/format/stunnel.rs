@@ -162,7 +162,10 @@ impl OpenConnection {
             is_resumed: self.is_resumed,
             ..LoggedHandshake::default()
         });
-        let connection = LoggedConnection { handshake, failure, ..LoggedConnection::default() };
+        // stunnel connects once the handshake is complete.
+        let is_refused = |failure: &LoggedFailure<'_>| failure.outcome == ConnectionOutcome::UpstreamConnect;
+        let has_upstream = handshake.is_some() && !failure.as_ref().is_some_and(is_refused);
+        let connection = LoggedConnection { handshake, failure, has_upstream, ..LoggedConnection::default() };
         Ok(LogEvent {
             time_us,
             connection: Some(connection),
