@@ -17,7 +17,10 @@ const SIDES: [(FigureSide, &str); 7] = [
         "Numbers of the proxy\n\nFrom the run's first record to its last. Names may begin with `proxy.`.",
     ),
     (FigureSide::Http, "Numbers of HTTP mode\n\nOnly with `--mode http`. Names may begin with `proxy.`."),
-    (FigureSide::Load, "Numbers of the load\n\nWithout the warm-up. Names may begin with `load.`."),
+    (
+        FigureSide::Load,
+        "Numbers of the load\n\nLatencies, and requests except `requests.scheduled`, are without the warm-up; connections, handshakes and resumptions include it. Names may begin with `load.`.",
+    ),
     (FigureSide::Run, "Numbers of the run"),
     (FigureSide::Process, "CPU time of the process\n\nThreads are grouped by name."),
     (FigureSide::Observed, "Numbers of an observed process\n\nOnly with `--observe-pid`."),

@@ -94,7 +94,7 @@ metrics! {
         NeverSent = "LOAD_NEVER_SENT_TOTAL", Count, "0", "Requests that fell due and had not been sent when the load ended.";
         Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to retry after failed attempts; also counted as never sent.";
         Unfinished = "LOAD_UNFINISHED_TOTAL", Count, "0", "Requests that were sent and had no whole answer when the load ended.";
-        Warmup = "LOAD_WARMUP_TOTAL", Count, "0", "Requests of the warm-up; counted nowhere else, and not timed.";
+        Warmup = "LOAD_WARMUP_TOTAL", Count, "0", "Requests of the warm-up: counted as scheduled too, and nowhere else; not timed.";
         Reused = "LOAD_REUSED_TOTAL", Count, "9000", "Requests sent over a connection that had carried one before.";
         Retried = "LOAD_RETRIED_TOTAL", Count, "0", "Requests sent again because the server had closed a kept-alive connection.";
         FailedConnect = "LOAD_FAILED_CONNECT_TOTAL", Count, "0", "Requests that failed because no connection could be established.";
