@@ -24,6 +24,8 @@ const TICKETS: [(f64, TlsCounter); 3] = [
     (4.0, TlsCounter::NoTicketBeside3),
     (8.0, TlsCounter::NoTicketBeside7),
 ];
+/// The most sessions that `--session-cache` takes.
+const SESSION_CACHE_MAX: f64 = 1_000_000.0;
 /// The share of the largest possible gain that is enough.
 const ENOUGH: f64 = 0.8;
 
@@ -82,7 +84,7 @@ impl Basis<'_> {
         self.word("proxy.resumption").is_some_and(|word| word == "off")
     }
 
-    /// Advice in the usual sentence: `how` is `up to` or `at least`.
+    /// Advice in the usual sentence: `how` is `up to`, `at least` or `about`.
     fn advise(
         &self,
         setting: &str,
@@ -119,8 +121,8 @@ impl Basis<'_> {
         Some(self.advise("proxy.ticket-lifetime", values, within(proposed), &what, "at least"))
     }
 
-    /// The fewest tickets that serve most of the clients that open several connections at once. An upper bound,
-    /// because these clients may not keep and use more tickets.
+    /// The fewest tickets that serve most of the clients that open several connections at once. An estimate: these
+    /// clients may not keep and use more tickets, and of their other connections only those of the same worker are seen.
     fn tickets(&self) -> Option<Advice> {
         let present = self.number("proxy.tickets")?;
         if self.is_off() {
@@ -143,14 +145,14 @@ impl Basis<'_> {
         let &(proposed, n) = steps.iter().find(|(_, n)| *n as f64 >= ENOUGH * most)?;
         let values = (present.to_string(), proposed.to_string());
         let what = format!("{} tickets instead of {}", values.1, values.0);
-        Some(self.advise("proxy.tickets", values, n.saturating_sub(full_by_load(self.run)), &what, "up to"))
+        Some(self.advise("proxy.tickets", values, n.saturating_sub(full_by_load(self.run)), &what, "about"))
     }
 
     /// Keys that outlive the process and are shared with the other hosts.
     fn keys(&self) -> Option<Advice> {
         let n = self.counters[TlsCounter::FullUnknownKey];
         // It is unknown which keys a file lacks; the finding says what to compare.
-        if self.run.setting("proxy.ticket-keys").is_some() || self.is_off() {
+        if self.run.setting("proxy.ticket-keys").is_some() || self.word("proxy.resumption")? != "tickets" {
             return None;
         }
         let values = ("none".to_owned(), "FILE".to_owned());
@@ -161,7 +163,11 @@ impl Basis<'_> {
     fn session_cache(&self) -> Option<Advice> {
         self.word("proxy.resumption").filter(|word| word == "cache")?;
         let present = self.number("proxy.session-cache")?;
-        let values = (present.to_string(), (present * 2.0).to_string());
+        let proposed = (present * 2.0).min(SESSION_CACHE_MAX);
+        if proposed <= present {
+            return None;
+        }
+        let values = (present.to_string(), proposed.to_string());
         let n = self.counters[TlsCounter::FullEvicted];
         let what = format!("a session cache of {} instead of {}", values.1, values.0);
         Some(self.advise("proxy.session-cache", values, n, &what, "up to"))
@@ -170,10 +176,13 @@ impl Basis<'_> {
 
 /// Returns the handshakes of the run's own load that were to be full: no ticket changes them.
 pub fn full_by_load(run: &Run) -> u64 {
-    let Some(load) = run.load() else { return 0 };
-    let totals = load.totals();
-    let handshakes = totals.sum(&[LoadCounter::HandshakesFull, LoadCounter::HandshakesResumed]);
-    handshakes.saturating_sub(totals[LoadCounter::ResumptionsWanted])
+    run.load().map_or(0, |load| full_on_purpose(load.totals()))
+}
+
+/// Returns the handshakes of a load that offered no session since it was told so.
+pub(super) fn full_on_purpose(load: &Counters<LoadCounter>) -> u64 {
+    let handshakes = load.sum(&[LoadCounter::HandshakesFull, LoadCounter::HandshakesResumed]);
+    handshakes.saturating_sub(load[LoadCounter::ResumptionsWanted])
 }
 
 #[cfg(test)]
@@ -227,7 +236,7 @@ mod tests {
             tls.counters[TlsCounter::NoTicketBeside1] = 110;
             tls.counters[TlsCounter::NoTicketBeside3] = 10;
         });
-        let sentence = "2 tickets instead of 1 would have resumed up to 11 % of the full handshakes";
+        let sentence = "2 tickets instead of 1 would have resumed about 11 % of the full handshakes";
         assert_eq!(told, [format!("--tickets 2: {sentence}")]);
     }
 

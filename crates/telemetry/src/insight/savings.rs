@@ -114,15 +114,17 @@ impl SavingChange {
     fn how(self, run: &Run) -> HowTo {
         match self {
             Self::EcdsaCertificate => HowTo::Otherwise(
-                "restart with an ECDSA certificate beside the RSA one (--cert and --key, each twice)",
+                "restart with an ECDSA certificate beside the RSA one (--cert and --key, each twice); if it has one, these clients cannot use it",
             ),
             Self::ClassicalGroup => group_setting(run),
             Self::ResumeMore => load_setting(run).unwrap_or(HowTo::Otherwise(
                 "see why handshakes are full: ticket-lifetime, tickets and clients' caches decide",
             )),
-            Self::KeepConnections => HowTo::Otherwise(
-                "let clients keep their connections: raise idle-timeout and their keep-alive",
-            ),
+            Self::KeepConnections => HowTo::Otherwise(if run.http().is_some() {
+                "let clients keep their connections: raise keep-alive-timeout, requests-per-connection, and the clients' own"
+            } else {
+                "let clients keep their connections: raise idle-timeout, and the clients' keep-alive"
+            }),
         }
     }
 }

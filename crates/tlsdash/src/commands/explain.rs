@@ -163,7 +163,7 @@ impl Explanation {
             let share = *n as f64 / whole as f64 * 100.0;
             let _ = writeln!(out, "  {:<16}{n:>10}{share:>7.1} %", word.replace('_', " "));
         }
-        if self.full_by_load > 0 {
+        if whole > 0 && self.full_by_load > 0 {
             let _ = writeln!(out, "  {} of these were asked for by the run's own load", self.full_by_load);
         }
     }

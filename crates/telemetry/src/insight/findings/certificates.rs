@@ -7,8 +7,9 @@ use crate::insight::{counted, percent, share};
 use crate::metrics::{Counters, UsageCounter};
 use crate::model::Run;
 
-/// Days before the last one of a certificate from which on it is found, and is critical.
-const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (30, Severity::Warning)];
+/// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
+/// renewed by itself is renewed 30 days before.
+const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (21, Severity::Warning)];
 /// Handshakes for a name from which on it is found: scanners ask for anything once.
 const ASKED_MIN: u64 = 10;
 const DAY_US: u64 = 86_400_000_000;
@@ -79,7 +80,10 @@ fn expires_text(context: &FindingContext<'_>) -> FindingText {
     };
     FindingText::new(title)
         .figure("days left", first)
-        .figure("certificates with at most 30 days left", format!("{} of {whole}", all.len()))
+        .figure(
+            format!("certificates with at most {} days left", DAYS[1].0),
+            format!("{} of {whole}", all.len()),
+        )
         .advise(if context.run.counted_log().is_some() {
             "renew the terminator's certificate and reload it"
         } else {

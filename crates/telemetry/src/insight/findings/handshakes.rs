@@ -53,10 +53,10 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
             text.advise("the details below name the causes, in the terminator's words")
         }
         "no version, group or cipher in common" => text
-            .advise("the details below name what clients offer: allow it with --tls-min, --ciphers or --groups")
+            .advise("the details below name what is not in common: allow it with --tls-min, --tls-max, --ciphers, --groups or --alpn, or add an RSA certificate")
             .about("proxy.ciphers"),
         "the client sent an alert" => text
-            .advise("the details below name the alerts: unknown_ca and bad_certificate are about --cert, whose file must hold the whole chain")
+            .advise("the details below name the alerts: UnknownCA and BadCertificate are about --cert, whose file must hold the whole chain")
             .about("proxy.certificate"),
         "not complete at the deadline" => {
             text.advise("clients are slow or attack: see --handshake-timeout").about("proxy.handshake-timeout")
@@ -79,11 +79,15 @@ fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {
 
 fn unreachable_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = unreachable_of(context);
-    FindingText::new(format!(
-        "{} of connections to upstreams cannot be established",
-        percent(share(n, whole))
-    ))
-    .figure("failed connects, last minute", format!("{n} of {whole}"))
-    .advise("see whether the upstream runs and accepts: the log names it and the error")
-    .about("proxy.upstream")
+    // TCP mode counts a connection once every upstream has failed it, HTTP mode and logs each attempt.
+    let whole_connections = context.run.http().is_none() && context.run.counted_log().is_none();
+    let what = if whole_connections {
+        "of client connections reach no upstream"
+    } else {
+        "of connections to upstreams cannot be established"
+    };
+    FindingText::new(format!("{} {what}", percent(share(n, whole))))
+        .figure("failed connects, last minute", format!("{n} of {whole}"))
+        .advise("see whether the upstream runs and accepts: the notices name it and the error")
+        .about("proxy.upstream")
 }

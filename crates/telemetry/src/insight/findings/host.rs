@@ -25,13 +25,15 @@ fn accept_errors_text(context: &FindingContext<'_>) -> FindingText {
     let n = context.minute().proxy[ProxyCounter::AcceptErrors];
     let (open, max) = open_descriptors(context);
     let times = counted(n, "time");
-    FindingText::new(format!(
-        "Accepting connections failed {times} in the last minute, mostly for lack of descriptors"
-    ))
-    .figure("failed attempts, last minute", n)
-    .figure("open descriptors", format!("{open}, at most {max}"))
-    .advise(RAISE)
-    .about("proxy.connections-max")
+    let text = FindingText::new(format!("Accepting connections failed {times} in the last minute"))
+        .figure("failed attempts, last minute", n)
+        .figure("open descriptors", format!("{open}, at most {max}"))
+        .about("proxy.connections-max");
+    if share(open, max) >= DESCRIPTORS_FULL.open {
+        text.advise(RAISE)
+    } else {
+        text.advise("the notices name the error; connections wait in the backlog until it is over")
+    }
 }
 
 fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
@@ -48,9 +50,15 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
         .figure("backlog full (ListenOverflows), last minute", host.listen_overflows)
         .figure("dropped in all (ListenDrops), last minute", host.listen_drops)
         .figure("counted over", "all listening sockets of the network namespace")
-        .advise("raise net.core.somaxconn and the backlog, or give the proxy more workers (--workers)")
+        .advise(
+            "set net.core.somaxconn to at least 4096, which is the proxy's backlog, or give it more workers (--workers): \
+             each has a backlog of its own",
+        )
         .about("proxy.workers")
 }
+
+/// The share of the descriptors from which on there are hardly any left.
+const DESCRIPTORS_FULL: HysteresisLimit = HysteresisLimit { open: 0.95, close: 0.9 };
 
 /// Open descriptors, and the most that there may be.
 fn open_descriptors(context: &FindingContext<'_>) -> (u64, u64) {
@@ -59,8 +67,7 @@ fn open_descriptors(context: &FindingContext<'_>) -> (u64, u64) {
 
 fn descriptors(context: &FindingContext<'_>) -> Option<Severity> {
     let near = (Severity::Warning, HysteresisLimit { open: 0.8, close: 0.7 });
-    let full = (Severity::Critical, HysteresisLimit { open: 0.95, close: 0.9 });
-    context.graded(open_descriptors(context), 1.0, &[near, full])
+    context.graded(open_descriptors(context), 1.0, &[near, (Severity::Critical, DESCRIPTORS_FULL)])
 }
 
 fn descriptors_text(context: &FindingContext<'_>) -> FindingText {
@@ -89,10 +96,13 @@ fn throttled_text(context: &FindingContext<'_>) -> FindingText {
     let minute = context.minute();
     let seconds = minute.host.cpu_throttled_us as f64 / 1e6;
     let title = format!(
-        "The CPU bound of the cgroup kept threads from running for {seconds:.1} s of the last minute"
+        "The CPU bound of the cgroup kept threads from running for {seconds:.1} s in the last minute"
     );
     FindingText::new(title)
-        .figure("throttled, last minute", format!("{seconds:.1} s of {:.1} s", minute.span_us as f64 / 1e6))
+        .figure(
+            "throttled, summed over the cores, last minute",
+            format!("{seconds:.1} s in {:.1} s", minute.span_us as f64 / 1e6),
+        )
         .advise("raise CPUQuota= of the service, or the CPU limit of the container")
 }
 
@@ -173,14 +183,16 @@ fn uneven(context: &FindingContext<'_>) -> Option<Severity> {
 
 fn uneven_text(context: &FindingContext<'_>) -> FindingText {
     let Some(spread) = CpuSpread::of(context) else {
-        return FindingText::new("One worker does most of the work");
+        return FindingText::new("The busiest worker does most of the work");
     };
     let CpuSpread { workers, busiest_us, all_us, .. } = spread;
-    let title =
-        format!("One of {workers} workers uses {} of the proxy's CPU", percent(share(busiest_us, all_us)));
+    let title = format!(
+        "The busiest of {workers} workers uses {} of the proxy's CPU",
+        percent(share(busiest_us, all_us))
+    );
     FindingText::new(title)
         .figure("the busiest worker, last minute", format!("{} of a core", percent(spread.busiest_cores())))
-        .figure("its even share would be", percent(1.0 / workers.max(1) as f64))
+        .figure("an even share of the proxy's CPU", percent(1.0 / workers.max(1) as f64))
         .figure("open connections", context.run.proxy_open())
         .advise("a connection stays with the worker that accepted it: have clients open more of them, or close long ones now and then")
         .about("proxy.workers")

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
+use crate::collect::http::RequestFailure;
 use crate::insight::{counted, percent, share};
 use crate::metrics::HttpCounter;
+use crate::record::RequestRecord;
 
 pub(super) const QUEUE: Rule = Rule { id: "http-queue", judge: queue, text: queue_text };
 pub(super) const SERVER_ERRORS: Rule =
@@ -39,9 +41,11 @@ fn queue_text(context: &FindingContext<'_>) -> FindingText {
         .figure("requests refused, last minute", format!("{n} of {whole}"))
         .figure("waited too long", http[HttpCounter::FailedQueueTimeout])
         .figure("too many waited", http[HttpCounter::FailedQueueFull])
-        .advise("the upstream is too slow for this load: add upstreams, or allow more connections: --upstream-connections-max")
+        .advise("the upstream is too slow for this load: add upstreams, or allow more connections (--upstream-connections-max), more waiting requests (--queue-max) or a longer wait (--queue-timeout)")
         .about("proxy.queue-timeout")
-        .whom(upstreams(context, |status| status == 503))
+        .whom(upstreams(context, |request| {
+            matches!(request.failure, Some(RequestFailure::QueueFull | RequestFailure::QueueTimeout))
+        }))
 }
 
 fn server_errors(context: &FindingContext<'_>) -> Option<Severity> {
@@ -55,8 +59,8 @@ fn server_errors_text(context: &FindingContext<'_>) -> FindingText {
         percent(share(n, whole))
     ))
     .figure("such answers, last minute", format!("{n} of {whole}"))
-    .advise("look at the upstreams below; e lists the failed requests in the dashboard")
-    .whom(upstreams(context, |status| status >= 500))
+    .advise("look at the upstreams below; r, pressed twice, lists the failed requests in the dashboard")
+    .whom(upstreams(context, |request| request.status >= 500))
 }
 
 fn retried(context: &FindingContext<'_>) -> Option<Severity> {
@@ -71,7 +75,7 @@ fn retried_text(context: &FindingContext<'_>) -> FindingText {
     );
     FindingText::new(title)
         .figure("requests sent once more, last minute", format!("{n} of {whole}"))
-        .advise("let the upstream keep idle connections longer than the proxy does")
+        .advise("let the upstream keep idle connections longer than the proxy does, or lower --upstream-idle-timeout below its time")
 }
 
 const TIMED_OUT: &[HttpCounter] = &[HttpCounter::FailedUpstreamTimeout, HttpCounter::FailedConnectTimeout];
@@ -90,17 +94,18 @@ fn slow_text(context: &FindingContext<'_>) -> FindingText {
     .figure("requests that timed out, last minute", format!("{n} of {whole}"))
     .figure("no response in time", http[HttpCounter::FailedUpstreamTimeout])
     .figure("no connection in time", http[HttpCounter::FailedConnectTimeout])
-    .advise("look at the upstreams below")
-    .whom(upstreams(context, |status| status == 504))
+    .advise("look at the upstreams below; if they need longer: --response-timeout, --connect-timeout")
+    .whom(upstreams(context, |request| {
+        matches!(request.failure, Some(RequestFailure::UpstreamTimeout | RequestFailure::ConnectTimeout))
+    }))
 }
 
-/// How often each upstream was asked for requests that ended with such a status in the last minute, of those with a
-/// record.
-fn upstreams(context: &FindingContext<'_>, is_wanted: impl Fn(u64) -> bool) -> Vec<String> {
+/// How often each upstream was asked for such requests in the last minute, of those with a record.
+fn upstreams(context: &FindingContext<'_>, is_wanted: impl Fn(&RequestRecord) -> bool) -> Vec<String> {
     let from_us = context.run.last_us().saturating_sub(MINUTE_US);
     let mut by_upstream: BTreeMap<&str, u64> = BTreeMap::new();
     for recorded in context.run.requests().errors().filter(|recorded| recorded.mono_us > from_us) {
-        if is_wanted(recorded.request.status) {
+        if is_wanted(&recorded.request) {
             *by_upstream.entry(&recorded.request.upstream).or_default() += 1;
         }
     }

@@ -73,9 +73,11 @@ fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
 fn old_versions_text(context: &FindingContext<'_>) -> FindingText {
     let (old, whole) = old_handshakes(context);
     let users = OldClients::by(ClientCounter::Tls12Only, context);
-    let of_whom = users.counted().map(|clients| format!(" of {clients}")).unwrap_or_default();
-    let title =
-        format!("TLS 1.3 only would refuse {}{of_whom}", percent(share(old, whole)) + " of handshakes");
+    let handshakes = format!("{} of handshakes", percent(share(old, whole)));
+    let title = match users.counted() {
+        Some(clients) => format!("TLS 1.3 only would refuse {clients}, with {handshakes}"),
+        None => format!("TLS 1.3 only would refuse {handshakes}"),
+    };
     FindingText::new(title)
         .figure("handshakes with less than TLS 1.3, last ten minutes", format!("{old} of {whole}"))
         .advise("update these clients before the terminator allows TLS 1.3 only")

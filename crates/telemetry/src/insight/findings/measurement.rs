@@ -25,9 +25,12 @@ fn records_lost_text(context: &FindingContext<'_>) -> FindingText {
     ));
     let causes = [
         ("records missing between those read, so far", run.reading().lost()),
-        ("refused by the journal, so far", health.refused_total),
         ("given up, so far", health.dropped_total),
-        ("dropped by journald's rate limit, so far", health.suppressed_total.max(run.reading().suppressed())),
+        ("refused by the journal and written later, so far", health.refused_total),
+        (
+            "messages that journald's rate limit dropped, so far",
+            health.suppressed_total.max(run.reading().suppressed()),
+        ),
     ];
     let causes = causes.into_iter().filter(|(_, n)| *n > 0);
     let text = causes.fold(text, |text, (cause, n)| text.figure(cause, n));

@@ -144,14 +144,8 @@ impl RecentSums {
     pub(super) fn add_last_intervals(&mut self, run: &Run) -> Option<u64> {
         let [proxy, tls, http, load] = &mut self.seen_us;
         let before = [*proxy, *load];
-        let health = run.health();
-        let lost = [
-            run.reading().lost(),
-            health.refused_total,
-            health.dropped_total,
-            health.suppressed_total.max(run.reading().suppressed()),
-        ];
-        let lost = lost.into_iter().fold(0, u64::saturating_add);
+        // A refused record is carried by the next one, and a record that journald dropped is missing among those read.
+        let lost = run.reading().lost().saturating_add(run.health().dropped_total);
         let host = run.host().map_or_else(HostCounts::default, HostCounts::so_far);
         let not_covered =
             run.usage().of(Dimension::Name).map(|(_, counters)| counters[UsageCounter::NotCovered]);

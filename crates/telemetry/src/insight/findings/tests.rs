@@ -151,7 +151,7 @@ fn a_worker_that_does_nearly_everything_is_found() {
     let mut recorder = begun(&workers(4.0));
     opens_and_closes(&mut recorder, found, spread(1_000_000, 1_200_000));
     let finding = finding_text(&recorder, "workers-uneven");
-    assert_eq!(finding.title, "One of 4 workers uses 83 % of the proxy's CPU");
+    assert_eq!(finding.title, "The busiest of 4 workers uses 83 % of the proxy's CPU");
     for (n, busiest_us, all_us) in
         [(4.0, 1_000_000, 2_500_000), (1.0, 1_000_000, 1_000_000), (4.0, 200_000, 210_000)]
     {
@@ -203,6 +203,16 @@ fn lost_records_are_found_whoever_lost_them() {
 }
 
 #[test]
+fn a_record_that_the_journal_took_later_is_not_lost() {
+    let mut recorder = begun(&[]);
+    recorder.seconds(10, calm);
+    let health = HealthRecord { refused_total: 3, suppressed_total: 5, ..HealthRecord::default() };
+    recorder.write(Body::Health(health));
+    recorder.seconds(2, calm);
+    assert_eq!(open(&recorder), []);
+}
+
+#[test]
 fn a_share_that_wanders_about_the_limit_does_not_flap() {
     let mut recorder = begun(&[]);
     for round in 0..20 {
@@ -239,8 +249,8 @@ fn a_certificate_is_found_by_its_days_until_it_is_renewed() {
         recorder.seconds(2, calm);
         recorder
     };
-    assert_eq!(open(&at("2026-04-01")), []);
-    assert_eq!(open(&at("2026-03-31")), [("certificate-expires", Severity::Warning)]);
+    assert_eq!(open(&at("2026-03-23")), []);
+    assert_eq!(open(&at("2026-03-22")), [("certificate-expires", Severity::Warning)]);
     assert_eq!(open(&at("2026-02-27")), [("certificate-expires", Severity::Critical)]);
     let mut recorder = at("2026-03-08");
     assert_eq!(open(&recorder), [("certificate-expires", Severity::Critical)]);
@@ -369,6 +379,23 @@ fn hardly_any_resumption_is_found_with_its_reason_and_advice() {
     let finding = finding_text(&recorder, "resumption-low");
     assert!(finding.title.ends_with("main reason: no ticket"), "{}", finding.title);
     assert!(finding.advice[0].starts_with("--tickets 2: 2 tickets instead of 1"), "{:?}", finding.advice);
+}
+
+#[test]
+fn handshakes_that_the_load_made_full_on_purpose_are_not_a_lack_of_resumption() {
+    let found = |wanted| {
+        let mut recorder = begun(&[]);
+        recorder.load = Some(LoadRecord::default());
+        recorder.seconds(60, |recorder| {
+            calm(recorder);
+            add(&mut recorder.tls.counters, &[(TlsCounter::FullNoTicket, 900)]);
+            let load = &mut recorder.load.as_mut().unwrap().counters;
+            add(load, &[(LoadCounter::HandshakesFull, 900), (LoadCounter::ResumptionsWanted, wanted)]);
+        });
+        open(&recorder)
+    };
+    assert_eq!(found(0), []);
+    assert_eq!(found(900), [("resumption-low", Severity::Warning)]);
 }
 
 #[test]

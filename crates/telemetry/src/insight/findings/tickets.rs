@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
 use crate::collect::tls::FullReason;
+use crate::insight::resumption::full_on_purpose;
 use crate::insight::{advice, counted, percent, share};
 use crate::metrics::{ClientCounter, ProxyCounter, TlsCounter};
 use crate::quantity;
@@ -56,8 +57,8 @@ fn keys_unknown_text(context: &FindingContext<'_>) -> FindingText {
         )
     } else {
         (
-            "this process has keys of its own, and other hosts have others",
-            "share keys among hosts: --ticket-keys FILE",
+            "this process has keys of its own: the tickets are of another host, or so old that their key is forgotten",
+            "with several hosts: share keys, --ticket-keys FILE; with one, these tickets are older than --ticket-lifetime",
         )
     };
     let title = format!(
@@ -76,15 +77,21 @@ fn keys_unknown_text(context: &FindingContext<'_>) -> FindingText {
         }))
 }
 
-/// Full handshakes that might have been resumed, and those with resumed ones. A first visit cannot be.
+/// Full handshakes that might have been resumed, and those with resumed ones. A first visit cannot be, nor a handshake
+/// that the run's own load made without a session on purpose.
 fn could_resume(context: &FindingContext<'_>) -> (u64, u64) {
     let lately = context.ten_minutes();
     let first = lately.tls[TlsCounter::FullFirstVisit];
     let full = lately.tls.sum(&FullReason::ALL.map(|(_, counter, _)| counter)).saturating_sub(first);
+    let full = full.saturating_sub(full_on_purpose(&lately.load));
     (full, full.saturating_add(lately.proxy[ProxyCounter::HandshakesResumed]))
 }
 
 fn resumption_low(context: &FindingContext<'_>) -> Option<Severity> {
+    // A log does not tell first visits from clients that return.
+    if context.run.counted_log().is_some() {
+        return None;
+    }
     context.graded(could_resume(context), FULL_MIN, FULL)
 }
 
@@ -106,9 +113,14 @@ fn resumption_low_text(context: &FindingContext<'_>) -> FindingText {
     let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
     let text = FindingText::new(title)
         .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
+    let all_full = reasons.iter().map(|(n, _)| *n).fold(0, u64::saturating_add);
     let text = reasons.iter().take(REASONS_SHOWN).fold(text, |text, (n, word)| {
-        text.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, full))))
+        text.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, all_full))))
     });
+    let text = match full_on_purpose(&context.ten_minutes().load) {
+        0 => text,
+        n => text.figure("full since the run's own load asked for it, not counted above", n),
+    };
     let text = text.about("proxy.resumption");
     let all = advice(context.run);
     if all.is_empty() {
