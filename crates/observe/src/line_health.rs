@@ -249,6 +249,7 @@ mod tests {
         let mut health = LineHealth::default();
         let start = Instant::now();
         let told = |health: &mut LineHealth, after, is_last| {
+            health.lines += 1;
             health.bad_line(b"{\x1b[2J", &BadLine::Unknown);
             health.check(start + Duration::from_secs(after), is_last);
             health.take_notices().len()
