@@ -124,15 +124,7 @@ impl LineHealth {
     /// follows.
     pub(crate) fn check(&mut self, now: Instant, is_last: bool) {
         self.expect_lines(now, is_last);
-        let silence = now.duration_since(*self.checked_since.get_or_insert(now));
-        if self.lines == 0 && silence >= SILENCE_MAX && !self.is_silence_told {
-            self.is_silence_told = true;
-            let text = format!(
-                "no line of the log came in the first {} s; if there were connections, the terminator does not log here: `tlsdash observe setup` prints what to configure",
-                SILENCE_MAX.as_secs()
-            );
-            self.notices.push(NoticeRecord::new(Level::Notice, "log-silent", &text));
-        }
+        self.notice_silence(now);
         let is_due = |told: Option<(Instant, u64)>, n: u64| match told {
             None => n > 0,
             Some((at, before)) => n > before && (is_last || now.duration_since(at) >= NOTICE_EVERY),
@@ -156,6 +148,18 @@ impl LineHealth {
                 self.lines
             );
             self.notices.push(NoticeRecord::new(Level::Warning, "log-lost", &text));
+        }
+    }
+
+    fn notice_silence(&mut self, now: Instant) {
+        let silence = now.duration_since(*self.checked_since.get_or_insert(now));
+        if self.lines == 0 && silence >= SILENCE_MAX && !self.is_silence_told {
+            self.is_silence_told = true;
+            let text = format!(
+                "no line of the log came in the first {} s; if there were connections, the terminator does not log here: `tlsdash observe setup` prints what to configure",
+                SILENCE_MAX.as_secs()
+            );
+            self.notices.push(NoticeRecord::new(Level::Notice, "log-silent", &text));
         }
     }
 

@@ -163,8 +163,8 @@ impl OpenConnection {
             ..LoggedHandshake::default()
         });
         // stunnel connects once the handshake is complete.
-        let is_refused = |failure: &LoggedFailure<'_>| failure.outcome == ConnectionOutcome::UpstreamConnect;
-        let has_upstream = handshake.is_some() && !failure.as_ref().is_some_and(is_refused);
+        let outcome = failure.as_ref().map(|failure| failure.outcome);
+        let has_upstream = handshake.is_some() && outcome != Some(ConnectionOutcome::UpstreamConnect);
         let connection = LoggedConnection { handshake, failure, has_upstream, ..LoggedConnection::default() };
         Ok(LogEvent {
             time_us,

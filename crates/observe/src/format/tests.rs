@@ -184,6 +184,29 @@ fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
 }
 
 #[test]
+fn stunnel_has_connected_to_the_upstream_unless_it_says_otherwise() {
+    let has_upstream = |error: &str| {
+        let mut format = LogKind::Stunnel.format();
+        let mut connected = None;
+        for line in [
+            "LOG5[0]: Service [web] accepted connection from 127.0.0.1:46722",
+            "LOG6[0]: TLS accepted: new session negotiated",
+            "LOG6[0]: TLSv1.3 ciphersuite: TLS_AES_256_GCM_SHA384 (256-bit encryption)",
+            error,
+            "LOG5[0]: Connection closed: 0 byte(s) sent to TLS, 0 byte(s) sent to socket",
+        ] {
+            read_line(&mut *format, line.as_bytes(), |event| {
+                connected = event.and_then(|event| event.connection).map(|it| it.has_upstream).or(connected);
+            })
+            .expect(line);
+        }
+        connected.unwrap()
+    };
+    assert!(has_upstream("LOG6[0]: s_connect: connected 127.0.0.1:8080"));
+    assert!(!has_upstream("LOG3[0]: s_connect: connect 127.0.0.1:1: Connection refused (111)"));
+}
+
+#[test]
 fn lines_of_a_connection_of_stunnel_are_put_together() {
     let mut format = LogKind::Stunnel.format();
     let mut count = |line: &str| {
