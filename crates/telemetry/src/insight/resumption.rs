@@ -24,8 +24,6 @@ const TICKETS: [(f64, TlsCounter); 3] = [
     (4.0, TlsCounter::NoTicketBeside3),
     (8.0, TlsCounter::NoTicketBeside7),
 ];
-/// The most sessions that `--session-cache` takes.
-const SESSION_CACHE_MAX: f64 = 1_000_000.0;
 /// The share of the largest possible gain that is enough.
 const ENOUGH: f64 = 0.8;
 
@@ -163,7 +161,8 @@ impl Basis<'_> {
     fn session_cache(&self) -> Option<Advice> {
         self.word("proxy.resumption").filter(|word| word == "cache")?;
         let present = self.number("proxy.session-cache")?;
-        let proposed = (present * 2.0).min(SESSION_CACHE_MAX);
+        let (_, most) = self.run.setting("proxy.session-cache")?.range.unwrap_or((0.0, f64::INFINITY));
+        let proposed = (present * 2.0).min(most);
         if proposed <= present {
             return None;
         }

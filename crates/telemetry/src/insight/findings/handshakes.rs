@@ -80,8 +80,8 @@ fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {
 fn unreachable_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = unreachable_of(context);
     // TCP mode counts a connection once every upstream has failed it, HTTP mode and logs each attempt.
-    let whole_connections = context.run.http().is_none() && context.run.counted_log().is_none();
-    let what = if whole_connections {
+    let is_tcp_mode = context.run.http().is_none() && context.run.counted_log().is_none();
+    let what = if is_tcp_mode {
         "of client connections reach no upstream"
     } else {
         "of connections to upstreams cannot be established"

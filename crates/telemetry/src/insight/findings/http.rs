@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
-use crate::collect::http::RequestFailure;
 use crate::insight::{counted, percent, share};
 use crate::metrics::HttpCounter;
 use crate::record::RequestRecord;
@@ -43,9 +42,7 @@ fn queue_text(context: &FindingContext<'_>) -> FindingText {
         .figure("too many waited", http[HttpCounter::FailedQueueFull])
         .advise("the upstream is too slow for this load: add upstreams, or allow more connections (--upstream-connections-max), more waiting requests (--queue-max) or a longer wait (--queue-timeout)")
         .about("proxy.queue-timeout")
-        .whom(upstreams(context, |request| {
-            matches!(request.failure, Some(RequestFailure::QueueFull | RequestFailure::QueueTimeout))
-        }))
+        .whom(upstreams(context, |request| is_counted(request, QUEUED)))
 }
 
 fn server_errors(context: &FindingContext<'_>) -> Option<Severity> {
@@ -95,9 +92,12 @@ fn slow_text(context: &FindingContext<'_>) -> FindingText {
     .figure("no response in time", http[HttpCounter::FailedUpstreamTimeout])
     .figure("no connection in time", http[HttpCounter::FailedConnectTimeout])
     .advise("look at the upstreams below; if they need longer: --response-timeout, --connect-timeout")
-    .whom(upstreams(context, |request| {
-        matches!(request.failure, Some(RequestFailure::UpstreamTimeout | RequestFailure::ConnectTimeout))
-    }))
+    .whom(upstreams(context, |request| is_counted(request, TIMED_OUT)))
+}
+
+/// True if a request failed in a way that one of these counters counts.
+fn is_counted(request: &RequestRecord, counters: &[HttpCounter]) -> bool {
+    request.failure.is_some_and(|failure| counters.contains(&failure.counter()))
 }
 
 /// How often each upstream was asked for such requests in the last minute, of those with a record.

@@ -119,7 +119,7 @@ fn resumption_low_text(context: &FindingContext<'_>) -> FindingText {
     });
     let text = match full_on_purpose(&context.ten_minutes().load) {
         0 => text,
-        n => text.figure("full since the run's own load asked for it, not counted above", n),
+        n => text.figure("of these, asked for by the run's own load", n),
     };
     let text = text.about("proxy.resumption");
     let all = advice(context.run);
