@@ -36,6 +36,11 @@ impl SampleTimes {
         }
     }
 
+    /// The time of a sample whose reading begins now, in microseconds of the monotonic clock.
+    fn now_us(self) -> u64 {
+        self.of_reading_at(Timestamps::now().monotonic_us)
+    }
+
     /// The time of a sample whose reading begins at this moment, both in microseconds of the monotonic clock.
     fn of_reading_at(self, now_us: u64) -> u64 {
         match self {
@@ -64,15 +69,14 @@ pub(super) struct Sampler<S> {
 impl<S: Send + 'static> Sampler<S> {
     /// Takes the first sample, and starts the thread that takes the others.
     pub(super) fn start(mut state: S, take: fn(&mut S, u64), times: SampleTimes) -> io::Result<Self> {
-        let now = move || times.of_reading_at(Timestamps::now().monotonic_us);
-        take(&mut state, now());
+        take(&mut state, times.now_us());
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = channel::<()>();
         let shared = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("usage".to_owned()).spawn(move || {
             while stopped.recv_timeout(times.until_next()) == Err(RecvTimeoutError::Timeout) {
                 let mut state = lock(&shared);
-                take(&mut state, now());
+                take(&mut state, times.now_us());
             }
         })?;
         Ok(Self { state, take, times, stop: Some(stop), thread: Some(thread) })
@@ -83,7 +87,7 @@ impl<S> Sampler<S> {
     /// Takes a sample now.
     pub(super) fn sample(&self) {
         let mut state = lock(&self.state);
-        (self.take)(&mut state, self.times.of_reading_at(Timestamps::now().monotonic_us));
+        (self.take)(&mut state, self.times.now_us());
     }
 
     pub(super) fn look<T>(&self, at: impl FnOnce(&S) -> T) -> T {
