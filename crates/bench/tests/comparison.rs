@@ -249,6 +249,21 @@ fn an_assertion_on_a_ratio_needs_the_whole_interval() {
 }
 
 #[test]
+fn an_assertion_without_a_case_is_about_the_cases_that_its_target_has() {
+    let mut two_cases = scenario(&TARGETS, &[("small", Question::Cost), ("large", Question::Cost)]);
+    two_cases.cases[1].only = vec!["base".to_owned()];
+    two_cases.assertions = vec![BenchAssertion {
+        line: 50,
+        target: "lean".to_owned(),
+        case: None,
+        condition: "ratio < 0.92".to_owned(),
+    }];
+    let results = BenchComparison::of(&two_cases, &six_rounds("small")).assertions;
+    assert_eq!(results.iter().map(|result| &*result.case).collect::<Vec<_>>(), ["small"]);
+    assert!(matches!(results[0].outcome, BenchAssertionOutcome::Holds(_)));
+}
+
+#[test]
 fn a_condition_that_cannot_be_understood_says_what_to_write() {
     for (text, expected) in [
         ("ratio == 1", "ratio == 1: a ratio is compared with <, <=, > or >="),

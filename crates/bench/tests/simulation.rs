@@ -31,7 +31,7 @@ const NOISE: [f64; 240] = [
 /// How far rounds lie from each other: the standard deviation of the level that the cells of a round share.
 const LEVEL_SD: f64 = 0.09;
 /// Rounds of `just bench-power`, which take four minutes. Its rounds of 2 s have less noise than these.
-const ROUNDS_IN_FIVE_MINUTES: u32 = 40;
+const POWER_ROUNDS: u32 = 40;
 const COST_US: f64 = 250.0;
 
 struct Machine(fastrand::Rng);
@@ -154,12 +154,12 @@ fn eight_intervals_taken_for_verdicts_would_fail_the_same_check() {
 
 #[test]
 fn five_percent_more_cpu_time_is_found_in_five_minutes_four_times_in_five() {
-    let right = found(&pair(), ROUNDS_IN_FIVE_MINUTES, 1.05, 100, by_verdict);
+    let right = found(&pair(), POWER_ROUNDS, 1.05, 100, by_verdict);
     assert!(right >= 80, "{right} of 100");
 }
 
 #[test]
 fn means_of_targets_that_are_not_paired_would_fail_the_same_check() {
-    let right = found(&pair(), ROUNDS_IN_FIVE_MINUTES, 1.05, 100, by_means);
+    let right = found(&pair(), POWER_ROUNDS, 1.05, 100, by_means);
     assert!(right < 80, "{right} of 100");
 }

@@ -174,18 +174,18 @@ impl ResultsFolder {
         write(&self.path.join(COMPARISON), json)
     }
 
-    /// The journal of a cell, relative to the folder; a file that an interrupted cell left there is removed.
+    /// The journal of the cell at a place of a round and a case, relative to the folder; a file that an interrupted cell left there is removed.
     ///
     /// # Errors
     /// If such a file cannot be removed.
-    pub fn new_journal(&self, round: u32, case: usize, target: &str) -> Result<String, FolderError> {
-        // Two targets have two names.
-        let safe = |c: char| match c {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c.to_string(),
-            other => format!("_{:x}_", u32::from(other)),
-        };
-        let name: String = target.chars().map(safe).collect();
-        let relative = format!("{JOURNALS}/{round:03}-{:03}-{name}.journal", case + 1);
+    pub fn new_journal(
+        &self,
+        (round, case, place): (u32, usize, u32),
+        target: &str,
+    ) -> Result<String, FolderError> {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let name: String = target.chars().map(safe).take(100).collect();
+        let relative = format!("{JOURNALS}/{round:03}-{:03}-{place:02}-{name}.journal", case + 1);
         let path = self.path.join(&relative);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &path)(error)),
@@ -265,6 +265,29 @@ mod tests {
         drop(folder);
         let (folder, _, dropped) = ResultsFolder::resume(&path).unwrap();
         assert_eq!((folder.cells(), dropped), (&[cell(1), cell(3)][..], None));
+    }
+
+    #[test]
+    fn a_line_may_be_cut_off_within_a_character() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("saved");
+        let mut folder = ResultsFolder::create(Some(&path), &RunPlan::example()).unwrap();
+        folder.append(cell(1)).unwrap();
+        drop(folder);
+        let mut lines = fs::read(path.join(CELLS)).unwrap();
+        lines.extend(&"{\"target\":\"ä".as_bytes()[.."{\"target\":\"ä".len() - 1]);
+        fs::write(path.join(CELLS), lines).unwrap();
+        let (folder, _, dropped) = ResultsFolder::resume(&path).unwrap();
+        assert_eq!((folder.cells(), dropped.is_some()), (&[cell(1)][..], true));
+    }
+
+    #[test]
+    fn each_cell_has_a_journal_of_its_own_whose_name_a_file_can_have() {
+        let folder = ResultsFolder::create(None, &RunPlan::example()).unwrap();
+        let journal = |place, target: &str| folder.new_journal((1, 0, place), target).unwrap();
+        assert_ne!(journal(1, "a b"), journal(2, "a_b"));
+        let longest = journal(1, &"ß".repeat(100));
+        assert!(fs::write(folder.path().join(longest), "").is_ok());
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl BenchTlsConfig {
         [format!("--ciphers={ciphers}"), format!("--groups={}{certificate_curve}", self.group)]
     }
 
-    /// Refuses a cipher or a group that the templates' programs do not have.
+    /// Refuses a cipher that the templates' programs do not have.
     pub(super) fn check_cipher(cipher: &str) -> Result<(), String> {
         if !CIPHERS.iter().any(|(name, _)| *name == cipher) {
             let names = CIPHERS.map(|(name, _)| name).join(", ");
@@ -72,7 +72,7 @@ impl BenchTlsConfig {
         Ok(())
     }
 
-    /// Checks that the group is one that all targets can be told.
+    /// Refuses a group that they do not have.
     pub(super) fn check_group(group: &str) -> Result<(), String> {
         if !GROUPS.contains(&group) {
             return Err(format!("there is no group {group:?}; there are {}", GROUPS.join(", ")));

@@ -15,6 +15,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "line 3: cipher: there is no cipher \"TLS_NULL\"; there are TLS_AES",
     ),
     ("rounds = 6", "group = \"x448\"", "line 3: group: there is no group \"x448\"; there are x25519"),
+    (
+        "rounds = 6",
+        "cipher = \"TLS_AES_128_GCM_SHA256\"\ngroup = \"x448\"",
+        "line 4: group: there is no group \"x448\"",
+    ),
     ("rounds = 6", "certificate = \"dsa\"", "line 3: certificate: unknown variant `dsa`"),
     ("rounds = 6", "cpus = { target = \"1-0\" }", "line 3: cpus: target must be a list of cores"),
     (
@@ -32,6 +37,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("name = \"nginx\"", "nam = \"nginx\"", "line 6: there is no name; give one"),
     ("name = \"tlsdash\"", "name = \"nginx\"", "line 10: there are two targets \"nginx\""),
     ("name = \"tlsdash\"", "name = \"a\\nb\"", "line 10: the name of a target must have 1 to 100 printable"),
+    ("name = \"tlsdash\"", "name = \"a, b\"", "line 10: the name \"a, b\" has a comma"),
     (
         "\"nginx-http\"",
         "\"nginx-htpp\"",
@@ -118,6 +124,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "line 19: case: there is no case \"kept\"; did you mean \"kept alive\"?",
     ),
     ("connections = 16", "[[assert]]\ntarget = \"nginx\"", "line 17: there is no condition; give one"),
+    (
+        "connections = 16",
+        "[[assert]]\ntarget = \"nginx\"\ncondition = \"respnse.p99 < 5ms\"",
+        "line 19: condition: respnse.p99 < 5ms: there is no figure respnse.p99",
+    ),
     (
         "connections = 16",
         "[[published]]\ntarget = \"nginx\"\ncase = \"kept alive\"\nfigures = { respose.p99 = 1 }",
