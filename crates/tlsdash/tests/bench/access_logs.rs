@@ -229,7 +229,7 @@ fn cpu_time_and_memory_of_a_target_agree_with_pidstat() {
 fn compare_with_pidstat() -> Result<(), String> {
     let folder = logging(
         "[[case]]\nname = \"handshakes\"\npath = \"/bytes/13\"\nconnections = 2\nkeep-alive = \"off\"\nrate = 200\n\
-         duration = \"6s\"\nwarmup = \"500ms\"\n",
+         duration = \"7s\"\nwarmup = \"500ms\"\n",
     );
     let running =
         common::TlsdashProcess::start(bench_command(folder.path(), "--save saved --only nginx --rounds 1"));
@@ -250,7 +250,8 @@ fn compare_with_pidstat() -> Result<(), String> {
     }
     let cell = &cells(&folder.path().join("saved"))[0];
     let usage = |name: &str| cell["target_usage"][name].as_f64().unwrap();
-    // Whole seconds within the measured part, which follows the warm-up.
+    // Whole seconds within the measured part, which follows the warm-up. pidstat prints the last of them within seven
+    // seconds, whatever part of a second it began at.
     let from_s = cell["began_us"].as_u64().unwrap() / 1_000_000 + 1;
     let measured_s = from_s + 2..=from_s + 5;
     let text = fs::read_to_string(&log).unwrap();
