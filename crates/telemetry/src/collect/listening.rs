@@ -1,6 +1,7 @@
 //! The listening TCP sockets of processes, and the connections that wait in their queues.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 
 use foldhash::HashSet;
 
@@ -21,26 +22,42 @@ impl ListenerCounts {
     pub(super) fn of(pids: &[u32]) -> Self {
         let inodes: HashSet<u64> = pids.iter().flat_map(|&pid| socket_inodes(pid)).collect();
         let Some(first) = pids.first().filter(|_| !inodes.is_empty()) else { return Self::default() };
-        let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{first}/net/{name}")));
+        let tables = ["tcp", "tcp6"].map(|name| File::open(format!("/proc/{first}/net/{name}")));
         let mut sum = Self::default();
         for table in tables.into_iter().flatten() {
-            for waiting in table.lines().filter_map(|line| waiting(line, &inodes)) {
-                sum.sockets += 1;
-                sum.waiting = sum.waiting.saturating_add(waiting);
-            }
+            sum.add(BufReader::new(table), &inodes);
         }
         sum
     }
+
+    /// Adds those of a table of the kernel. Listening sockets come first in it; the connections behind them, which can be
+    /// tens of thousands, are not read.
+    fn add(&mut self, table: impl BufRead, inodes: &HashSet<u64>) {
+        let sockets = table.lines().skip(1).map_while(|line| ListeningSocket::parse(&line.ok()?));
+        for socket in sockets.filter(|socket| inodes.contains(&socket.inode)) {
+            self.sockets += 1;
+            self.waiting = self.waiting.saturating_add(socket.waiting);
+        }
+    }
 }
 
-/// The connections that wait at a socket, if the line is one of a listening socket of these.
-fn waiting(line: &str, inodes: &HashSet<u64>) -> Option<u64> {
-    // sl local_address rem_address st tx_queue:rx_queue tr:when retransmits uid timeout inode
-    let mut words = line.split_whitespace();
-    let (state, queues) = (words.nth(3)?, words.next()?);
-    let inode: u64 = words.nth(4)?.parse().ok()?;
-    let (_, waiting) = queues.split_once(':')?;
-    (state == LISTEN && inodes.contains(&inode)).then(|| u64::from_str_radix(waiting, 16).ok())?
+/// A listening socket of a table of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ListeningSocket {
+    inode: u64,
+    waiting: u64,
+}
+
+impl ListeningSocket {
+    /// From a line of the table; `None` if it is of another socket.
+    fn parse(line: &str) -> Option<Self> {
+        // sl local_address rem_address st tx_queue:rx_queue tr:when retransmits uid timeout inode
+        let mut words = line.split_whitespace();
+        let (state, queues) = (words.nth(3)?, words.next()?);
+        let inode = words.nth(4)?.parse().ok()?;
+        let (_, waiting) = queues.split_once(':')?;
+        (state == LISTEN).then_some(Self { inode, waiting: u64::from_str_radix(waiting, 16).ok()? })
+    }
 }
 
 fn socket_inodes(pid: u32) -> Vec<u64> {
@@ -58,13 +75,31 @@ mod tests {
 
     #[test]
     fn the_queue_of_a_listening_socket_is_read_from_the_kernels_table() {
+        let header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
         let listening = "   1: 0100007F:1F90 00000000:0000 0A 00000000:00000003 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0";
+        let of_another = listening.replace("4711", "4710");
         let open = "   2: 0100007F:1F90 0100007F:C000 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0";
         let inodes = [4711, 4712].into_iter().collect();
+        let counts = |lines: &[&str]| {
+            let mut counts = ListenerCounts::default();
+            counts.add(lines.join("\n").as_bytes(), &inodes);
+            (counts.sockets, counts.waiting)
+        };
+        assert_eq!(counts(&[header, listening, &of_another, listening, open]), (2, 6));
         assert_eq!(
-            [listening, open, "", "sl local"].map(|line| waiting(line, &inodes)),
-            [Some(3), None, None, None]
+            counts(&[header, open, listening]),
+            (0, 0),
+            "no listening socket comes after a connection"
         );
-        assert_eq!(waiting(listening, &HashSet::default()), None, "another process's");
+        assert_eq!(counts(&[header, "", ""]), (0, 0));
+    }
+
+    #[test]
+    fn the_sockets_of_this_process_are_found_beside_its_connections() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let before = ListenerCounts::of(&[std::process::id()]);
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let counts = ListenerCounts::of(&[std::process::id()]);
+        assert!(before.sockets >= 1 && counts.waiting >= 1, "{before:?} {counts:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::time::{Duration, Instant};
 
 use super::listening::ListenerCounts;
 use super::process_tree::{ProcessReading, ProcessTree, TreeReading};
@@ -21,13 +22,13 @@ pub struct ProcessObserver {
     used_us: u64,
     threads_max: u64,
     memory_max_bytes: u64,
-    /// Readings since the listening sockets were looked for.
-    readings: u32,
-    listeners: ListenerCounts,
+    /// The listening sockets, and when they were looked for.
+    listeners: Option<(Instant, ListenerCounts)>,
 }
 
-/// Readings between two looks for listening sockets, which read the table of all connections.
-const LISTENERS_EVERY: u32 = 10;
+/// The time between two looks for listening sockets: the kernel walks its table of all connections for it, which takes
+/// milliseconds.
+const LISTENERS_EVERY: Duration = Duration::from_secs(10);
 
 impl ProcessObserver {
     /// Begins to observe; `None` if there is nothing to observe.
@@ -47,8 +48,7 @@ impl ProcessObserver {
             used_us: 0,
             threads_max: 0,
             memory_max_bytes: 0,
-            readings: 0,
-            listeners: ListenerCounts::default(),
+            listeners: None,
         }))
     }
 
@@ -68,12 +68,17 @@ impl ProcessObserver {
         into.observed_memory_max_bytes = self.memory_max_bytes;
         into.observed_descriptors = reading.descriptors();
         into.observed_processes = self.each(&reading);
-        if self.readings.is_multiple_of(LISTENERS_EVERY) {
-            self.listeners = ListenerCounts::of(&self.tree.pids());
+        let listeners = self.listeners();
+        into.observed_listeners = listeners.sockets;
+        into.observed_backlog = listeners.waiting;
+    }
+
+    fn listeners(&mut self) -> ListenerCounts {
+        let now = Instant::now();
+        match self.listeners {
+            Some((read_at, listeners)) if now - read_at < LISTENERS_EVERY => listeners,
+            _ => self.listeners.insert((now, ListenerCounts::of(&self.tree.pids()))).1,
         }
-        self.readings = self.readings.wrapping_add(1);
-        into.observed_listeners = self.listeners.sockets;
-        into.observed_backlog = self.listeners.waiting;
     }
 
     /// The CPU time of each process. A process that started later began at zero.
@@ -102,7 +107,6 @@ impl ProcessReading {
 mod tests {
     use super::*;
     use std::process::{Child, Command, Stdio};
-    use std::time::{Duration, Instant};
 
     /// A shell that is busy for a moment and then waits for its standard input to end.
     fn busy_shell() -> Child {

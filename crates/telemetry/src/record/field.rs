@@ -232,7 +232,7 @@ fields! {
     OBSERVED_MEMORY = "OBSERVED_MEMORY_BYTES", Bytes, "7800000", "Their resident memory; shared pages count for each.";
     OBSERVED_MEMORY_MAX = "OBSERVED_MEMORY_MAX_BYTES", Bytes, "7800000", "Their most resident memory at a reading.";
     OBSERVED_DESCRIPTORS = "OBSERVED_DESCRIPTORS", Count, "118", "Their open descriptors; 0 if the kernel hides them.";
-    OBSERVED_LISTENERS = "OBSERVED_LISTENERS", Count, "4", "Their listening TCP sockets, read every ten readings.";
+    OBSERVED_LISTENERS = "OBSERVED_LISTENERS", Count, "4", "Their listening TCP sockets, read every 10 s.";
     OBSERVED_BACKLOG = "OBSERVED_BACKLOG", Count, "0", "Connections in the backlogs of these sockets at that moment.";
     OBSERVED_PROCESSES = "OBSERVED_PROCESSES", Text, "4711 1200 nginx: master process; 4712 810833 nginx: worker process", "CPU time of each process since the observation began: its id, microseconds, its name; the 16 busiest (absent if none).";
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not accepted when the next interval ended.";
