@@ -220,6 +220,7 @@ impl BoundSession {
             routes,
             load,
             load_cpus: None,
+            load_start_us: 0,
             observed: None,
             ends_with_load: false,
         };

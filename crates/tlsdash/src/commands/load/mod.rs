@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loadgen::{Load, LoadConfig};
-use telemetry::{Cpus, ProcessObserver, RunRecord, Timestamps};
+use telemetry::{Cpus, ProcessObserver, RunRecord};
 
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::cli::usage;
@@ -110,13 +110,11 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),
+        load_start_us: args.plan.start_at_us.unwrap_or(0),
         observed,
         ends_with_load: true,
     };
     let notices = Vec::new();
-    if let Some(at_us) = args.plan.start_at_us {
-        std::thread::sleep(Duration::from_micros(at_us.saturating_sub(Timestamps::now().monotonic_us)));
-    }
     Session { config: session.clone(), channels, title, header, notices, workload, journal, handover: None }
         .finish()
 }

@@ -117,6 +117,7 @@ fn live(
         routes: None,
         load: None,
         load_cpus: None,
+        load_start_us: 0,
         observed: processes,
         ends_with_load: false,
     };

@@ -185,6 +185,8 @@ impl RunController {
             .map_err(|error| usage(format!("--ab {error}")))?;
         // Finds every thread before the first of them can end.
         self.host.sample();
+        let wait_us = self.workload.load_start_us.saturating_sub(Timestamps::now().monotonic_us);
+        std::thread::sleep(Duration::from_micros(wait_us));
         if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
