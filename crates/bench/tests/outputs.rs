@@ -91,9 +91,22 @@ fn the_headline_names_a_winner_only_if_a_difference_was_shown() {
         assert_eq!(headline(case), expected);
     }
     case.targets.iter_mut().for_each(|target| target.verdict = None);
+    case.primary = false;
     let answer = CaseAnswer::of(case, "base");
-    assert_eq!(answer.headline, "No difference shown");
+    assert_eq!(answer.headline, "No verdict asked");
     assert!(answer.sentence.ends_with("no verdict was asked."), "{}", answer.sentence);
+}
+
+#[test]
+fn the_headline_is_not_about_targets_that_were_not_compared() {
+    let mut case = comparison().0.cases.remove(1);
+    let [_, lean, same] = &mut case.targets[..] else { panic!("{case:?}") };
+    lean.verdict.as_mut().unwrap().outcome = ExperimentOutcome::Worse;
+    same.figures.iter_mut().for_each(|figure| figure.ratio = None);
+    same.verdict.as_mut().unwrap().outcome = ExperimentOutcome::Inconclusive;
+    let answer = CaseAnswer::of(&case, "base");
+    assert_eq!(answer.headline, "base: least CPU time");
+    assert!(answer.sentence.ends_with(" Not compared: same."), "{}", answer.sentence);
 }
 
 #[test]

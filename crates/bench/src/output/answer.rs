@@ -8,7 +8,7 @@ use crate::compare::{CaseComparison, TargetComparison};
 /// The answer to the question of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseAnswer {
-    /// Which target is the best, and by how much; that no difference was shown if no verdict supports it.
+    /// Which target is the best, and by how much; if no verdict supports that, why not.
     pub headline: String,
     /// How sure that is.
     pub sentence: String,
@@ -18,7 +18,7 @@ impl CaseAnswer {
     /// The answer of a case.
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
         let compared: Vec<(&TargetComparison, Ratio)> =
-            case.targets.iter().filter_map(|target| Some((target, ratio(case, target)?))).collect();
+            case.targets.iter().filter_map(|target| Some((target, ratio_of(case, target)?))).collect();
         let is_capacity = case.figure == "rate.achieved";
         let gain = |ratio: &Ratio| if is_capacity { ratio.mean } else { 1.0 / ratio.mean };
         let best_of = |outcome: Option<ExperimentOutcome>| {
@@ -33,20 +33,31 @@ impl CaseAnswer {
                 sentence: "No target has sound rounds together with the baseline.".to_owned(),
             };
         };
+        let missing =
+            case.targets.iter().filter(|target| target.name != baseline && ratio_of(case, target).is_none());
+        let missing: Vec<&str> = missing.map(|target| &*target.name).collect();
+        let missing = if missing.is_empty() {
+            String::new()
+        } else {
+            format!(" Not compared: {}.", missing.join(", "))
+        };
+        let answer =
+            |headline: String, sentence: String| Self { headline, sentence: sentence + missing.as_str() };
         if let Some((better, ratio)) = best_of(Some(ExperimentOutcome::Better)) {
-            return Self {
-                headline: format!("{}: {} {unit}", better.name, difference(ratio.mean)),
-                sentence: format!("Beside {baseline}: {}.", certainty(better, ratio)),
-            };
+            return answer(
+                format!("{}: {} {unit}", better.name, difference(ratio.mean)),
+                format!("Beside {baseline}: {}.", certainty(better, ratio)),
+            );
         }
         let beside = format!("{}, {}: {}.", best.name, difference(ratio.mean), certainty(best, ratio));
         if compared.iter().all(|(target, _)| outcome_of(target) == Some(ExperimentOutcome::Worse)) {
-            return Self {
-                headline: format!("{baseline}: {} {unit}", if is_capacity { "most" } else { "least" }),
-                sentence: format!("Next is {beside}"),
-            };
+            return answer(
+                format!("{baseline}: {} {unit}", if is_capacity { "most" } else { "least" }),
+                format!("Next is {beside}"),
+            );
         }
-        Self { headline: "No difference shown".to_owned(), sentence: format!("Beside {baseline} {beside}") }
+        let headline = if case.primary { "No difference shown" } else { "No verdict asked" };
+        answer(headline.to_owned(), format!("Beside {baseline} {beside}"))
     }
 }
 
@@ -54,7 +65,7 @@ fn outcome_of(target: &TargetComparison) -> Option<ExperimentOutcome> {
     target.verdict.as_ref().map(|verdict| verdict.outcome)
 }
 
-fn ratio(case: &CaseComparison, target: &TargetComparison) -> Option<Ratio> {
+fn ratio_of(case: &CaseComparison, target: &TargetComparison) -> Option<Ratio> {
     target.figure(&case.figure)?.ratio
 }
 
