@@ -38,7 +38,7 @@ impl CellRunner<'_> {
             None => self.closed_loop_rate(target, started, case)?,
         };
         let found = highest(start, TRIES_MAX, |rate| {
-            let run = self.try_out(target, started, &at_rate(case, rate))?;
+            let run = self.try_out(target, started, &at_rate(case, round_rate(rate)))?;
             Ok::<_, LoadFailure>(holds(&run, bound))
         })?;
         let limit_ms = bound.limit_us as f64 / 1e3;
@@ -48,12 +48,13 @@ impl CellRunner<'_> {
                 bound.percentile
             ))
         })?;
+        rate = round_rate(rate);
         let mut run = self.generator.run(target, started, &at_rate(case, rate), journal)?;
         for _ in 0..CAPACITY_BACK_OFFS {
             if holds(&run, bound) {
                 break;
             }
-            rate *= CAPACITY_BACK_OFF;
+            rate = round_rate(rate * CAPACITY_BACK_OFF);
             is_lower_bound = false;
             remove(journal);
             run = self.generator.run(target, started, &at_rate(case, rate), journal)?;
@@ -111,7 +112,7 @@ impl CellRunner<'_> {
     ) -> Result<(f64, bool), LoadFailure> {
         let (rate, is_held) = lowered(rate, BACK_OFF, BACK_OFFS, |rate| {
             let run = self.with_started(target, case, |runner, started| {
-                runner.try_out(target, started, &at_rate(case, rate))
+                runner.try_out(target, started, &at_rate(case, round_rate(rate)))
             });
             match run {
                 Ok(run) => Ok(run.recording.is_rate_achieved),
@@ -175,7 +176,7 @@ fn holds(run: &LoadRun, bound: LatencyBound) -> bool {
 pub(super) fn at_rate(case: &BenchCase, rate: f64) -> BenchCase {
     let mut case = case.clone();
     case.flags.retain(|flag| !flag.starts_with("--rate="));
-    case.flags.push(format!("--rate={}", round_rate(rate)));
+    case.flags.push(format!("--rate={rate}"));
     case
 }
 
