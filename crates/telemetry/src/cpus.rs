@@ -1,5 +1,6 @@
 //! Which cores a thread may run on.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -38,6 +39,19 @@ impl Cpus {
         // If the kernel does not report this, a worker that cannot be pinned reports it.
         let Ok(allowed) = sched_getaffinity(None) else { return Ok(()) };
         self.0.iter().find(|&&cpu| !allowed.is_set(cpu)).map_or(Ok(()), |&cpu| Err(CpusError { cpu }))
+    }
+
+    /// The cores of both lists, if there are any.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let both: Vec<usize> = self.0.iter().copied().filter(|cpu| other.0.contains(cpu)).collect();
+        (!both.is_empty()).then_some(Self(both))
+    }
+
+    /// The cores of either list, in ascending order.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let cores: BTreeSet<usize> = self.0.iter().chain(&other.0).copied().collect();
+        Self(cores.into_iter().collect())
     }
 
     /// Keeps the calling thread on the core of the worker number `worker`.

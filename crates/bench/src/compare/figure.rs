@@ -148,8 +148,7 @@ pub static USAGE_FIGURES: [UsageFigure; 16] = [
 ];
 
 fn per_request(cell: &CellResult, amount: u64) -> Option<f64> {
-    let answered = load_value(cell, "requests.answered").filter(|answered| *answered > 0.0)?;
-    Some(amount as f64 / answered)
+    Some(amount as f64 / cell.answered()?)
 }
 
 /// What open connections take; `None` if they were closed meanwhile.

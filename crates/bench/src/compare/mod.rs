@@ -25,7 +25,7 @@ pub use figure::{CellFigure, USAGE_FIGURES, UnknownCellFigure, UsageFigure};
 pub use published::PublishedComparison;
 pub use verdict::CaseVerdict;
 
-use crate::results::{CellResult, MachineUsage, Spoils};
+use crate::results::{CellResult, MachineUsage};
 use crate::scenario::{BenchCase, LatencyBound, Question, Scenario};
 use figure::{CPU_PER_REQUEST, RATE_ACHIEVED};
 use pairs::CellsByRound;
@@ -152,7 +152,7 @@ impl BenchComparison {
             cases,
         };
         comparison.assertions = assertion::check(scenario, &comparison);
-        comparison.notes.extend(placement_note(scenario));
+        comparison.notes.extend(scenario.cpus.clone().unwrap_or_default().notes());
         comparison
     }
 }
@@ -203,7 +203,7 @@ impl TargetComparison {
         let pairs = baseline.zip(primary).and_then(|(baseline, figure)| cells.pairs(figure, baseline).ok());
         let rounds_used = match baseline {
             Some(_) => pairs.as_ref().map_or(0, Vec::len),
-            None => cells.all().filter(|cell| cell.obstacle(Spoils::Usage).is_none()).count(),
+            None => primary.map_or(0, |figure| cells.sound_rounds(figure)),
         };
         Self {
             name: name.to_owned(),
@@ -243,17 +243,6 @@ fn worst(cells: &[CellResult]) -> MachineUsage {
         is_throttled: a.is_throttled || b.is_throttled,
     };
     cells.iter().fold(MachineUsage::default(), |worst, cell| worse(worst, &cell.machine))
-}
-
-fn placement_note(scenario: &Scenario) -> Option<String> {
-    let cpus = scenario.cpus.clone().unwrap_or_default();
-    match (&cpus.target, &cpus.load, &cpus.upstream) {
-        (None, None, None) => Some("the kernel placed target, generator and upstream on any core".to_owned()),
-        (_, Some(load), Some(upstream)) if load == upstream => Some(format!(
-            "generator and upstream share core {load}, so rates and latencies include their waiting for each other"
-        )),
-        _ => None,
-    }
 }
 
 /// Values by round.

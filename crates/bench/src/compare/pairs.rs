@@ -88,6 +88,11 @@ impl<'a> CellsByRound<'a> {
         }
     }
 
+    /// The number of rounds in which a figure may be used.
+    pub(crate) fn sound_rounds(&self, figure: &CellFigure) -> usize {
+        self.all().filter(|cell| is_sound(cell, figure.comparability())).count()
+    }
+
     /// The negotiated parameters, in words.
     pub(crate) fn negotiated(&self) -> BTreeSet<String> {
         let words = |of: &NegotiatedParameters| {

@@ -113,10 +113,10 @@ impl ResultsFolder {
         let (whole, rest) = bytes.split_at(kept_bytes);
         let not_text = |error| failed("read", &cells_path)(io::Error::new(io::ErrorKind::InvalidData, error));
         let whole = std::str::from_utf8(whole).map_err(not_text)?;
-        let mut cells = Vec::new();
+        let mut cells: Vec<CellResult> = Vec::new();
         for (number, line) in (1..).zip(whole.lines()) {
             let place = cells_path.with_file_name(format!("{CELLS} line {number}"));
-            cells.push(serde_json::from_str(line).map_err(damaged(&place))?);
+            add(&mut cells, serde_json::from_str(line).map_err(damaged(&place))?);
         }
         let dropped = (!rest.is_empty()).then(|| {
             format!("{CELLS}: the last line was cut off and is dropped; its cell is measured again")
@@ -142,7 +142,7 @@ impl ResultsFolder {
         &self.cells
     }
 
-    /// Adds a cell, and returns when it is on the disk.
+    /// Adds a cell, and returns when it is on the disk. A cell that was measured again replaces the former one.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -152,7 +152,7 @@ impl ResultsFolder {
         line.push(b'\n');
         self.lines.write_all(&line).map_err(failed("write", &path))?;
         self.lines.sync_data().map_err(failed("write", &path))?;
-        self.cells.push(cell);
+        add(&mut self.cells, cell);
         Ok(())
     }
 
@@ -192,6 +192,15 @@ impl ResultsFolder {
             _ => Ok(relative),
         }
     }
+}
+
+/// Adds a cell, in place of a former result.
+fn add(cells: &mut Vec<CellResult>, cell: CellResult) {
+    let is_former = |former: &CellResult| {
+        (former.round, &former.case, &former.target) == (cell.round, &cell.case, &cell.target)
+    };
+    cells.retain(|former| !is_former(former));
+    cells.push(cell);
 }
 
 /// Creates the folder, or uses an empty one.
@@ -265,6 +274,20 @@ mod tests {
         drop(folder);
         let (folder, _, dropped) = ResultsFolder::resume(&path).unwrap();
         assert_eq!((folder.cells(), dropped), (&[cell(1), cell(3)][..], None));
+    }
+
+    #[test]
+    fn a_cell_that_was_measured_again_replaces_the_former_one() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("saved");
+        let mut folder = ResultsFolder::create(Some(&path), &RunPlan::example()).unwrap();
+        for rate in [10.0, 20.0] {
+            folder.append(CellResult { rate: Some(rate), ..cell(1) }).unwrap();
+        }
+        assert_eq!(folder.cells(), [CellResult { rate: Some(20.0), ..cell(1) }]);
+        drop(folder);
+        let (folder, ..) = ResultsFolder::resume(&path).unwrap();
+        assert_eq!(folder.cells(), [CellResult { rate: Some(20.0), ..cell(1) }]);
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct CellResult {
     pub rate: Option<f64>,
     /// The figures of the load by their names in the catalogue (`docs/figures.md`), in their units; only those with a value.
     pub figures: BTreeMap<String, f64>,
+    /// The requests that the target answered in its own turns; `None` without turns, when all count.
+    #[serde(default)]
+    pub answered_in_turns: Option<u64>,
     /// Resources of the target's processes in the measured part; `None` if unknown.
     pub target_usage: Option<ResourceUsage>,
     /// Resources of the generator.
@@ -59,7 +62,7 @@ pub struct ResourceUsage {
     pub user_us: u64,
     /// CPU time in the kernel, in microseconds.
     pub system_us: u64,
-    /// The time over which it was measured, in microseconds.
+    /// The time over which it was measured, in microseconds; in turns the part of it in which requests were due.
     pub wall_us: u64,
     /// The largest sum of resident memory, in bytes; pages that processes share count for each.
     pub rss_peak: u64,
@@ -135,6 +138,13 @@ impl ResourceUsage {
 }
 
 impl CellResult {
+    /// The requests that used resources are divided by; `None` if none was answered.
+    pub(crate) fn answered(&self) -> Option<f64> {
+        let all = || self.figures.get("requests.answered").copied();
+        let answered = self.answered_in_turns.map(|answered| answered as f64).or_else(all);
+        answered.filter(|answered| answered.is_finite() && *answered > 0.0)
+    }
+
     /// Why no figure of this kind may be compared, in words: it failed, or a doubt spoils such figures.
     pub(crate) fn obstacle(&self, kind: Spoils) -> Option<&str> {
         let spoils = |doubt: &&Doubt| [kind, Spoils::All].contains(&doubt.spoils);

@@ -10,7 +10,6 @@ use telemetry::Timestamps;
 
 use self::rates::at_rate;
 use super::check::{check, expected};
-use super::cores;
 use super::doubts::{CellEvidence, doubts};
 use super::load::{LoadFailure, LoadRun, LoadRunner, LoadStart};
 use super::plan::Cell;
@@ -127,7 +126,10 @@ impl<'a> CellRunner<'a> {
             let run = load.and_then(|load| self.generator.finish(load, &mut target, &case, spans));
             match run.map_err(|failure| append_output_tail(failure, &mut target)) {
                 Ok(mut run) => {
-                    run.recording.divide_rates_by(turns.map_or(1.0, Turns::active_share));
+                    if let Some(turns) = turns {
+                        let spans = spans(&run.recording);
+                        turns.restrict_to_requests(&mut run, &spans);
+                    }
                     run.remarks.extend(target.stop());
                     self.fill(result, cell, CellMeasurement { run, rate: Some(rate), is_lower_bound: false });
                 }
@@ -233,11 +235,10 @@ impl<'a> CellRunner<'a> {
     fn fill(&self, result: &mut CellResult, cell: &Cell<'_>, measured: CellMeasurement) {
         let CellMeasurement { run, rate, is_lower_bound } = measured;
         let expected = expected(&self.scenario.tls, cell.target, cell.case);
-        let LoadRun { recording, target, load, upstream, machine, remarks } = run;
+        let LoadRun { recording, target, load, upstream, machine, remarks, answered_in_turns } = run;
         result.remarks = remarks;
         let stage = self.generator.stage;
-        let placement = &stage.placement;
-        let shared = placement.load.as_deref().filter(|_| placement.load == placement.upstream);
+        let shared_cores = stage.placement.shared_by_generator_and_upstream();
         // A target that answers itself leaves the upstream alone.
         let upstream =
             Some(upstream).filter(|usage| usage.cpu_us() > 0 && has_upstream(self.scenario, &result.target));
@@ -251,10 +252,12 @@ impl<'a> CellRunner<'a> {
             expected: expected.as_ref(),
             bound: cell.case.bound,
             is_lower_bound,
-            shared_cores: shared.map(|names| (names, cores(Some(names)))),
+            answered_in_turns,
+            shared_cores: shared_cores.as_ref(),
             upstream_threads: stage.upstream.threads,
         });
         result.rate = rate;
+        result.answered_in_turns = answered_in_turns;
         result.connections_kept = connections_kept(cell.case, &recording);
         result.began_us = recording.began_us;
         result.figures = recording.figures;

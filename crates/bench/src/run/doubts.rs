@@ -1,8 +1,9 @@
 //! Why the figures of a cell are less certain than they seem.
 
-use telemetry::model::BUSY_MAX;
+use telemetry::Cpus;
+use telemetry::model::{BUSY_MAX, generator_limits};
 
-use super::recording::LoadRecording;
+use super::recording::{GENERATOR_BUSY, LoadRecording};
 use crate::results::{Doubt, MachineUsage, NegotiatedParameters, ResourceUsage, Spoils};
 use crate::scenario::LatencyBound;
 
@@ -12,6 +13,8 @@ const OTHERS_MAX: f64 = 0.1;
 const OTHERS_SPOIL_ALL: f64 = 0.5;
 /// From this share on, CPU time stolen by a hypervisor disturbs all figures.
 const STEAL_MAX: f64 = 0.05;
+/// From this share of the requests on, those that were answered in the turns of others disturb all figures.
+const OUTSIDE_MAX: f64 = 0.1;
 /// Below this CPU time, a process's occasional work matters: the kernel's clock is exact, but the load is not
 /// constant.
 const CPU_US_MIN: u64 = 50_000;
@@ -32,8 +35,10 @@ pub(super) struct CellEvidence<'a> {
     pub(super) bound: Option<LatencyBound>,
     /// True if each rate of the search for a capacity kept the bound.
     pub(super) is_lower_bound: bool,
-    /// The cores that generator and upstream share, and how many; `None` if they do not share.
-    pub(super) shared_cores: Option<(&'a str, u32)>,
+    /// The requests that were answered in the target's turns; `None` without turns.
+    pub(super) answered_in_turns: Option<u64>,
+    /// All cores of generator and upstream, if they share any.
+    pub(super) shared_cores: Option<&'a Cpus>,
     /// The threads of the upstream.
     pub(super) upstream_threads: u32,
 }
@@ -46,9 +51,10 @@ pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
     let others = negotiated(evidence).map(all);
     let machine = machine(evidence.machine);
     let other = other_processes(evidence);
+    let outside = outside_turns(evidence).map(all);
     let too_little = too_little_cpu(evidence).map(|reason| Doubt { spoils: Spoils::Usage, reason });
-    let limits =
-        evidence.recording.generator_limits.iter().map(|limit| latency(format!("generator: {limit}")));
+    let (busy, late) = (evidence.recording.figure(GENERATOR_BUSY), evidence.recording.late_share);
+    let limits = generator_limits(busy, late).into_iter().map(|limit| latency(format!("generator: {limit}")));
     let busy = saturated(evidence).into_iter().map(latency);
     let rate = rate_missed(evidence.recording).map(latency);
     let capacity = capacity(evidence).map(latency);
@@ -57,6 +63,7 @@ pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
         .chain(others)
         .chain(machine)
         .chain(other)
+        .chain(outside)
         .chain(too_little)
         .chain(limits)
         .chain(busy)
@@ -108,6 +115,14 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// A load that began late, or a target that lags behind.
+fn outside_turns(evidence: &CellEvidence<'_>) -> Option<String> {
+    let answered = evidence.recording.figure("requests.answered").max(1.0);
+    let share = 1.0 - evidence.answered_in_turns? as f64 / answered;
+    (share > OUTSIDE_MAX)
+        .then(|| format!("{} of the requests were answered in the turns of other targets", percent(share)))
+}
+
 fn too_little_cpu(evidence: &CellEvidence<'_>) -> Option<String> {
     let used_us = evidence.target?.cpu_us();
     (used_us < CPU_US_MIN).then(|| {
@@ -130,14 +145,12 @@ fn saturated(evidence: &CellEvidence<'_>) -> Vec<String> {
             reasons.push(format!("the upstream was busy {:.0} % of the time", busy * 100.0));
         }
     }
-    if let Some((names, cores)) = evidence.shared_cores {
+    if let Some(cores) = evidence.shared_cores {
         let used_us = evidence.load.cpu_us() + evidence.upstream.map_or(0, ResourceUsage::cpu_us);
-        let busy = busy(used_us, evidence.load.wall_us, cores);
+        let busy = busy(used_us, evidence.load.wall_us, cores.count() as u32);
         if busy > BUSY_MAX {
             let busy = busy * 100.0;
-            reasons.push(format!(
-                "generator and upstream share core {names}, which was busy {busy:.0} % of the time"
-            ));
+            reasons.push(format!("generator and upstream kept core {cores} busy {busy:.0} % of the time"));
         }
     }
     reasons
@@ -176,9 +189,10 @@ mod tests {
         machine: MachineUsage,
         is_started: bool,
         expected: Option<NegotiatedParameters>,
-        shared_cores: Option<(&'static str, u32)>,
+        shared_cores: Option<Cpus>,
         bound: Option<LatencyBound>,
         is_lower_bound: bool,
+        answered_in_turns: Option<u64>,
     }
 
     fn used(cpu_us: u64) -> ResourceUsage {
@@ -205,6 +219,7 @@ mod tests {
             shared_cores: None,
             bound: None,
             is_lower_bound: false,
+            answered_in_turns: None,
         };
         change(&mut cell);
         let doubts = doubts(&CellEvidence {
@@ -215,9 +230,10 @@ mod tests {
             machine: &cell.machine,
             is_started: cell.is_started,
             expected: cell.expected.as_ref(),
-            shared_cores: cell.shared_cores,
+            shared_cores: cell.shared_cores.as_ref(),
             bound: cell.bound,
             is_lower_bound: cell.is_lower_bound,
+            answered_in_turns: cell.answered_in_turns,
             upstream_threads: 1,
         });
         doubts.into_iter().map(|doubt| (doubt.spoils, doubt.reason)).collect()
@@ -258,17 +274,22 @@ mod tests {
 
     #[test]
     fn a_generator_at_its_limit_leaves_the_cost() {
-        let limit =
-            doubt_of(|cell| cell.recording.generator_limits = vec!["its threads were busy".to_owned()]);
-        assert_eq!(limit, (Spoils::RateAndLatency, "generator: its threads were busy".to_owned()));
+        let busy = doubt_of(|cell| {
+            cell.recording.figures.insert(GENERATOR_BUSY.to_owned(), 0.95);
+        });
+        assert_eq!(busy.0, Spoils::RateAndLatency);
+        assert!(busy.1.contains("generator: its threads were busy 95 % of the time"), "{}", busy.1);
+        let late = doubt_of(|cell| cell.recording.late_share = 0.02);
+        assert_eq!(late.0, Spoils::RateAndLatency);
+        assert!(late.1.contains("it took on 2.0 % of the requests more than 1 ms late"), "{}", late.1);
         let upstream = doubt_of(|cell| cell.upstream = used(950_000));
         assert_eq!(upstream, (Spoils::RateAndLatency, "the upstream was busy 95 % of the time".to_owned()));
         let shared = doubt_of(|cell| {
             cell.load = used(850_000);
-            cell.shared_cores = Some(("1", 1));
+            cell.shared_cores = Some("1".parse().unwrap());
         });
         assert_eq!(shared.0, Spoils::RateAndLatency);
-        assert!(shared.1.contains("share core 1, which was busy 95 % of the time"), "{}", shared.1);
+        assert_eq!(shared.1, "generator and upstream kept core 1 busy 95 % of the time");
         let missed = doubt_of(|cell| {
             cell.recording.is_rate_achieved = false;
             cell.recording.figures.insert("rate.wanted".to_owned(), 1_000.0);
@@ -307,6 +328,14 @@ mod tests {
         assert_eq!(machine(|machine| machine.other = 0.6).0, Spoils::All);
         let running = doubts_of(|cell| (cell.machine.other, cell.is_started) = (0.6, false));
         assert_eq!(running, [], "the others may be the target");
+    }
+
+    #[test]
+    fn answers_in_the_turns_of_others_are_told() {
+        assert_eq!(doubts_of(|cell| cell.answered_in_turns = Some(950)), []);
+        let outside = doubt_of(|cell| cell.answered_in_turns = Some(800));
+        let reason = "20 % of the requests were answered in the turns of other targets".to_owned();
+        assert_eq!(outside, (Spoils::All, reason));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::RunPrograms;
 use super::recording::LoadRecording;
 use super::stage::RunStage;
 use super::started::StartedTarget;
-use super::{RunPrograms, cores};
 use crate::results::{MachineUsage, ResourceUsage};
-use crate::scenario::{BenchCase, BenchTarget};
+use crate::scenario::{BenchCase, BenchTarget, cores};
 use crate::target::{MachineMeter, SampleTimes, SupervisedCommand, Supervisor, TimeSpan, UsageMeter};
 
 /// How long a load may take beyond its own length: answers are awaited for some seconds after it.
@@ -28,6 +28,8 @@ pub(super) struct LoadRun {
     pub(super) machine: MachineUsage,
     /// Other remarks on it, in words.
     pub(super) remarks: Vec<String>,
+    /// The requests that were answered in the target's turns; `None` without turns.
+    pub(super) answered_in_turns: Option<u64>,
 }
 
 /// When a load starts.
@@ -176,7 +178,7 @@ impl LoadRunner<'_> {
         let known: Vec<ResourceUsage> = used.iter().copied().chain([load, upstream]).collect();
         let machine = machine.usage(&spans, &known, delay);
         let (target, remarks) = (used.into_iter().reduce(sum), Vec::new());
-        Ok(LoadRun { recording, target, load, upstream, machine, remarks })
+        Ok(LoadRun { recording, target, load, upstream, machine, remarks, answered_in_turns: None })
     }
 
     fn start(&self, arguments: Vec<String>, place: usize) -> Result<Supervisor, LoadFailure> {

@@ -9,7 +9,6 @@
 //! |---|---|
 //! | `selection` | which part of a scenario is run |
 //! | `plan` | the cells and their order |
-//! | `placement` | the cores of target, generator and upstream |
 //! | `stage` | the shared environment of all targets: certificates, upstream, folders |
 //! | `started`, `server_place` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
@@ -28,7 +27,6 @@ mod check;
 mod doubts;
 mod load;
 mod missing_program;
-mod placement;
 mod plan;
 mod preview;
 mod progress;
@@ -55,7 +53,6 @@ pub use selection::{Selection, SelectionError};
 use self::cell::CellRunner;
 use self::load::{LoadFailure, LoadRunner};
 use self::missing_program::missing_program;
-use self::placement::cores;
 use self::progress::ProgressClock;
 use self::stage::RunStage;
 use crate::output::ComparisonProgress;
@@ -143,7 +140,7 @@ pub fn run(
     let missing = missing_programs(plan, programs, requires_all)?;
     let scenario = runnable(plan, &missing);
     let placement = scenario.cpus.clone().unwrap_or_default();
-    placement.check()?;
+    placement.check().map_err(RunError::Cpus)?;
     let stage = RunStage::prepare(&programs.tlsdash, &scenario, placement)?;
     if let Some(folder) = stage::closed_folder(&std::env::temp_dir()).filter(|_| geteuid().is_root()) {
         observer.note(&format!(
@@ -151,7 +148,8 @@ pub fn run(
             folder.display()
         ));
     }
-    let clock = ProgressClock::new(plan, &missing, folder.cells());
+    let is_runnable = |target: &BenchTarget| !missing.iter().any(|(name, _)| *name == target.name);
+    let clock = ProgressClock::new(plan.scenario.rounds, &plan.unmeasured(folder.cells(), is_runnable));
     let tick = || {
         clock.show(|progress| observer.progress(progress));
         observer.is_interrupted()
@@ -160,12 +158,12 @@ pub fn run(
     let mut runner = CellRunner::new(&scenario, generator, folder.cells());
     let missing_words = || missing.iter().map(|(_, words)| words.clone()).collect();
     let end = |is_interrupted| RunEnd { is_interrupted, missing: missing_words() };
-    if find_rates(plan, folder, &mut runner, &clock, observer)?.is_none() {
+    let case_indexes =
+        plan.unmeasured(folder.cells(), is_runnable).iter().map(|cell| cell.case_index).collect();
+    if find_rates(plan, folder, &case_indexes, &mut runner, &clock, observer)?.is_none() {
         return Ok(end(true));
     }
-    let is_missing = |cell: &Cell<'_>| missing.iter().any(|(name, _)| *name == cell.target.name);
-    let cells = plan.missing(folder.cells());
-    let cells: Vec<Cell<'_>> = cells.into_iter().filter(|cell| !is_missing(cell)).collect();
+    let cells = plan.unmeasured(folder.cells(), is_runnable);
     let mut said = HashSet::new();
     for together in cells.chunk_by(takes_turns_with) {
         clock.begin(together);
@@ -225,21 +223,21 @@ fn runnable(plan: &RunPlan, missing: &[(String, String)]) -> Scenario {
     scenario
 }
 
-/// Finds the missing rates of the cost cases. `None` if it was interrupted.
+/// Finds the missing rates of the cost cases among these. `None` if it was interrupted.
 fn find_rates(
     plan: &mut RunPlan,
     folder: &ResultsFolder,
+    case_indexes: &HashSet<usize>,
     runner: &mut CellRunner<'_>,
     clock: &ProgressClock,
     observer: &dyn Observer,
 ) -> Result<Option<()>, RunError> {
-    let missing: HashSet<usize> = plan.missing(folder.cells()).iter().map(|cell| cell.case_index).collect();
     let needs_rate = |case: &BenchCase| {
         let has_rate = case.flag("rate").is_some() || plan.rates.contains_key(&case.name);
         case.question == Question::Cost && !has_rate
     };
     let cases = plan.scenario.cases.iter().enumerate();
-    let cases = cases.filter(|(index, case)| missing.contains(index) && needs_rate(case));
+    let cases = cases.filter(|(index, case)| case_indexes.contains(index) && needs_rate(case));
     let cases: Vec<BenchCase> = cases.map(|(_, case)| case.clone()).collect();
     for case in cases {
         match runner.common_rate(&case, |target| clock.begin_search(target, &case.name)) {
@@ -258,8 +256,7 @@ fn find_rates(
 
 /// Whether the targets of two cells, one after the other in the plan, take turns.
 fn takes_turns_with(one: &Cell<'_>, next: &Cell<'_>) -> bool {
-    let is_same = (one.round, one.case_index) == (next.round, next.case_index);
-    is_same && one.case.turns.is_some()
+    one.is_compared_with(next) && one.case.turns.is_some()
 }
 
 /// How long a cell of a case is planned to take.

@@ -50,6 +50,13 @@ pub struct Cell<'a> {
     pub case: &'a BenchCase,
 }
 
+impl Cell<'_> {
+    /// Whether both are of one round and case.
+    pub(super) fn is_compared_with(&self, other: &Self) -> bool {
+        (self.round, self.case_index) == (other.round, other.case_index)
+    }
+}
+
 impl RunPlan {
     /// A plan of a whole scenario.
     pub fn new(scenario: Scenario, seed: u64) -> Self {
@@ -69,11 +76,18 @@ impl RunPlan {
         })
     }
 
-    /// The cells that have no result.
-    pub fn missing<'a>(&'a self, done: &[CellResult]) -> Vec<Cell<'a>> {
+    /// The cells of these targets that are to be measured: all of a round and case in which one has no result, since
+    /// cells that are compared must be close in time.
+    pub fn unmeasured<'a>(
+        &'a self,
+        done: &[CellResult],
+        is_runnable: impl Fn(&BenchTarget) -> bool,
+    ) -> Vec<Cell<'a>> {
         let done: HashSet<_> = done.iter().map(|cell| (cell.round, &*cell.target, &*cell.case)).collect();
         let is_done = |cell: &Cell<'_>| done.contains(&(cell.round, &*cell.target.name, &*cell.case.name));
-        self.cells().filter(|cell| !is_done(cell)).collect()
+        let cells: Vec<Cell<'a>> = self.cells().filter(|cell| is_runnable(cell.target)).collect();
+        let together = cells.chunk_by(Cell::is_compared_with);
+        together.filter(|cells| !cells.iter().all(is_done)).flatten().copied().collect()
     }
 
     /// The scenario as it was run, with notes on changed, found and missing parts. If the baseline is missing, the
@@ -173,7 +187,7 @@ path = \"/bytes/100000\"
         let (short, long) = (of("short"), of("long"));
         assert_eq!((short.len(), long.len()), (6 * 2, 6 * 3));
         assert!(short.iter().all(|(target, place)| target != "b" && *place <= 2), "{short:?}");
-        assert_eq!(plan.missing(&[]).len(), short.len() + long.len());
+        assert_eq!(plan.unmeasured(&[], |_| true).len(), short.len() + long.len());
     }
 
     #[test]
@@ -204,8 +218,28 @@ path = \"/bytes/100000\"
                 ..CellResult::default()
             })
             .collect();
-        assert_eq!(plan.missing(&done).len(), 0);
-        assert_eq!(more.missing(&done).len(), 12);
-        assert_eq!(plan.missing(&done[..30]).len(), 6);
+        assert_eq!(plan.unmeasured(&done, |_| true).len(), 0);
+        assert_eq!(more.unmeasured(&done, |_| true).len(), 12);
+        assert_eq!(plan.unmeasured(&done[..30], |_| true).len(), 6);
+        assert_eq!(plan.unmeasured(&done[..31], |_| true).len(), 6, "the two that wait are compared with it");
+    }
+
+    #[test]
+    fn a_program_that_was_installed_later_is_measured_beside_the_others() {
+        let plan = RunPlan::example();
+        let without_b = |target: &BenchTarget| target.name != "b";
+        let done: Vec<CellResult> = plan
+            .unmeasured(&[], without_b)
+            .iter()
+            .map(|cell| CellResult {
+                round: cell.round,
+                target: cell.target.name.clone(),
+                case: cell.case.name.clone(),
+                ..CellResult::default()
+            })
+            .collect();
+        assert_eq!(done.len(), 24);
+        assert_eq!(plan.unmeasured(&done, without_b).len(), 0);
+        assert_eq!(plan.unmeasured(&done, |_| true).len(), 36);
     }
 }

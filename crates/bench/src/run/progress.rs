@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::figures::FigureUnit;
 
-use super::plan::{Cell, RunPlan};
+use super::plan::Cell;
 use super::planned;
 use crate::output::ComparisonProgress;
 use crate::results::CellResult;
@@ -28,17 +28,15 @@ struct ProgressState {
 }
 
 impl ProgressClock {
-    /// The clock of a run that measures the cells without results of all targets but the missing ones.
-    pub(super) fn new(plan: &RunPlan, missing: &[(String, String)], done: &[CellResult]) -> Self {
-        let is_missing = |cell: &Cell<'_>| missing.iter().any(|(name, _)| *name == cell.target.name);
-        let left = plan.missing(done).into_iter().filter(|cell| !is_missing(cell));
+    /// The clock of a run that measures these cells.
+    pub(super) fn new(rounds: u32, cells: &[Cell<'_>]) -> Self {
         Self(RefCell::new(ProgressState {
             round: 0,
-            rounds: plan.scenario.rounds,
+            rounds,
             target: String::new(),
             case: String::new(),
             figures: String::new(),
-            planned: left.map(|cell| planned(cell.case)).sum(),
+            planned: cells.iter().map(|cell| planned(cell.case)).sum(),
             done: Duration::ZERO,
             took: Duration::ZERO,
             began: Instant::now(),
@@ -97,8 +95,7 @@ fn figures(cell: &CellResult) -> String {
     let rate = figure("rate.achieved").map(|rate| FigureUnit::PerSecond.show(rate));
     let latency = figure("response.p99").or_else(|| figure("service.p99"));
     let latency = latency.map(|us| format!("p99 {}", FigureUnit::Micros.show(us)));
-    let answered = figure("requests.answered").filter(|answered| *answered > 0.0);
-    let cost = cell.target_usage.zip(answered).map(|(usage, answered)| {
+    let cost = cell.target_usage.zip(cell.answered()).map(|(usage, answered)| {
         format!("{} CPU per request", FigureUnit::Micros.show(usage.cpu_us() as f64 / answered))
     });
     [rate, latency, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")

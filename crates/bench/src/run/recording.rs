@@ -8,6 +8,9 @@ use crate::compare::CellFigure;
 use crate::results::NegotiatedParameters;
 use crate::target::TimeSpan;
 
+/// The figure of how busy the generator's threads were.
+pub(super) const GENERATOR_BUSY: &str = "generator.busy";
+
 /// The generator's records of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadRecording {
@@ -17,14 +20,16 @@ pub struct LoadRecording {
     pub measured_from_us: u64,
     /// The length of the measured part, in microseconds.
     pub measured_us: u64,
+    /// The requests answered until each record, with its time on the monotonic clock in microseconds, ascending.
+    pub answered: Vec<(u64, u64)>,
     /// The figures of the load by their names in the catalogue; only those with a value.
     pub figures: BTreeMap<String, f64>,
     /// Percentiles of the response time in microseconds, ascending.
     pub response_curve: Vec<(f64, u64)>,
     /// The parameters that the connections of the measured part negotiated, without duplicates.
     pub negotiated: Vec<NegotiatedParameters>,
-    /// Why the figures may describe the generator rather than the target, in words.
-    pub generator_limits: Vec<String>,
+    /// The share of the requests that the generator took on more than 1 ms late, 0 to 1.
+    pub late_share: f64,
     /// Failures and their counts, in words.
     pub failures: Vec<String>,
     /// False if an open loop was not kept up with.
@@ -43,13 +48,15 @@ impl LoadRecording {
         TimeSpan { from_us, to_us: from_us.saturating_add(self.measured_us) }
     }
 
-    /// Makes the rates those of the time in which there were requests, which is this share of the whole.
-    pub(super) fn divide_rates_by(&mut self, active_share: f64) {
+    /// Makes rates and lengths those of the time in which requests were due, which is this share of the whole.
+    pub(super) fn restrict_to_share(&mut self, active_share: f64) {
         for (name, value) in &mut self.figures {
             let unit = format!("load.{name}").parse().map(|figure: CellFigure| figure.unit());
             match unit {
                 Ok(FigureUnit::PerSecond) => *value /= active_share,
                 Ok(FigureUnit::Seconds) => *value *= active_share,
+                // CPU time over the length.
+                _ if name == GENERATOR_BUSY => *value /= active_share,
                 _ => {}
             }
         }

@@ -25,7 +25,7 @@ pub struct Selection<'a> {
     pub has_case: &'a dyn Fn(&str) -> bool,
 }
 
-/// Nothing is left to run.
+/// Why a part of a scenario cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// The scenario has no target of this name.
@@ -34,13 +34,16 @@ pub enum SelectionError {
     /// No case is left.
     #[error("no case is left to run; there are {0}")]
     Case(String),
+    /// There are too many cells.
+    #[error("--rounds: {0}")]
+    Cells(String),
 }
 
 impl Selection<'_> {
     /// Selects this part of the scenario; also returns omitted and changed parts, in words.
     ///
     /// # Errors
-    /// If nothing is left.
+    /// If nothing is left, or too much.
     pub fn apply(&self, mut scenario: Scenario) -> Result<(Scenario, Vec<String>), SelectionError> {
         let mut changes = Vec::new();
         let names: Vec<String> = scenario.cases.iter().map(|case| case.name.clone()).collect();
@@ -61,7 +64,10 @@ impl Selection<'_> {
             changes.push(format!("all times and counts of requests were multiplied by {factor}"));
             scenario.cases.iter_mut().for_each(|case| scale(case, factor));
         }
-        Ok((scenario, changes))
+        match scenario.excess() {
+            Some(excess) => Err(SelectionError::Cells(excess)),
+            None => Ok((scenario, changes)),
+        }
     }
 
     fn keep_targets(&self, scenario: &mut Scenario, changes: &mut Vec<String>) -> Result<(), SelectionError> {
@@ -234,6 +240,14 @@ condition = \"ratio < 0.8\"
         scenario.cases[0].only = vec!["b".to_owned()];
         let none = selection.apply(scenario).unwrap_err().to_string();
         assert_eq!(none, "no case is left to run; there are short, long");
+    }
+
+    #[test]
+    fn more_rounds_than_can_be_run_are_refused() {
+        let refused = apply(&Selection { rounds: Some(2_501), ..ALL }).unwrap_err().to_string();
+        let counts = "2 targets, 2 cases and 2501 rounds are 10004 cells";
+        assert_eq!(refused, format!("--rounds: {counts}; at most 10000 are run"));
+        assert!(apply(&Selection { rounds: Some(2_500), ..ALL }).is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::load::{LoadFailure, POLL};
 use super::stage::{FILE_MODE, RunStage, set_mode};
-use crate::scenario::{BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots};
+use crate::scenario::{BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, cores};
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long a target may take until it listens, by default; a JVM takes some seconds.
@@ -56,7 +56,7 @@ impl ServerPlace<'_> {
         let Self { stage, tls, target, listen, upstream, folder, .. } = *self;
         let certificate = stage.certificate(target.certificate);
         let workers = match target.workers {
-            0 => super::cores(stage.placement.target.as_deref()),
+            0 => cores(stage.placement.target.as_deref()),
             workers => workers,
         };
         let user = if rustix::process::geteuid().is_root() { "nobody".to_owned() } else { user_name() };
@@ -74,7 +74,9 @@ impl ServerPlace<'_> {
             user: &user,
             tlsdash: &stage.tlsdash,
         };
-        server.launch(&slots).map_err(|error| error.to_string())
+        let mut launch = server.launch(&slots).map_err(|error| error.to_string())?;
+        launch.environment.extend(server.needed_variables());
+        Ok(launch)
     }
 
     /// Identifies commands that prepare a server alike. Its folders and addresses are replaced by fixed ones, because

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use telemetry::quantity;
 
+use super::load::LoadRun;
+use super::recording::LoadRecording;
 use crate::scenario::BenchCase;
-use crate::target::{SampleTimes, TimeSpan};
+use crate::target::{SampleTimes, TimeSpan, growth_within};
 
 /// A part of a turn has no requests: the last ones are answered, and used resources are read, before the next target's.
 const REST: Duration = Duration::from_millis(30);
@@ -96,20 +98,34 @@ impl Turns {
         (self.warmup..self.count).map(span).collect()
     }
 
+    fn answered_within(self, recording: &LoadRecording, spans: &[TimeSpan]) -> u64 {
+        let times = self.sample_times();
+        let readings = recording.answered.iter().map(|(at_us, total)| (times.of_reading_at(*at_us), *total));
+        growth_within(readings, spans).round() as u64
+    }
+
     /// The part of a turn that has requests.
     fn active(self) -> Duration {
         self.length.saturating_sub(REST)
     }
 
-    /// The share of the whole time in which a target is sent requests.
-    pub(super) fn active_share(self) -> f64 {
-        self.active().as_secs_f64() / (self.length * self.targets).as_secs_f64()
+    /// Counts the requests that were answered within these turns. Makes rates, and the lengths that CPU time is divided
+    /// by, those of the time in which the target is sent requests.
+    pub(super) fn restrict_to_requests(self, run: &mut LoadRun, spans: &[TimeSpan]) {
+        run.answered_in_turns = Some(self.answered_within(&run.recording, spans));
+        let active = self.active();
+        run.recording.restrict_to_share(active.as_secs_f64() / (self.length * self.targets).as_secs_f64());
+        let active_us = active.as_micros() as u64 * u64::from(self.count - self.warmup);
+        for usage in run.target.iter_mut().chain([&mut run.load, &mut run.upstream]) {
+            usage.wall_us = active_us;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::{MachineUsage, ResourceUsage};
     use crate::run::RunPlan;
 
     fn case(duration_ms: u64, warmup_ms: u64) -> BenchCase {
@@ -136,7 +152,38 @@ mod tests {
         assert_eq!(spans(0).collect::<Vec<_>>(), [1_400_000, 1_800_000], "the first is the warm-up");
         assert_eq!(spans(1).collect::<Vec<_>>(), [1_600_000, 2_000_000]);
         assert!(turns.spans(start_us, 1).iter().all(|span| span.length_us() == 200_000));
-        assert!((turns.active_share() - 0.425).abs() < 1e-9);
+    }
+
+    #[test]
+    fn requests_count_in_the_turns_in_which_they_were_answered() {
+        let turns = Turns::of(&case(600, 100), 2).unwrap();
+        let spans = turns.spans(1_000_000, 0);
+        // Records come some milliseconds after a boundary; 10 and 20 requests were answered in the other's turns.
+        let answered =
+            [(1_203_000, 0), (1_400_000, 10), (1_604_000, 100), (1_801_000, 120), (2_002_000, 230)];
+        let figures = [("rate.achieved", 425.0), ("seconds", 0.8), ("generator.busy", 0.17), ("errors", 1.0)];
+        let figures = figures.map(|(name, value)| (name.to_owned(), value));
+        let mut run = LoadRun {
+            recording: LoadRecording {
+                answered: answered.to_vec(),
+                figures: figures.into_iter().collect(),
+                ..LoadRecording::default()
+            },
+            target: Some(ResourceUsage::default()),
+            load: ResourceUsage::default(),
+            upstream: ResourceUsage::default(),
+            machine: MachineUsage::default(),
+            remarks: Vec::new(),
+            answered_in_turns: None,
+        };
+        turns.restrict_to_requests(&mut run, &spans);
+        assert_eq!(run.answered_in_turns, Some(90 + 110));
+        let figure = |name: &str| (run.recording.figure(name) * 1e6).round() as u64;
+        assert_eq!(
+            ["rate.achieved", "seconds", "generator.busy", "errors"].map(figure),
+            [1_000_000_000, 340_000, 400_000, 1_000_000]
+        );
+        assert_eq!((run.target.unwrap().wall_us, run.upstream.wall_us), (340_000, 340_000));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::error::ScenarioError;
 use super::matrix::combinations;
 use super::parse::CheckFlags;
 use super::table::Table;
-use super::{BenchCase, BenchTarget, LatencyBound, Question};
+use super::{BenchCase, BenchTarget, LatencyBound, Question, absolute};
 
 /// The flags of `tlsdash load` that a case may have besides `duration` and `warmup`. Bench sets the others itself.
 const LOAD_FLAGS: &[&str] = &[
@@ -38,6 +38,8 @@ const LOAD_FLAGS: &[&str] = &[
 ];
 /// The flags that need TLS; a target without TLS gets the same load without them.
 const TLS_FLAGS: [&str; 3] = ["resume", "early-data", "tls-version"];
+/// The flags whose value is the path of a file.
+const FILE_FLAGS: [&str; 2] = ["body", "targets"];
 /// The shortest turn: its end, in which nothing is asked, must be a small part.
 const TURN_MIN: Duration = Duration::from_millis(100);
 /// The default length of a turn.
@@ -182,6 +184,7 @@ fn flags(table: &Table<'_>) -> Result<Vec<String>, ScenarioError> {
                         table.error_of(&key, "must be one size; write matrix = { body-bytes = [...] }")
                     );
                 }
+                let text = if FILE_FLAGS.contains(&&*key) { absolute(&text) } else { text };
                 flags.push(format!("--{key}={text}"));
             }
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BenchTlsConfig, CommandServer, UpstreamKind};
+use super::{BenchTlsConfig, CommandServer, UpstreamKind, absolute};
 
 /// An address of a server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +123,11 @@ impl CommandServer {
         let is_missing =
             |name: &&String| std::env::var_os(name).is_none_or(|path| !Path::new(&path).is_file());
         self.needs.iter().find(is_missing).map(String::as_str)
+    }
+
+    /// The variables of the environment that name files, with absolute paths: the server runs in a folder of its own.
+    pub(crate) fn needed_variables(&self) -> impl Iterator<Item = (String, String)> {
+        self.needs.iter().filter_map(|name| Some((name.clone(), absolute(&std::env::var(name).ok()?))))
     }
 
     /// Fills the placeholders. Does no I/O: the caller writes the files.

@@ -5,6 +5,7 @@ mod error;
 mod launch;
 mod matrix;
 mod parse;
+mod placement;
 mod table;
 mod target;
 #[cfg(test)]
@@ -21,6 +22,8 @@ pub use error::ScenarioError;
 pub use launch::{Endpoint, Launch, LaunchError, LaunchSlots};
 pub use parse::CheckFlags;
 pub(crate) use parse::read_template;
+pub use placement::Placement;
+pub(crate) use placement::cores;
 pub use tls::{BenchTlsConfig, KeyKind};
 
 /// The fewest rounds that can show a difference at 5 %.
@@ -41,7 +44,7 @@ pub struct Scenario {
     pub baseline: String,
     /// How often each cell is measured.
     pub rounds: u32,
-    /// The cores of target, generator and upstream; `None` keeps the target apart from generator and upstream.
+    /// The cores of target, generator and upstream; `None` is [`Placement::split`].
     pub cpus: Option<Placement>,
     /// The certificate and the TLS settings that all targets get.
     pub tls: BenchTlsConfig,
@@ -55,7 +58,31 @@ pub struct Scenario {
     pub published: Vec<PublishedFigure>,
 }
 
+/// The absolute form of a path that the user gave, since generator and targets run in folders of their own. If this
+/// process has no folder, the path stays as it is.
+pub(crate) fn absolute(path: &str) -> String {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+}
+
+/// The absolute form of a program, unless it is looked for in `PATH`, or is a placeholder.
+fn absolute_program(program: &str) -> String {
+    let is_path = program.contains('/') && !program.starts_with('{');
+    if is_path { absolute(program) } else { program.to_owned() }
+}
+
 impl Scenario {
+    /// Why it has too many cells, in words; `None` if it does not.
+    pub fn excess(&self) -> Option<String> {
+        let cells = self.cells().count().saturating_mul(self.rounds as usize);
+        let (targets, cases) = (self.targets.len(), self.cases.len());
+        (cells > CELLS_MAX).then(|| {
+            format!(
+                "{targets} targets, {cases} cases and {} rounds are {cells} cells; at most {CELLS_MAX} are run",
+                self.rounds
+            )
+        })
+    }
+
     /// Keeps some of the cases, with their assertions and published figures. Returns the names of the others.
     pub(crate) fn retain_cases(&mut self, is_kept: impl Fn(&BenchCase) -> bool) -> Vec<String> {
         let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.cases).into_iter().partition(is_kept);
@@ -74,17 +101,6 @@ impl Scenario {
         let is_any = !dropped.is_empty();
         is_any.then(|| format!("without the cases {}, which are not for {baseline}", dropped.join(", ")))
     }
-}
-
-/// Lists of cores, such as `0` or `0-3,8`; `None` leaves the choice to the kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
-    /// The target's processes.
-    pub target: Option<String>,
-    /// The generator.
-    pub load: Option<String>,
-    /// The upstream.
-    pub upstream: Option<String>,
 }
 
 /// A target.

@@ -8,8 +8,8 @@ use telemetry::figures::FigureName;
 use super::error::{ScenarioError, unknown};
 use super::table::{ScenarioSource, Table};
 use super::{
-    BenchAssertion, BenchCase, BenchTarget, BenchTlsConfig, CELLS_MAX, CommandServer, Placement,
-    PublishedFigure, ROUNDS_MIN, Scenario, Server, case, target,
+    BenchAssertion, BenchCase, BenchTarget, BenchTlsConfig, CommandServer, Placement, PublishedFigure,
+    ROUNDS_MIN, Scenario, Server, case, target,
 };
 use crate::compare::BenchCondition;
 
@@ -89,13 +89,8 @@ impl Scenario {
         if self.rounds == 0 {
             return Err(root.error_of("rounds", format!("run 1 at least, and {ROUNDS_MIN} for a verdict")));
         }
-        let cells = self.cells().count().saturating_mul(self.rounds as usize);
-        if cells > CELLS_MAX {
-            let (targets, cases) = (self.targets.len(), self.cases.len());
-            let counts = format!("{targets} targets, {cases} cases and {} rounds", self.rounds);
-            return Err(
-                root.error_of("rounds", format!("{counts} are {cells} cells; at most {CELLS_MAX} are run"))
-            );
+        if let Some(excess) = self.excess() {
+            return Err(root.error_of("rounds", excess));
         }
         let at_case = |case: &BenchCase, problem| ScenarioError {
             line: Some(case.line),

@@ -1,13 +1,12 @@
 //! Reads the `[[target]]` tables.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::error::{ScenarioError, unknown};
 use super::launch::{self, LaunchError};
 use super::parse::{Defaults, workers};
 use super::table::Table;
-use super::{BenchTarget, CommandServer, RunningServer, Server, UpstreamKind};
+use super::{BenchTarget, CommandServer, RunningServer, Server, UpstreamKind, absolute, absolute_program};
 use crate::template::ServerTemplate;
 
 /// The keys of which a target must have exactly one.
@@ -76,8 +75,8 @@ fn server(table: &mut Table<'_>) -> Result<Server, ScenarioError> {
         "template" => {
             let name: String = table.require("template")?;
             let mut server = template(table, "template", &name)?;
-            if let Some(program) = table.get("program")? {
-                server.command[0] = program;
+            if let Some(program) = table.get::<String>("program")? {
+                server.command[0] = absolute_program(&program);
             }
             Server::Commands(vec![server])
         }
@@ -102,7 +101,7 @@ fn template(table: &Table<'_>, key: &str, name: &str) -> Result<CommandServer, S
 
 /// Reads the keys of a server that is a command: of a target, or of a template.
 pub(crate) fn command(table: &mut Table<'_>) -> Result<CommandServer, ScenarioError> {
-    let server = CommandServer {
+    let mut server = CommandServer {
         template: String::new(),
         command: table.require("command")?,
         prepare: table.get("prepare")?.unwrap_or_default(),
@@ -117,6 +116,9 @@ pub(crate) fn command(table: &mut Table<'_>) -> Result<CommandServer, ScenarioEr
     };
     if server.command.is_empty() {
         return Err(table.error_of("command", "give a program and its arguments"));
+    }
+    for program in [server.command.first_mut(), server.prepare.first_mut()].into_iter().flatten() {
+        *program = absolute_program(program);
     }
     if let Some(name) = server.files.keys().find(|name| !is_file_name(name)) {
         return Err(table.error_of("files", format!("{name:?} must be a file name, without a folder")));
@@ -133,7 +135,7 @@ fn address(table: &mut Table<'_>) -> Result<RunningServer, ScenarioError> {
         url: table.require("address")?,
         pid: table.get("pid")?,
         unit: table.get("unit")?,
-        ca: table.get::<PathBuf>("ca")?,
+        ca: table.get::<String>("ca")?.map(|path| absolute(&path).into()),
     };
     let host = server.url.strip_prefix("https://").or_else(|| server.url.strip_prefix("http://"));
     let is_plain =

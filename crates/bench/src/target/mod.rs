@@ -27,4 +27,4 @@ pub use protocol::{CommandExit, ExitInfo, SupervisedCommand};
 pub use readiness::{NotReady, wait_until_ready};
 pub use supervise::supervise;
 pub use supervisor::{StartError, Supervisor};
-pub use usage::{MachineMeter, SampleTimes, TimeSpan, UsageMeter};
+pub use usage::{MachineMeter, SampleTimes, TimeSpan, UsageMeter, growth_within};

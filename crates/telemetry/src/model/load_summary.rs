@@ -57,6 +57,11 @@ pub struct RequestCounts {
 }
 
 impl RequestCounts {
+    /// The share of the requests that the generator took on more than 1 ms late, 0 to 1.
+    pub fn late_share(&self) -> f64 {
+        self.late as f64 / self.scheduled.max(1) as f64
+    }
+
     /// Finished requests without an answer, except for requests that were never sent.
     fn unanswered(&self) -> u64 {
         self.ok.saturating_add(self.failed).saturating_add(self.unfinished).saturating_sub(self.answered)
@@ -321,15 +326,17 @@ fn generator(run: &Run, requests: &RequestCounts, spans: MeasuredSeconds) -> Gen
     let used_s = run.load_cpu_us() as f64 / 1e6;
     let could_s = spans.measured * threads as f64;
     let busy = if could_s > 0.0 { used_s / could_s } else { 0.0 };
-    let late = requests.late as f64 / requests.scheduled.max(1) as f64;
-    let mut limits = Vec::new();
-    if busy > BUSY_MAX {
-        limits.push(format!("its threads were busy {:.0} % of the time; give it more with -t", busy * 100.0));
-    }
-    if late > LATE_MAX {
-        limits.push(format!("it took on {:.1} % of the requests more than 1 ms late", late * 100.0));
-    }
-    GeneratorSummary { threads, busy, limits }
+    GeneratorSummary { threads, busy, limits: generator_limits(busy, requests.late_share()) }
+}
+
+/// Why a load's figures may describe the generator rather than the server, in words: from the shares of its threads' time
+/// that were busy, and of the requests that it took on more than 1 ms late.
+pub fn generator_limits(busy: f64, late: f64) -> Vec<String> {
+    let busy = (busy > BUSY_MAX)
+        .then(|| format!("its threads were busy {:.0} % of the time; give it more with -t", busy * 100.0));
+    let late = (late > LATE_MAX)
+        .then(|| format!("it took on {:.1} % of the requests more than 1 ms late", late * 100.0));
+    busy.into_iter().chain(late).collect()
 }
 
 #[cfg(test)]

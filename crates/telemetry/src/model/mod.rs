@@ -39,7 +39,7 @@ pub use experiment_summary::{ComparedFigureSummary, EstimateSummary, ExperimentS
 pub use http_summary::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load_summary::{
     ANSWERED, BUSY_MAX, GeneratorSummary, INSECURE, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes,
-    Rates, RequestCounts, Resumptions, TRUST,
+    Rates, RequestCounts, Resumptions, TRUST, generator_limits,
 };
 pub use merged::RunMember;
 pub use run::alerts::AlertEpisode;

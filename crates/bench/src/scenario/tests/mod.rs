@@ -303,3 +303,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn relative_paths_begin_at_the_folder_of_this_process() {
+    let here = std::env::current_dir().unwrap();
+    let absolute = |path: &str| here.join(path).display().to_string();
+    let flag = |keys: &str, name: &str| case(keys).flag(name).map(str::to_owned);
+    assert_eq!(flag("body = \"b.bin\"", "body"), Some(absolute("b.bin")));
+    assert_eq!(flag("targets = \"/t.txt\"", "targets").as_deref(), Some("/t.txt"));
+    let server = |keys: &str| with("template = \"nginx-http\"", keys).unwrap().targets.remove(0).server;
+    let program = |keys: &str| match server(keys) {
+        Server::Commands(servers) => servers[0].command[0].clone(),
+        Server::Address(server) => panic!("{server:?}"),
+    };
+    assert_eq!(program("template = \"sozu\"\nprogram = \"bin/sozu\""), absolute("bin/sozu"));
+    assert_eq!(program("command = [\"bin/server\"]"), absolute("bin/server"));
+    assert_eq!(program("command = [\"server\"]"), "server", "it is looked for in PATH");
+    assert_eq!(program("command = [\"{build}/server\"]\nprepare = [\"cc\"]"), "{build}/server");
+    let Server::Address(found) = server("address = \"https://127.0.0.1:1\"\nca = \"ca.pem\"") else {
+        panic!()
+    };
+    assert_eq!(found.ca, Some(here.join("ca.pem")));
+}

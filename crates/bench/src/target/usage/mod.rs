@@ -14,7 +14,7 @@ use crate::results::ResourceUsage;
 
 pub use machine::MachineMeter;
 pub use sampler::SampleTimes;
-pub use timeline::TimeSpan;
+pub use timeline::{TimeSpan, growth_within};
 
 /// How often memory is read: the kernel walks all pages of each process for it.
 const MEMORY_EVERY: Duration = Duration::from_secs(1);

@@ -42,7 +42,7 @@ impl SampleTimes {
     }
 
     /// The time of a sample whose reading begins at this moment, both in microseconds of the monotonic clock.
-    fn of_reading_at(self, now_us: u64) -> u64 {
+    pub fn of_reading_at(self, now_us: u64) -> u64 {
         match self {
             Self::Periodic => now_us,
             Self::Multiples { period, idle } => {

@@ -85,6 +85,13 @@ impl<T> Timeline<T> {
     }
 }
 
+/// By how much a counter grew within these spans; its readings, each with its time, are in the order of time.
+pub fn growth_within(readings: impl IntoIterator<Item = (u64, u64)>, spans: &[TimeSpan]) -> f64 {
+    let mut timeline = Timeline::default();
+    readings.into_iter().for_each(|(at_us, value)| timeline.push_at(at_us, value));
+    timeline.growth(spans, |value| *value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

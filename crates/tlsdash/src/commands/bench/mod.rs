@@ -124,6 +124,9 @@ fn resume(path: &Path, args: &SelectionArgs) -> anyhow::Result<(RunPlan, Results
         }
         plan.changes.extend(added_rounds(&plan, rounds, &folder));
         plan.scenario.rounds = rounds;
+        if let Some(excess) = plan.scenario.excess() {
+            return Err(usage(format!("--rounds {rounds}: {excess}")));
+        }
         folder.write_plan(&plan).map_err(folder_error)?;
     }
     Ok((plan, folder))

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use bench::results::NegotiatedParameters;
 use bench::run::LoadRecording;
-use telemetry::model::Run;
+use telemetry::model::{ANSWERED, Run};
 use telemetry::{Body, LoadEvent, LoadLatency, Percentile, Record, RunFilter};
 
 use crate::journals::contents::JournalContents;
@@ -24,12 +24,14 @@ const NINES_MAX: u32 = 5;
 pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
     let (place, writers) = (JournalSource::Path(path.to_owned()), WriterArgs::default());
     let mut measured_from_us = u64::MAX;
+    let mut answered = Vec::new();
     let inspect = |record: &Record| {
-        if let Body::Load(load) = &record.body
-            && load.measured_us > 0
-        {
+        let Body::Load(load) = &record.body else { return };
+        let at_us = record.stamp.mono_us;
+        answered.push((at_us, load.counters.sum(&ANSWERED)));
+        if load.measured_us > 0 {
             // A late record, or one after the end of the load, gives a later moment.
-            measured_from_us = measured_from_us.min(record.stamp.mono_us.saturating_sub(load.measured_us));
+            measured_from_us = measured_from_us.min(at_us.saturating_sub(load.measured_us));
         }
     };
     let contents = JournalContents::read_with(&place, &RunFilter::default(), &writers, 1, inspect)?;
@@ -44,10 +46,11 @@ pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
         began_us: run.began_realtime_us(),
         measured_from_us,
         measured_us: run.load_record().map_or(0, |record| record.measured_us),
+        answered,
         figures: figures.collect(),
         response_curve: response_curve(run),
         negotiated: negotiated.filter_map(|entry| parse_negotiated(&entry.example)).collect(),
-        generator_limits: load.generator.limits,
+        late_share: load.requests.late_share(),
         failures: failures.map(|entry| format!("{} ({})", entry.event, entry.count)).collect(),
         is_rate_achieved: load.rate_per_s.is_achieved,
     })
