@@ -5,7 +5,7 @@
 mod common;
 
 use bench::compare::{BenchAssertionOutcome, BenchComparison, BenchCondition, TargetComparison};
-use bench::results::{CellResult, Doubt, Spoils};
+use bench::results::{CellResult, Doubt, DoubtScope};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question, Scenario};
 use common::{cell, scenario, six_rounds};
 use telemetry::experiment::ExperimentOutcome;
@@ -29,7 +29,7 @@ fn reason(comparison: &BenchComparison, name: &str) -> String {
     target(comparison, name).verdict.as_ref().unwrap().reason.clone()
 }
 
-fn doubt(cell: &mut CellResult, spoils: Spoils, reason: &str) {
+fn doubt(cell: &mut CellResult, spoils: DoubtScope, reason: &str) {
     cell.doubts.push(Doubt { spoils, reason: reason.to_owned() });
 }
 
@@ -58,7 +58,7 @@ fn ten_percent_less_is_better_and_a_coin_toss_is_no_difference() {
 fn a_doubt_about_rates_leaves_the_cost() {
     let mut cells = six_rounds("small");
     for cell in cells.iter_mut().filter(|cell| cell.target == "lean") {
-        doubt(cell, Spoils::RateAndLatency, "the generator was at its limit");
+        doubt(cell, DoubtScope::RateAndLatency, "the generator was at its limit");
     }
     let comparison = BenchComparison::of(&one_case(), &cells);
     assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Better);
@@ -74,7 +74,7 @@ fn a_doubt_about_rates_leaves_the_cost() {
 fn a_doubt_about_usage_leaves_rates_and_latencies() {
     let mut cells = six_rounds("small");
     for cell in cells.iter_mut().filter(|cell| cell.target == "lean") {
-        doubt(cell, Spoils::Usage, "too little CPU time");
+        doubt(cell, DoubtScope::Usage, "too little CPU time");
     }
     let comparison = BenchComparison::of(&one_case(), &cells);
     assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Inconclusive);
@@ -90,7 +90,7 @@ fn an_unsound_round_of_either_drops_out_and_five_are_too_few() {
     for of in ["base", "lean"] {
         let mut cells = six_rounds("small");
         let spoilt = cells.iter_mut().find(|cell| cell.round == 3 && cell.target == of).unwrap();
-        doubt(spoilt, Spoils::All, "12 requests failed");
+        doubt(spoilt, DoubtScope::All, "12 requests failed");
         let comparison = BenchComparison::of(&one_case(), &cells);
         assert_eq!(outcome(&comparison, "lean"), ExperimentOutcome::Inconclusive, "{of}");
         assert_eq!(reason(&comparison, "lean"), "5 of the 6 rounds that a verdict takes");

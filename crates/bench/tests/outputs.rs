@@ -6,7 +6,7 @@ mod common;
 
 use bench::compare::{BenchComparison, CaseComparison};
 use bench::output::{self, CaseAnswer};
-use bench::results::{CellResult, Doubt, Spoils};
+use bench::results::{CellResult, Doubt, DoubtScope};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use common::{scenario, six_rounds};
 use telemetry::experiment::ExperimentOutcome;
@@ -35,10 +35,10 @@ fn comparison() -> (BenchComparison, Vec<CellResult>) {
         cell.rate = None;
         if cell.target == "same" {
             let reason = "the generator was busy for 97 % of its core, above 90 %".to_owned();
-            cell.doubts.push(Doubt { spoils: Spoils::RateAndLatency, reason });
+            cell.doubts.push(Doubt { spoils: DoubtScope::RateAndLatency, reason });
         }
     }
-    cells[4].doubts.push(Doubt { spoils: Spoils::All, reason: "3 of 1,000 requests failed".to_owned() });
+    cells[4].doubts.push(Doubt { spoils: DoubtScope::All, reason: "3 of 1,000 requests failed".to_owned() });
     (BenchComparison::of(&scenario, &cells), cells)
 }
 

@@ -6,7 +6,7 @@ use experiment::{Ratio, median};
 
 use super::figure::{CellFigure, Comparability, USAGE_FIGURES};
 use super::{ByRound, CellFigureComparison, Remark};
-use crate::results::{CellResult, NegotiatedParameters, Spoils};
+use crate::results::{CellResult, DoubtScope, NegotiatedParameters};
 
 /// Latencies are compared if the achieved rates differ by no more than this share.
 const RATE_TOLERANCE: f64 = 0.02;
@@ -140,7 +140,7 @@ impl<'a> CellsByRound<'a> {
 fn pair(figure: &CellFigure, baseline: &CellResult, target: &CellResult) -> Result<(f64, f64), String> {
     let comparability = figure.comparability();
     for cell in [baseline, target] {
-        if let Some(reason) = cell.obstacle(spoiling(comparability)) {
+        if let Some(reason) = cell.obstacle(doubt_scope(comparability)) {
             return Err(format!("{}: {reason}", cell.target));
         }
     }
@@ -156,14 +156,16 @@ fn pair(figure: &CellFigure, baseline: &CellResult, target: &CellResult) -> Resu
 
 /// Whether a figure of the cell may be used.
 fn is_sound(cell: &CellResult, comparability: Comparability) -> bool {
-    cell.obstacle(spoiling(comparability)).is_none()
+    cell.obstacle(doubt_scope(comparability)).is_none()
 }
 
 /// The kinds of figures that a doubt must affect to matter.
-fn spoiling(comparability: Comparability) -> Spoils {
+fn doubt_scope(comparability: Comparability) -> DoubtScope {
     match comparability {
-        Comparability::Usage => Spoils::Usage,
-        Comparability::Rate | Comparability::Latency | Comparability::Uncorrected => Spoils::RateAndLatency,
+        Comparability::Usage => DoubtScope::Usage,
+        Comparability::Rate | Comparability::Latency | Comparability::Uncorrected => {
+            DoubtScope::RateAndLatency
+        }
     }
 }
 

@@ -112,16 +112,16 @@ pub struct NegotiatedParameters {
 /// Why figures of a cell are less certain than they seem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Which figures it takes the verdict from.
-    pub spoils: Spoils,
+    /// The figures that have no verdict for it.
+    pub spoils: DoubtScope,
     /// The reason, in words.
     pub reason: String,
 }
 
-/// The figures that a doubt invalidates.
+/// Which figures a doubt invalidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Spoils {
+pub enum DoubtScope {
     /// Rates and latencies, such as when the generator is at its limit; the cost stays.
     RateAndLatency,
     /// Used resources, for example if they are too small to measure; rates and latencies stay.
@@ -146,8 +146,8 @@ impl CellResult {
     }
 
     /// Why no figure of this kind may be compared, in words: it failed, or a doubt spoils such figures.
-    pub(crate) fn obstacle(&self, kind: Spoils) -> Option<&str> {
-        let spoils = |doubt: &&Doubt| [kind, Spoils::All].contains(&doubt.spoils);
+    pub(crate) fn obstacle(&self, kind: DoubtScope) -> Option<&str> {
+        let spoils = |doubt: &&Doubt| [kind, DoubtScope::All].contains(&doubt.spoils);
         let doubt = || self.doubts.iter().find(spoils).map(|doubt| &*doubt.reason);
         self.failure.as_deref().or_else(doubt)
     }

@@ -4,7 +4,7 @@ use telemetry::Cpus;
 use telemetry::model::{BUSY_MAX, generator_limits};
 
 use super::recording::{GENERATOR_BUSY, LoadRecording};
-use crate::results::{Doubt, MachineUsage, NegotiatedParameters, ResourceUsage, Spoils};
+use crate::results::{Doubt, DoubtScope, MachineUsage, NegotiatedParameters, ResourceUsage};
 use crate::scenario::LatencyBound;
 
 /// From this share of the cores' time on, other processes disturb latencies.
@@ -45,14 +45,14 @@ pub(super) struct CellEvidence<'a> {
 
 /// Every doubt about a cell.
 pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
-    let all = |reason: String| Doubt { spoils: Spoils::All, reason };
-    let latency = |reason: String| Doubt { spoils: Spoils::RateAndLatency, reason };
+    let all = |reason: String| Doubt { spoils: DoubtScope::All, reason };
+    let latency = |reason: String| Doubt { spoils: DoubtScope::RateAndLatency, reason };
     let failed = failures(evidence).map(all);
     let others = negotiated(evidence).map(all);
     let machine = machine(evidence.machine);
     let other = other_processes(evidence);
     let outside = outside_turns(evidence).map(all);
-    let too_little = too_little_cpu(evidence).map(|reason| Doubt { spoils: Spoils::Usage, reason });
+    let too_little = too_little_cpu(evidence).map(|reason| Doubt { spoils: DoubtScope::Usage, reason });
     let (busy, late) = (evidence.recording.figure(GENERATOR_BUSY), evidence.recording.late_share);
     let limits = generator_limits(busy, late).into_iter().map(|limit| latency(format!("generator: {limit}")));
     let busy = saturated(evidence).into_iter().map(latency);
@@ -91,11 +91,11 @@ fn machine(machine: &MachineUsage) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     if machine.is_throttled {
         let reason = "the clock of the cores was lowered (thermal throttling)".to_owned();
-        doubts.push(Doubt { spoils: Spoils::All, reason });
+        doubts.push(Doubt { spoils: DoubtScope::All, reason });
     }
     if machine.steal > STEAL_MAX {
         let reason = format!("the hypervisor gave {} of the cores' time to others", percent(machine.steal));
-        doubts.push(Doubt { spoils: Spoils::All, reason });
+        doubts.push(Doubt { spoils: DoubtScope::All, reason });
     }
     doubts
 }
@@ -106,7 +106,7 @@ fn other_processes(evidence: &CellEvidence<'_>) -> Option<Doubt> {
     if !evidence.is_started || other <= OTHERS_MAX {
         return None;
     }
-    let spoils = if other > OTHERS_SPOIL_ALL { Spoils::All } else { Spoils::RateAndLatency };
+    let spoils = if other > OTHERS_SPOIL_ALL { DoubtScope::All } else { DoubtScope::RateAndLatency };
     let reason = format!("other processes used {} of the cores' time", percent(other));
     Some(Doubt { spoils, reason })
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     /// The doubts of a sound cell after `change`.
-    fn doubts_of(change: impl FnOnce(&mut SoundCell)) -> Vec<(Spoils, String)> {
+    fn doubts_of(change: impl FnOnce(&mut SoundCell)) -> Vec<(DoubtScope, String)> {
         let figures = [("requests.answered".to_owned(), 1_000.0)].into();
         let recording = LoadRecording { figures, is_rate_achieved: true, ..LoadRecording::default() };
         let mut cell = SoundCell {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// The only doubt after `change`.
-    fn doubt_of(change: impl FnOnce(&mut SoundCell)) -> (Spoils, String) {
+    fn doubt_of(change: impl FnOnce(&mut SoundCell)) -> (DoubtScope, String) {
         let mut doubts = doubts_of(change);
         assert_eq!(doubts.len(), 1, "{doubts:?}");
         doubts.remove(0)
@@ -257,14 +257,14 @@ mod tests {
             cell.recording.figures.insert("requests.failed".to_owned(), 3.0);
             cell.recording.failures = vec!["status 502 (3)".to_owned()];
         });
-        assert_eq!(failed, (Spoils::All, "3 requests failed: status 502 (3)".to_owned()));
+        assert_eq!(failed, (DoubtScope::All, "3 requests failed: status 502 (3)".to_owned()));
         let silent = doubt_of(|cell| cell.recording.figures.clear());
-        assert_eq!(silent, (Spoils::All, "no request was answered".to_owned()));
+        assert_eq!(silent, (DoubtScope::All, "no request was answered".to_owned()));
         let other = doubt_of(|cell| {
             cell.expected = Some(negotiated("TLS13_AES_128_GCM_SHA256"));
             cell.recording.negotiated = vec![negotiated("TLS13_AES_256_GCM_SHA384")];
         });
-        assert_eq!(other.0, Spoils::All);
+        assert_eq!(other.0, DoubtScope::All);
         assert!(
             other.1.contains("negotiated TLSv1.3 TLS13_AES_256_GCM_SHA384 X25519 and not"),
             "{}",
@@ -277,18 +277,21 @@ mod tests {
         let busy = doubt_of(|cell| {
             cell.recording.figures.insert(GENERATOR_BUSY.to_owned(), 0.95);
         });
-        assert_eq!(busy.0, Spoils::RateAndLatency);
+        assert_eq!(busy.0, DoubtScope::RateAndLatency);
         assert!(busy.1.contains("generator: its threads were busy 95 % of the time"), "{}", busy.1);
         let late = doubt_of(|cell| cell.recording.late_share = 0.02);
-        assert_eq!(late.0, Spoils::RateAndLatency);
+        assert_eq!(late.0, DoubtScope::RateAndLatency);
         assert!(late.1.contains("it took on 2.0 % of the requests more than 1 ms late"), "{}", late.1);
         let upstream = doubt_of(|cell| cell.upstream = used(950_000));
-        assert_eq!(upstream, (Spoils::RateAndLatency, "the upstream was busy 95 % of the time".to_owned()));
+        assert_eq!(
+            upstream,
+            (DoubtScope::RateAndLatency, "the upstream was busy 95 % of the time".to_owned())
+        );
         let shared = doubt_of(|cell| {
             cell.load = used(850_000);
             cell.shared_cores = Some("1".parse().unwrap());
         });
-        assert_eq!(shared.0, Spoils::RateAndLatency);
+        assert_eq!(shared.0, DoubtScope::RateAndLatency);
         assert_eq!(shared.1, "generator and upstream kept core 1 busy 95 % of the time");
         let missed = doubt_of(|cell| {
             cell.recording.is_rate_achieved = false;
@@ -297,7 +300,7 @@ mod tests {
         });
         assert_eq!(
             missed,
-            (Spoils::RateAndLatency, "900 of 1000 requests per second were answered".to_owned())
+            (DoubtScope::RateAndLatency, "900 of 1000 requests per second were answered".to_owned())
         );
     }
 
@@ -312,20 +315,20 @@ mod tests {
         };
         assert_eq!(of(9_999, false), []);
         let broken = "p99 was 12.5 ms and not below 10 ms".to_owned();
-        assert_eq!(of(12_500, false), [(Spoils::RateAndLatency, broken)]);
+        assert_eq!(of(12_500, false), [(DoubtScope::RateAndLatency, broken)]);
         let higher = "each rate that was tried kept p99 below 10 ms: the most is higher".to_owned();
-        assert_eq!(of(9_999, true), [(Spoils::RateAndLatency, higher)]);
+        assert_eq!(of(9_999, true), [(DoubtScope::RateAndLatency, higher)]);
     }
 
     #[test]
     fn a_disturbed_machine_is_told() {
         let machine = |change: fn(&mut MachineUsage)| doubt_of(|cell| change(&mut cell.machine));
-        assert_eq!(machine(|machine| machine.is_throttled = true).0, Spoils::All);
-        assert_eq!(machine(|machine| machine.steal = 0.1).0, Spoils::All);
+        assert_eq!(machine(|machine| machine.is_throttled = true).0, DoubtScope::All);
+        assert_eq!(machine(|machine| machine.steal = 0.1).0, DoubtScope::All);
         let others = machine(|machine| machine.other = 0.2);
         let words = "other processes used 20 % of the cores' time".to_owned();
-        assert_eq!(others, (Spoils::RateAndLatency, words));
-        assert_eq!(machine(|machine| machine.other = 0.6).0, Spoils::All);
+        assert_eq!(others, (DoubtScope::RateAndLatency, words));
+        assert_eq!(machine(|machine| machine.other = 0.6).0, DoubtScope::All);
         let running = doubts_of(|cell| (cell.machine.other, cell.is_started) = (0.6, false));
         assert_eq!(running, [], "the others may be the target");
     }
@@ -335,13 +338,13 @@ mod tests {
         assert_eq!(doubts_of(|cell| cell.answered_in_turns = Some(950)), []);
         let outside = doubt_of(|cell| cell.answered_in_turns = Some(800));
         let reason = "20 % of the requests were answered in the turns of other targets".to_owned();
-        assert_eq!(outside, (Spoils::All, reason));
+        assert_eq!(outside, (DoubtScope::All, reason));
     }
 
     #[test]
     fn too_little_cpu_time_is_told() {
         let (spoils, reason) = doubt_of(|cell| cell.target = used(20_000));
-        assert_eq!(spoils, Spoils::Usage);
+        assert_eq!(spoils, DoubtScope::Usage);
         assert!(reason.contains("the target used 20 ms of CPU time"), "{reason}");
     }
 }
