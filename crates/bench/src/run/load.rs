@@ -209,7 +209,8 @@ impl LoadRunner<'_> {
                 return Err(LoadFailure::Interrupted);
             }
             if started.has_ended() {
-                let reason = ["the target ended under load".to_owned()].into_iter().chain(started.disorder());
+                let reason =
+                    ["the target ended under load".to_owned()].into_iter().chain(started.unclean_exit());
                 return Err(LoadFailure::Failed(reason.collect::<Vec<_>>().join("; ")));
             }
             if Instant::now() > deadline {

@@ -165,15 +165,15 @@ impl StartedTarget {
 
     /// Stops it. Returns which of its processes did not end as they should, in words.
     pub(super) fn stop(self) -> Vec<String> {
-        let words = self.supervisors.into_iter().filter_map(|supervisor| supervisor.stop().disorder());
+        let words = self.supervisors.into_iter().filter_map(|supervisor| supervisor.stop().unclean_exit());
         words.map(|words| format!("when the target was stopped, {words}")).collect()
     }
 
     /// Of the servers that have ended, which processes did not end with them, in words.
-    pub(super) fn disorder(&mut self) -> Vec<String> {
+    pub(super) fn unclean_exit(&mut self) -> Vec<String> {
         let words = self.supervisors.iter_mut().filter_map(|supervisor| {
             supervisor.exit()?;
-            supervisor.wait_until(Instant::now() + END_PATIENCE)?.disorder()
+            supervisor.wait_until(Instant::now() + END_PATIENCE)?.unclean_exit()
         });
         words.collect()
     }

@@ -100,7 +100,7 @@ pub struct ExitInfo {
 
 impl ExitInfo {
     /// Which processes did not end as they should, in words; `None` if all did.
-    pub fn disorder(&self) -> Option<String> {
+    pub fn unclean_exit(&self) -> Option<String> {
         let count = |count: usize, words: &str| match count {
             0 => None,
             1 => Some(format!("1 process {words}")),
