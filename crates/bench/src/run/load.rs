@@ -53,7 +53,7 @@ impl LoadStart {
 
 /// A load that runs, and the meters of everything that it uses.
 #[derive(Debug)]
-pub(super) struct BegunLoad {
+pub(super) struct RunningLoad {
     generator: Supervisor,
     journal: PathBuf,
     targets: Vec<UsageMeter>,
@@ -130,7 +130,7 @@ impl LoadRunner<'_> {
         case: &BenchCase,
         journal: &Path,
         start: LoadStart,
-    ) -> Result<BegunLoad, LoadFailure> {
+    ) -> Result<RunningLoad, LoadFailure> {
         let failed =
             |what: &str, error: &dyn std::fmt::Display| LoadFailure::Failed(format!("{what}: {error}"));
         let times = start.samples;
@@ -146,18 +146,18 @@ impl LoadRunner<'_> {
         let generator = self.start(arguments, start.place)?;
         let load = generator.tree().map_err(|error| failed("cannot observe the generator", &error))?;
         let load = meter(load)?;
-        Ok(BegunLoad { generator, journal: journal.to_owned(), targets, upstream, load, machine })
+        Ok(RunningLoad { generator, journal: journal.to_owned(), targets, upstream, load, machine })
     }
 
     /// Waits for the end of a load and reads its record. `measured` gives the spans in which resources are measured.
     pub(super) fn finish(
         &self,
-        load: BegunLoad,
+        load: RunningLoad,
         started: &mut StartedTarget,
         case: &BenchCase,
         measured: impl FnOnce(&LoadRecording) -> Vec<TimeSpan>,
     ) -> Result<LoadRun, LoadFailure> {
-        let BegunLoad { mut generator, journal, targets, upstream, load, machine } = load;
+        let RunningLoad { mut generator, journal, targets, upstream, load, machine } = load;
         let problem = self.wait(&mut generator, started, case)?;
         let recording = match ((self.programs.read_recording)(&journal), problem) {
             (Ok(recording), None) => recording,

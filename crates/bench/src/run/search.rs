@@ -95,7 +95,7 @@ mod tests {
     fn a_rate_that_was_lowered_is_tried() {
         let tried = |limit: f64| {
             let mut rates = Vec::new();
-            let found = lowered(1_000.0, 0.5, 2, |rate| {
+            let found = lower_until(1_000.0, 0.5, 2, |rate| {
                 rates.push(rate);
                 Ok::<_, Infallible>(rate <= limit)
             });

@@ -12,7 +12,7 @@ use super::load::{LoadFailure, LoadRunner};
 use super::server_place::ServerPlace;
 use super::stage::free_address;
 use crate::scenario::{
-    BenchTarget, BenchTlsConfig, CommandServer, Endpoint, RunningServer, Server, UpstreamKind,
+    BenchTarget, BenchTlsConfig, CommandServer, Endpoint, ExternalServer, Server, UpstreamKind,
 };
 use crate::target::Supervisor;
 
@@ -121,7 +121,7 @@ impl StartedTarget {
         })
     }
 
-    fn find(tls: &BenchTlsConfig, server: &RunningServer) -> Result<Self, String> {
+    fn find(tls: &BenchTlsConfig, server: &ExternalServer) -> Result<Self, String> {
         let pid = match (server.pid, &server.unit) {
             (Some(pid), _) => Some(pid),
             (None, Some(unit)) => Some(main_pid(unit)?),

@@ -131,7 +131,7 @@ pub enum Server {
     /// one has the scenario's.
     Commands(Vec<CommandServer>),
     /// A server that runs already.
-    Address(RunningServer),
+    Address(ExternalServer),
 }
 
 /// A server that this program starts.
@@ -178,7 +178,7 @@ pub enum UpstreamKind {
 /// A server that runs already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct RunningServer {
+pub struct ExternalServer {
     /// Its URL without a path, such as `https://127.0.0.1:8443`.
     pub url: String,
     /// The main process, for CPU and memory; without it or a unit these are unknown.

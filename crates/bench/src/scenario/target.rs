@@ -6,7 +6,7 @@ use super::error::{ScenarioError, unknown};
 use super::launch::{self, LaunchError};
 use super::parse::{Defaults, workers};
 use super::table::Table;
-use super::{BenchTarget, CommandServer, RunningServer, Server, UpstreamKind, absolute, absolute_program};
+use super::{BenchTarget, CommandServer, ExternalServer, Server, UpstreamKind, absolute, absolute_program};
 use crate::template::ServerTemplate;
 
 /// The keys of which a target must have exactly one.
@@ -130,8 +130,8 @@ fn is_file_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']) && !name.contains(char::is_control)
 }
 
-fn address(table: &mut Table<'_>) -> Result<RunningServer, ScenarioError> {
-    let server = RunningServer {
+fn address(table: &mut Table<'_>) -> Result<ExternalServer, ScenarioError> {
+    let server = ExternalServer {
         url: table.require("address")?,
         pid: table.get("pid")?,
         unit: table.get("unit")?,

@@ -4,7 +4,7 @@
 
 use bench::results::{CellResult, NegotiatedParameters, ResourceUsage};
 use bench::scenario::{
-    BenchCase, BenchTarget, BenchTlsConfig, KeyKind, Placement, Question, RunningServer, Scenario, Server,
+    BenchCase, BenchTarget, BenchTlsConfig, ExternalServer, KeyKind, Placement, Question, Scenario, Server,
 };
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario
         workers: 1,
         descriptors: None,
         start_timeout: None,
-        server: Server::Address(RunningServer {
+        server: Server::Address(ExternalServer {
             url: "https://127.0.0.1:8443".to_owned(),
             pid: None,
             unit: None,

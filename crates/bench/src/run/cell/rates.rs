@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{CellMeasurement, CellRunner};
 use crate::run::CommonRate;
 use crate::run::load::{LoadFailure, LoadRun};
-use crate::run::search::{BACK_OFF, Highest, SUSTAINED_SHARE, highest, lowered};
+use crate::run::search::{BACK_OFF, Highest, SUSTAINED_SHARE, highest, lower_until};
 use crate::run::started::StartedTarget;
 use crate::scenario::{BenchCase, BenchTarget, LatencyBound};
 
@@ -110,7 +110,7 @@ impl CellRunner<'_> {
         case: &BenchCase,
         rate: f64,
     ) -> Result<(f64, bool), LoadFailure> {
-        let (rate, is_held) = lowered(rate, BACK_OFF, BACK_OFFS, |rate| {
+        let (rate, is_held) = lower_until(rate, BACK_OFF, BACK_OFFS, |rate| {
             let run = self.with_started(target, case, |runner, started| {
                 runner.try_out(target, started, &at_rate(case, round_rate(rate)))
             });
