@@ -237,8 +237,8 @@ impl<'a> CellRunner<'a> {
         let expected = expected(&self.scenario.tls, cell.target, cell.case);
         let LoadRun { recording, target, load, upstream, machine, remarks, answered_in_turns } = run;
         result.remarks = remarks;
-        let stage = self.generator.stage;
-        let shared_cores = stage.placement.shared_by_generator_and_upstream();
+        let setup = self.generator.setup;
+        let shared_cores = setup.placement.shared_by_generator_and_upstream();
         // A target that answers itself leaves the upstream alone.
         let upstream =
             Some(upstream).filter(|usage| usage.cpu_us() > 0 && has_upstream(self.scenario, &result.target));
@@ -254,7 +254,7 @@ impl<'a> CellRunner<'a> {
             is_lower_bound,
             answered_in_turns,
             shared_cores: shared_cores.as_ref(),
-            upstream_threads: stage.upstream.threads,
+            upstream_threads: setup.upstream.threads,
         });
         result.rate = rate;
         result.answered_in_turns = answered_in_turns;

@@ -45,7 +45,7 @@ pub(super) fn check(
     started: &mut StartedTarget,
     case: &BenchCase,
 ) -> Result<Option<NegotiatedParameters>, LoadFailure> {
-    let journal = generator.stage.scratch("check.journal");
+    let journal = generator.setup.scratch("check.journal");
     let mut negotiated = None;
     for request in requests(target, case) {
         let run = generator.run(target, started, &request, &journal);

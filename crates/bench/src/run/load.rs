@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::RunPrograms;
 use super::recording::LoadRecording;
-use super::stage::RunStage;
+use super::setup::BenchSetup;
 use super::started::StartedTarget;
 use crate::results::{MachineUsage, ResourceUsage};
 use crate::scenario::{BenchCase, BenchTarget, cores};
@@ -80,7 +80,7 @@ impl From<String> for LoadFailure {
 /// Where a load runs.
 pub(super) struct LoadRunner<'a> {
     pub(super) programs: &'a RunPrograms<'a>,
-    pub(super) stage: &'a RunStage,
+    pub(super) setup: &'a BenchSetup,
     /// Is called while it runs; true ends it.
     pub(super) is_interrupted: &'a dyn Fn() -> bool,
 }
@@ -136,10 +136,10 @@ impl LoadRunner<'_> {
         let times = start.samples;
         let meter = |tree| UsageMeter::start(tree, times).map_err(|error| failed("cannot measure", &error));
         let targets = started.trees.iter().map(|tree| meter(tree.clone())).collect::<Result<Vec<_>, _>>()?;
-        let upstream = self.stage.upstream.supervisor.tree();
+        let upstream = self.setup.upstream.supervisor.tree();
         let upstream = meter(upstream.map_err(|error| failed("cannot observe the upstream", &error))?)?;
         let machine = MachineMeter::start(times).map_err(|error| failed("cannot measure", &error))?;
-        let load_cores = cores(self.stage.placement.load.as_deref());
+        let load_cores = cores(self.setup.placement.load.as_deref());
         let mut arguments = Self::arguments(target, started, case, journal, load_cores);
         arguments.push(format!("--interval={}ms", start.interval.as_millis()));
         arguments.extend(start.at_us.map(|at_us| format!("--start-at-us={at_us}")));
@@ -182,11 +182,11 @@ impl LoadRunner<'_> {
     }
 
     fn start(&self, arguments: Vec<String>, place: usize) -> Result<Supervisor, LoadFailure> {
-        let tlsdash = &self.stage.tlsdash;
+        let tlsdash = &self.setup.tlsdash;
         let argv = std::iter::once(tlsdash.display().to_string()).chain(arguments).collect();
-        let file = |kind: &str| self.stage.scratch(&format!("load-{place}.{kind}"));
-        let mut command = SupervisedCommand::new(argv, self.stage.scratch("."), file("output"));
-        command.cpus.clone_from(&self.stage.placement.load);
+        let file = |kind: &str| self.setup.scratch(&format!("load-{place}.{kind}"));
+        let mut command = SupervisedCommand::new(argv, self.setup.scratch("."), file("output"));
+        command.cpus.clone_from(&self.setup.placement.load);
         command.stdout = Some(file("summary"));
         Supervisor::start(tlsdash, &command).map_err(|error| LoadFailure::Failed(error.to_string()))
     }

@@ -34,7 +34,7 @@ mod recording;
 mod search;
 mod selection;
 mod server_place;
-mod stage;
+mod setup;
 mod started;
 mod turns;
 
@@ -54,7 +54,7 @@ use self::cell::CellRunner;
 use self::load::{LoadFailure, LoadRunner};
 use self::missing_program::missing_program;
 use self::progress::ProgressClock;
-use self::stage::RunStage;
+use self::setup::BenchSetup;
 use crate::output::ComparisonProgress;
 use crate::results::{FolderError, ResultsFolder};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario};
@@ -141,8 +141,8 @@ pub fn run(
     let scenario = runnable(plan, &missing);
     let placement = scenario.cpus.clone().unwrap_or_default();
     placement.check().map_err(RunError::Cpus)?;
-    let stage = RunStage::prepare(&programs.tlsdash, &scenario, placement)?;
-    if let Some(folder) = stage::closed_folder(&std::env::temp_dir()).filter(|_| geteuid().is_root()) {
+    let setup = BenchSetup::prepare(&programs.tlsdash, &scenario, placement)?;
+    if let Some(folder) = setup::closed_folder(&std::env::temp_dir()).filter(|_| geteuid().is_root()) {
         observer.note(&format!(
             "other users may not enter {}, so a target whose workers run as another user cannot work: set TMPDIR",
             folder.display()
@@ -154,7 +154,7 @@ pub fn run(
         clock.show(|progress| observer.progress(progress));
         observer.is_interrupted()
     };
-    let generator = LoadRunner { programs, stage: &stage, is_interrupted: &tick };
+    let generator = LoadRunner { programs, setup: &setup, is_interrupted: &tick };
     let mut runner = CellRunner::new(&scenario, generator, folder.cells());
     let missing_words = || missing.iter().map(|(_, words)| words.clone()).collect();
     let end = |is_interrupted| RunEnd { is_interrupted, missing: missing_words() };

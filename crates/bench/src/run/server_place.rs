@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::load::{LoadFailure, POLL};
-use super::stage::{FILE_MODE, RunStage, set_mode};
+use super::setup::{BenchSetup, FILE_MODE, set_mode};
 use crate::scenario::{BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, cores};
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
@@ -18,7 +18,7 @@ const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where a server of a target is started.
 pub(super) struct ServerPlace<'a> {
-    pub(super) stage: &'a RunStage,
+    pub(super) setup: &'a BenchSetup,
     pub(super) is_interrupted: &'a dyn Fn() -> bool,
     pub(super) tls: &'a BenchTlsConfig,
     pub(super) target: &'a BenchTarget,
@@ -33,7 +33,7 @@ impl ServerPlace<'_> {
     /// # Errors
     /// Why not, in words, with the last output of the server, or that it was interrupted.
     pub(super) fn start(&self, server: &CommandServer) -> Result<Supervisor, LoadFailure> {
-        let build = self.stage.build_folder(self.fingerprint(server)?);
+        let build = self.setup.build_folder(self.fingerprint(server)?);
         let build = build.map_err(|error| format!("cannot make a folder: {error}"))?;
         let launch = self.launch(server, &build)?;
         for (path, text) in &launch.files {
@@ -53,10 +53,10 @@ impl ServerPlace<'_> {
     }
 
     fn launch(&self, server: &CommandServer, build: &Path) -> Result<Launch, String> {
-        let Self { stage, tls, target, listen, upstream, folder, .. } = *self;
-        let certificate = stage.certificate(target.certificate);
+        let Self { setup, tls, target, listen, upstream, folder, .. } = *self;
+        let certificate = setup.certificate(target.certificate);
         let workers = match target.workers {
-            0 => cores(stage.placement.target.as_deref()),
+            0 => cores(setup.placement.target.as_deref()),
             workers => workers,
         };
         let user = if rustix::process::geteuid().is_root() { "nobody".to_owned() } else { user_name() };
@@ -70,9 +70,9 @@ impl ServerPlace<'_> {
             workers,
             dir: folder,
             build,
-            www: &stage.www(),
+            www: &setup.www(),
             user: &user,
-            tlsdash: &stage.tlsdash,
+            tlsdash: &setup.tlsdash,
         };
         let mut launch = server.launch(&slots).map_err(|error| error.to_string())?;
         launch.environment.extend(server.needed_variables());
@@ -99,9 +99,9 @@ impl ServerPlace<'_> {
         let output = self.folder.join("output");
         let mut command = SupervisedCommand::new(argv, self.folder.to_owned(), output);
         command.environment.clone_from(&launch.environment);
-        command.cpus.clone_from(&self.stage.placement.target);
+        command.cpus.clone_from(&self.setup.placement.target);
         command.descriptors_max = self.target.descriptors;
-        Supervisor::start(&self.stage.tlsdash, &command).map_err(|error| error.to_string())
+        Supervisor::start(&self.setup.tlsdash, &command).map_err(|error| error.to_string())
     }
 
     /// Runs the command that builds the server, once per run; its output is in the folder `build`.
@@ -118,7 +118,7 @@ impl ServerPlace<'_> {
         command.environment.clone_from(&launch.environment);
         let failed = |reason: String| format!("cannot prepare it with {}: {reason}", launch.prepare[0]);
         let mut supervisor =
-            Supervisor::start(&self.stage.tlsdash, &command).map_err(|error| failed(error.to_string()))?;
+            Supervisor::start(&self.setup.tlsdash, &command).map_err(|error| failed(error.to_string()))?;
         let deadline = Instant::now() + PREPARE_PATIENCE;
         let info = loop {
             if let Some(info) = supervisor.wait_until(Instant::now() + POLL) {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::certificate::SERVER_NAME;
 use super::load::{LoadFailure, LoadRunner};
 use super::server_place::ServerPlace;
-use super::stage::free_address;
+use super::setup::free_address;
 use crate::scenario::{
     BenchTarget, BenchTlsConfig, CommandServer, Endpoint, ExternalServer, Server, UpstreamKind,
 };
@@ -61,15 +61,15 @@ impl StartedTarget {
         target: &BenchTarget,
         servers: &[CommandServer],
     ) -> Result<Self, LoadFailure> {
-        let stage = generator.stage;
+        let setup = generator.setup;
         let (mut supervisors, mut folders) = (Vec::new(), Vec::new());
         let mut behind: Option<Endpoint> = None;
         for (index, server) in servers.iter().enumerate().rev() {
-            let folder = stage.new_folder("t").map_err(|error| format!("cannot make a folder: {error}"))?;
+            let folder = setup.new_folder("t").map_err(|error| format!("cannot make a folder: {error}"))?;
             let upstream = match (&behind, server.upstream) {
                 (Some(behind), _) => Some(behind.clone()),
-                (None, UpstreamKind::Unix) => Some(Endpoint::Unix(stage.upstream.socket.clone())),
-                (None, UpstreamKind::Tcp) => Some(Endpoint::Tcp(stage.upstream.tcp)),
+                (None, UpstreamKind::Unix) => Some(Endpoint::Unix(setup.upstream.socket.clone())),
+                (None, UpstreamKind::Tcp) => Some(Endpoint::Tcp(setup.upstream.tcp)),
                 (None, UpstreamKind::None) => None,
             };
             // The previous server in the chain says how it reaches this one.
@@ -80,7 +80,7 @@ impl StartedTarget {
                 Endpoint::Tcp(free_address().map_err(|error| format!("cannot find a free port: {error}"))?)
             };
             let place = ServerPlace {
-                stage,
+                setup,
                 is_interrupted: generator.is_interrupted,
                 tls,
                 target,
@@ -96,7 +96,7 @@ impl StartedTarget {
         let Some(Endpoint::Tcp(address)) = behind else { return Err("it has no servers".to_owned().into()) };
         let flags = if target.has_tls() {
             let mut flags = vec![
-                format!("--ca={}", stage.certificate(target.certificate).chain.display()),
+                format!("--ca={}", setup.certificate(target.certificate).chain.display()),
                 format!("--sni={SERVER_NAME}"),
             ];
             flags.extend(tls.load_flags());

@@ -156,7 +156,7 @@ impl CellRunner<'_> {
         started: &mut StartedTarget,
         case: &BenchCase,
     ) -> Result<LoadRun, LoadFailure> {
-        let journal = self.generator.stage.scratch("try.journal");
+        let journal = self.generator.setup.scratch("try.journal");
         let length = case.duration.map_or(TRY, |duration| duration.min(TRY));
         let short = BenchCase { duration: Some(length), warmup: TRY_WARMUP.min(length / 4), ..case.clone() };
         let run = self.generator.run(target, started, &short, &journal);

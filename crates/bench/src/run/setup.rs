@@ -27,7 +27,7 @@ const FILE_BYTES_MAX: usize = 1 << 28;
 
 /// The shared environment of all targets of a run. Dropping it ends the upstream and removes the files.
 #[derive(Debug)]
-pub(super) struct RunStage {
+pub(super) struct BenchSetup {
     /// This program.
     pub(super) tlsdash: PathBuf,
     /// The cores of target, generator and upstream.
@@ -47,7 +47,7 @@ pub(super) struct SharedUpstream {
     pub(super) threads: u32,
 }
 
-impl RunStage {
+impl BenchSetup {
     /// Creates the files and starts the upstream. Workers that run as another user can access both, whatever the
     /// umask.
     ///
