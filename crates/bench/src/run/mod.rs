@@ -10,7 +10,7 @@
 //! | `selection` | which part of a scenario is run |
 //! | `plan` | the cells and their order |
 //! | `stage` | the shared environment of all targets: certificates, upstream, folders |
-//! | `started`, `server_place` | a target that is started for a cell, and each of its servers |
+//! | `started`, `server_starter` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
 //! | `check` | the negotiated parameters, and unchanged bodies |
 //! | `turns` | the turns of targets that are measured at the same time |
@@ -33,7 +33,7 @@ mod progress;
 mod recording;
 mod search;
 mod selection;
-mod server_place;
+mod server_starter;
 mod setup;
 mod started;
 mod turns;

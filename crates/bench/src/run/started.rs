@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::certificate::SERVER_NAME;
 use super::load::{LoadFailure, LoadRunner};
-use super::server_place::ServerPlace;
+use super::server_starter::ServerStarter;
 use super::setup::free_address;
 use crate::scenario::{
     BenchTarget, BenchTlsConfig, CommandServer, Endpoint, ExternalServer, Server, UpstreamKind,
@@ -79,7 +79,7 @@ impl StartedTarget {
             } else {
                 Endpoint::Tcp(free_address().map_err(|error| format!("cannot find a free port: {error}"))?)
             };
-            let place = ServerPlace {
+            let place = ServerStarter {
                 setup,
                 is_interrupted: generator.is_interrupted,
                 tls,

@@ -17,7 +17,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where a server of a target is started.
-pub(super) struct ServerPlace<'a> {
+pub(super) struct ServerStarter<'a> {
     pub(super) setup: &'a BenchSetup,
     pub(super) is_interrupted: &'a dyn Fn() -> bool,
     pub(super) tls: &'a BenchTlsConfig,
@@ -27,7 +27,7 @@ pub(super) struct ServerPlace<'a> {
     pub(super) folder: &'a Path,
 }
 
-impl ServerPlace<'_> {
+impl ServerStarter<'_> {
     /// Starts a server and waits until it listens.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl ServerPlace<'_> {
         };
         let (listen, upstream) = (fixed(self.listen), self.upstream.map(fixed));
         let (upstream, folder) = (upstream.as_ref(), Path::new("/folder"));
-        let place = ServerPlace { listen: &listen, upstream, folder, ..*self };
+        let place = ServerStarter { listen: &listen, upstream, folder, ..*self };
         let Launch { argv, environment, files, prepare } = place.launch(server, Path::new("/build"))?;
         let mut hasher = DefaultHasher::new();
         (argv.first(), environment, files, prepare).hash(&mut hasher);
