@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `selection` | which part of a scenario is run |
 //! | `plan` | the cells and their order |
-//! | `stage` | the shared environment of all targets: certificates, upstream, folders |
+//! | `setup` | what all targets share: certificates, upstream, folders |
 //! | `started`, `server_starter` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
 //! | `check` | the negotiated parameters, and unchanged bodies |

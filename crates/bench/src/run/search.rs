@@ -51,7 +51,7 @@ pub(super) fn highest<E>(
 ///
 /// # Errors
 /// Those of `holds`.
-pub(super) fn lowered<E>(
+pub(super) fn lower_until<E>(
     mut rate: f64,
     factor: f64,
     lowerings: u32,

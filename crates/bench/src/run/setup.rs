@@ -1,4 +1,4 @@
-//! The shared environment of all targets of a run: certificates, the upstream, folders.
+//! What all targets of a run share: certificates, the upstream, folders.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ const SOCKET_MODE: u32 = 0o666;
 /// The largest static file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 28;
 
-/// The shared environment of all targets of a run. Dropping it ends the upstream and removes the files.
+/// What all targets of a run share. Dropping it ends the upstream and removes the files.
 #[derive(Debug)]
 pub(super) struct BenchSetup {
     /// This program.
