@@ -115,7 +115,7 @@ fn csv_has_a_row_for_each_cell() {
     let rows = output::cells_csv(&cells);
     let rows: Vec<&str> = rows.lines().collect();
     assert_eq!(rows.len(), 1 + 36);
-    assert!(rows[0].starts_with("case,target,round,place,began_us,rate,failure,target.cpu.per_request,"));
+    assert!(rows[0].starts_with("case,target,round,position,began_us,rate,failure,target.cpu.per_request,"));
     assert!(rows[1].starts_with("small,base,1,1,1700000060000000,200,,110,77,33,"), "{}", rows[1]);
     assert!(rows[19].starts_with("\"streams=1,body=10\",base,1,"), "{}", rows[19]);
 }

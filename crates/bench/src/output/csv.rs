@@ -6,7 +6,7 @@ use crate::compare::{CellFigure, USAGE_FIGURES};
 use crate::results::CellResult;
 
 /// The columns before the figures of a cell.
-const CELL_COLUMNS: [&str; 7] = ["case", "target", "round", "place", "began_us", "rate", "failure"];
+const CELL_COLUMNS: [&str; 7] = ["case", "target", "round", "position", "began_us", "rate", "failure"];
 
 /// A row for each cell: where it belongs, its figures, and doubts in the last column. Values that are not known are empty.
 pub fn cells_csv(cells: &[CellResult]) -> String {
@@ -16,11 +16,11 @@ pub fn cells_csv(cells: &[CellResult]) -> String {
     let header = header.chain(usage().map(|figure| figure.name())).chain(names.iter().copied().cloned());
     let mut text = line(header.chain(["doubts".to_owned()]));
     for cell in cells {
-        let place = [
+        let cell_columns = [
             cell.case.clone(),
             cell.target.clone(),
             cell.round.to_string(),
-            cell.place.to_string(),
+            cell.position.to_string(),
             cell.began_us.to_string(),
             number(cell.rate),
             cell.failure.clone().unwrap_or_default(),
@@ -28,7 +28,7 @@ pub fn cells_csv(cells: &[CellResult]) -> String {
         let usage = usage().map(|figure| number(figure.value(cell)));
         let load = names.iter().map(|name| number(cell.figures.get(*name).copied()));
         let doubts: Vec<&str> = cell.doubts.iter().map(|doubt| &*doubt.reason).collect();
-        text += &line(place.into_iter().chain(usage).chain(load).chain([doubts.join("; ")]));
+        text += &line(cell_columns.into_iter().chain(usage).chain(load).chain([doubts.join("; ")]));
     }
     text
 }

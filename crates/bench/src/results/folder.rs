@@ -115,8 +115,8 @@ impl ResultsFolder {
         let whole = std::str::from_utf8(whole).map_err(not_text)?;
         let mut cells: Vec<CellResult> = Vec::new();
         for (number, line) in (1..).zip(whole.lines()) {
-            let place = cells_path.with_file_name(format!("{CELLS} line {number}"));
-            add(&mut cells, serde_json::from_str(line).map_err(damaged(&place))?);
+            let line_path = cells_path.with_file_name(format!("{CELLS} line {number}"));
+            add(&mut cells, serde_json::from_str(line).map_err(damaged(&line_path))?);
         }
         let dropped = (!rest.is_empty()).then(|| {
             format!("{CELLS}: the last line was cut off and is dropped; its cell is measured again")
@@ -174,18 +174,19 @@ impl ResultsFolder {
         write(&self.path.join(COMPARISON), json)
     }
 
-    /// The journal of the cell at a place of a round and a case, relative to the folder; a file that an interrupted cell left there is removed.
+    /// The journal of a cell by its round, the index of its case, and its position, relative to the folder. A file that an
+    /// earlier measurement left there is removed.
     ///
     /// # Errors
     /// If such a file cannot be removed.
     pub fn new_journal(
         &self,
-        (round, case, place): (u32, usize, u32),
+        (round, case, position): (u32, usize, u32),
         target: &str,
     ) -> Result<String, FolderError> {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let name: String = target.chars().map(safe).take(100).collect();
-        let relative = format!("{JOURNALS}/{round:03}-{:03}-{place:02}-{name}.journal", case + 1);
+        let relative = format!("{JOURNALS}/{round:03}-{:03}-{position:02}-{name}.journal", case + 1);
         let path = self.path.join(&relative);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &path)(error)),
@@ -307,7 +308,7 @@ mod tests {
     #[test]
     fn each_cell_has_a_journal_of_its_own_whose_name_a_file_can_have() {
         let folder = ResultsFolder::create(None, &RunPlan::example()).unwrap();
-        let journal = |place, target: &str| folder.new_journal((1, 0, place), target).unwrap();
+        let journal = |position, target: &str| folder.new_journal((1, 0, position), target).unwrap();
         assert_ne!(journal(1, "a b"), journal(2, "a_b"));
         let longest = journal(1, &"ß".repeat(100));
         assert!(fs::write(folder.path().join(longest), "").is_ok());

@@ -14,8 +14,9 @@ pub use folder::{FolderError, ResultsFolder};
 pub struct CellResult {
     /// The round, from 1.
     pub round: u32,
-    /// The place of the target in the random order of the round, from 1.
-    pub place: u32,
+    /// The position of the target in the random order of the round, from 1.
+    #[serde(alias = "place")]
+    pub position: u32,
     /// The target's name.
     pub target: String,
     /// The case's name.

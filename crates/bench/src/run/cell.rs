@@ -106,21 +106,21 @@ impl<'a> CellRunner<'a> {
             turns.start_us(Timestamps::now().monotonic_us, LOAD_START * (started.len() as u32 + 1))
         });
         let mut begun = Vec::new();
-        for (place, (cell, journal, result, target)) in started.into_iter().enumerate() {
+        for (position, (cell, journal, result, target)) in started.into_iter().enumerate() {
             let case =
-                turns.map_or_else(|| at_rate(cell.case, rate), |it| it.case_of(cell.case, rate, place));
+                turns.map_or_else(|| at_rate(cell.case, rate), |it| it.case_of(cell.case, rate, position));
             let start = turns.map_or(LoadStart::AT_ONCE, |turns| LoadStart {
                 at_us,
-                place,
+                position,
                 samples: turns.sample_times(),
                 interval: turns.record_interval(),
             });
             let load = self.generator.begin(cell.target, &target, &case, journal, start);
             begun.push((cell, result, target, case, load));
         }
-        for (place, (cell, result, mut target, case, load)) in begun.into_iter().enumerate() {
+        for (position, (cell, result, mut target, case, load)) in begun.into_iter().enumerate() {
             let spans = |recording: &LoadRecording| match turns.zip(at_us) {
-                Some((turns, start_us)) => turns.spans(start_us, place),
+                Some((turns, start_us)) => turns.spans(start_us, position),
                 None => vec![recording.span()],
             };
             let run = load.and_then(|load| self.generator.finish(load, &mut target, &case, spans));
@@ -139,11 +139,11 @@ impl<'a> CellRunner<'a> {
         Some(results)
     }
 
-    /// Why a cell failed, with the target's place in the scenario; `None` if it was interrupted.
+    /// Why a cell failed, with the target's line in the scenario; `None` if it was interrupted.
     fn reason(&self, cell: &Cell<'_>, failure: LoadFailure) -> Option<String> {
         match failure {
             LoadFailure::Interrupted => None,
-            LoadFailure::Failed(reason) => Some(format!("{}: {reason}", self.place(cell.target))),
+            LoadFailure::Failed(reason) => Some(format!("{}: {reason}", self.location(cell.target))),
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> CellRunner<'a> {
     }
 
     /// Where the scenario describes a target, for messages.
-    fn place(&self, target: &BenchTarget) -> String {
+    fn location(&self, target: &BenchTarget) -> String {
         format!("{} line {}: target {}", self.scenario.name, target.line, target.name)
     }
 
@@ -299,7 +299,7 @@ fn connections_kept(case: &BenchCase, recording: &LoadRecording) -> Option<u64> 
 fn empty_result(cell: &Cell<'_>) -> CellResult {
     CellResult {
         round: cell.round,
-        place: cell.place,
+        position: cell.position,
         target: cell.target.name.clone(),
         case: cell.case.name.clone(),
         began_us: now_us(),

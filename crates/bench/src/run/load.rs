@@ -37,8 +37,8 @@ pub(super) struct LoadRun {
 pub(super) struct LoadStart {
     /// At this time of the monotonic clock, in microseconds; `None` at once.
     pub(super) at_us: Option<u64>,
-    /// Its place among the loads that run at the same time.
-    pub(super) place: usize,
+    /// Its position among the loads that run at the same time.
+    pub(super) position: usize,
     /// When used resources are sampled.
     pub(super) samples: SampleTimes,
     /// The interval of its records.
@@ -47,8 +47,12 @@ pub(super) struct LoadStart {
 
 impl LoadStart {
     /// At once, alone.
-    pub(super) const AT_ONCE: Self =
-        Self { at_us: None, place: 0, samples: SampleTimes::Periodic, interval: Duration::from_millis(100) };
+    pub(super) const AT_ONCE: Self = Self {
+        at_us: None,
+        position: 0,
+        samples: SampleTimes::Periodic,
+        interval: Duration::from_millis(100),
+    };
 }
 
 /// A load that runs, and the meters of everything that it uses.
@@ -143,7 +147,7 @@ impl LoadRunner<'_> {
         let mut arguments = Self::arguments(target, started, case, journal, load_cores);
         arguments.push(format!("--interval={}ms", start.interval.as_millis()));
         arguments.extend(start.at_us.map(|at_us| format!("--start-at-us={at_us}")));
-        let generator = self.start(arguments, start.place)?;
+        let generator = self.start(arguments, start.position)?;
         let load = generator.tree().map_err(|error| failed("cannot observe the generator", &error))?;
         let load = meter(load)?;
         Ok(RunningLoad { generator, journal: journal.to_owned(), targets, upstream, load, machine })
@@ -181,10 +185,10 @@ impl LoadRunner<'_> {
         Ok(LoadRun { recording, target, load, upstream, machine, remarks, answered_in_turns: None })
     }
 
-    fn start(&self, arguments: Vec<String>, place: usize) -> Result<Supervisor, LoadFailure> {
+    fn start(&self, arguments: Vec<String>, position: usize) -> Result<Supervisor, LoadFailure> {
         let tlsdash = &self.setup.tlsdash;
         let argv = std::iter::once(tlsdash.display().to_string()).chain(arguments).collect();
-        let file = |kind: &str| self.setup.scratch(&format!("load-{place}.{kind}"));
+        let file = |kind: &str| self.setup.scratch(&format!("load-{position}.{kind}"));
         let mut command = SupervisedCommand::new(argv, self.setup.scratch("."), file("output"));
         command.cpus.clone_from(&self.setup.placement.load);
         command.stdout = Some(file("summary"));

@@ -169,7 +169,8 @@ pub fn run(
         clock.begin(together);
         let mut journals = Vec::new();
         for cell in together {
-            journals.push(folder.new_journal((cell.round, cell.case_index, cell.place), &cell.target.name)?);
+            journals
+                .push(folder.new_journal((cell.round, cell.case_index, cell.position), &cell.target.name)?);
         }
         let paths: Vec<PathBuf> = journals.iter().map(|journal| folder.path().join(journal)).collect();
         let rate = plan.rates.get(&together[0].case.name).map(|found| found.rate);

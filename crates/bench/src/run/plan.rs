@@ -40,8 +40,8 @@ pub struct CommonRate {
 pub struct Cell<'a> {
     /// The round, from 1.
     pub round: u32,
-    /// The place of the target in the random order, from 1.
-    pub place: u32,
+    /// The position of the target in the random order, from 1.
+    pub position: u32,
     /// The target.
     pub target: &'a BenchTarget,
     /// The index of the case.
@@ -71,7 +71,13 @@ impl RunPlan {
             cases.iter().enumerate().flat_map(move |(case_index, case)| {
                 let order = self.order(round, case_index).into_iter().map(|target| &targets[target]);
                 let order = order.filter(|target| case.is_for(target));
-                (1..).zip(order).map(move |(place, target)| Cell { round, place, target, case_index, case })
+                (1..).zip(order).map(move |(position, target)| Cell {
+                    round,
+                    position,
+                    target,
+                    case_index,
+                    case,
+                })
             })
         })
     }
@@ -117,9 +123,10 @@ impl RunPlan {
     /// The order of the targets of a case in a round. It depends only on the seed, so a resumed comparison continues
     /// as it began.
     fn order(&self, round: u32, case_index: usize) -> Vec<usize> {
-        let place = (u64::from(round) << 32) | case_index as u64;
+        let round_and_case = (u64::from(round) << 32) | case_index as u64;
         // The generator spreads seeds that differ in few bits.
-        let mut random = fastrand::Rng::with_seed(self.seed ^ fastrand::Rng::with_seed(place).u64(..));
+        let mut random =
+            fastrand::Rng::with_seed(self.seed ^ fastrand::Rng::with_seed(round_and_case).u64(..));
         let mut order: Vec<usize> = (0..self.scenario.targets.len()).collect();
         random.shuffle(&mut order);
         order
@@ -182,11 +189,11 @@ path = \"/bytes/100000\"
         plan.scenario.cases[0].only = vec!["a".to_owned(), "c".to_owned()];
         let of = |case: &str| -> Vec<(String, u32)> {
             let cells = plan.cells().filter(|cell| cell.case.name == case);
-            cells.map(|cell| (cell.target.name.clone(), cell.place)).collect()
+            cells.map(|cell| (cell.target.name.clone(), cell.position)).collect()
         };
         let (short, long) = (of("short"), of("long"));
         assert_eq!((short.len(), long.len()), (6 * 2, 6 * 3));
-        assert!(short.iter().all(|(target, place)| target != "b" && *place <= 2), "{short:?}");
+        assert!(short.iter().all(|(target, position)| target != "b" && *position <= 2), "{short:?}");
         assert_eq!(plan.unmeasured(&[], |_| true).len(), short.len() + long.len());
     }
 

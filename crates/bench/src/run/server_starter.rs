@@ -16,7 +16,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a command may take that prepares a target, such as a compiler.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where a server of a target is started.
+/// Starts the servers of a target.
 pub(super) struct ServerStarter<'a> {
     pub(super) setup: &'a BenchSetup,
     pub(super) is_interrupted: &'a dyn Fn() -> bool,
@@ -88,8 +88,8 @@ impl ServerStarter<'_> {
         };
         let (listen, upstream) = (fixed(self.listen), self.upstream.map(fixed));
         let (upstream, folder) = (upstream.as_ref(), Path::new("/folder"));
-        let place = ServerStarter { listen: &listen, upstream, folder, ..*self };
-        let Launch { argv, environment, files, prepare } = place.launch(server, Path::new("/build"))?;
+        let starter = ServerStarter { listen: &listen, upstream, folder, ..*self };
+        let Launch { argv, environment, files, prepare } = starter.launch(server, Path::new("/build"))?;
         let mut hasher = DefaultHasher::new();
         (argv.first(), environment, files, prepare).hash(&mut hasher);
         Ok(hasher.finish())

@@ -79,7 +79,7 @@ impl StartedTarget {
             } else {
                 Endpoint::Tcp(free_address().map_err(|error| format!("cannot find a free port: {error}"))?)
             };
-            let place = ServerStarter {
+            let starter = ServerStarter {
                 setup,
                 is_interrupted: generator.is_interrupted,
                 tls,
@@ -88,7 +88,7 @@ impl StartedTarget {
                 upstream: upstream.as_ref(),
                 folder: folder.path(),
             };
-            supervisors.push(place.start(server).map_err(|failure| of_server(server, failure))?);
+            supervisors.push(starter.start(server).map_err(|failure| of_server(server, failure))?);
             folders.push(folder);
             behind = Some(listen);
         }

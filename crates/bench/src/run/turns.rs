@@ -53,11 +53,11 @@ impl Turns {
     }
 
     /// The case as the load of one of the targets, in its turns at this rate.
-    pub(super) fn case_of(self, case: &BenchCase, rate: f64, place: usize) -> BenchCase {
+    pub(super) fn case_of(self, case: &BenchCase, rate: f64, position: usize) -> BenchCase {
         let time = |time: Duration| quantity::shown(time.as_secs_f64(), "s");
         let active = self.active();
         let round = self.length * self.targets;
-        let before = self.length * place as u32;
+        let before = self.length * position as u32;
         let mut stages = Vec::new();
         for turn in 0..self.count {
             let idle = if turn == 0 { before + LEAD } else { round.saturating_sub(active) };
@@ -89,10 +89,10 @@ impl Turns {
     }
 
     /// The measured turns of one of the targets, of loads that begin at `start_us`.
-    pub(super) fn spans(self, start_us: u64, place: usize) -> Vec<TimeSpan> {
+    pub(super) fn spans(self, start_us: u64, position: usize) -> Vec<TimeSpan> {
         let length_us = self.length.as_micros() as u64;
         let span = |turn: u32| {
-            let from_us = start_us + length_us * (u64::from(turn * self.targets) + place as u64);
+            let from_us = start_us + length_us * (u64::from(turn * self.targets) + position as u64);
             TimeSpan { from_us, to_us: from_us + length_us }
         };
         (self.warmup..self.count).map(span).collect()
@@ -141,14 +141,14 @@ mod tests {
     #[test]
     fn each_target_has_its_turns_while_the_others_are_idle() {
         let turns = Turns::of(&case(600, 100), 2).unwrap();
-        let flags = |place| turns.case_of(&case(600, 100), 4_000.0, place).load_flags();
+        let flags = |position| turns.case_of(&case(600, 100), 4_000.0, position).load_flags();
         let rate = "--rate=0/20ms+4000/170ms+0/230ms+4000/170ms+0/230ms+4000/170ms+0/210ms";
         assert_eq!(flags(0), ["--connections=16", rate, "--duration=1200ms", "--warmup=400ms"]);
         let rate = "--rate=0/220ms+4000/170ms+0/230ms+4000/170ms+0/230ms+4000/170ms+0/10ms";
         assert_eq!(flags(1)[1], rate);
         let start_us = turns.start_us(730_000, Duration::from_millis(100));
         assert_eq!(start_us, 1_000_000, "when samples are taken");
-        let spans = |place| turns.spans(start_us, place).into_iter().map(|span| span.from_us);
+        let spans = |position| turns.spans(start_us, position).into_iter().map(|span| span.from_us);
         assert_eq!(spans(0).collect::<Vec<_>>(), [1_400_000, 1_800_000], "the first is the warm-up");
         assert_eq!(spans(1).collect::<Vec<_>>(), [1_600_000, 2_000_000]);
         assert!(turns.spans(start_us, 1).iter().all(|span| span.length_us() == 200_000));

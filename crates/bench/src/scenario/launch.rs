@@ -84,10 +84,10 @@ pub struct Launch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
     /// A placeholder without a value.
-    #[error("{place}{text} has no value{reason}")]
+    #[error("{location}{text} has no value{reason}")]
     Placeholder {
         /// Where it is written, such as `file nginx.conf line 3: `.
-        place: String,
+        location: String,
         /// The placeholder with its braces.
         text: String,
         /// The reason.
@@ -136,7 +136,7 @@ impl CommandServer {
     /// If a placeholder has no value, or a path is not allowed in a configuration file.
     pub fn launch(&self, slots: &LaunchSlots<'_>) -> Result<Launch, LaunchError> {
         slots.check_paths()?;
-        let fill = |place: &str, text: &str| slots.fill(place, text);
+        let fill = |location: &str, text: &str| slots.fill(location, text);
         let argv = |key: &str, words: &[String]| -> Result<Vec<String>, LaunchError> {
             words.iter().map(|word| fill(&format!("{key}: "), word)).collect()
         };
@@ -160,14 +160,14 @@ impl CommandServer {
 
 impl LaunchSlots<'_> {
     /// Replaces each `{name}` by its value, and `{{name}}` by `{name}`. Other braces stay as they are.
-    fn fill(&self, place: &str, text: &str) -> Result<String, LaunchError> {
+    fn fill(&self, location: &str, text: &str) -> Result<String, LaunchError> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('{') {
             filled.push_str(&rest[..at]);
             rest = &rest[at..];
             let (taken, value) = if let Some(name) = rest.strip_prefix('{').and_then(name_before_brace) {
-                (name.len() + 2, self.value(place, name)?)
+                (name.len() + 2, self.value(location, name)?)
             } else if let Some(name) = rest.strip_prefix("{{").and_then(name_before_brace)
                 && rest[name.len() + 3..].starts_with('}')
             {
@@ -182,9 +182,9 @@ impl LaunchSlots<'_> {
         Ok(filled)
     }
 
-    fn value(&self, place: &str, name: &str) -> Result<String, LaunchError> {
+    fn value(&self, location: &str, name: &str) -> Result<String, LaunchError> {
         let error = |reason| LaunchError::Placeholder {
-            place: place.to_owned(),
+            location: location.to_owned(),
             text: format!("{{{name}}}"),
             reason,
         };

@@ -29,7 +29,7 @@ pub(super) struct Table<'t> {
     known: Vec<&'static str>,
 }
 
-/// A value with its place.
+/// A value with its position in the text.
 pub(super) type TomlEntry<'t> = (String, Spanned<DeValue<'t>>);
 
 impl<'t> ScenarioSource<'t> {
@@ -39,7 +39,7 @@ impl<'t> ScenarioSource<'t> {
         Ok(Table { source: self, span: 0..0, entries: entries.into_inner(), known: Vec::new() })
     }
 
-    /// The line of a place, from 1.
+    /// The line of a position in the text, from 1.
     pub(super) fn line(self, at: usize) -> usize {
         self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
     }

@@ -86,7 +86,7 @@ pub(crate) fn cell(round: u32, target: &str, case: &str, cpu_us: f64, p99_us: f6
     };
     CellResult {
         round,
-        place: 1,
+        position: 1,
         target: target.to_owned(),
         case: case.to_owned(),
         began_us: 1_700_000_000_000_000 + u64::from(round) * 60_000_000,
