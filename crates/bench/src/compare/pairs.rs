@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use experiment::{Ratio, median};
 
-use super::figure::{CellFigure, Comparability, USAGE_FIGURES};
+use super::figure::{CellFigure, Comparability, RATE_ACHIEVED, USAGE_FIGURES};
 use super::{ByRound, CellFigureComparison, Remark};
-use crate::results::{CellResult, DoubtScope, NegotiatedParameters};
+use crate::results::{CellResult, DoubtScope};
 
 /// Latencies are compared if the achieved rates differ by no more than this share.
 const RATE_TOLERANCE: f64 = 0.02;
@@ -95,11 +95,7 @@ impl<'a> CellsByRound<'a> {
 
     /// The negotiated parameters, in words.
     pub(crate) fn negotiated(&self) -> BTreeSet<String> {
-        let words = |of: &NegotiatedParameters| {
-            let words = [&of.version, &of.cipher, &of.group, &of.alpn].map(String::as_str);
-            words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-        };
-        self.all().filter_map(|cell| cell.negotiated.as_ref()).map(words).collect()
+        self.all().filter_map(|cell| cell.negotiated.as_ref()).map(ToString::to_string).collect()
     }
 
     /// Failures and doubts, each with its rounds, in the order in which they came up.
@@ -174,7 +170,7 @@ fn at_same_rate(baseline: &CellResult, target: &CellResult) -> Result<(), String
     if baseline.rate.is_none() || target.rate.is_none() {
         return Err("in a closed loop each target sets its own rate".to_owned());
     }
-    let achieved = |cell: &CellResult| cell.figures.get("rate.achieved").copied();
+    let achieved = |cell: &CellResult| cell.figures.get(RATE_ACHIEVED).copied();
     let (Some(one), Some(other)) = (achieved(baseline), achieved(target)) else {
         return Err("the achieved rate is unknown".to_owned());
     };

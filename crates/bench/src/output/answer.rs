@@ -4,6 +4,7 @@ use experiment::Ratio;
 use telemetry::experiment::ExperimentOutcome;
 
 use crate::compare::{CaseComparison, TargetComparison};
+use crate::scenario::Question;
 
 /// The answer to the question of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl CaseAnswer {
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
         let compared: Vec<(&TargetComparison, Ratio)> =
             case.targets.iter().filter_map(|target| Some((target, ratio_of(case, target)?))).collect();
-        let is_capacity = case.figure == "rate.achieved";
+        let is_capacity = case.question == Question::Capacity;
         let gain = |ratio: &Ratio| if is_capacity { ratio.mean } else { 1.0 / ratio.mean };
         let best_of = |outcome: Option<ExperimentOutcome>| {
             let all =

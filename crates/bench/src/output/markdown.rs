@@ -9,6 +9,7 @@ use super::wording::{self, UNKNOWN};
 use crate::compare::{
     BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, PublishedComparison,
 };
+use crate::scenario::Question;
 
 /// The secondary figures, with their headings.
 const BESIDE: [(&str, &str); 12] = [
@@ -63,7 +64,7 @@ fn all_remarks(case: &CaseComparison) -> impl Iterator<Item = (&str, String)> {
 /// The answer to the question of the case.
 fn write_verdicts(out: &mut String, case: &CaseComparison, baseline: &str) {
     let format = row_format(case, &case.figure);
-    let primary = if case.figure == "rate.achieved" { "requests" } else { "CPU a request" };
+    let primary = if case.question == Question::Capacity { "requests" } else { "CPU a request" };
     let primary = format.map_or_else(|| primary.to_owned(), |format| format.heading(primary));
     let _ = writeln!(out, "| target | {primary} | ratio | 95 % interval | verdict |");
     out.push_str("|---|---:|---:|---|---|\n");

@@ -18,7 +18,7 @@ pub struct ComparisonProgress<'a> {
     pub target: &'a str,
     /// The case that runs.
     pub case: &'a str,
-    /// The figures of the present cell, such as `1,203/s  p99 4.2 ms`; omitted first if there is too little room.
+    /// The figures of the last finished cell, such as `1,203/s  p99 4.2 ms`; omitted first if there is too little room.
     pub figures: &'a str,
     /// The planned time of all cells.
     pub planned: Duration,

@@ -8,6 +8,7 @@ use super::wording::{self, UNKNOWN};
 use crate::compare::{
     BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, TargetComparison,
 };
+use crate::scenario::Question;
 
 /// The width of the text.
 const WIDTH: usize = 80;
@@ -88,7 +89,7 @@ fn verdict_table(case: &CaseComparison, baseline: &str) -> TextTable {
 }
 
 fn primary_title(case: &CaseComparison) -> &'static str {
-    if case.figure == "rate.achieved" { "requests" } else { "CPU" }
+    if case.question == Question::Capacity { "requests" } else { "CPU" }
 }
 
 /// The other figures of each target.

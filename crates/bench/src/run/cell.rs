@@ -17,7 +17,7 @@ use super::recording::LoadRecording;
 use super::started::StartedTarget;
 use super::turns::Turns;
 use crate::results::{CellResult, NegotiatedParameters};
-use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server, UpstreamKind};
+use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server};
 
 /// After so many failures to start in a row, a target is not started again.
 const START_FAILURES_MAX: u32 = 2;
@@ -239,9 +239,8 @@ impl<'a> CellRunner<'a> {
         result.remarks = remarks;
         let setup = self.generator.setup;
         let shared_cores = setup.placement.shared_by_generator_and_upstream();
-        // A target that answers itself leaves the upstream alone.
-        let upstream =
-            Some(upstream).filter(|usage| usage.cpu_us() > 0 && has_upstream(self.scenario, &result.target));
+        let needs_upstream = cell.target.needs_upstream() == Some(true);
+        let upstream = Some(upstream).filter(|usage| usage.cpu_us() > 0 && needs_upstream);
         result.doubts = doubts(&CellEvidence {
             recording: &recording,
             target: target.as_ref(),
@@ -265,17 +264,6 @@ impl<'a> CellRunner<'a> {
         (result.target_usage, result.load_usage) = (target, load);
         (result.upstream_usage, result.machine) = (upstream, machine);
     }
-}
-
-/// Whether a target uses the scenario's upstream.
-fn has_upstream(scenario: &Scenario, target: &str) -> bool {
-    let target = scenario.targets.iter().find(|known| known.name == target);
-    target.is_some_and(|target| match &target.server {
-        Server::Commands(servers) => {
-            servers.last().is_some_and(|server| server.upstream != UpstreamKind::None)
-        }
-        Server::Address(_) => false,
-    })
 }
 
 /// The requested rate: as written, or the due requests of stages and ramps. `None` for a closed loop.

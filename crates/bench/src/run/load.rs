@@ -225,7 +225,7 @@ impl LoadRunner<'_> {
         if info.exit.is_some_and(crate::target::CommandExit::is_success) {
             return Ok(None);
         }
-        let how = info.exit.map_or_else(|| "without a word".to_owned(), |exit| format!("with {exit}"));
+        let how = info.exit.map_or_else(|| "with its supervisor".to_owned(), |exit| format!("with {exit}"));
         Ok(Some(format!("the load ended {how}: {}", generator.output_tail())))
     }
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::RunError;
 use super::certificate::CertificateFiles;
-use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, Server, cores};
+use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, cores};
 use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long the upstream may take until it listens.
@@ -173,13 +173,7 @@ pub(super) fn closed_folder(temporary: &Path) -> Option<PathBuf> {
 
 /// Writes a file for each `/bytes/N` that a case asks for, for servers that answer themselves.
 fn write_static_files(scenario: &Scenario, folder: &Path) -> io::Result<()> {
-    let answers_itself = |server: &Server| match server {
-        Server::Commands(servers) => {
-            servers.last().is_some_and(|server| server.upstream == crate::scenario::UpstreamKind::None)
-        }
-        Server::Address(_) => false,
-    };
-    if !scenario.targets.iter().any(|target| answers_itself(&target.server)) {
+    if !scenario.targets.iter().any(|target| target.needs_upstream() == Some(false)) {
         return Ok(());
     }
     let sizes: BTreeSet<usize> =

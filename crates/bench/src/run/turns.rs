@@ -73,7 +73,8 @@ impl Turns {
         case
     }
 
-    /// When the first turn begins if the loads need so long to start, on the monotonic clock: when samples are taken.
+    /// When the first turn begins, in microseconds of the monotonic clock: at a time at which samples are taken, once the
+    /// loads have had `patience` to start.
     pub(super) fn start_us(self, now_us: u64, patience: Duration) -> u64 {
         (now_us + patience.as_micros() as u64).next_multiple_of(self.length.as_micros() as u64)
     }

@@ -25,6 +25,14 @@ impl BenchTarget {
         }
     }
 
+    /// Whether it needs the upstream of the scenario; `None` of a running server, whose upstream is not known.
+    pub fn needs_upstream(&self) -> Option<bool> {
+        match &self.server {
+            Server::Commands(servers) => servers.last().map(|server| server.upstream != UpstreamKind::None),
+            Server::Address(_) => None,
+        }
+    }
+
     /// Whether it answers `POST /echo` with the body; of a running server this is not known.
     pub fn echoes(&self) -> bool {
         match &self.server {

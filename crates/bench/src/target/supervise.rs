@@ -99,7 +99,7 @@ fn start(command: &SupervisedCommand) -> io::Result<Pid> {
         .process_group(0)
         .spawn()
         .map_err(|error| io::Error::new(error.kind(), format!("cannot start {program}: {error}")))?;
-    // The supervisor itself shall not run on the command's cores.
+    // The command inherited its cores from this process, which goes back to its own.
     sched_setaffinity(None, &own_cores)?;
     Ok(Pid::from_child(&child))
 }

@@ -122,7 +122,7 @@ impl Supervisor {
             match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(message) => self.note(&message),
                 Err(RecvTimeoutError::Timeout) => return None,
-                // It died without a word.
+                // It ended before it could report.
                 Err(RecvTimeoutError::Disconnected) => {
                     self.done = Some(ExitInfo { exit: self.exit, ..ExitInfo::default() });
                 }
