@@ -38,8 +38,9 @@ impl RunController {
         let interval = self.setup.interval;
         // A busy worker alone never makes an interval late by half of it.
         self.gather(PATIENCE.min(interval / 4));
-        let host = self.sample_host();
+        // Before the processes are read, which can take milliseconds.
         let now = Timestamps::now();
+        let host = self.sample_host();
         // The process was stopped (SIGSTOP) or starved, so it did not measure all of the interval.
         let late = Duration::from_micros(now.monotonic_us.saturating_sub(due_us));
         let is_whole = late <= LATE_MAX.max(interval / 2);
