@@ -220,7 +220,7 @@ impl BoundSession {
             routes,
             load,
             load_cpus: None,
-            load_start_us: 0,
+            load_start_us: None,
             observed: None,
             ends_with_load: false,
         };

@@ -110,7 +110,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),
-        load_start_us: args.plan.start_at_us.unwrap_or(0),
+        load_start_us: args.plan.start_at_us,
         observed,
         ends_with_load: true,
     };

@@ -117,7 +117,7 @@ fn live(
         routes: None,
         load: None,
         load_cpus: None,
-        load_start_us: 0,
+        load_start_us: None,
         observed: processes,
         ends_with_load: false,
     };

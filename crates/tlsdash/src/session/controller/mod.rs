@@ -53,6 +53,8 @@ pub(crate) use workload::Workload;
 
 /// The longest wait for a command in one turn of the loop. Every turn checks stage, watchdog, journal and certificates.
 const POLL: Duration = Duration::from_millis(20);
+/// The longest wait for the moment at which the load is to start: nothing else is done meanwhile.
+const START_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the end of a run waits for the journal to accept the last records.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the last records are offered to the journal: the socket of a busy journald holds only a few.
@@ -185,8 +187,10 @@ impl RunController {
             .map_err(|error| usage(format!("--ab {error}")))?;
         // Finds every thread before the first of them can end.
         self.host.sample();
-        let wait_us = self.workload.load_start_us.saturating_sub(Timestamps::now().monotonic_us);
-        std::thread::sleep(Duration::from_micros(wait_us));
+        if let Some(start_us) = self.workload.load_start_us {
+            let wait_us = start_us.saturating_sub(Timestamps::now().monotonic_us);
+            std::thread::sleep(Duration::from_micros(wait_us).min(START_PATIENCE));
+        }
         if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }

@@ -17,8 +17,8 @@ pub(crate) struct Workload {
     pub(crate) load: Option<Load>,
     /// The cores of the generator, if it keeps to some.
     pub(crate) load_cpus: Option<Cpus>,
-    /// When the load starts, `CLOCK_MONOTONIC` in microseconds; 0 for at once.
-    pub(crate) load_start_us: u64,
+    /// When the load starts, `CLOCK_MONOTONIC` in microseconds; `None` for at once.
+    pub(crate) load_start_us: Option<u64>,
     /// The processes of `--observe-pid`.
     pub(crate) observed: Option<ProcessObserver>,
     /// True if the run ends when its load does.
