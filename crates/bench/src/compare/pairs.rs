@@ -90,7 +90,8 @@ impl<'a> CellsByRound<'a> {
 
     /// The number of rounds in which a figure may be used.
     pub(crate) fn sound_rounds(&self, figure: &CellFigure) -> usize {
-        self.all().filter(|cell| is_sound(cell, figure.comparability())).count()
+        let is_sound = |cell: &&CellResult| is_sound(cell, figure.comparability());
+        self.all().filter(is_sound).filter(|cell| figure.value(cell).is_some()).count()
     }
 
     /// The negotiated parameters, in words.

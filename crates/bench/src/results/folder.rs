@@ -1,16 +1,18 @@
 //! The folder of a comparison: its plan, and every cell as soon as it is measured.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use serde::Deserialize;
 use telemetry::output_file;
 use tempfile::TempDir;
 
 use super::CellResult;
-use crate::run::RunPlan;
+use crate::run::{PLAN_FORMAT, RunPlan};
 
 /// The plan: scenario, seed, rates.
 const PLAN: &str = "scenario.json";
@@ -18,6 +20,8 @@ const PLAN: &str = "scenario.json";
 const CELLS: &str = "cells.jsonl";
 /// The journal of each cell.
 const JOURNALS: &str = "cells";
+/// The beginning of the name of a journal whose cell has no result yet.
+const NEW: &str = "new-";
 /// The comparison.
 const COMPARISON: &str = "bench.json";
 /// Scenarios name hosts and paths: only the owner may read the folder.
@@ -47,6 +51,17 @@ pub enum FolderError {
         /// Why not.
         reason: String,
     },
+    /// The comparison is of another version, whose figures have other meanings.
+    #[error(
+        "{} was written by another version of bench (format {format} and not {PLAN_FORMAT}): begin a new comparison",
+        .path.display()
+    )]
+    OtherFormat {
+        /// The folder.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
     /// A file operation failed.
     #[error("cannot {what} {}: {error}", .path.display())]
     Io {
@@ -57,6 +72,12 @@ pub enum FolderError {
         /// Why it failed.
         error: io::Error,
     },
+}
+
+/// The part of a plan that says how to read the others.
+#[derive(Deserialize)]
+struct PlanFormat {
+    format: u32,
 }
 
 /// The folder of a comparison.
@@ -104,6 +125,10 @@ impl ResultsFolder {
         let lines = open_lines(&path)?;
         let plan_path = path.join(PLAN);
         let text = fs::read_to_string(&plan_path).map_err(failed("read", &plan_path))?;
+        let PlanFormat { format } = serde_json::from_str(&text).map_err(damaged(&plan_path))?;
+        if format != PLAN_FORMAT {
+            return Err(FolderError::OtherFormat { path, format });
+        }
         let plan: RunPlan = serde_json::from_str(&text).map_err(damaged(&plan_path))?;
         // Journals without a line are of cells that were cut off: they are written again.
         let cells_path = path.join(CELLS);
@@ -119,7 +144,7 @@ impl ResultsFolder {
             add(&mut cells, serde_json::from_str(line).map_err(damaged(&line_path))?);
         }
         let dropped = (!rest.is_empty()).then(|| {
-            format!("{CELLS}: the last line was cut off and is dropped; its cell is measured again")
+            format!("{CELLS}: the last line was cut off and is dropped; its round is measured again")
         });
         if dropped.is_some() {
             lines.set_len(kept_bytes as u64).map_err(failed("shorten", &cells_path))?;
@@ -142,11 +167,13 @@ impl ResultsFolder {
         &self.cells
     }
 
-    /// Adds a cell, and returns when it is on the disk. A cell that was measured again replaces the former one.
+    /// Adds a cell with its journal, and returns when it is on the disk. A cell that was measured again replaces the
+    /// former one. `journal` is the path that [`Self::new_journal`] gave; a cell that failed may have none.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn append(&mut self, cell: CellResult) -> Result<(), FolderError> {
+    pub fn append(&mut self, mut cell: CellResult, journal: &Path) -> Result<(), FolderError> {
+        cell.journal = Self::keep_journal(journal)?;
         let path = self.path.join(CELLS);
         let mut line = serde_json::to_vec(&cell).map_err(damaged(&path))?;
         line.push(b'\n');
@@ -174,8 +201,8 @@ impl ResultsFolder {
         write(&self.path.join(COMPARISON), json)
     }
 
-    /// The journal of a cell by its round, the index of its case, and its position, relative to the folder. A file that an
-    /// earlier measurement left there is removed.
+    /// The path of the journal of a cell that is measured, by its round, the index of its case, and its position. A file
+    /// that an interrupted measurement left there is removed; the journal of an earlier result stays.
     ///
     /// # Errors
     /// If such a file cannot be removed.
@@ -183,14 +210,26 @@ impl ResultsFolder {
         &self,
         (round, case, position): (u32, usize, u32),
         target: &str,
-    ) -> Result<String, FolderError> {
+    ) -> Result<PathBuf, FolderError> {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let name: String = target.chars().map(safe).take(100).collect();
-        let relative = format!("{JOURNALS}/{round:03}-{:03}-{position:02}-{name}.journal", case + 1);
-        let path = self.path.join(&relative);
+        let name = format!("{NEW}{round:03}-{:03}-{position:02}-{name}.journal", case + 1);
+        let path = self.path.join(JOURNALS).join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &path)(error)),
-            _ => Ok(relative),
+            _ => Ok(path),
+        }
+    }
+
+    /// Replaces the journal of an earlier result by a new one, and returns its path relative to the folder; `None` if
+    /// there is no new one.
+    fn keep_journal(new: &Path) -> Result<Option<String>, FolderError> {
+        let name = new.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(NEW));
+        let Some(name) = name else { return Ok(None) };
+        match fs::rename(new, new.with_file_name(name)) {
+            Ok(()) => Ok(Some(format!("{JOURNALS}/{name}"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("rename", new)(error)),
         }
     }
 }
@@ -253,6 +292,9 @@ fn damaged(path: &Path) -> impl FnOnce(serde_json::Error) -> FolderError {
 mod tests {
     use super::*;
 
+    /// A cell without a journal.
+    const NONE: &str = "/none";
+
     fn cell(round: u32) -> CellResult {
         CellResult { round, target: "a".to_owned(), case: "c".to_owned(), ..CellResult::default() }
     }
@@ -263,15 +305,15 @@ mod tests {
         let path = parent.path().join("saved");
         let plan = RunPlan::example();
         let mut folder = ResultsFolder::create(Some(&path), &plan).unwrap();
-        folder.append(cell(1)).unwrap();
-        folder.append(cell(2)).unwrap();
+        folder.append(cell(1), NONE.as_ref()).unwrap();
+        folder.append(cell(2), NONE.as_ref()).unwrap();
         drop(folder);
         let text = fs::read_to_string(path.join(CELLS)).unwrap();
         fs::write(path.join(CELLS), &text[..text.len() - 5]).unwrap();
         let (mut folder, read, dropped) = ResultsFolder::resume(&path).unwrap();
         assert_eq!((read, folder.cells()), (plan, &[cell(1)][..]));
         assert!(dropped.unwrap().contains("the last line was cut off"));
-        folder.append(cell(3)).unwrap();
+        folder.append(cell(3), NONE.as_ref()).unwrap();
         drop(folder);
         let (folder, _, dropped) = ResultsFolder::resume(&path).unwrap();
         assert_eq!((folder.cells(), dropped), (&[cell(1), cell(3)][..], None));
@@ -283,7 +325,7 @@ mod tests {
         let path = parent.path().join("saved");
         let mut folder = ResultsFolder::create(Some(&path), &RunPlan::example()).unwrap();
         for rate in [10.0, 20.0] {
-            folder.append(CellResult { rate: Some(rate), ..cell(1) }).unwrap();
+            folder.append(CellResult { rate: Some(rate), ..cell(1) }, NONE.as_ref()).unwrap();
         }
         assert_eq!(folder.cells(), [CellResult { rate: Some(20.0), ..cell(1) }]);
         drop(folder);
@@ -296,7 +338,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("saved");
         let mut folder = ResultsFolder::create(Some(&path), &RunPlan::example()).unwrap();
-        folder.append(cell(1)).unwrap();
+        folder.append(cell(1), NONE.as_ref()).unwrap();
         drop(folder);
         let mut lines = fs::read(path.join(CELLS)).unwrap();
         lines.extend(&"{\"target\":\"ä".as_bytes()[.."{\"target\":\"ä".len() - 1]);
@@ -311,7 +353,38 @@ mod tests {
         let journal = |position, target: &str| folder.new_journal((1, 0, position), target).unwrap();
         assert_ne!(journal(1, "a b"), journal(2, "a_b"));
         let longest = journal(1, &"ß".repeat(100));
-        assert!(fs::write(folder.path().join(longest), "").is_ok());
+        assert!(fs::write(longest, "").is_ok());
+    }
+
+    #[test]
+    fn the_journal_of_a_result_stays_until_there_is_a_new_one() {
+        let mut folder = ResultsFolder::create(None, &RunPlan::example()).unwrap();
+        let path = folder.new_journal((1, 0, 1), "a").unwrap();
+        fs::write(&path, "first").unwrap();
+        folder.append(cell(1), &path).unwrap();
+        let kept = folder.cells()[0].journal.clone().unwrap();
+        assert_eq!(kept, "cells/001-001-01-a.journal");
+        let read = |folder: &ResultsFolder| fs::read_to_string(folder.path().join(&kept)).unwrap();
+        // The second measurement is interrupted, the third is not.
+        let path = folder.new_journal((1, 0, 1), "a").unwrap();
+        fs::write(&path, "second").unwrap();
+        assert_eq!(read(&folder), "first");
+        let path = folder.new_journal((1, 0, 1), "a").unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "third").unwrap();
+        folder.append(cell(1), &path).unwrap();
+        assert_eq!((read(&folder), folder.cells()[0].journal.as_deref()), ("third".to_owned(), Some(&*kept)));
+    }
+
+    #[test]
+    fn a_comparison_of_another_version_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("saved");
+        drop(ResultsFolder::create(Some(&path), &RunPlan::example()).unwrap());
+        let plan = fs::read_to_string(path.join(PLAN)).unwrap();
+        fs::write(path.join(PLAN), plan.replace("\"format\": 2", "\"format\": 1")).unwrap();
+        let refused = ResultsFolder::resume(&path).unwrap_err();
+        assert!(matches!(refused, FolderError::OtherFormat { format: 1, .. }), "{refused}");
     }
 
     #[test]

@@ -15,7 +15,6 @@ pub struct CellResult {
     /// The round, from 1.
     pub round: u32,
     /// The position of the target in the random order of the round, from 1.
-    #[serde(alias = "place")]
     pub position: u32,
     /// The target's name.
     pub target: String,
@@ -28,7 +27,6 @@ pub struct CellResult {
     /// The figures of the load by their names in the catalogue (`docs/figures.md`), in their units; only those with a value.
     pub figures: BTreeMap<String, f64>,
     /// The requests that the target answered in its own turns; `None` without turns, when all count.
-    #[serde(default)]
     pub answered_in_turns: Option<u64>,
     /// Resources of the target's processes in the measured part; `None` if unknown.
     pub target_usage: Option<ResourceUsage>,
@@ -45,10 +43,8 @@ pub struct CellResult {
     /// Why figures of the cell are less certain than they seem, in words.
     pub doubts: Vec<Doubt>,
     /// The connections that were open at the end, each made in the measured part; `None` if that is not known.
-    #[serde(default)]
     pub connections_kept: Option<u64>,
     /// Other remarks, in words; they invalidate no figure.
-    #[serde(default)]
     pub remarks: Vec<String>,
     /// Why there are no figures, in words, with the target's last output.
     pub failure: Option<String>,
@@ -74,7 +70,6 @@ pub struct ResourceUsage {
     /// Proportional set size before the first request, in bytes; 0 if the kernel hides it.
     pub pss_at_rest: u64,
     /// Resident memory at the end, in bytes.
-    #[serde(default)]
     pub rss_at_end: u64,
     /// The most threads.
     pub threads_max: u64,

@@ -119,16 +119,14 @@ impl<'a> CellRunner<'a> {
             begun.push((cell, result, target, case, load));
         }
         for (position, (cell, result, mut target, case, load)) in begun.into_iter().enumerate() {
-            let spans = |recording: &LoadRecording| match turns.zip(at_us) {
-                Some((turns, start_us)) => turns.spans(start_us, position),
-                None => vec![recording.span()],
-            };
+            let own_turns =
+                turns.zip(at_us).map(|(turns, start_us)| (turns, turns.spans(start_us, position)));
+            let spans = own_turns.as_ref().map(|(_, spans)| &**spans);
             let run = load.and_then(|load| self.generator.finish(load, &mut target, &case, spans));
             match run.map_err(|failure| append_output_tail(failure, &mut target)) {
                 Ok(mut run) => {
-                    if let Some(turns) = turns {
-                        let spans = spans(&run.recording);
-                        turns.restrict_to_requests(&mut run, &spans);
+                    if let Some((turns, spans)) = &own_turns {
+                        turns.count_active_time(&mut run, spans);
                     }
                     run.remarks.extend(target.stop());
                     self.fill(result, cell, CellMeasurement { run, rate: Some(rate), is_lower_bound: false });

@@ -8,7 +8,7 @@ use super::recording::LoadRecording;
 use super::setup::BenchSetup;
 use super::started::StartedTarget;
 use crate::results::{MachineUsage, ResourceUsage};
-use crate::scenario::{BenchCase, BenchTarget, cores};
+use crate::scenario::{BenchCase, BenchTarget, core_count};
 use crate::target::{MachineMeter, SampleTimes, SupervisedCommand, Supervisor, TimeSpan, UsageMeter};
 
 /// How long a load may take beyond its own length: answers are awaited for some seconds after it.
@@ -123,7 +123,7 @@ impl LoadRunner<'_> {
         journal: &Path,
     ) -> Result<LoadRun, LoadFailure> {
         let load = self.begin(target, started, case, journal, LoadStart::AT_ONCE)?;
-        self.finish(load, started, case, |recording| vec![recording.span()])
+        self.finish(load, started, case, None)
     }
 
     /// Starts a load.
@@ -143,7 +143,7 @@ impl LoadRunner<'_> {
         let upstream = self.setup.upstream.supervisor.tree();
         let upstream = meter(upstream.map_err(|error| failed("cannot observe the upstream", &error))?)?;
         let machine = MachineMeter::start(times).map_err(|error| failed("cannot measure", &error))?;
-        let load_cores = cores(self.setup.placement.load.as_deref());
+        let load_cores = core_count(self.setup.placement.load.as_deref());
         let mut arguments = Self::arguments(target, started, case, journal, load_cores);
         arguments.push(format!("--interval={}ms", start.interval.as_millis()));
         arguments.extend(start.at_us.map(|at_us| format!("--start-at-us={at_us}")));
@@ -153,13 +153,13 @@ impl LoadRunner<'_> {
         Ok(RunningLoad { generator, journal: journal.to_owned(), targets, upstream, load, machine })
     }
 
-    /// Waits for the end of a load and reads its record. `measured` gives the spans in which resources are measured.
+    /// Waits for the end of a load and reads its record. Resources are measured in `turns`, or else in the measured part.
     pub(super) fn finish(
         &self,
         load: RunningLoad,
         started: &mut StartedTarget,
         case: &BenchCase,
-        measured: impl FnOnce(&LoadRecording) -> Vec<TimeSpan>,
+        turns: Option<&[TimeSpan]>,
     ) -> Result<LoadRun, LoadFailure> {
         let RunningLoad { mut generator, journal, targets, upstream, load, machine } = load;
         let problem = self.wait(&mut generator, started, case)?;
@@ -169,18 +169,19 @@ impl LoadRunner<'_> {
             (Ok(recording), Some(_)) if !recording.failures.is_empty() => recording,
             (_, Some(problem)) | (Err(problem), None) => return Err(LoadFailure::Failed(problem)),
         };
-        let spans = measured(&recording);
+        let whole = [recording.span()];
+        let spans = turns.unwrap_or(&whole);
         let used = targets.iter().zip(&started.at_rest).map(|(meter, at_rest)| ResourceUsage {
             // The meter was started later, after checks and tries.
             rss_at_rest: at_rest.resident_bytes,
             pss_at_rest: at_rest.pss_bytes,
-            ..meter.usage(&spans)
+            ..meter.usage(spans)
         });
         let used: Vec<ResourceUsage> = used.collect();
-        let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(&spans));
-        let delay = targets.iter().filter_map(|meter| meter.run_queue_delay(&spans)).reduce(f64::max);
+        let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(spans));
+        let delay = targets.iter().filter_map(|meter| meter.run_queue_delay(spans)).reduce(f64::max);
         let known: Vec<ResourceUsage> = used.iter().copied().chain([load, upstream]).collect();
-        let machine = machine.usage(&spans, &known, delay);
+        let machine = machine.usage(spans, &known, delay);
         let (target, remarks) = (used.into_iter().reduce(sum), Vec::new());
         Ok(LoadRun { recording, target, load, upstream, machine, remarks, answered_in_turns: None })
     }

@@ -45,6 +45,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
+pub(crate) use plan::PLAN_FORMAT;
 pub use plan::{Cell, CommonRate, RunPlan};
 pub use preview::preview;
 pub use recording::LoadRecording;
@@ -125,7 +126,7 @@ impl RunError {
     }
 }
 
-/// Measures the cells of a plan that have no result yet. With `requires_all`, a missing program is an error; otherwise
+/// Measures the cells of a plan that have no result yet, and those that are compared with them. With `requires_all`, a missing program is an error; otherwise
 /// the other targets run.
 ///
 /// # Errors
@@ -149,7 +150,14 @@ pub fn run(
         ));
     }
     let is_runnable = |target: &BenchTarget| !missing.iter().any(|(name, _)| *name == target.name);
-    let clock = ProgressClock::new(plan.scenario.rounds, &plan.unmeasured(folder.cells(), is_runnable));
+    plan.forget_rates(folder.cells(), is_runnable);
+    let cells = plan.unmeasured(folder.cells(), is_runnable);
+    let again = cells.iter().filter(|cell| cell.is_among(folder.cells())).count();
+    if again > 0 {
+        observer.note(&format!("{again} cells are measured again, beside targets that had no result"));
+    }
+    let clock = ProgressClock::new(plan.scenario.rounds, &cells);
+    let case_indexes = cells.iter().map(|cell| cell.case_index).collect();
     let tick = || {
         clock.show(|progress| observer.progress(progress));
         observer.is_interrupted()
@@ -158,8 +166,6 @@ pub fn run(
     let mut runner = CellRunner::new(&scenario, generator, folder.cells());
     let missing_words = || missing.iter().map(|(_, words)| words.clone()).collect();
     let end = |is_interrupted| RunEnd { is_interrupted, missing: missing_words() };
-    let case_indexes =
-        plan.unmeasured(folder.cells(), is_runnable).iter().map(|cell| cell.case_index).collect();
     if find_rates(plan, folder, &case_indexes, &mut runner, &clock, observer)?.is_none() {
         return Ok(end(true));
     }
@@ -167,12 +173,10 @@ pub fn run(
     let mut said = HashSet::new();
     for together in cells.chunk_by(takes_turns_with) {
         clock.begin(together);
-        let mut journals = Vec::new();
-        for cell in together {
-            journals
-                .push(folder.new_journal((cell.round, cell.case_index, cell.position), &cell.target.name)?);
-        }
-        let paths: Vec<PathBuf> = journals.iter().map(|journal| folder.path().join(journal)).collect();
+        let journal = |cell: &Cell<'_>| {
+            folder.new_journal((cell.round, cell.case_index, cell.position), &cell.target.name)
+        };
+        let paths = together.iter().map(journal).collect::<Result<Vec<_>, _>>()?;
         let rate = plan.rates.get(&together[0].case.name).map(|found| found.rate);
         let results = match (together, rate.or_else(|| together[0].case.constant_rate())) {
             ([cell], _) => runner.measure(cell, rate, &paths[0]).map(|result| vec![result]),
@@ -184,15 +188,14 @@ pub fn run(
         };
         let Some(results) = results else { return Ok(end(true)) };
         clock.finish(together, &results);
-        for ((mut result, journal), path) in results.into_iter().zip(journals).zip(paths) {
-            result.journal = path.exists().then_some(journal);
+        for (result, path) in results.into_iter().zip(paths) {
             if let Some(reason) = &result.failure
                 && said.insert(reason.clone())
             {
                 observer
                     .note(&format!("round {}, {}, {}: {reason}", result.round, result.target, result.case));
             }
-            folder.append(result)?;
+            folder.append(result, &path)?;
         }
     }
     Ok(end(false))

@@ -8,8 +8,8 @@ use super::RunEnd;
 use crate::results::CellResult;
 use crate::scenario::{BenchCase, BenchTarget, Scenario};
 
-/// The format of `scenario.json`.
-pub(super) const PLAN_FORMAT: u32 = 1;
+/// The format of `scenario.json` and `cells.jsonl`. It grows when a value changes its meaning.
+pub(crate) const PLAN_FORMAT: u32 = 2;
 
 /// The content of `scenario.json`: scenario, seed and rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,13 @@ pub struct Cell<'a> {
 }
 
 impl Cell<'_> {
+    /// Whether it has one of these results.
+    pub(super) fn is_among(&self, done: &[CellResult]) -> bool {
+        done.iter().any(|result| {
+            (result.round, &result.target, &result.case) == (self.round, &self.target.name, &self.case.name)
+        })
+    }
+
     /// Whether both are of one round and case.
     pub(super) fn is_compared_with(&self, other: &Self) -> bool {
         (self.round, self.case_index) == (other.round, other.case_index)
@@ -83,7 +90,8 @@ impl RunPlan {
     }
 
     /// The cells of these targets that are to be measured: all of a round and case in which one has no result, since
-    /// cells that are compared must be close in time.
+    /// cells that are compared must be close in time. Those without a result come last, so an interrupted round is not
+    /// taken for a complete one.
     pub fn unmeasured<'a>(
         &'a self,
         done: &[CellResult],
@@ -92,8 +100,24 @@ impl RunPlan {
         let done: HashSet<_> = done.iter().map(|cell| (cell.round, &*cell.target, &*cell.case)).collect();
         let is_done = |cell: &Cell<'_>| done.contains(&(cell.round, &*cell.target.name, &*cell.case.name));
         let cells: Vec<Cell<'a>> = self.cells().filter(|cell| is_runnable(cell.target)).collect();
-        let together = cells.chunk_by(Cell::is_compared_with);
-        together.filter(|cells| !cells.iter().all(is_done)).flatten().copied().collect()
+        let in_order = |together: &[Cell<'a>]| {
+            let (done, waiting): (Vec<_>, Vec<_>) = together.iter().copied().partition(|cell| is_done(cell));
+            if waiting.is_empty() { Vec::new() } else { [done, waiting].concat() }
+        };
+        cells.chunk_by(Cell::is_compared_with).flat_map(in_order).collect()
+    }
+
+    /// Forgets the rates of cases all of whose cells are to be measured: a target that sets the rate may be new.
+    pub(super) fn forget_rates(&mut self, done: &[CellResult], is_runnable: impl Fn(&BenchTarget) -> bool) {
+        let unmeasured = self.unmeasured(done, &is_runnable);
+        let is_kept = |case: &str| {
+            let is_of = |cell: &&Cell<'_>| cell.case.name == case;
+            let all =
+                self.cells().filter(|cell| is_runnable(cell.target)).filter(|cell| cell.case.name == case);
+            unmeasured.iter().filter(is_of).count() < all.count()
+        };
+        let kept: Vec<String> = self.rates.keys().filter(|case| is_kept(case)).cloned().collect();
+        self.rates.retain(|case, _| kept.contains(case));
     }
 
     /// The scenario as it was run, with notes on changed, found and missing parts. If the baseline is missing, the
@@ -248,5 +272,29 @@ path = \"/bytes/100000\"
         assert_eq!(done.len(), 24);
         assert_eq!(plan.unmeasured(&done, without_b).len(), 0);
         assert_eq!(plan.unmeasured(&done, |_| true).len(), 36);
+        let again = plan.unmeasured(&done, |_| true);
+        let last: Vec<&str> = again.chunks(3).map(|round| &*round[2].target.name).collect();
+        assert_eq!(last, ["b"; 12], "a round is complete only with it");
+    }
+
+    #[test]
+    fn a_rate_is_found_again_if_all_cells_of_its_case_are_measured_again() {
+        let mut plan = RunPlan::example();
+        let found = CommonRate { rate: 100.0, origin: String::new() };
+        plan.rates = ["short", "long"].map(|case| (case.to_owned(), found.clone())).into();
+        let done: Vec<CellResult> = plan
+            .cells()
+            .filter(|cell| cell.case.name == "short" && cell.round == 1 || cell.target.name != "b")
+            .map(|cell| CellResult {
+                round: cell.round,
+                target: cell.target.name.clone(),
+                case: cell.case.name.clone(),
+                ..CellResult::default()
+            })
+            .collect();
+        plan.forget_rates(&done, |target| target.name != "b");
+        assert_eq!(plan.rates.len(), 2, "nothing is measured again without b");
+        plan.forget_rates(&done, |_| true);
+        assert_eq!(plan.rates.keys().collect::<Vec<_>>(), ["short"], "of long every round lacks b");
     }
 }

@@ -49,14 +49,14 @@ impl LoadRecording {
     }
 
     /// Makes rates and lengths those of the time in which requests were due, which is this share of the whole.
-    pub(super) fn restrict_to_share(&mut self, active_share: f64) {
+    pub(super) fn count_active_share(&mut self, active_share: f64) {
         for (name, value) in &mut self.figures {
             let unit = format!("load.{name}").parse().map(|figure: CellFigure| figure.unit());
             match unit {
                 Ok(FigureUnit::PerSecond) => *value /= active_share,
                 Ok(FigureUnit::Seconds) => *value *= active_share,
                 // CPU time over the length.
-                _ if name == GENERATOR_BUSY => *value /= active_share,
+                _ if name == GENERATOR_BUSY => *value = (*value / active_share).min(1.0),
                 _ => {}
             }
         }

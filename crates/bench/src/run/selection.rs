@@ -35,7 +35,7 @@ pub enum SelectionError {
     #[error("no case is left to run; there are {0}")]
     Case(String),
     /// There are too many cells.
-    #[error("--rounds: {0}")]
+    #[error("{0}")]
     Cells(String),
 }
 
@@ -246,7 +246,7 @@ condition = \"ratio < 0.8\"
     fn more_rounds_than_can_be_run_are_refused() {
         let refused = apply(&Selection { rounds: Some(2_501), ..ALL }).unwrap_err().to_string();
         let counts = "2 targets, 2 cases and 2501 rounds are 10004 cells";
-        assert_eq!(refused, format!("--rounds: {counts}; at most 10000 are run"));
+        assert_eq!(refused, format!("{counts}; at most 10000 are allowed"));
         assert!(apply(&Selection { rounds: Some(2_500), ..ALL }).is_ok());
     }
 

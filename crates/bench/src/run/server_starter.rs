@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::load::{LoadFailure, POLL};
 use super::setup::{BenchSetup, FILE_MODE, set_mode};
-use crate::scenario::{BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, cores};
+use crate::scenario::{
+    BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, core_count,
+};
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long a target may take until it listens, by default; a JVM takes some seconds.
@@ -56,7 +58,7 @@ impl ServerStarter<'_> {
         let Self { setup, tls, target, listen, upstream, folder, .. } = *self;
         let certificate = setup.certificate(target.certificate);
         let workers = match target.workers {
-            0 => cores(setup.placement.target.as_deref()),
+            0 => core_count(setup.placement.target.as_deref()),
             workers => workers,
         };
         let user = if rustix::process::geteuid().is_root() { "nobody".to_owned() } else { user_name() };
@@ -75,7 +77,9 @@ impl ServerStarter<'_> {
             tlsdash: &setup.tlsdash,
         };
         let mut launch = server.launch(&slots).map_err(|error| error.to_string())?;
-        launch.environment.extend(server.needed_variables());
+        for (name, path) in server.needed_variables() {
+            launch.environment.entry(name).or_insert(path);
+        }
         Ok(launch)
     }
 

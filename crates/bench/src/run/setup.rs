@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::RunError;
 use super::certificate::CertificateFiles;
-use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, cores};
+use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, core_count};
 use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long the upstream may take until it listens.
@@ -120,7 +120,7 @@ impl SharedUpstream {
     fn start(tlsdash: &Path, folder: &Path, placement: &Placement) -> Result<Self, RunError> {
         let socket = folder.join("upstream.sock");
         let tcp = free_address().map_err(RunError::files("a free port"))?;
-        let threads = cores(placement.upstream.as_deref());
+        let threads = core_count(placement.upstream.as_deref());
         let argv = [
             tlsdash.display().to_string(),
             "bench-upstream".to_owned(),

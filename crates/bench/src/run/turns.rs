@@ -13,7 +13,6 @@ use std::time::Duration;
 use telemetry::quantity;
 
 use super::load::LoadRun;
-use super::recording::LoadRecording;
 use crate::scenario::BenchCase;
 use crate::target::{SampleTimes, TimeSpan, growth_within};
 
@@ -84,7 +83,7 @@ impl Turns {
         SampleTimes::Multiples { period: self.length, idle: LEAD }
     }
 
-    /// The interval of the loads' records: they are made between two turns too.
+    /// The interval of the loads' records: they are made between two turns too, or more often.
     pub(super) fn record_interval(self) -> Duration {
         self.length.min(RECORD_INTERVAL_MAX)
     }
@@ -99,12 +98,6 @@ impl Turns {
         (self.warmup..self.count).map(span).collect()
     }
 
-    fn answered_within(self, recording: &LoadRecording, spans: &[TimeSpan]) -> u64 {
-        let times = self.sample_times();
-        let readings = recording.answered.iter().map(|(at_us, total)| (times.of_reading_at(*at_us), *total));
-        growth_within(readings, spans).round() as u64
-    }
-
     /// The part of a turn that has requests.
     fn active(self) -> Duration {
         self.length.saturating_sub(REST)
@@ -112,10 +105,11 @@ impl Turns {
 
     /// Counts the requests that were answered within these turns. Makes rates, and the lengths that CPU time is divided
     /// by, those of the time in which the target is sent requests.
-    pub(super) fn restrict_to_requests(self, run: &mut LoadRun, spans: &[TimeSpan]) {
-        run.answered_in_turns = Some(self.answered_within(&run.recording, spans));
+    pub(super) fn count_active_time(self, run: &mut LoadRun, spans: &[TimeSpan]) {
+        let answered = growth_within(&run.recording.answered, self.sample_times(), spans);
+        run.answered_in_turns = Some(answered.round() as u64);
         let active = self.active();
-        run.recording.restrict_to_share(active.as_secs_f64() / (self.length * self.targets).as_secs_f64());
+        run.recording.count_active_share(active.as_secs_f64() / (self.length * self.targets).as_secs_f64());
         let active_us = active.as_micros() as u64 * u64::from(self.count - self.warmup);
         for usage in run.target.iter_mut().chain([&mut run.load, &mut run.upstream]) {
             usage.wall_us = active_us;
@@ -127,7 +121,7 @@ impl Turns {
 mod tests {
     use super::*;
     use crate::results::{MachineUsage, ResourceUsage};
-    use crate::run::RunPlan;
+    use crate::run::{LoadRecording, RunPlan};
 
     fn case(duration_ms: u64, warmup_ms: u64) -> BenchCase {
         BenchCase {
@@ -177,7 +171,7 @@ mod tests {
             remarks: Vec::new(),
             answered_in_turns: None,
         };
-        turns.restrict_to_requests(&mut run, &spans);
+        turns.count_active_time(&mut run, &spans);
         assert_eq!(run.answered_in_turns, Some(90 + 110));
         let figure = |name: &str| (run.recording.figure(name) * 1e6).round() as u64;
         assert_eq!(

@@ -23,7 +23,7 @@ pub use launch::{Endpoint, Launch, LaunchError, LaunchSlots};
 pub use parse::CheckFlags;
 pub(crate) use parse::read_template;
 pub use placement::Placement;
-pub(crate) use placement::cores;
+pub(crate) use placement::core_count;
 pub use tls::{BenchTlsConfig, KeyKind};
 
 /// The fewest rounds that can show a difference at 5 %.
@@ -77,7 +77,7 @@ impl Scenario {
         let (targets, cases) = (self.targets.len(), self.cases.len());
         (cells > CELLS_MAX).then(|| {
             format!(
-                "{targets} targets, {cases} cases and {} rounds are {cells} cells; at most {CELLS_MAX} are run",
+                "{targets} targets, {cases} cases and {} rounds are {cells} cells; at most {CELLS_MAX} are allowed",
                 self.rounds
             )
         })
@@ -117,7 +117,6 @@ pub struct BenchTarget {
     /// Its limit on open descriptors (`ulimit -n`); `None` leaves it as it is.
     pub descriptors: Option<u64>,
     /// How long each of its servers may take until it listens; `None` for the usual time.
-    #[serde(default)]
     pub start_timeout: Option<Duration>,
     /// How it is started or reached.
     pub server: Server,
@@ -223,7 +222,6 @@ pub struct BenchCase {
     /// The part at its start that is not measured.
     pub warmup: Duration,
     /// How long a turn of a target is in a cost case; `None` measures one target after the other.
-    #[serde(default)]
     pub turns: Option<Duration>,
     /// The latency bound of a capacity case: a percentile and its limit, such as `p99 < 10ms`.
     pub bound: Option<LatencyBound>,

@@ -88,7 +88,7 @@ impl Placement {
 }
 
 /// How many cores a list has, or this process if there is none.
-pub(crate) fn cores(list: Option<&str>) -> u32 {
+pub(crate) fn core_count(list: Option<&str>) -> u32 {
     let of_process = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     list.and_then(|list| list.parse::<Cpus>().ok()).map_or_else(of_process, |cpus| cpus.count()) as u32
 }

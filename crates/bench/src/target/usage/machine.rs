@@ -38,7 +38,7 @@ impl MachineMeter {
     pub fn start(times: SampleTimes) -> io::Result<Self> {
         let take =
             |samples: &mut Timeline<MachineSample>, at_us| samples.push_at(at_us, MachineSample::read());
-        Ok(Self { sampler: Sampler::start(Timeline::default(), take, times)? })
+        Ok(Self { sampler: Sampler::start(Timeline::new(times), take, times)? })
     }
 
     /// The machine within spans of the monotonic clock. `known` is the use of target, generator and upstream there.

@@ -56,13 +56,13 @@ impl UsageMeter {
             tree,
             schedule: ThreadSchedule::default(),
             memory: None,
-            samples: Timeline::default(),
+            samples: Timeline::new(times),
         };
         Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample, times)? })
     }
 
     /// Resources of the tree within spans of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
-    /// `mono_us` of records). Times and counts are interpolated between samples.
+    /// `mono_us` of records). Times and counts of other moments than the samples' are interpolated, but not in turns.
     pub fn usage(&self, spans: &[TimeSpan]) -> ResourceUsage {
         self.sampler.sample();
         self.sampler.look(|state| state.usage(spans))

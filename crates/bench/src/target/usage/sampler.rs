@@ -16,11 +16,12 @@ pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 pub enum SampleTimes {
     /// Every 50 ms: between samples, figures are interpolated.
     Periodic,
-    /// At the multiples of a period on the monotonic clock, and at no other time: what is measured is not disturbed.
+    /// At the multiples of a period on the monotonic clock, and at no other time: what is measured is not disturbed. The
+    /// spans that are measured begin and end there. Counters stand still outside of them, so nothing is interpolated.
     Multiples {
         /// The period.
         period: Duration,
-        /// For so long after a multiple nothing is under load, so a sample of that time is one of the multiple.
+        /// For so long after the beginning of a span its counters stand still too.
         idle: Duration,
     },
 }
@@ -35,22 +36,6 @@ impl SampleTimes {
             }
         }
     }
-
-    /// The time of a sample whose reading begins now, in microseconds of the monotonic clock.
-    fn now_us(self) -> u64 {
-        self.of_reading_at(Timestamps::now().monotonic_us)
-    }
-
-    /// The time of a sample whose reading begins at this moment, both in microseconds of the monotonic clock.
-    pub fn of_reading_at(self, now_us: u64) -> u64 {
-        match self {
-            Self::Periodic => now_us,
-            Self::Multiples { period, idle } => {
-                let late_us = now_us % period.as_micros() as u64;
-                if late_us <= idle.as_micros() as u64 { now_us - late_us } else { now_us }
-            }
-        }
-    }
 }
 
 /// Takes samples into a state until it is dropped.
@@ -58,9 +43,8 @@ impl SampleTimes {
 pub(super) struct Sampler<S> {
     /// Locked for one sample at a time, by the thread or by a reader.
     state: Arc<Mutex<S>>,
-    /// Takes a sample of a time, in microseconds of the monotonic clock.
+    /// Takes a sample at a time, in microseconds of the monotonic clock.
     take: fn(&mut S, u64),
-    times: SampleTimes,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -69,17 +53,17 @@ pub(super) struct Sampler<S> {
 impl<S: Send + 'static> Sampler<S> {
     /// Takes the first sample, and starts the thread that takes the others.
     pub(super) fn start(mut state: S, take: fn(&mut S, u64), times: SampleTimes) -> io::Result<Self> {
-        take(&mut state, times.now_us());
+        take(&mut state, now_us());
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = channel::<()>();
         let shared = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("usage".to_owned()).spawn(move || {
             while stopped.recv_timeout(times.until_next()) == Err(RecvTimeoutError::Timeout) {
                 let mut state = lock(&shared);
-                take(&mut state, times.now_us());
+                take(&mut state, now_us());
             }
         })?;
-        Ok(Self { state, take, times, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { state, take, stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -87,12 +71,16 @@ impl<S> Sampler<S> {
     /// Takes a sample now.
     pub(super) fn sample(&self) {
         let mut state = lock(&self.state);
-        (self.take)(&mut state, self.times.now_us());
+        (self.take)(&mut state, now_us());
     }
 
     pub(super) fn look<T>(&self, at: impl FnOnce(&S) -> T) -> T {
         at(&lock(&self.state))
     }
+}
+
+fn now_us() -> u64 {
+    Timestamps::now().monotonic_us
 }
 
 /// A sample that panicked leaves the earlier ones as they were.
@@ -107,21 +95,5 @@ impl<S> Drop for Sampler<S> {
             // A thread that panicked has already reported it.
             let _ = thread.join();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_soon_after_a_multiple_is_of_the_multiple() {
-        let times =
-            SampleTimes::Multiples { period: Duration::from_millis(200), idle: Duration::from_millis(20) };
-        let of = |now_us| times.of_reading_at(now_us);
-        assert_eq!([of(400_000), of(404_000), of(420_000)], [400_000; 3]);
-        assert_eq!(of(421_000), 421_000, "the next target may be under load");
-        assert_eq!(of(399_000), 399_000);
-        assert_eq!(SampleTimes::Periodic.of_reading_at(404_000), 404_000);
     }
 }

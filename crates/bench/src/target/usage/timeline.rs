@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::sampler::SAMPLE_EVERY;
+use super::sampler::{SAMPLE_EVERY, SampleTimes};
 
 /// How long samples are kept. Older ones are dropped, except for the first.
 const KEPT: Duration = Duration::from_secs(7 * 3_600);
@@ -29,16 +29,15 @@ impl TimeSpan {
 /// Samples in the order of their times, which are microseconds of the monotonic clock.
 #[derive(Debug)]
 pub(super) struct Timeline<T> {
+    times: SampleTimes,
     samples: VecDeque<(u64, T)>,
 }
 
-impl<T> Default for Timeline<T> {
-    fn default() -> Self {
-        Self { samples: VecDeque::new() }
-    }
-}
-
 impl<T> Timeline<T> {
+    pub(super) fn new(times: SampleTimes) -> Self {
+        Self { times, samples: VecDeque::new() }
+    }
+
     /// Adds a sample of a time that is not before that of the last one.
     pub(super) fn push_at(&mut self, at_us: u64, sample: T) {
         if self.samples.len() == SAMPLES_MAX {
@@ -66,7 +65,23 @@ impl<T> Timeline<T> {
 
     /// By how much a counter grew within these spans.
     pub(super) fn growth(&self, spans: &[TimeSpan], of: impl Fn(&T) -> u64) -> f64 {
-        spans.iter().map(|span| self.value_at(span.to_us, &of) - self.value_at(span.from_us, &of)).sum()
+        let within = |span: &TimeSpan| match self.times {
+            SampleTimes::Periodic => self.value_at(span.to_us, &of) - self.value_at(span.from_us, &of),
+            SampleTimes::Multiples { idle, .. } => self.growth_around(span, idle, &of),
+        };
+        spans.iter().map(within).sum()
+    }
+
+    /// By how much a counter grew that stands still outside of a span, and for a time after its beginning: from the last
+    /// sample before it grows to the first after the span, however late they are.
+    fn growth_around(&self, span: &TimeSpan, idle: Duration, of: impl Fn(&T) -> u64) -> f64 {
+        let grows_from_us = span.from_us + idle.as_micros() as u64;
+        let before = self.samples.partition_point(|(at_us, _)| *at_us <= grows_from_us).saturating_sub(1);
+        let after = self.samples.partition_point(|(at_us, _)| *at_us < span.to_us);
+        let value = |sample: Option<&(u64, T)>| sample.map_or(0, |(_, sample)| of(sample));
+        let last = || self.samples.back();
+        let (before, after) = (self.samples.get(before), self.samples.get(after).or_else(last));
+        value(after) as f64 - value(before) as f64
     }
 
     /// A counter at a time, interpolated. Before the first sample it is the first value, after the last sample the
@@ -85,10 +100,14 @@ impl<T> Timeline<T> {
     }
 }
 
-/// By how much a counter grew within these spans; its readings, each with its time, are in the order of time.
-pub fn growth_within(readings: impl IntoIterator<Item = (u64, u64)>, spans: &[TimeSpan]) -> f64 {
-    let mut timeline = Timeline::default();
-    readings.into_iter().for_each(|(at_us, value)| timeline.push_at(at_us, value));
+/// By how much a counter that began at 0 grew within these spans. Its readings, each with its time in microseconds of the
+/// monotonic clock, are in the order of time.
+pub fn growth_within(readings: &[(u64, u64)], times: SampleTimes, spans: &[TimeSpan]) -> f64 {
+    let mut timeline = Timeline::new(times);
+    timeline.push_at(0, 0);
+    for (at_us, value) in readings {
+        timeline.push_at(*at_us, *value);
+    }
     timeline.growth(spans, |value| *value)
 }
 
@@ -97,7 +116,7 @@ mod tests {
     use super::*;
 
     fn timeline(samples: &[(u64, u64)]) -> Timeline<u64> {
-        let mut timeline = Timeline::default();
+        let mut timeline = Timeline::new(SampleTimes::Periodic);
         for (at_us, value) in samples {
             timeline.push_at(*at_us, *value);
         }
@@ -114,7 +133,26 @@ mod tests {
         let turns = [(1_000, 1_500), (3_000, 4_000)].map(|(from_us, to_us)| TimeSpan { from_us, to_us });
         assert!((timeline.growth(&turns, |value| *value) - 25.0).abs() < 1e-9, "only what grew within them");
         let whole = [TimeSpan { from_us: 0, to_us: 1 }];
-        assert!((Timeline::<u64>::default().growth(&whole, |value| *value)).abs() < 1e-9);
+        let empty = Timeline::<u64>::new(SampleTimes::Periodic);
+        assert!((empty.growth(&whole, |value| *value)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn in_turns_late_samples_change_nothing() {
+        let times =
+            SampleTimes::Multiples { period: Duration::from_millis(200), idle: Duration::from_millis(20) };
+        // Grows from 420 to 590 ms, and from 820 to 990 ms.
+        let spans = [400_000, 800_000].map(|from_us| TimeSpan { from_us, to_us: from_us + 200_000 });
+        let grown = |readings: &[(u64, u64)]| growth_within(readings, times, &spans).round() as u64;
+        let punctual = [(200_500, 5), (400_500, 5), (601_000, 105), (800_500, 105), (1_000_700, 305)];
+        assert_eq!(grown(&punctual), 300);
+        let late = [(260_000, 5), (418_000, 5), (655_000, 105), (819_000, 105), (1_150_000, 305)];
+        assert_eq!(grown(&late), 300);
+        // The counter grew already: the sample before it counts.
+        let too_late = [(200_500, 5), (450_000, 25), (601_000, 105), (850_000, 140), (1_000_700, 305)];
+        assert_eq!(grown(&too_late), 300);
+        assert_eq!(grown(&late[2..]), 305, "it began at 0");
+        assert_eq!((grown(&late[..4]), grown(&[])), (100, 0), "it ended within the second");
     }
 
     #[test]
@@ -129,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_stays_when_old_ones_go() {
-        let mut timeline = Timeline::default();
+        let mut timeline = Timeline::new(SampleTimes::Periodic);
         (0..=SAMPLES_MAX as u64 + 1).for_each(|at_us| timeline.push_at(at_us, at_us));
         let kept: Vec<u64> = timeline.values().take(2).copied().collect();
         assert_eq!((kept, timeline.samples.len()), (vec![0, 3], SAMPLES_MAX));

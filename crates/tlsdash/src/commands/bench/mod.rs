@@ -173,6 +173,7 @@ fn folder_error(error: FolderError) -> anyhow::Error {
         | FolderError::NotEmpty(_)
         | FolderError::NoComparison(_)
         | FolderError::InUse(_)
+        | FolderError::OtherFormat { .. }
         | FolderError::Damaged { .. } => usage(error),
     }
 }
