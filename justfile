@@ -186,7 +186,7 @@ bench-aa *ARGS:
     echo "$different of 40 called different"
     [ "$different" -le 5 ]
 
-# Whether 5 % more CPU time is found, in five minutes: fails if it is not called worse.
+# Whether 5 % more CPU time is found, in four minutes: fails if it is not called worse.
 bench-power *ARGS: (bench-scenario "power" ARGS)
 
 # The quick parts of the five seeds, in 15 minutes; results go to a folder if one is named: just bench-seeds results
