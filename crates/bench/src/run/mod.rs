@@ -88,8 +88,17 @@ pub trait Observer {
 pub struct RunEnd {
     /// True if it was interrupted.
     pub is_interrupted: bool,
-    /// The targets that could not run as a program is missing, in words.
-    pub missing: Vec<String>,
+    /// The targets that could not run.
+    pub missing: Vec<MissingTarget>,
+}
+
+/// A target that cannot run, since a program or a file is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingTarget {
+    /// Its name.
+    pub name: String,
+    /// What is missing, and a remedy.
+    pub reason: String,
 }
 
 /// Why a run cannot begin or go on.
@@ -138,7 +147,7 @@ pub fn run(
     observer: &dyn Observer,
     requires_all: bool,
 ) -> Result<RunEnd, RunError> {
-    let missing = missing_programs(plan, programs, requires_all)?;
+    let missing = missing_targets(plan, programs, requires_all)?;
     let scenario = runnable(plan, &missing);
     let placement = scenario.cpus.clone().unwrap_or_default();
     placement.check().map_err(RunError::Cpus)?;
@@ -149,7 +158,7 @@ pub fn run(
             folder.display()
         ));
     }
-    let is_runnable = |target: &BenchTarget| !missing.iter().any(|(name, _)| *name == target.name);
+    let is_runnable = |target: &BenchTarget| !missing.iter().any(|missing| missing.name == target.name);
     plan.forget_rates(folder.cells(), is_runnable);
     let cells = plan.unmeasured(folder.cells(), is_runnable);
     let again = cells.iter().filter(|cell| cell.is_among(folder.cells())).count();
@@ -164,8 +173,7 @@ pub fn run(
     };
     let generator = LoadRunner { programs, setup: &setup, is_interrupted: &tick };
     let mut runner = CellRunner::new(&scenario, generator, folder.cells());
-    let missing_words = || missing.iter().map(|(_, words)| words.clone()).collect();
-    let end = |is_interrupted| RunEnd { is_interrupted, missing: missing_words() };
+    let end = |is_interrupted| RunEnd { is_interrupted, missing: missing.clone() };
     if find_rates(plan, folder, &case_indexes, &mut runner, &clock, observer)?.is_none() {
         return Ok(end(true));
     }
@@ -201,29 +209,32 @@ pub fn run(
     Ok(end(false))
 }
 
-/// The targets whose programs are missing, each with a remedy.
-fn missing_programs(
+/// The targets that cannot run.
+fn missing_targets(
     plan: &RunPlan,
     programs: &RunPrograms<'_>,
     requires_all: bool,
-) -> Result<Vec<(String, String)>, RunError> {
+) -> Result<Vec<MissingTarget>, RunError> {
     let targets = &plan.scenario.targets;
-    let of = |target: &BenchTarget| Some((target.name.clone(), missing_program(target, &programs.tlsdash)?));
-    let missing: Vec<(String, String)> = targets.iter().filter_map(of).collect();
-    let words = || missing.iter().map(|(_, words)| words.clone()).collect();
+    let of = |target: &BenchTarget| {
+        let reason = missing_program(target, &programs.tlsdash)?;
+        Some(MissingTarget { name: target.name.clone(), reason })
+    };
+    let missing: Vec<MissingTarget> = targets.iter().filter_map(of).collect();
+    let reasons = || missing.iter().map(|missing| missing.reason.clone()).collect();
     if missing.len() == targets.len() {
-        return Err(RunError::NoTarget(words()));
+        return Err(RunError::NoTarget(reasons()));
     }
     if requires_all && !missing.is_empty() {
-        return Err(RunError::Missing(words()));
+        return Err(RunError::Missing(reasons()));
     }
     Ok(missing)
 }
 
 /// The scenario without the targets whose programs are missing.
-fn runnable(plan: &RunPlan, missing: &[(String, String)]) -> Scenario {
+fn runnable(plan: &RunPlan, missing: &[MissingTarget]) -> Scenario {
     let mut scenario = plan.scenario.clone();
-    scenario.targets.retain(|target| !missing.iter().any(|(name, _)| *name == target.name));
+    scenario.targets.retain(|target| !missing.iter().any(|missing| missing.name == target.name));
     scenario
 }
 

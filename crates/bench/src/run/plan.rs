@@ -130,7 +130,16 @@ impl RunPlan {
             .map(|(case, found)| format!("{case}: {:.0} requests per second, {}", found.rate, found.origin));
         let seed = format!("order of the targets drawn from seed {}", self.seed);
         scenario.notes.extend(self.changes.iter().cloned().chain(rates).chain([seed]));
-        scenario.notes.extend(end.missing.iter().cloned());
+        scenario.notes.extend(end.missing.iter().map(|missing| missing.reason.clone()));
+        let assertions = scenario.assertions.len();
+        let is_missing = |target: &str| end.missing.iter().any(|missing| missing.name == target);
+        let has_result = |target: &str| done.iter().any(|cell| cell.target == target);
+        scenario.assertions.retain(|assertion| !is_missing(&assertion.target) || has_result(&assertion.target));
+        match assertions - scenario.assertions.len() {
+            0 => {}
+            1 => scenario.notes.push("an assertion about a missing target was left out".to_owned()),
+            count => scenario.notes.push(format!("{count} assertions about missing targets were left out")),
+        }
         let has_cells = |target: &&BenchTarget| done.iter().any(|cell| cell.target == target.name);
         let measured: Vec<&BenchTarget> = self.scenario.targets.iter().filter(has_cells).collect();
         if let Some(first) = measured.first()
@@ -160,7 +169,8 @@ impl RunPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::run::MissingTarget;
+    use crate::scenario::{BenchAssertion, Scenario};
 
     const SCENARIO: &str = "
 rounds = 6
@@ -232,6 +242,27 @@ path = \"/bytes/100000\"
         let notes =
             ["the baseline is b, since a has no cells", "without the cases short, which are not for b"];
         assert!(scenario.notes.ends_with(&notes.map(str::to_owned)), "{:?}", scenario.notes);
+    }
+
+    #[test]
+    fn an_assertion_about_a_missing_target_is_left_out() {
+        let mut plan = RunPlan::example();
+        let about = |target: &str| BenchAssertion {
+            line: 1,
+            target: target.to_owned(),
+            case: None,
+            condition: "ratio < 1".to_owned(),
+        };
+        plan.scenario.assertions = vec![about("b"), about("c")];
+        let missing = ["b", "c"].map(|name| MissingTarget { name: name.to_owned(), reason: String::new() });
+        let end = RunEnd { is_interrupted: false, missing: missing.to_vec() };
+        let of = |target: &str| CellResult { target: target.to_owned(), ..CellResult::default() };
+        let scenario = plan.as_run(&end, &[of("a"), of("c")]);
+        assert_eq!(scenario.assertions, [about("c")], "c has results of an earlier run");
+        let note = "an assertion about a missing target was left out".to_owned();
+        assert!(scenario.notes.contains(&note), "{:?}", scenario.notes);
+        let complete = RunEnd { is_interrupted: true, missing: Vec::new() };
+        assert_eq!(plan.as_run(&complete, &[of("a")]).assertions.len(), 2, "an interrupted run breaches them");
     }
 
     #[test]
