@@ -2,11 +2,11 @@
 //! decides, with the block as the unit of the statistics. `docs/experiments.md` describes the method.
 //!
 //! ```text
-//!   words ──> Plan ──> SettingChange (a setting that there is, two values that it may have)
-//!                         │
-//!   intervals, time ──> Experiment ──> Step: switch to this value · a pair is done · verdict · put it back
-//!                         │
-//!                       Readings of each block ──> estimate ──> Verdict
+//!   text ──> ExperimentPlan ──> SettingChange (an existing setting, and two values that it can have)
+//!                                  │
+//!   intervals, time ──────> ExperimentRun ──> Step: switch to a value · a pair is done · verdict · restore
+//!                                  │
+//!                      BlockValue of each block ──> estimate ──> FigureVerdict
 //! ```
 //!
 //! No I/O and no clock: the caller passes times, a seed and the settings.

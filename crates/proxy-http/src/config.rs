@@ -16,8 +16,8 @@ use crate::worker::{HttpShared, HttpWorker};
 /// Everything that HTTP mode needs to know besides the [`ProxyConfig`].
 #[derive(Clone, Debug, Default)]
 pub struct HttpConfig {
-    /// Where requests go. The upstreams of the [`ProxyConfig`] serve what no route of these does; without them that is
-    /// not found.
+    /// Where requests go. Requests that match no route go to the upstreams of the [`ProxyConfig`], or get 404 if
+    /// there are none.
     pub routes: Vec<Route>,
     /// Bounds that can change while the proxy runs.
     pub limits: HttpLimits,

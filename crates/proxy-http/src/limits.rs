@@ -35,7 +35,7 @@ pub struct HttpLimits {
     pub header_bytes_max: usize,
     /// Fields of a request's header.
     pub header_fields_max: usize,
-    /// Bytes of a request's body, in bytes.
+    /// The largest body of a request, in bytes.
     pub body_bytes_max: usize,
     /// `RST_STREAM` frames of an HTTP/2 connection in 30 seconds, beyond a quarter of its streams: from the client, and to
     /// it for its errors. More end it.

@@ -1,7 +1,7 @@
 //! Bytes of responses that a client's connection holds: taken from upstreams, and not framed yet.
 //!
-//! While it holds much, responses wait before more of them is read, and are read one after another as there is room: what
-//! is sent soon is read late, and is still in the processor's caches then.
+//! Above a limit, responses are read one after another as there is room. Bytes are then read shortly before they are
+//! sent, while they are in the processor's caches.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

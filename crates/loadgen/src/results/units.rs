@@ -1,4 +1,4 @@
-//! Figures as each of the models writes them.
+//! Numbers in the format of each imitated tool.
 
 /// A duration as Go prints it: `491.133µs`, `1.5ms`, `29.98051442s`.
 pub(super) fn go(ns: f64) -> String {

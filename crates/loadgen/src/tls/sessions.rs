@@ -11,7 +11,7 @@ use rustls_pki_types::ServerName;
 /// Fewest tickets that a client can keep.
 const TICKETS_MAX_LEAST: usize = 8;
 
-/// rustls asks for a session when a connection begins. [`SessionStore::allow`] decides just before whether it gets
+/// The TLS sessions of a client. [`SessionStore::allow`] decides before each connection whether rustls may resume
 /// one. There is one server, so its name is not a key.
 ///
 /// rustls needs a thread-safe store. The mutex is never contended, because a client stays on one thread, and it is

@@ -20,19 +20,19 @@ pub(super) enum OfferedSession {
     UnknownKey,
     /// The ticket names a key, and it does not open it.
     Damaged,
-    /// The session was in the cache.
+    /// The session was in the cache, and was evicted or used.
     Evicted,
     /// The session began under other rules for client certificates.
     ClientAuth,
     /// The session is older than the lifetime.
     Expired { age: Duration },
-    /// The ticket opens, and sessions are kept in a cache since it was sealed.
+    /// The ticket is valid, but resumption has changed to the session cache since.
     NotAccepted,
     /// rustls was given the session.
     Opened { age: Duration, state: SessionState },
 }
 
-/// The purpose of a session.
+/// The TLS parameters that a session was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionState {
     is_same_name: bool,

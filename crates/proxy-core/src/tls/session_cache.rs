@@ -22,7 +22,7 @@ pub(super) struct SessionCache(Arc<Mutex<CachedSessions>>);
 struct CachedSessions {
     size: usize,
     by_id: LruCache<Box<[u8]>, CachedSession>,
-    /// Hashes of the identifiers of sessions that were here: those last evicted or used up, as many as sessions fit.
+    /// Hashes of the identifiers of recently evicted or used sessions, at most `size`.
     gone: LruCache<u64, ()>,
     hashes: RandomState,
 }

@@ -26,7 +26,7 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Upstreams {
     members: Box<[UpstreamMember]>,
-    /// The origin of the times of `Health`.
+    /// The reference instant of the times in `UpstreamHealth`.
     epoch: Instant,
     notices: Arc<NoticeLog>,
 }

@@ -23,9 +23,8 @@ const PSS_EVERY: Duration = Duration::from_secs(10);
 
 /// Reads the resources that the process uses. Threads are grouped by the beginning of their names.
 ///
-/// A thread's CPU time between the last reading and its end is known only as a part of the whole process's time. It is
-/// divided among the groups whose threads have ended since, by their number. So take a reading before threads of
-/// another group end.
+/// The CPU time of a thread after its last reading is known only for the whole process. It is divided among the
+/// groups by their number of ended threads, so take a reading before threads of another group end.
 #[derive(Debug, Default)]
 pub struct HostSampler {
     /// Group and CPU time in nanoseconds of each thread, by its id.

@@ -10,7 +10,8 @@ pub const RECORDS_PER_SECOND_SYSTEM: u32 = 20;
 /// Records that a run may write at once at its end, in seconds of its budget: half of what journald accepts.
 const BURST_SECONDS: u32 = 250;
 
-/// A token bucket: necessary records always pass, optional ones wait until those are paid for.
+/// A token bucket. Mandatory records always pass and may put it into debt; optional records wait until the debt is
+/// paid.
 #[derive(Debug)]
 pub(crate) struct Budget {
     per_second: f64,

@@ -134,9 +134,9 @@ pub(crate) fn is_tlsdash(unit: &str) -> bool {
 pub struct SuppressedMessages {
     /// `_BOOT_ID`: where and when.
     pub boot: Option<u128>,
-    /// `OBJECT_PID`: the process whose message, the first to be taken again, brought it out.
+    /// `OBJECT_PID`: the process whose message journald accepted first after the drop.
     pub pid: Option<u32>,
-    /// `OBJECT_SYSTEMD_UNIT`: the unit of that process, which all that was dropped came from; empty if unknown.
+    /// `OBJECT_SYSTEMD_UNIT`: its unit, which all dropped messages came from; empty if unknown.
     pub unit: String,
     /// `N_DROPPED`: how many messages.
     pub dropped: u64,

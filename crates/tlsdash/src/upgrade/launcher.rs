@@ -1,6 +1,6 @@
-//! The process between an old one and a new one. A service manager waits for the end of its own children only: it kills a
-//! main process that is another's child as soon as the service is stopped, without a drain. So the process that an old one
-//! starts starts the one that will serve, and is ended before that serves. The service manager, or init, inherits it then.
+//! The process between an old one and a new one. systemd kills a main process that is not its own child without a
+//! drain. So the old process starts a launcher, the launcher starts the new process, and the launcher exits before
+//! the new process serves. The new process is then a child of systemd or init.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -34,8 +34,7 @@ pub(crate) struct OfferedSockets {
     pub(crate) control: Option<(PathBuf, OwnedFd)>,
 }
 
-/// The launcher that was started, and the process that it has started. The first is ended when this is dropped, the second
-/// unless it serves.
+/// The launcher and its child, the new process. Dropping this ends the launcher, and the child unless it serves.
 #[derive(Debug)]
 struct StartedProcess {
     child: Child,

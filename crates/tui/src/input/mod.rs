@@ -74,8 +74,8 @@ struct InputWatch {
     late: LateColourReply,
 }
 
-/// Tells keys from a terminal's answer to a question about its colours that came after nobody waited for it any more:
-/// crossterm, which knows no such answer, takes it for Alt-], one key for each of its characters, and Ctrl-G or Alt-\.
+/// Discards a late answer of the terminal to the question about its colours. crossterm does not know this answer and
+/// reports it as keys: Alt-], one key for each character, then Ctrl-G or Alt-\.
 #[derive(Debug, Default)]
 struct LateColourReply {
     began: Option<Instant>,

@@ -66,7 +66,7 @@ pub(crate) enum Intent {
     Suspend,
 }
 
-/// An event of the dashboard.
+/// An input of the dashboard's state.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// A person's request.

@@ -74,9 +74,9 @@ pub(super) struct PastView {
     /// The settings at the cursor.
     pub(super) settings: Vec<PastSetting>,
     pub(super) snapshot: Snapshot,
-    /// Who uses what when the view was frozen.
+    /// The table of usage when the view was frozen.
     pub(super) usage: Usage,
-    /// The clients when the view was frozen, and what they did before: the model in memory goes on without that.
+    /// The clients and their histories when the view was frozen; the model no longer keeps them.
     clients: ClientRows,
     histories: HashMap<ClientId, History>,
     /// Time of a slot of these histories.

@@ -169,7 +169,7 @@ impl<'r> CellValue<'r> {
 }
 
 impl<R> Column<R> {
-    /// A count without a name, of which columns take what they do not say otherwise.
+    /// Defaults for columns: a count without a name.
     pub(crate) const FIGURE: Self = Self {
         name: "",
         alias: "",

@@ -1,4 +1,4 @@
-//! The rows of a table, of which only the page in sight is ever put in order.
+//! The rows of a table. Only the visible page is sorted.
 
 use std::cmp::Ordering;
 use std::ops::Range;

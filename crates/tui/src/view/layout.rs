@@ -17,7 +17,8 @@
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
 //! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients. `usage` is below the
-//! clients where these leave room, and findings, if there are any, above the log. Who watches several hosts has these above all.
+//! clients where these leave room, and findings, if there are any, above the log. With several hosts, the pane of
+//! hosts comes first.
 
 use ratatui::layout::Rect;
 

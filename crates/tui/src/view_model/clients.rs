@@ -188,7 +188,7 @@ const COUNTED: [ClientCounter; 7] = [
     ClientCounter::Errors,
 ];
 
-/// What a client did over some time; where an interval lies within it only in part, a part of what it did.
+/// The activity of a client over a time window. An interval that is partly inside the window counts in proportion.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RecentActivity {
     /// A count for each of [`COUNTED`].

@@ -45,7 +45,7 @@ pub(crate) struct Handshakes {
     pub(crate) absent: AbsentOfHandshakes,
 }
 
-/// Why figures of handshakes are absent, and what would give them; `None` for those that there can be.
+/// Why figures of handshakes are absent, and how to get them; `None` for available figures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AbsentOfHandshakes {
     /// All of them.

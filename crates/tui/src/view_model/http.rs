@@ -67,7 +67,7 @@ const PROTOCOLS: [(&str, HttpCounter, HttpLatency, HttpLatency); 2] = [
     ("HTTP/1.1", HttpCounter::Requests11, HttpLatency::FirstByte1, HttpLatency::Request1),
 ];
 
-/// What a single protocol takes is what all requests take.
+/// With one protocol, its times equal those of all requests.
 fn times(run: &Run, totals: &Counters<HttpCounter>, taken: &HttpSpanData<'_>) -> Vec<ProtocolTimes> {
     if PROTOCOLS.iter().any(|(_, counter, ..)| totals[*counter] == 0) {
         return Vec::new();

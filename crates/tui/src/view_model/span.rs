@@ -13,7 +13,7 @@ use crate::format;
 pub(crate) enum Span {
     /// So many microseconds.
     Last(u64),
-    /// From the first record to the last, which also knows what the records of single intervals no longer do.
+    /// The whole run, from its totals: it includes intervals that are no longer kept.
     WholeRun,
 }
 

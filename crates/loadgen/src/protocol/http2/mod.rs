@@ -2,7 +2,7 @@
 //!
 //! - `hpack` and `frame` encode and decode the bytes of a connection;
 //! - `session` is one connection without its socket;
-//! - `prepared` is a request, encoded before the load starts.
+//! - `request` is a request, encoded before the load starts.
 
 mod frame;
 mod harness;

@@ -18,7 +18,7 @@ pub(super) struct RunHeader {
     pub(super) first: Option<Stamp>,
     /// The stamp of the last record read.
     pub(super) last: Option<Stamp>,
-    /// Time in between in which none of the runs went on that are merged here, in microseconds.
+    /// Time during which none of the merged runs was running, in microseconds.
     pub(super) idle_us: u64,
 }
 
