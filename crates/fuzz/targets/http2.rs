@@ -34,10 +34,10 @@ fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
     for tried in [&whole, &pieces] {
         assert!(tried.kept_bytes_max <= KEPT_BYTES_MAX, "{tried:?}");
         assert!(tried.decoded_bytes <= DECODED_BYTES_MAX, "{tried:?}");
-        assert!(tried.answered + tried.failed + tried.unheard <= 4, "{tried:?}");
+        assert!(tried.answered + tried.failed + tried.unprocessed <= 4, "{tried:?}");
         assert!(are_frames(&tried.output[PREFACE_BYTES..]), "{tried:?}");
     }
-    let outcome = |tried: &loadgen::Http2HarnessResult| (tried.answered, tried.failed, tried.unheard, tried.is_broken);
+    let outcome = |tried: &loadgen::Http2HarnessResult| (tried.answered, tried.failed, tried.unprocessed, tried.is_broken);
     assert_eq!(outcome(&whole), outcome(&pieces), "{whole:?} {pieces:?}");
 });
 

@@ -134,7 +134,9 @@ impl RunPlan {
         let assertions = scenario.assertions.len();
         let is_missing = |target: &str| end.missing.iter().any(|missing| missing.name == target);
         let has_result = |target: &str| done.iter().any(|cell| cell.target == target);
-        scenario.assertions.retain(|assertion| !is_missing(&assertion.target) || has_result(&assertion.target));
+        scenario
+            .assertions
+            .retain(|assertion| !is_missing(&assertion.target) || has_result(&assertion.target));
         match assertions - scenario.assertions.len() {
             0 => {}
             1 => scenario.notes.push("an assertion about a missing target was left out".to_owned()),
@@ -262,7 +264,11 @@ path = \"/bytes/100000\"
         let note = "an assertion about a missing target was left out".to_owned();
         assert!(scenario.notes.contains(&note), "{:?}", scenario.notes);
         let complete = RunEnd { is_interrupted: true, missing: Vec::new() };
-        assert_eq!(plan.as_run(&complete, &[of("a")]).assertions.len(), 2, "an interrupted run breaches them");
+        assert_eq!(
+            plan.as_run(&complete, &[of("a")]).assertions.len(),
+            2,
+            "an interrupted run breaches them"
+        );
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub(crate) enum RequestOutcome {
     Answered(CompleteResponse, ResponseTimes),
     Failed(Failure),
     /// The server has not processed it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
-    Unheard(Failure),
+    Unprocessed(Failure),
 }
 
 /// Finished requests, each with its outcome.
@@ -156,7 +156,7 @@ pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> Requ
     if has_begun {
         RequestOutcome::Failed(Failure::new(LoadEvent::Short, example))
     } else {
-        RequestOutcome::Unheard(Failure::new(LoadEvent::Reset, example))
+        RequestOutcome::Unprocessed(Failure::new(LoadEvent::Reset, example))
     }
 }
 

@@ -214,14 +214,14 @@ impl<S: ProtocolSession> LoadWorker<S> {
                     }
                 }
                 // It is sent once more, unless it was the connection's first request.
-                RequestOutcome::Unheard(_) if !request.retried && connection.session.carried() > 1 => {
+                RequestOutcome::Unprocessed(_) if !request.retried && connection.session.carried() > 1 => {
                     request.retried = true;
                     self.stats.count(LoadCounter::Retried);
                     self.stats.tally(LoadEvent::Retried, || prepared.name.clone());
                     slot.waiting.push_back(request);
                     continue;
                 }
-                RequestOutcome::Failed(failure) | RequestOutcome::Unheard(failure) => {
+                RequestOutcome::Failed(failure) | RequestOutcome::Unprocessed(failure) => {
                     let Failure { event, example } = failure;
                     let colon = if example.is_empty() { "" } else { ": " };
                     let failure = Failure::new(event, format!("{}{colon}{example}", prepared.name));

@@ -28,7 +28,7 @@ pub struct Http2HarnessResult {
     /// Requests that failed.
     pub failed: usize,
     /// Requests that the server reports as not processed.
-    pub unheard: usize,
+    pub unprocessed: usize,
     /// The server broke the protocol, and the rest was ignored.
     pub is_broken: bool,
     /// The bytes sent, the preface included.
@@ -83,7 +83,7 @@ impl Http2Harness {
             match outcome {
                 RequestOutcome::Answered(..) => tried.answered += 1,
                 RequestOutcome::Failed(_) => tried.failed += 1,
-                RequestOutcome::Unheard(_) => tried.unheard += 1,
+                RequestOutcome::Unprocessed(_) => tried.unprocessed += 1,
             }
         }
         tried

@@ -27,7 +27,7 @@ impl Http2Session {
         let failure = Failure::new(event, format!("the server reset the stream: {code}"));
         let is_unheard = code == ErrorCode::REFUSED_STREAM && !has_begun;
         let outcome =
-            if is_unheard { RequestOutcome::Unheard(failure) } else { RequestOutcome::Failed(failure) };
+            if is_unheard { RequestOutcome::Unprocessed(failure) } else { RequestOutcome::Failed(failure) };
         self.end_stream(head.id, outcome, taking);
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Http2Session {
         let example = format!("the server went away: {}", ErrorCode(code));
         for (_, stream) in self.streams.extract_if(|id, _| *id > last_id) {
             let failure = Failure::new(LoadEvent::Reset, example.clone());
-            taking.ended.push((stream.request, RequestOutcome::Unheard(failure)));
+            taking.ended.push((stream.request, RequestOutcome::Unprocessed(failure)));
         }
         Ok(())
     }

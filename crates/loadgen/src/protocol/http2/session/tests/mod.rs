@@ -123,7 +123,7 @@ impl SessionHarness {
         let short = |(_, outcome): &(Request, RequestOutcome)| match outcome {
             RequestOutcome::Answered(..) => ("answered", None),
             RequestOutcome::Failed(failure) => ("failed", Some(failure.event)),
-            RequestOutcome::Unheard(failure) => ("unheard", Some(failure.event)),
+            RequestOutcome::Unprocessed(failure) => ("unprocessed", Some(failure.event)),
         };
         self.ended.iter().map(short).collect()
     }
@@ -239,12 +239,12 @@ fn requests_that_a_server_did_not_process_are_marked_so() {
     played.receive(&goaway(7, 11));
     assert!(played.session.is_spent());
     let reset = Some(E::Reset);
-    assert_eq!(played.outcomes(), [("unheard", reset), ("failed", reset), ("unheard", reset)]);
+    assert_eq!(played.outcomes(), [("unprocessed", reset), ("failed", reset), ("unprocessed", reset)]);
     played.receive(&answer_begins(5));
     played.receive(&frame(kind::RST_STREAM, 0, 5, &7_u32.to_be_bytes()));
     assert_eq!(played.outcomes()[3], ("failed", Some(E::Short)), "it has begun to answer");
     played.session.end(ConnectionEnd::Cut, &mut played.ended);
-    assert_eq!(played.outcomes()[4], ("unheard", reset));
+    assert_eq!(played.outcomes()[4], ("unprocessed", reset));
 }
 
 #[test]
