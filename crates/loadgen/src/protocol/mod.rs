@@ -69,7 +69,7 @@ pub(crate) trait ProtocolSession {
     fn answers(&self) -> u32;
 
     /// The worker's next action on the connection.
-    fn fate(&self) -> ConnectionFate;
+    fn fate(&self) -> ConnectionReuse;
 
     /// True if a request may begin now.
     fn has_room(&self) -> bool;
@@ -121,7 +121,7 @@ pub(crate) enum ConnectionEnd {
 
 /// Whether a connection can be used again, and who closes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ConnectionFate {
+pub(crate) enum ConnectionReuse {
     /// It can carry more requests.
     #[default]
     Open,
@@ -130,7 +130,7 @@ pub(crate) enum ConnectionFate {
     /// It is done, and the server closes first.
     ServerCloses,
     /// It is done, and we close first.
-    WeClose,
+    ClientCloses,
     /// The server broke the protocol: report it, then drop the connection.
     Broken,
     /// It cannot be used any more: drop it.

@@ -5,7 +5,7 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::connection::ConnectionPhase;
 use super::{LoadWorker, TICK_NS};
 use crate::clock::now_ns;
-use crate::protocol::{ConnectionEnd, ConnectionFate, Failure, ProtocolSession};
+use crate::protocol::{ConnectionEnd, ConnectionReuse, Failure, ProtocolSession};
 
 /// How long to wait for the server to close after we have.
 const CLOSING_NS: u64 = 1_000_000_000;
@@ -28,27 +28,27 @@ impl<S: ProtocolSession> LoadWorker<S> {
     pub(super) fn apply_fate(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match (connection.phase, connection.session.fate()) {
-            (ConnectionPhase::Open, ConnectionFate::Retired) => self.slots[connection.slot].release(key),
-            (ConnectionPhase::Open, ConnectionFate::ServerCloses) => {
+            (ConnectionPhase::Open, ConnectionReuse::Retired) => self.slots[connection.slot].release(key),
+            (ConnectionPhase::Open, ConnectionReuse::ServerCloses) => {
                 connection.enter(ConnectionPhase::AwaitingClose, now_ns().saturating_add(AWAIT_CLOSE_NS));
             }
-            (ConnectionPhase::Open, ConnectionFate::WeClose) => {
+            (ConnectionPhase::Open, ConnectionReuse::ClientCloses) => {
                 let (index, has_no_responses) = (connection.slot, connection.has_no_responses());
                 self.close(key);
                 if has_no_responses {
                     self.back_off(index);
                 }
             }
-            (ConnectionPhase::Open, ConnectionFate::Broken) => {
+            (ConnectionPhase::Open, ConnectionReuse::Broken) => {
                 connection.session.close();
                 self.flush(key);
                 // Whether this arrives makes no difference.
                 let _ = self.connections[key].transport.close(&mut self.scratch);
                 self.lose(key);
             }
-            (ConnectionPhase::Closing, ConnectionFate::Broken)
-            | (ConnectionPhase::Open, ConnectionFate::Lost) => self.lose(key),
-            (ConnectionPhase::Open, ConnectionFate::Open)
+            (ConnectionPhase::Closing, ConnectionReuse::Broken)
+            | (ConnectionPhase::Open, ConnectionReuse::Lost) => self.lose(key),
+            (ConnectionPhase::Open, ConnectionReuse::Open)
             | (
                 ConnectionPhase::Connecting
                 | ConnectionPhase::Handshaking

@@ -7,7 +7,7 @@ use super::LoadWorker;
 use super::connection::{ConnectionPhase, LoadConnection};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
-use crate::protocol::{ConnectionFate, Failure, ProtocolSession, Request, RequestOutcome};
+use crate::protocol::{ConnectionReuse, Failure, ProtocolSession, Request, RequestOutcome};
 use crate::schedule::DueRequest;
 
 impl<S: ProtocolSession> LoadWorker<S> {
@@ -39,7 +39,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 self.connections[key].session.retire();
             }
             let session = &self.connections[key].session;
-            if session.fate() != ConnectionFate::Open {
+            if session.fate() != ConnectionReuse::Open {
                 self.apply_fate(key);
             } else if !session.has_room() {
                 return;

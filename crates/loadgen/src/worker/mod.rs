@@ -30,7 +30,7 @@ use telemetry::{HandoverResult, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
-use crate::protocol::{ConnectionFate, EncodedRequests, EndedRequests, ProtocolSession};
+use crate::protocol::{ConnectionReuse, EncodedRequests, EndedRequests, ProtocolSession};
 use crate::schedule::{ControlChange, ThreadLoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
@@ -231,7 +231,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         let connection = slot.connection.and_then(|key| self.connections.get(key));
         let is_full = connection.is_some_and(|LoadConnection { phase, session, .. }| match phase {
             ConnectionPhase::Connecting | ConnectionPhase::Handshaking => false,
-            ConnectionPhase::Open => session.fate() == ConnectionFate::Open && !session.has_room(),
+            ConnectionPhase::Open => session.fate() == ConnectionReuse::Open && !session.has_room(),
             ConnectionPhase::AwaitingClose | ConnectionPhase::Closing => true,
         });
         slot.under_way < self.streams && slot.backs_off_until_ns.is_none() && !is_full

@@ -5,7 +5,7 @@ use telemetry::LoadEvent;
 use super::{CompleteResponse, Parser};
 use crate::clock::now_ns;
 use crate::protocol::{
-    ConnectionEnd, ConnectionFate, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
+    ConnectionEnd, ConnectionReuse, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
     Request, RequestOutcome, ResponseTimes, cut_off, timed_out,
 };
 use crate::tls::Alpn;
@@ -27,7 +27,7 @@ pub(crate) struct Http1Session {
     first_byte_ns: u64,
     carried: u32,
     answers: u32,
-    fate: ConnectionFate,
+    fate: ConnectionReuse,
 }
 
 impl Http1Session {
@@ -41,17 +41,17 @@ impl Http1Session {
     }
 
     /// The connection's next state after a complete answer.
-    fn fate_after(&self, answer: CompleteResponse, prepared: &EncodedRequest) -> ConnectionFate {
+    fn fate_after(&self, answer: CompleteResponse, prepared: &EncodedRequest) -> ConnectionReuse {
         let is_sent = self.sent_bytes == prepared.bytes(self.is_last).len();
         if !is_sent || (self.is_last && prepared.expected.is_raw) {
             // An answer before the end of its request: the framing cannot be trusted. A raw server also does not know
             // that this request was the last.
-            ConnectionFate::WeClose
+            ConnectionReuse::ClientCloses
         } else if self.is_last || !answer.keep_alive {
             // The server is better placed to close first: the side that does keeps the pair of ports for a minute.
-            ConnectionFate::ServerCloses
+            ConnectionReuse::ServerCloses
         } else {
-            ConnectionFate::Open
+            ConnectionReuse::Open
         }
     }
 }
@@ -75,12 +75,12 @@ impl ProtocolSession for Http1Session {
         self.answers
     }
 
-    fn fate(&self) -> ConnectionFate {
+    fn fate(&self) -> ConnectionReuse {
         self.fate
     }
 
     fn has_room(&self) -> bool {
-        self.request.is_none() && self.fate == ConnectionFate::Open
+        self.request.is_none() && self.fate == ConnectionReuse::Open
     }
 
     fn begin(&mut self, request: Request, prepared: &EncodedRequest, is_last: bool) {
@@ -107,9 +107,9 @@ impl ProtocolSession for Http1Session {
 
     fn receive(&mut self, plaintext: &[u8], requests: &EncodedRequests, ended: &mut EndedRequests) {
         let Some(request) = &self.request else {
-            if self.fate != ConnectionFate::Lost {
+            if self.fate != ConnectionReuse::Lost {
                 // It would be taken for the answer to the next request.
-                self.fate = ConnectionFate::WeClose;
+                self.fate = ConnectionReuse::ClientCloses;
             }
             return;
         };
@@ -122,13 +122,13 @@ impl ProtocolSession for Http1Session {
             let sample = String::from_utf8_lossy(&plaintext[..plaintext.len().min(SAMPLE_BYTES)]);
             let failure = Failure::new(LoadEvent::Protocol, sample);
             ended.extend(self.request.take().map(|request| (request, RequestOutcome::Failed(failure))));
-            self.fate = ConnectionFate::Lost;
+            self.fate = ConnectionReuse::Lost;
             return;
         };
         if let Some(answer) = fed.answer {
             let has_excess = fed.consumed < plaintext.len();
             let fate = self.fate_after(answer, requests.at(request.template));
-            self.fate = if has_excess { ConnectionFate::WeClose } else { fate };
+            self.fate = if has_excess { ConnectionReuse::ClientCloses } else { fate };
             // Most answers come in one piece, whose time is known.
             let done_ns = if had_begun { now_ns() } else { self.first_byte_ns };
             self.answered(answer, done_ns, ended);
@@ -138,7 +138,7 @@ impl ProtocolSession for Http1Session {
     fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests) {
         if let Some(request) = self.request.take_if(|request| request.deadline_ns <= now_ns) {
             ended.push((request, timed_out(self.parser.has_begun())));
-            self.fate = ConnectionFate::Lost;
+            self.fate = ConnectionReuse::Lost;
         }
     }
 

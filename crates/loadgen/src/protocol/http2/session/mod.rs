@@ -19,7 +19,7 @@ use telemetry::LoadEvent;
 use super::frame::{self, ErrorCode};
 use super::hpack::{Decoder, EncoderTable};
 use crate::protocol::{
-    ConnectionEnd, ConnectionFate, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
+    ConnectionEnd, ConnectionReuse, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
     Request, RequestOutcome, cut_off, timed_out,
 };
 use crate::tls::Alpn;
@@ -177,12 +177,12 @@ impl ProtocolSession for Http2Session {
         self.answers
     }
 
-    fn fate(&self) -> ConnectionFate {
+    fn fate(&self) -> ConnectionReuse {
         match (self.is_spent(), self.is_idle()) {
-            (false, _) => ConnectionFate::Open,
-            (true, _) if self.broken.is_some() => ConnectionFate::Broken,
-            (true, false) => ConnectionFate::Retired,
-            (true, true) => ConnectionFate::WeClose,
+            (false, _) => ConnectionReuse::Open,
+            (true, _) if self.broken.is_some() => ConnectionReuse::Broken,
+            (true, false) => ConnectionReuse::Retired,
+            (true, true) => ConnectionReuse::ClientCloses,
         }
     }
 
