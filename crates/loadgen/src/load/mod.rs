@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{ThreadLoadState, ThreadPart};
 use crate::tls::{SessionReset, TlsSetup};
-use crate::worker::client::{Diffusion, LoadClient};
+use crate::worker::client::{EvenSampler, LoadClient};
 use crate::worker::{LoadWorker, SharedSetup, TIMER, WAKER, WorkerConfig};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
@@ -185,7 +185,7 @@ fn clients(plan: &Plan, part: ThreadPart, tls: Option<&TlsSetup>) -> Vec<LoadCli
     mine.map(|client| LoadClient {
         bind: plan.sources.map(|_| source(client % sources)),
         tls: tls.map(|tls| tls.client(connections, plan.early_data)),
-        resume: Diffusion::new(client, all),
+        resume: EvenSampler::new(client, all),
         address: None,
         totals: ClientTotals::default(),
     })

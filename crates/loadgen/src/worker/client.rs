@@ -17,7 +17,7 @@ pub(crate) struct LoadClient {
     pub(crate) bind: Option<Ipv4Addr>,
     /// How its connections begin, if they do so with TLS.
     pub(crate) tls: Option<ClientTls>,
-    pub(crate) resume: Diffusion,
+    pub(crate) resume: EvenSampler,
     /// Its address, known with its first connection.
     pub(crate) address: Option<IpAddr>,
     pub(crate) totals: ClientTotals,
@@ -60,11 +60,11 @@ impl LoadClient {
 
 /// Spreads a share evenly over a sequence of decisions: with 80 %, exactly four of any five are taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Diffusion {
+pub(crate) struct EvenSampler {
     error: u32,
 }
 
-impl Diffusion {
+impl EvenSampler {
     /// Begins at its own phase, so the clients of a load do not all decide alike.
     pub(crate) fn new(client: u32, clients: u32) -> Self {
         let phase = u64::from(Share::WHOLE) * u64::from(client) / u64::from(clients.max(1));
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn taken(share: f64, client: u32, decisions: usize) -> usize {
-        let mut diffusion = Diffusion::new(client, 7);
+        let mut diffusion = EvenSampler::new(client, 7);
         let share = Share::percent(share).unwrap();
         (0..decisions).filter(|_| diffusion.next(share)).count()
     }
