@@ -92,7 +92,7 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartErr
     let mut stream = connect(&checked.addresses, patience)
         .map_err(|error| LoadStartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
     let Some(tls) = &checked.tls else { return Ok(()) };
-    let agreed = tls.try_out(&mut stream).map_err(|error| {
+    let agreed = tls.probe_handshake(&mut stream).map_err(|error| {
         let reason =
             if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
         let advice = match &config.trust {

@@ -147,9 +147,12 @@ impl TlsSetup {
     }
 
     /// Completes one handshake over a stream with timeouts, and returns the negotiated protocol.
-    pub(crate) fn try_out(&self, stream: &mut ProbeStream) -> Result<Option<Alpn>, TryError> {
+    pub(crate) fn probe_handshake(
+        &self,
+        stream: &mut ProbeStream,
+    ) -> Result<Option<Alpn>, HandshakeProbeError> {
         let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
-        let mut connection = connection.map_err(TryError::Tls)?;
+        let mut connection = connection.map_err(HandshakeProbeError::Tls)?;
         while connection.is_handshaking() {
             let done = match stream {
                 ProbeStream::Tcp(tcp) => connection.complete_io(tcp),
@@ -159,7 +162,7 @@ impl TlsSetup {
                 Ok(_) => {}
                 Err(error) => {
                     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned();
-                    return Err(tls.map_or(TryError::Io(error), TryError::Tls));
+                    return Err(tls.map_or(HandshakeProbeError::Io(error), HandshakeProbeError::Tls));
                 }
             }
         }
@@ -198,14 +201,14 @@ pub(crate) enum ProbeStream {
 
 /// Why a handshake that was tried out failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TryError {
+pub(crate) enum HandshakeProbeError {
     #[error("{}", TlsRefusal::of(.0).reason)]
     Tls(Error),
     #[error("{0}")]
     Io(io::Error),
 }
 
-impl TryError {
+impl HandshakeProbeError {
     /// True if the server said nothing for too long.
     pub(crate) fn timed_out(&self) -> bool {
         let kinds = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
