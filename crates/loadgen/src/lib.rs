@@ -67,7 +67,7 @@ pub use target::{
 };
 pub use telemetry::TlsVersion;
 pub use tls::{
-    Alpn, Identity, KnownCertificates, PresentedError, TlsOptions, TlsSetupError, Trust,
-    presented_certificates,
+    Alpn, FetchCertificatesError, Identity, KnownCertificates, TlsOptions, TlsSetupError, Trust,
+    fetch_certificates,
 };
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

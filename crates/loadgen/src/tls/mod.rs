@@ -3,8 +3,8 @@
 
 mod early;
 mod outbox;
-mod presented;
 mod refusal;
+mod server_certificates;
 mod sessions;
 mod setup;
 mod trust;
@@ -20,8 +20,8 @@ use telemetry::LoadEvent;
 
 use early::EarlyDataTls;
 pub(crate) use outbox::Outbox;
-pub use presented::{PresentedError, presented_certificates};
 use refusal::TlsRefusal;
+pub use server_certificates::{FetchCertificatesError, fetch_certificates};
 pub(crate) use sessions::SessionReset;
 use sessions::SessionStore;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError};

@@ -137,7 +137,7 @@ fn processes(args: &ObserveArgs) -> anyhow::Result<Option<ProcessObserver>> {
 /// The certificates of `--certificate-of`, each as the setting that findings read.
 fn certificates(args: &ObserveArgs) -> anyhow::Result<Vec<Setting>> {
     let describe = |(at, source): (usize, &CertificateSource)| {
-        let chain = loadgen::presented_certificates(source.address, &source.name, CERTIFICATE_TIMEOUT)
+        let chain = loadgen::fetch_certificates(source.address, &source.name, CERTIFICATE_TIMEOUT)
             .with_context(|| format!("cannot ask --certificate-of {} for its certificate", source.address))?;
         let text = proxy_core::describe_chain(&chain)
             .with_context(|| format!("cannot read the certificate of {}", source.address))?;

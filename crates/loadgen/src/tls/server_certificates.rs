@@ -11,7 +11,7 @@ use super::{TlsOptions, TlsRefusal, TlsSetup, TlsSetupError, Trust};
 
 /// Why a server's certificates are not known.
 #[derive(Debug, thiserror::Error)]
-pub enum PresentedError {
+pub enum FetchCertificatesError {
     /// The name cannot be asked for.
     #[error(transparent)]
     Setup(#[from] TlsSetupError),
@@ -28,24 +28,24 @@ pub enum PresentedError {
 ///
 /// # Errors
 /// If the server cannot be reached, or does not complete a handshake in time.
-pub fn presented_certificates(
+pub fn fetch_certificates(
     address: SocketAddr,
     name: &str,
     timeout: Duration,
-) -> Result<Vec<Vec<u8>>, PresentedError> {
+) -> Result<Vec<Vec<u8>>, FetchCertificatesError> {
     let host = if name.is_empty() { address.ip().to_string() } else { name.to_owned() };
     let setup = TlsSetup::new(&Trust::Insecure, &host, &TlsOptions::default())?;
-    let mut stream = TcpStream::connect_timeout(&address, timeout).map_err(PresentedError::Io)?;
-    stream.set_read_timeout(Some(timeout)).map_err(PresentedError::Io)?;
-    stream.set_write_timeout(Some(timeout)).map_err(PresentedError::Io)?;
-    let refused = |error: &Error| PresentedError::Refused(TlsRefusal::of(error).reason);
+    let mut stream = TcpStream::connect_timeout(&address, timeout).map_err(FetchCertificatesError::Io)?;
+    stream.set_read_timeout(Some(timeout)).map_err(FetchCertificatesError::Io)?;
+    stream.set_write_timeout(Some(timeout)).map_err(FetchCertificatesError::Io)?;
+    let refused = |error: &Error| FetchCertificatesError::Refused(TlsRefusal::of(error).reason);
     let mut connection = ClientConnection::new(Arc::new(setup.config.clone()), setup.name.clone())
         .map_err(|error| refused(&error))?;
     while connection.is_handshaking() {
         connection.complete_io(&mut stream).map_err(|error| {
             match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
                 Some(tls) => refused(tls),
-                None => PresentedError::Io(error),
+                None => FetchCertificatesError::Io(error),
             }
         })?;
     }
