@@ -13,8 +13,8 @@ mod configuration;
 pub(crate) mod ctl;
 #[cfg(test)]
 mod document;
+mod effective_options;
 pub(crate) mod http;
-mod in_force;
 mod internal;
 pub(crate) mod mode;
 pub(crate) mod option_values;

@@ -18,7 +18,7 @@ impl RunController {
         let changed = settings.into_iter().filter(|setting| {
             self.at_start.get(&setting.name).is_some_and(|at_start| *at_start != setting.value)
         });
-        let text = options.in_force(changed).to_toml()?;
+        let text = options.effective_options(changed).to_toml()?;
         let path = file_of_now("toml");
         output_file::write_new(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         let lacks = if options.is_without_upstream() { "; it lacks an upstream" } else { "" };

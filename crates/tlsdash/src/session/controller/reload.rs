@@ -173,18 +173,18 @@ impl RunController {
             self.at_start.insert(name.clone(), value.clone());
         }
         if let Some(configuration) = &mut self.setup.configuration {
-            let in_force = &mut configuration.options;
+            let effective_options = &mut configuration.options;
             for setting in settings.iter().filter(|setting| plan.has_change(&setting.name)) {
                 // A value of the proxy is always valid for its option.
-                let _ = in_force.take(setting);
+                let _ = effective_options.take(setting);
             }
             if !plan.needs_restart(ALERT) {
-                in_force.run.alert = options.run.alert;
+                effective_options.run.alert = options.run.alert;
             }
             // An option that needs a restart still has its former origin.
             let is_pending = |word: &String| plan.restart.contains(word);
-            in_force.words.retain(is_pending);
-            in_force.words.extend(options.words.into_iter().filter(|word| !is_pending(word)));
+            effective_options.words.retain(is_pending);
+            effective_options.words.extend(options.words.into_iter().filter(|word| !is_pending(word)));
         }
         Ok(answer)
     }

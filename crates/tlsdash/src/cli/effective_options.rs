@@ -12,7 +12,7 @@ const PROXY: &str = "proxy.";
 const LOAD: &str = "load.";
 
 /// The options of a proxy, and changed settings without an option.
-pub(crate) struct OptionsInForce {
+pub(crate) struct EffectiveOptions {
     options: ProxyOptions,
     others: Vec<String>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct OptionsInForce {
 impl ProxyOptions {
     /// The same options with the values of changed settings. Omits the file of `--record`, which now exists, unless it
     /// is archived.
-    pub(crate) fn in_force(&self, changed: impl Iterator<Item = Setting>) -> OptionsInForce {
+    pub(crate) fn effective_options(&self, changed: impl Iterator<Item = Setting>) -> EffectiveOptions {
         let mut options = self.clone();
         options.run.record = options.run.record.filter(|_| options.run.append);
         let mut alerts: Vec<_> = std::mem::take(&mut options.run.alert).into_iter().map(Some).collect();
@@ -35,7 +35,7 @@ impl ProxyOptions {
             }
         }
         options.run.alert = alerts.into_iter().flatten().collect();
-        OptionsInForce { options, others }
+        EffectiveOptions { options, others }
     }
 
     /// Whether no upstream is configured, as in the demo, whose upstream ends with it.
@@ -86,7 +86,7 @@ fn take_alert(
     Ok(true)
 }
 
-impl OptionsInForce {
+impl EffectiveOptions {
     /// In the form of a configuration file; settings without an option are comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
         let comment =
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn printed(options: &ProxyOptions, changed: Vec<Setting>) -> String {
-        options.in_force(changed.into_iter()).to_toml().unwrap()
+        options.effective_options(changed.into_iter()).to_toml().unwrap()
     }
 
     #[test]
