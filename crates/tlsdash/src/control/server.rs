@@ -23,7 +23,7 @@ use super::conversation::{IDLE, converse, line, send};
 use super::protocol::{AccessData, ControlRequest, ControlResponse, revert_after};
 use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::service::accepting::AcceptStop;
-use crate::service::clients::{ClientPlaces, read_model};
+use crate::service::clients::{ClientSemaphore, read_model};
 use crate::session::spawn;
 
 /// Clients at a time; further ones get an error and are closed.
@@ -162,7 +162,7 @@ impl ControlListener {
     pub(crate) fn serve(self, target: ControlTarget, stop: AcceptStop) -> anyhow::Result<SocketFile> {
         let Self { listener, file, rules } = self;
         file.is_left.store(false, Ordering::Relaxed);
-        let places = ClientPlaces::new(CLIENTS_MAX);
+        let places = ClientSemaphore::new(CLIENTS_MAX);
         listener.set_nonblocking(true).context("cannot serve --control")?;
         // CPU time is accounted by the beginning of the name.
         spawn("dashboard-control", move || {

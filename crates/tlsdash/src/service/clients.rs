@@ -10,28 +10,28 @@ use tui::{DashboardSender, Event, ModelReader};
 
 /// Places for clients.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientPlaces {
+pub(crate) struct ClientSemaphore {
     taken: Arc<AtomicUsize>,
     max: usize,
 }
 
 /// The place of one client; free again when dropped.
 #[derive(Debug)]
-pub(crate) struct ClientPlace(Arc<AtomicUsize>);
+pub(crate) struct ClientPermit(Arc<AtomicUsize>);
 
-impl ClientPlaces {
+impl ClientSemaphore {
     pub(crate) fn new(max: usize) -> Self {
         Self { taken: Arc::default(), max }
     }
 
     /// A place; `None` if all are taken.
-    pub(crate) fn take(&self) -> Option<ClientPlace> {
-        let place = ClientPlace(Arc::clone(&self.taken));
+    pub(crate) fn take(&self) -> Option<ClientPermit> {
+        let place = ClientPermit(Arc::clone(&self.taken));
         (self.taken.fetch_add(1, Ordering::Relaxed) < self.max).then_some(place)
     }
 }
 
-impl Drop for ClientPlace {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_its_client_leaves() {
-        let places = ClientPlaces::new(2);
+        let places = ClientSemaphore::new(2);
         let (first, second) = (places.take(), places.take());
         assert!(first.is_some() && second.is_some() && places.take().is_none());
         drop(first);

@@ -16,7 +16,7 @@ use telemetry::{Model, RunId, Timestamps};
 use tui::DashboardSender;
 
 use crate::service::accepting::AcceptStop;
-use crate::service::clients::{ClientPlaces, read_model};
+use crate::service::clients::{ClientSemaphore, read_model};
 use crate::session::spawn;
 
 /// Connections that are served at a time; more are closed at once.
@@ -85,7 +85,7 @@ impl MetricsListener {
     /// # Errors
     /// If there can be no thread for it.
     pub(crate) fn serve(self, source: MetricsSource, stop: AcceptStop) -> anyhow::Result<()> {
-        let places = ClientPlaces::new(CONNECTIONS_MAX);
+        let places = ClientSemaphore::new(CONNECTIONS_MAX);
         self.0.set_nonblocking(true).context("cannot serve --metrics")?;
         // CPU time is accounted by the beginning of the name.
         spawn("dashboard-scrape", move || {
