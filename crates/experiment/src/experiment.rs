@@ -8,7 +8,7 @@ use crate::comparable_figure::ComparableFigure;
 use crate::estimate::{EffectEstimate, EstimateOptions, estimate};
 use crate::plan::{ExperimentPlan, SettingChange};
 use crate::validity::ValidityChecks;
-use crate::verdict::{Judgement, judge};
+use crate::verdict::{FigureVerdict, judge};
 
 /// Ticks jitter by milliseconds: an interval may begin before the discarded time ends, and a block end early, by this
 /// fraction of an interval (1/10).
@@ -48,7 +48,7 @@ pub enum Step {
         /// The stage.
         stage: Stage,
         /// The judgement of each figure.
-        judgements: Vec<Judgement>,
+        judgements: Vec<FigureVerdict>,
     },
     /// The experiment has ended: restore the setting's value.
     End {
@@ -273,7 +273,7 @@ impl ExperimentRun {
         estimate(metric, &pairs, &options)
     }
 
-    fn judge(&self) -> Vec<Judgement> {
+    fn judge(&self) -> Vec<FigureVerdict> {
         let metrics = self.plan.metrics.iter().zip(self.estimates(EstimateOptions::DRAWS));
         let judge = |(metric, estimate)| {
             judge(metric, self.stage, estimate, self.plan.alpha(), self.validity.reason(metric).as_deref())

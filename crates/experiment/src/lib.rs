@@ -33,4 +33,4 @@ pub use estimate::{EffectEstimate, EstimateOptions, estimate, estimate_unpaired}
 pub use experiment::{ExperimentRun, Step};
 pub use plan::{ExperimentPlan, ExperimentPlanError, SettingChange};
 pub use statistics::{EXACT_PAIRS_MAX, Ratio, holm, median, pairs_min, sign_flip_p, sign_flip_p_of_pairs};
-pub use verdict::{Judgement, judge};
+pub use verdict::{FigureVerdict, judge};

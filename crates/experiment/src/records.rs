@@ -6,7 +6,7 @@ use telemetry::{EstimateRecord, ExperimentRecord};
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::EffectEstimate;
 use crate::experiment::{ExperimentRun, Step};
-use crate::verdict::Judgement;
+use crate::verdict::FigureVerdict;
 
 impl From<EffectEstimate> for EstimateRecord {
     fn from(estimate: EffectEstimate) -> Self {
@@ -53,8 +53,8 @@ impl ExperimentRun {
                 metrics().zip(estimates).map(told).collect()
             }
             Step::Verdict { stage, judgements } => {
-                let told =
-                    |((at, metric), judgement): ((usize, &ComparableFigure), &Judgement)| ExperimentRecord {
+                let told = |((at, metric), judgement): ((usize, &ComparableFigure), &FigureVerdict)| {
+                    ExperimentRecord {
                         stage: *stage,
                         pair: self.planned(*stage),
                         pairs: self.planned(*stage),
@@ -62,7 +62,8 @@ impl ExperimentRun {
                         outcome: judgement.outcome,
                         reason: judgement.reason.clone(),
                         ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
-                    };
+                    }
+                };
                 metrics().zip(judgements).map(told).collect()
             }
             // The change of the setting has a separate record.

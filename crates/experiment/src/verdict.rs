@@ -9,7 +9,7 @@ use crate::statistics::pairs_min;
 
 /// The result of a stage for one figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct FigureVerdict {
     /// The result.
     pub outcome: ExperimentOutcome,
     /// Why; empty where the estimate says so.
@@ -25,7 +25,7 @@ pub fn judge(
     estimate: Option<EffectEstimate>,
     alpha: f64,
     obstacle: Option<&str>,
-) -> Judgement {
+) -> FigureVerdict {
     let (outcome, reason) = match (obstacle, &estimate) {
         (Some(reason), _) => (ExperimentOutcome::Inconclusive, reason.to_owned()),
         (None, None) => (
@@ -34,7 +34,7 @@ pub fn judge(
         ),
         (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
     };
-    Judgement { outcome, reason, estimate }
+    FigureVerdict { outcome, reason, estimate }
 }
 
 /// The reason for a percentile with fewer than ten samples above it.
