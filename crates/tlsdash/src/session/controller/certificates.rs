@@ -15,7 +15,7 @@ pub(crate) const CERTIFICATE: &str = "certificate";
 
 /// The outcome of reading files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TakenFiles {
+pub(super) enum FileReloadOutcome {
     /// Nothing is different.
     Same,
     /// Something is, and is used.
@@ -56,13 +56,13 @@ impl RunController {
     }
 
     /// Applies the results of a check, and rotates generated ticket keys that are due.
-    fn apply_file_changes(&mut self, files: FileChanges) -> TakenFiles {
-        let Some(proxy) = &self.workload.proxy else { return TakenFiles::Same };
+    fn apply_file_changes(&mut self, files: FileChanges) -> FileReloadOutcome {
+        let Some(proxy) = &self.workload.proxy else { return FileReloadOutcome::Same };
         let TlsRefresh { changes, warnings, refusals, .. } = proxy.take(files);
         let taken = match (refusals.is_empty(), changes.is_empty()) {
-            (false, _) => TakenFiles::Refused,
-            (true, true) => TakenFiles::Same,
-            (true, false) => TakenFiles::Changed,
+            (false, _) => FileReloadOutcome::Refused,
+            (true, true) => FileReloadOutcome::Same,
+            (true, false) => FileReloadOutcome::Changed,
         };
         let refusals = refusals.iter().map(ToString::to_string);
         let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));

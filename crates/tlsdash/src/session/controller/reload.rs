@@ -12,7 +12,7 @@ use serde_json::json;
 use telemetry::{Alerts, Applies, Level, NoticeRecord, Setting, SettingInfo, Value};
 
 use super::RunController;
-use super::certificates::TakenFiles;
+use super::certificates::FileReloadOutcome;
 use super::files::FileWatch;
 use crate::cli::ProxyOptions;
 use crate::cli::source::{ConfigurationSource, SettingOrigin};
@@ -121,16 +121,22 @@ impl RunController {
     }
 
     /// Applies the result of reading, and answers waiting clients.
-    pub(super) fn finish_reload(&mut self, options: Option<anyhow::Result<ProxyOptions>>, files: TakenFiles) {
+    pub(super) fn finish_reload(
+        &mut self,
+        options: Option<anyhow::Result<ProxyOptions>>,
+        files: FileReloadOutcome,
+    ) {
         let waiting = std::mem::take(&mut self.reload_waiting);
         let by = waiting.first().map_or("SIGHUP", |waiter| &waiter.by);
         let outcome = match (files, options) {
-            (TakenFiles::Refused, None) => Err("a certificate or key cannot be used".to_owned()),
-            (TakenFiles::Refused, Some(_)) => {
+            (FileReloadOutcome::Refused, None) => Err("a certificate or key cannot be used".to_owned()),
+            (FileReloadOutcome::Refused, Some(_)) => {
                 Err("a certificate or key cannot be used; the configuration stays as it was".to_owned())
             }
-            (TakenFiles::Same | TakenFiles::Changed, None) => Ok(ControlAnswer::from(READ_AGAIN.to_owned())),
-            (TakenFiles::Same | TakenFiles::Changed, Some(options)) => options
+            (FileReloadOutcome::Same | FileReloadOutcome::Changed, None) => {
+                Ok(ControlAnswer::from(READ_AGAIN.to_owned()))
+            }
+            (FileReloadOutcome::Same | FileReloadOutcome::Changed, Some(options)) => options
                 .map_err(|error| format!("{error:#}"))
                 .and_then(|options| self.apply_options(options, by))
                 .map(|ControlAnswer { text, data }| ControlAnswer {
@@ -143,7 +149,7 @@ impl RunController {
             Ok(answer) => (Level::Notice, &answer.text),
             Err(reason) => (Level::Warning, reason),
         };
-        let same = if outcome.is_ok() && files == TakenFiles::Same { " and are the same" } else { "" };
+        let same = if outcome.is_ok() && files == FileReloadOutcome::Same { " and are the same" } else { "" };
         self.report(NoticeRecord::new(level, RELOAD, &format!("reload: {text}{same}")));
         service::ready();
         for ReloadWaiter { reply, .. } in waiting {
