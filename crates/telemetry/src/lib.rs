@@ -22,8 +22,8 @@ mod testing;
 mod tls_version;
 
 pub use alerts::{
-    ALERTS_MAX, ALERTS_SPARE, Alert, AlertChange, AlertError, AlertInterval, AlertShortage, AlertUpdate,
-    Alerts, AlertsError,
+    ALERTS_MAX, ALERTS_SPARE, Alert, AlertChange, AlertError, AlertInterval, AlertUpdate, Alerts,
+    AlertsError, UndersampledAlert,
 };
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use collect::delta_channel::{Collector, HandoverResult, Reporter};

@@ -23,7 +23,7 @@ use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
 
 pub use grammar::{Alert, AlertError};
-pub use shortage::AlertShortage;
+pub use shortage::UndersampledAlert;
 use watched::{Obstacle, Transition, WatchedAlert};
 pub use window::AlertInterval;
 use window::IntervalGauges;

@@ -13,7 +13,7 @@ const WINDOWS_S: [u64; 11] = [10, 20, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 
 
 /// An alert on a percentile whose last window had some samples, but too few.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AlertShortage {
+pub struct UndersampledAlert {
     /// The name of its setting.
     pub setting: String,
     /// The alert.
@@ -24,7 +24,7 @@ pub struct AlertShortage {
     pub needed: u64,
 }
 
-impl AlertShortage {
+impl UndersampledAlert {
     /// The alerts among a run's settings that have too few samples at present. A run that has ended, or is younger
     /// than the window, has none.
     pub fn of(run: &Run) -> Vec<Self> {
@@ -64,7 +64,7 @@ impl AlertShortage {
     }
 }
 
-impl fmt::Display for AlertShortage {
+impl fmt::Display for UndersampledAlert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting: _, alert, samples, needed } = self;
         let window = RoundedSeconds(alert.window().as_micros() as u64);

@@ -18,7 +18,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::{AlertShortage, Applies, Setting, Value};
+use telemetry::{Applies, Setting, UndersampledAlert, Value};
 
 use super::parts::{heading, put, selected};
 use crate::format;
@@ -136,7 +136,7 @@ fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
 }
 
 /// Returns why the alert of a setting is not evaluated.
-fn shortage<'s>(state: &'s State, setting: &Setting) -> Option<&'s AlertShortage> {
+fn shortage<'s>(state: &'s State, setting: &Setting) -> Option<&'s UndersampledAlert> {
     state.figures()?.shortages.iter().find(|shortage| shortage.setting == setting.name)
 }
 
@@ -189,7 +189,7 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
 fn problem(state: &State) -> Option<String> {
     let setting = state.settings().get(state.tuning.selected)?;
     let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
-    let shortage = || shortage(state, setting).map(AlertShortage::to_string);
+    let shortage = || shortage(state, setting).map(UndersampledAlert::to_string);
     state.tuning.complaint.clone().or_else(refusal).or_else(shortage)
 }
 

@@ -2,7 +2,7 @@
 
 use telemetry::figures::{Figure, FigureName, Statistic};
 use telemetry::model::{AlertEpisode, Run};
-use telemetry::{AlertShortage, LatencyClass};
+use telemetry::{LatencyClass, UndersampledAlert};
 
 use super::Warning;
 
@@ -32,7 +32,7 @@ impl FiringAlert {
 }
 
 /// Says why an alert cannot fire.
-pub(super) fn shortage(shortage: &AlertShortage) -> Warning {
+pub(super) fn shortage(shortage: &UndersampledAlert) -> Warning {
     Warning(format!("{} {shortage}", shortage.setting))
 }
 

@@ -31,7 +31,7 @@ mod usage;
 
 use telemetry::model::{LogLine, MetricSeries, Run};
 use telemetry::{
-    AlertShortage, Counters, CpuGroup, HostRecord, Metric, Model, ProcessCpu, ProxyCounter, TlsCounter,
+    Counters, CpuGroup, HostRecord, Metric, Model, ProcessCpu, ProxyCounter, TlsCounter, UndersampledAlert,
 };
 
 pub(crate) use alerts::FiringAlert;
@@ -125,7 +125,7 @@ pub(crate) struct ViewModel {
     /// What is about to break at the moment, and what would resume more.
     pub(crate) findings: OpenFindings,
     /// Alerts that are not evaluated, as they have too few samples.
-    pub(crate) shortages: Vec<AlertShortage>,
+    pub(crate) shortages: Vec<UndersampledAlert>,
     /// What cannot be trusted or overlooked: alerts, then the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
@@ -171,7 +171,7 @@ impl ViewModel {
             handshakes.reasons = handshakes::reasons(run);
         }
         handshakes.absent = AbsentOfHandshakes::of(run);
-        let (alerts, shortages) = (alerts::at(run, us), AlertShortage::of(run));
+        let (alerts, shortages) = (alerts::at(run, us), UndersampledAlert::of(run));
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
             run.counted_log().is_none().then(|| if is_latest { run.proxy_open() } else { open_then() })
@@ -217,7 +217,11 @@ impl ViewModel {
 }
 
 /// All warnings: alerts that fire, then the worst first, then alerts that cannot fire.
-fn warnings(firing: &[FiringAlert], of_health: Vec<Warning>, shortages: &[AlertShortage]) -> Vec<Warning> {
+fn warnings(
+    firing: &[FiringAlert],
+    of_health: Vec<Warning>,
+    shortages: &[UndersampledAlert],
+) -> Vec<Warning> {
     let firing = firing.iter().map(FiringAlert::warning);
     firing.chain(of_health).chain(shortages.iter().map(alerts::shortage)).collect()
 }
