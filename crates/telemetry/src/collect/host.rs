@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::collect::scarcity::ScarcitySampler;
+use crate::collect::contention::ContentionSampler;
 use crate::metrics::Counters;
 use crate::metrics::CpuGroup;
 use crate::record::HostRecord;
@@ -36,7 +36,7 @@ pub struct HostSampler {
     earlier_ns: Option<u64>,
     /// The last reading, and its time.
     pss: Option<(Instant, u64)>,
-    scarcity: ScarcitySampler,
+    contention: ContentionSampler,
 }
 
 impl HostSampler {
@@ -80,7 +80,7 @@ impl HostSampler {
             cpu,
             ..HostRecord::default()
         };
-        self.scarcity.sample(&mut host);
+        self.contention.sample(&mut host);
         host
     }
 }

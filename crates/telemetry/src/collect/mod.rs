@@ -1,5 +1,6 @@
 //! Counters and samples of an interval, and their way to the publisher.
 
+pub(crate) mod contention;
 pub(crate) mod delta;
 pub(crate) mod delta_channel;
 pub(crate) mod host;
@@ -8,6 +9,5 @@ mod listening;
 pub(crate) mod observe;
 pub(crate) mod process_tree;
 pub(crate) mod request_samples;
-pub(crate) mod scarcity;
 pub(crate) mod tls;
 pub(crate) mod unit_processes;

@@ -1,4 +1,4 @@
-//! Scarcity: connections that found a backlog full, and CPU time that the cgroup or the hypervisor withheld.
+//! HostContention: connections that found a backlog full, and CPU time that the cgroup or the hypervisor withheld.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ const READ_EVERY: Duration = Duration::from_secs(2);
 
 /// Reads the resources withheld since the first reading. Figures that the machine lacks are 0.
 #[derive(Debug, Default)]
-pub(crate) struct ScarcitySampler {
+pub(crate) struct ContentionSampler {
     cpu_stat: Option<PathBuf>,
-    first: Option<Scarcity>,
-    last: Option<(Instant, Scarcity)>,
+    first: Option<HostContention>,
+    last: Option<(Instant, HostContention)>,
 }
 
 /// Totals since the machine or the cgroup began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Scarcity {
+struct HostContention {
     listen_overflows: u64,
     listen_drops: u64,
     throttled_us: u64,
@@ -28,7 +28,7 @@ struct Scarcity {
     cpus: u64,
 }
 
-impl ScarcitySampler {
+impl ContentionSampler {
     /// Writes the withheld resources into a record.
     pub(crate) fn sample(&mut self, host: &mut HostRecord) {
         let now = self.read(Instant::now());
@@ -40,24 +40,24 @@ impl ScarcitySampler {
         host.machine_cpus = now.cpus;
     }
 
-    fn read(&mut self, now: Instant) -> Scarcity {
+    fn read(&mut self, now: Instant) -> HostContention {
         match self.last {
-            Some((read_at, scarcity)) if now - read_at < READ_EVERY => scarcity,
+            Some((read_at, contention)) if now - read_at < READ_EVERY => contention,
             _ => {
                 let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
                 let cpu_stat = self.cpu_stat.get_or_insert_with(cpu_stat_path);
-                let scarcity = Scarcity::parse(
+                let contention = HostContention::parse(
                     &text(Path::new("/proc/net/netstat")),
                     &text(cpu_stat),
                     &text(Path::new("/proc/stat")),
                 );
-                self.last.insert((now, scarcity)).1
+                self.last.insert((now, contention)).1
             }
         }
     }
 }
 
-impl Scarcity {
+impl HostContention {
     /// From `/proc/net/netstat`, a cgroup's `cpu.stat` and `/proc/stat`.
     fn parse(netstat: &str, cpu_stat: &str, stat: &str) -> Self {
         let throttled = cpu_stat.lines().find_map(|line| line.strip_prefix("throttled_usec "));
@@ -102,34 +102,40 @@ mod tests {
     fn scarcity_is_read_from_the_kernels_tables() {
         let stat =
             "cpu  3806404 2984463 1236598 1744353 72564 0 73335 17804 0 0\ncpu0 1 2\ncpu1 1 2\nintr 1\n";
-        let read = Scarcity::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
+        let read =
+            HostContention::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
         let stolen_us = 17_804 * 1_000_000 / rustix::param::clock_ticks_per_second();
-        let expected =
-            Scarcity { listen_overflows: 316, listen_drops: 318, throttled_us: 1_250, stolen_us, cpus: 2 };
+        let expected = HostContention {
+            listen_overflows: 316,
+            listen_drops: 318,
+            throttled_us: 1_250,
+            stolen_us,
+            cpus: 2,
+        };
         assert_eq!(read, expected);
     }
 
     #[test]
     fn missing_kernel_figures_are_zero() {
         for text in ["", "TcpExt: ListenDrops\n", "TcpExt:\nTcpExt:\n", "cpu  1 2", "throttled_usec x"] {
-            assert_eq!(Scarcity::parse(text, text, text), Scarcity::default(), "{text:?}");
+            assert_eq!(HostContention::parse(text, text, text), HostContention::default(), "{text:?}");
         }
     }
 
     #[test]
     fn counts_start_with_the_first_reading() {
-        let first = Scarcity { listen_drops: 10, ..Scarcity::default() };
-        let last = Scarcity { listen_drops: 17, throttled_us: 5, ..first };
-        let mut sampler = ScarcitySampler {
+        let first = HostContention { listen_drops: 10, ..HostContention::default() };
+        let last = HostContention { listen_drops: 17, throttled_us: 5, ..first };
+        let mut sampler = ContentionSampler {
             first: Some(first),
             last: Some((Instant::now(), last)),
-            ..ScarcitySampler::default()
+            ..ContentionSampler::default()
         };
         let mut host = HostRecord::default();
         sampler.sample(&mut host);
         assert_eq!((host.listen_drops_total, host.cpu_throttled_us_total), (7, 5));
         let mut host = HostRecord::default();
-        ScarcitySampler::default().sample(&mut host);
+        ContentionSampler::default().sample(&mut host);
         assert!(host.machine_cpus > 0, "this one is known");
         assert_eq!(host, HostRecord { machine_cpus: host.machine_cpus, ..HostRecord::default() });
     }
