@@ -15,7 +15,7 @@ use crate::input::InputThread;
 use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::remote::RecordingRequest;
 use crate::state::{Action, Effect, Intent, State, update};
-use crate::terminal::pace::Pace;
+use crate::terminal::pace::FrameScheduler;
 use crate::terminal::{SuspendTarget, Terminal, has_terminal};
 use crate::view::view;
 
@@ -57,7 +57,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 struct Dashboard {
     state: State,
     terminal: Terminal,
-    pace: Pace,
+    pace: FrameScheduler,
     commands: SyncSender<Command>,
     next_tick: Instant,
     /// True from a suspension until the process is continued: the terminal is not ours to draw on.
@@ -75,7 +75,7 @@ impl Dashboard {
         }
         let terminal = Terminal::take(inbox.sender.clone(), options.mouse)?;
         let input = InputThread::start(inbox.sender.clone())?;
-        let pace = Pace::new(options.frames_per_second_max);
+        let pace = FrameScheduler::new(options.frames_per_second_max);
         let mut state = State::new(options, terminal.size());
         match state.options.layout_file.as_deref().map(arrangement::read) {
             None | Some(Ok(None)) => {}

@@ -1,9 +1,9 @@
 //! Takes over the terminal, and restores it in every case.
 
+pub(crate) mod frame_scheduler;
 mod notify;
 pub(crate) mod offscreen;
 mod output;
-pub(crate) mod pace;
 
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;

@@ -16,13 +16,13 @@ pub(crate) enum Urgency {
 
 /// The schedule of frames.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct FrameScheduler {
     data_gap: Duration,
     last: Option<Instant>,
     wanted: Option<Urgency>,
 }
 
-impl Pace {
+impl FrameScheduler {
     /// Returns a schedule with at most this many frames per second for data.
     pub(crate) fn new(data_frames_per_second_max: u32) -> Self {
         let data_gap = Duration::from_secs(1) / data_frames_per_second_max.clamp(1, 30);
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn nothing_is_drawn_when_nothing_changed() {
         let now = Instant::now();
-        let mut pace = Pace::new(4);
+        let mut pace = FrameScheduler::new(4);
         assert_eq!(pace.wait(now), Some(Duration::ZERO), "the first frame");
         pace.drawn(now);
         assert_eq!(pace.wait(now + Duration::from_secs(60)), None);
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn data_is_rate_limited_and_input_is_drawn_at_once() {
         let start = Instant::now();
-        let mut pace = Pace::new(4);
+        let mut pace = FrameScheduler::new(4);
         pace.drawn(start);
         pace.want(Urgency::Soon);
         assert_eq!(pace.wait(start), Some(Duration::from_millis(250)));
