@@ -42,12 +42,12 @@ pub(crate) struct Handshakes {
     /// Alerts and other reasons, by the records of single connections; those without a record are not among them.
     pub(crate) reasons: Vec<(String, u64)>,
     /// What a log does not tell of them.
-    pub(crate) absent: AbsentOfHandshakes,
+    pub(crate) absent: AbsentHandshakeFigures,
 }
 
 /// Why figures of handshakes are absent, and how to get them; `None` for available figures.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AbsentOfHandshakes {
+pub(crate) struct AbsentHandshakeFigures {
     /// All of them.
     pub(crate) all: Option<String>,
     /// Why they were full.
@@ -60,7 +60,7 @@ pub(crate) struct AbsentOfHandshakes {
     pub(crate) groups: Option<String>,
 }
 
-impl AbsentOfHandshakes {
+impl AbsentHandshakeFigures {
     pub(super) fn of(run: &Run) -> Self {
         let reason = |figure| run.absent(figure).map(str::to_owned);
         Self {

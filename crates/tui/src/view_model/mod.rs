@@ -40,7 +40,7 @@ pub(crate) use client_detail::{ClientDetail, OutOfHistory};
 pub(crate) use client_rows::ClientRows;
 pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
 pub(crate) use findings::OpenFindings;
-pub(crate) use handshakes::{AbsentOfHandshakes, Handshakes, MeanHandshake, NamedCount};
+pub(crate) use handshakes::{AbsentHandshakeFigures, Handshakes, MeanHandshake, NamedCount};
 pub(crate) use health::{Health, Warning};
 pub(crate) use hosts::{HostRow, HostState, HostTable};
 pub(crate) use http::{HttpFigures, ProtocolTimes};
@@ -170,7 +170,7 @@ impl ViewModel {
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
         }
-        handshakes.absent = AbsentOfHandshakes::of(run);
+        handshakes.absent = AbsentHandshakeFigures::of(run);
         let (alerts, shortages) = (alerts::at(run, us), UndersampledAlert::of(run));
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
