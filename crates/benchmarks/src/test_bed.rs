@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
-use bench::scenario::{BenchTlsConfig, Endpoint, LaunchSlots};
+use bench::scenario::{BenchTlsConfig, Endpoint, PlaceholderValues};
 use bench::target::{SupervisedCommand, Supervisor, wait_until_ready};
 use bench::template::ServerTemplate;
 use loadgen::{DemoUpstream, UpstreamAddr};
@@ -46,7 +46,7 @@ impl TestBed {
         let upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
         let addr = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let (listen, tls) = (Endpoint::Tcp(addr), BenchTlsConfig::default());
-        let slots = LaunchSlots {
+        let slots = PlaceholderValues {
             listen: &listen,
             upstream: Some(&Endpoint::Unix(socket)),
             cert: &cert,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use bench::scenario::{
-    BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, Scenario, Server, UpstreamKind,
+    BenchTlsConfig, CommandServer, Endpoint, Launch, PlaceholderValues, Scenario, Server, UpstreamKind,
 };
 use bench::template::ServerTemplate;
 use common::not_run::say_not_run;
@@ -89,7 +89,7 @@ impl TemplateFixture {
             (UpstreamKind::Tcp, _, UpstreamAddr::Tcp(addr)) => Some(Endpoint::Tcp(*addr)),
             _ => None,
         };
-        let slots = LaunchSlots {
+        let slots = PlaceholderValues {
             listen,
             upstream: upstream.as_ref(),
             cert: &path("cert.pem"),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::load::{LoadFailure, POLL};
 use super::setup::{BenchSetup, FILE_MODE, set_mode};
 use crate::scenario::{
-    BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, LaunchSlots, core_count,
+    BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, PlaceholderValues, core_count,
 };
 use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
 
@@ -62,7 +62,7 @@ impl ServerStarter<'_> {
             workers => workers,
         };
         let user = if rustix::process::geteuid().is_root() { "nobody".to_owned() } else { user_name() };
-        let slots = LaunchSlots {
+        let slots = PlaceholderValues {
             listen,
             upstream,
             cert: &certificate.chain,

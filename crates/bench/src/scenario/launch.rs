@@ -39,7 +39,7 @@ pub enum Endpoint {
 /// | `{user}` | the user for unprivileged workers: `nobody` for root, else the user of this program |
 /// | `{tlsdash}` | this program |
 #[derive(Clone, Debug)]
-pub struct LaunchSlots<'s> {
+pub struct PlaceholderValues<'s> {
     /// Where it listens.
     pub listen: &'s Endpoint,
     /// The server behind it; `None` if it answers itself.
@@ -134,7 +134,7 @@ impl CommandServer {
     ///
     /// # Errors
     /// If a placeholder has no value, or a path is not allowed in a configuration file.
-    pub fn launch(&self, slots: &LaunchSlots<'_>) -> Result<Launch, LaunchError> {
+    pub fn launch(&self, slots: &PlaceholderValues<'_>) -> Result<Launch, LaunchError> {
         slots.check_paths()?;
         let fill = |location: &str, text: &str| slots.fill(location, text);
         let argv = |key: &str, words: &[String]| -> Result<Vec<String>, LaunchError> {
@@ -158,7 +158,7 @@ impl CommandServer {
     }
 }
 
-impl LaunchSlots<'_> {
+impl PlaceholderValues<'_> {
     /// Replaces each `{name}` by its value, and `{{name}}` by `{name}`. Other braces stay as they are.
     fn fill(&self, location: &str, text: &str) -> Result<String, LaunchError> {
         let mut filled = String::with_capacity(text.len());
@@ -261,7 +261,7 @@ pub(super) fn try_placeholders(server: &CommandServer, listen: UpstreamKind) -> 
     };
     let Some(listen) = endpoint(listen) else { return Ok(()) };
     let upstream = endpoint(server.upstream);
-    let slots = LaunchSlots {
+    let slots = PlaceholderValues {
         listen: &listen,
         upstream: upstream.as_ref(),
         cert: path,

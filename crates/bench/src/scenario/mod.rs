@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use error::ScenarioError;
-pub use launch::{Endpoint, Launch, LaunchError, LaunchSlots};
+pub use launch::{Endpoint, Launch, LaunchError, PlaceholderValues};
 pub use parse::CheckFlags;
 pub(crate) use parse::read_template;
 pub use placement::Placement;
@@ -139,7 +139,7 @@ pub enum Server {
 pub struct CommandServer {
     /// Its template; empty for a target that the scenario defines itself.
     pub template: String,
-    /// The program and its arguments, with the placeholders of [`LaunchSlots`].
+    /// The program and its arguments, with the placeholders of [`PlaceholderValues`].
     pub command: Vec<String>,
     /// A command that runs once in a run, before the target starts first, such as a compiler; empty if there is none.
     pub prepare: Vec<String>,

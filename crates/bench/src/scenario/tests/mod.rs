@@ -59,8 +59,8 @@ fn slots<'s>(
     listen: &'s Endpoint,
     upstream: Option<&'s Endpoint>,
     tls: &'s BenchTlsConfig,
-) -> LaunchSlots<'s> {
-    LaunchSlots {
+) -> PlaceholderValues<'s> {
+    PlaceholderValues {
         listen,
         upstream,
         cert: Path::new("/t/cert.pem"),
@@ -234,7 +234,7 @@ fn placeholders_are_filled_in_commands_files_and_environment() {
         behind,
         "command: {port} has no value: behind a server that wants a Unix socket, use {listen}"
     );
-    let spaces = LaunchSlots { dir: Path::new("/a b"), ..slots(&listen, None, &tls) };
+    let spaces = PlaceholderValues { dir: Path::new("/a b"), ..slots(&listen, None, &tls) };
     assert_eq!(server.launch(&spaces).unwrap_err(), LaunchError::Path("/a b".into()));
 }
 
