@@ -11,7 +11,7 @@ use super::setup::{BenchSetup, FILE_MODE, set_mode};
 use crate::scenario::{
     BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, PlaceholderValues, core_count,
 };
-use crate::target::{NotReady, SupervisedCommand, Supervisor, wait_until_ready};
+use crate::target::{ReadinessError, SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long a target may take until it listens, by default; a JVM takes some seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -49,7 +49,7 @@ impl ServerStarter<'_> {
         let timeout = self.target.start_timeout.unwrap_or(START_TIMEOUT);
         match wait_until_ready(&mut supervisor, self.listen, timeout, self.is_interrupted) {
             Ok(()) => Ok(supervisor),
-            Err(NotReady::Interrupted) => Err(LoadFailure::Interrupted),
+            Err(ReadinessError::Interrupted) => Err(LoadFailure::Interrupted),
             Err(error) => Err(LoadFailure::Failed(error.to_string())),
         }
     }

@@ -24,7 +24,7 @@ mod supervisor;
 mod usage;
 
 pub use protocol::{CommandExit, ExitInfo, SupervisedCommand};
-pub use readiness::{NotReady, wait_until_ready};
+pub use readiness::{ReadinessError, wait_until_ready};
 pub use supervise::supervise;
 pub use supervisor::{StartError, Supervisor};
 pub use usage::{MachineMeter, SampleTimes, TimeSpan, UsageMeter, growth_within};

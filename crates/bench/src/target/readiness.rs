@@ -14,7 +14,7 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Why a target is not ready. The last part of each message quotes the end of its output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotReady {
+pub enum ReadinessError {
     /// Another process uses its endpoint.
     #[error("{endpoint} is in use by another process{output_tail}")]
     InUse {
@@ -35,7 +35,7 @@ pub enum NotReady {
     },
     /// It ended without an error: it went into the background.
     #[error("it ended with {exit} before it listened: it must stay in the foreground{output_tail}")]
-    WentAway {
+    Daemonized {
         /// How it ended.
         exit: CommandExit,
         /// The end of its output.
@@ -54,7 +54,7 @@ pub enum NotReady {
     Interrupted,
     /// It does not listen in time.
     #[error("it does not listen on {endpoint} after {} s{output_tail}", .limit.as_secs_f64())]
-    Silent {
+    Timeout {
         /// Where it should listen.
         endpoint: Endpoint,
         /// How long it had.
@@ -91,29 +91,29 @@ pub fn wait_until_ready(
     endpoint: &Endpoint,
     limit: Duration,
     is_interrupted: &dyn Fn() -> bool,
-) -> Result<(), NotReady> {
+) -> Result<(), ReadinessError> {
     let deadline = Instant::now() + limit;
     loop {
         // Before the sockets are checked: a process that begins to listen meanwhile is not late.
         let is_late = Instant::now() > deadline;
         if let Some(exit) = supervisor.exit() {
-            return Err(NotReady::of_ended(exit, endpoint, supervisor.output_tail()));
+            return Err(ReadinessError::of_ended(exit, endpoint, supervisor.output_tail()));
         }
         if endpoint.is_listened_on() {
             return Ok(());
         }
         if is_interrupted() {
-            return Err(NotReady::Interrupted);
+            return Err(ReadinessError::Interrupted);
         }
         if is_late {
             let (endpoint, output_tail) = (endpoint.clone(), OutputTail(supervisor.output_tail()));
-            return Err(NotReady::Silent { endpoint, limit, output_tail });
+            return Err(ReadinessError::Timeout { endpoint, limit, output_tail });
         }
         std::thread::sleep(POLL_EVERY);
     }
 }
 
-impl NotReady {
+impl ReadinessError {
     /// Explains the end by the process's own output, as far as that is an error of the kernel.
     fn of_ended(exit: CommandExit, endpoint: &Endpoint, output_tail: String) -> Self {
         let lower = output_tail.to_lowercase();
@@ -124,7 +124,7 @@ impl NotReady {
         } else if says(&["permission denied", "operation not permitted", "eacces", "eperm", "as root"]) {
             Self::NotPermitted { exit, output_tail }
         } else if exit.is_success() {
-            Self::WentAway { exit, output_tail }
+            Self::Daemonized { exit, output_tail }
         } else {
             Self::Ended { exit, output_tail }
         }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn the_output_of_a_target_tells_why_it_ended() {
         let of = |code, output_tail: &str| {
-            NotReady::of_ended(
+            ReadinessError::of_ended(
                 CommandExit::Code(code),
                 &Endpoint::Tcp("127.0.0.1:443".parse().unwrap()),
                 output_tail.to_owned(),
