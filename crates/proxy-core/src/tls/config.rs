@@ -15,7 +15,7 @@ use super::client_auth::ClientCa;
 use super::client_hello::Choices;
 use super::evidence::Policy;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
-use super::tickets::{NoTickets, OWN_KEYS_MAX, Ticketer};
+use super::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 
 /// TLS cannot be set up like this.
 #[derive(Debug, thiserror::Error)]
@@ -172,7 +172,7 @@ impl TlsConfig {
             Resumption::Tickets => config.ticketer = inputs.ticketer,
             Resumption::Cache => {
                 config.session_storage = inputs.sessions;
-                config.ticketer = Arc::new(NoTickets(inputs.ticketer));
+                config.ticketer = Arc::new(RefusingTicketer(inputs.ticketer));
             }
             Resumption::Off => config.send_tls13_tickets = 0,
         }

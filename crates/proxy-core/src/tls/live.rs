@@ -12,7 +12,7 @@ use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
 use super::settings::{Resumption, TlsSettings};
 use super::tickets::snapshot::TicketKeySnapshot;
-use super::tickets::{OwnKeys, TicketKeyFile, Ticketer};
+use super::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
 use super::watch::{FileChanges, TlsFiles};
 
 /// Begins the names of these settings.
@@ -96,7 +96,7 @@ pub enum TicketKeyError {
     SharedKeys,
     /// Sessions are not kept in tickets.
     #[error("sessions are not kept in tickets: change resumption to tickets")]
-    NoTickets,
+    RefusingTicketer,
     /// The new configuration cannot be made.
     #[error(transparent)]
     Config(#[from] TlsConfigError),
@@ -128,7 +128,7 @@ pub(crate) struct LiveTls {
     client_ca: Option<ClientCa>,
     ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
-    own_keys: OwnKeys,
+    own_keys: RotatingTicketKeys,
     /// Whether another process has the same keys: a new one would make tickets that it does not open.
     holds_keys: bool,
     sessions: SessionCache,
@@ -137,7 +137,7 @@ pub(crate) struct LiveTls {
 
 impl LiveTls {
     pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
-        let own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        let own_keys = RotatingTicketKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         let presented = PresentedCertificates::default();
         presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
         Ok(Self {
@@ -219,7 +219,7 @@ impl LiveTls {
             return Err(TicketKeyError::SharedKeys);
         }
         if self.settings.resumption != Resumption::Tickets {
-            return Err(TicketKeyError::NoTickets);
+            return Err(TicketKeyError::RefusingTicketer);
         }
         self.own_keys.add(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         Ok(self.config()?)
@@ -241,7 +241,8 @@ impl LiveTls {
         &mut self,
         keys: &TicketKeySnapshot,
     ) -> Result<TlsConfig, TlsConfigError> {
-        self.own_keys = OwnKeys::restore(keys, Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        self.own_keys =
+            RotatingTicketKeys::restore(keys, Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         self.config()
     }
 
@@ -250,7 +251,7 @@ impl LiveTls {
         if self.ticket_keys.is_some() {
             return Err(TicketKeyError::SharedKeys);
         }
-        self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        self.own_keys = RotatingTicketKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         self.sessions = self.sessions.emptied();
         Ok(self.config()?)
     }

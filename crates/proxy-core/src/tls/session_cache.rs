@@ -184,14 +184,14 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::tls::tickets::OwnKeys;
+    use crate::tls::tickets::RotatingTicketKeys;
 
     /// A session of rustls for no name, TLS 1.3 and a suite, as far as it is looked at.
     const SESSION: &[u8] = &[0, 3, 4, 0x13, 1, 0];
 
     fn store(cache: &SessionCache, binding: u8) -> Store {
         let (lifetime, binding) = (Duration::from_secs(60), [binding; 32]);
-        let keys = OwnKeys::new(Instant::now()).unwrap().keys();
+        let keys = RotatingTicketKeys::new(Instant::now()).unwrap().keys();
         let tickets = Arc::new(Ticketer::new(keys, lifetime, binding));
         Store { cache: cache.clone(), lifetime, binding, tickets }
     }

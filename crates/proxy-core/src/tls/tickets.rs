@@ -170,12 +170,12 @@ impl fmt::Debug for OwnKey {
 
 /// Random keys of this process, and of processes that it replaces or that replace it. They are rotated.
 #[derive(Debug)]
-pub(super) struct OwnKeys {
+pub(super) struct RotatingTicketKeys {
     /// The newest first.
     keys: VecDeque<OwnKey>,
 }
 
-impl OwnKeys {
+impl RotatingTicketKeys {
     pub(super) fn new(now: Instant) -> Result<Self, Unspecified> {
         Ok(Self { keys: VecDeque::from([OwnKey::random(now)?]) })
     }
@@ -317,9 +317,9 @@ impl ProducesTickets for Ticketer {
 
 /// Seals no ticket and accepts none, while sessions are kept in a cache; classifies offered tickets.
 #[derive(Debug)]
-pub(super) struct NoTickets(pub(super) Arc<Ticketer>);
+pub(super) struct RefusingTicketer(pub(super) Arc<Ticketer>);
 
-impl ProducesTickets for NoTickets {
+impl ProducesTickets for RefusingTicketer {
     fn enabled(&self) -> bool {
         false
     }

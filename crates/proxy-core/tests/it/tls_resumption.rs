@@ -76,7 +76,7 @@ fn there_is_no_key_to_rotate_without_tickets() {
     for resumption in [Resumption::Cache, Resumption::Off] {
         let proxy =
             TestProxy::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
-        assert!(matches!(proxy.proxy.rotate_tickets(), Err(TicketKeyError::NoTickets)));
+        assert!(matches!(proxy.proxy.rotate_tickets(), Err(TicketKeyError::RefusingTicketer)));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::io::buffer::Buffer;
 use crate::tls::client_auth::binding;
 use crate::tls::config::{TlsConfig, TlsConfigInputs};
 use crate::tls::settings::{ClientAuth, TlsSettings};
-use crate::tls::tickets::{OwnKeys, Ticketer, unix_now};
+use crate::tls::tickets::{RotatingTicketKeys, Ticketer, unix_now};
 use crate::tls::{Certificate, Engine};
 
 const LIFETIME: Duration = Duration::from_secs(3600);
@@ -24,7 +24,7 @@ fn half_an_hour_ago() -> u64 {
 }
 
 /// A server whose tickets are sealed by another clock.
-fn server(certificate: &Certificate, keys: &OwnKeys, clock: fn() -> u64) -> TlsConfig {
+fn server(certificate: &Certificate, keys: &RotatingTicketKeys, clock: fn() -> u64) -> TlsConfig {
     let mut ticketer = Ticketer::new(keys.keys(), LIFETIME, binding(None, ClientAuth::Optional));
     ticketer.clock = clock;
     let inputs = TlsConfigInputs {
@@ -79,7 +79,7 @@ fn shake_hands(server: &TlsConfig, client: &Arc<ClientConfig>) -> Engine {
 #[test]
 fn a_session_has_expired_after_its_lifetime_and_its_age_is_known() {
     let certificate = Certificate::generate(&[]).unwrap();
-    let keys = OwnKeys::new(Instant::now()).unwrap();
+    let keys = RotatingTicketKeys::new(Instant::now()).unwrap();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         for (clock, is_expired) in [(an_hour_ago as fn() -> u64, true), (half_an_hour_ago, false)] {
             let client = client(&certificate, version);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::error::Unspecified;
 use zeroize::Zeroizing;
 
-use super::{FILE_KEY_BYTES, NAME_BYTES, OWN_KEYS_MAX, OwnKey, OwnKeys};
+use super::{FILE_KEY_BYTES, NAME_BYTES, OWN_KEYS_MAX, OwnKey, RotatingTicketKeys};
 
 /// Begins a snapshot. A program that derives keys in another way must name another format.
 const FORMAT: &[u8] = b"tlsdash ticket keys 1\n";
@@ -102,7 +102,7 @@ impl fmt::Debug for TicketKeySnapshot {
     }
 }
 
-impl OwnKeys {
+impl RotatingTicketKeys {
     /// All keys with their ages.
     pub(in crate::tls) fn snapshot(&self, now: Instant) -> TicketKeySnapshot {
         // Allocated at once: a growing vector leaves copies behind.
@@ -136,14 +136,14 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// Three keys made an hour apart, the oldest at `begin`.
-    fn three(begin: Instant) -> OwnKeys {
-        let mut keys = OwnKeys::new(begin).unwrap();
+    fn three(begin: Instant) -> RotatingTicketKeys {
+        let mut keys = RotatingTicketKeys::new(begin).unwrap();
         keys.add(begin + HOUR).unwrap();
         keys.add(begin + 2 * HOUR).unwrap();
         keys
     }
 
-    fn ticketer(keys: &OwnKeys) -> Ticketer {
+    fn ticketer(keys: &RotatingTicketKeys) -> Ticketer {
         Ticketer::new(keys.keys(), 100 * HOUR, [7; 32])
     }
 
@@ -157,7 +157,7 @@ mod tests {
         let before = three(begin);
         let snapshot = parsed(before.snapshot(begin + 3 * HOUR).as_bytes()).unwrap();
         assert_eq!(snapshot.len(), 3);
-        let after = OwnKeys::restore(&snapshot, begin + 3 * HOUR).unwrap();
+        let after = RotatingTicketKeys::restore(&snapshot, begin + 3 * HOUR).unwrap();
         for key in before.keys() {
             let sealed = Ticketer::new(vec![key], 100 * HOUR, [7; 32]).seal(b"session", unix_now()).unwrap();
             assert_eq!(ticketer(&after).open(&sealed, unix_now()).unwrap().0, b"session");
@@ -172,7 +172,7 @@ mod tests {
         let begin = Instant::now();
         let now = begin + 3 * HOUR;
         let mut before = three(begin);
-        let mut after = OwnKeys::restore(&before.snapshot(now), now).unwrap();
+        let mut after = RotatingTicketKeys::restore(&before.snapshot(now), now).unwrap();
         for (at, lifetime, left) in [(now, HOUR + HOUR / 2, 2), (now + HOUR / 2, HOUR, 1)] {
             for keys in [&mut before, &mut after] {
                 keys.rotate(at, 100 * HOUR, lifetime).unwrap();
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_does_not_show_its_keys() {
-        let keys = OwnKeys::new(Instant::now()).unwrap();
+        let keys = RotatingTicketKeys::new(Instant::now()).unwrap();
         let text = format!("{keys:?} {:?}", keys.snapshot(Instant::now()));
         let secret = keys.keys[0].secret[NAME_BYTES..][..4].iter().map(u8::to_string).collect::<Vec<_>>();
         assert!(text.contains("TicketKeySnapshot { len: 1, .. }"), "{text}");

@@ -69,7 +69,7 @@ proptest! {
 #[test]
 fn own_keys_seal_for_a_rotation_and_open_for_a_lifetime_more() {
     let begin = Instant::now();
-    let mut keys = OwnKeys::new(begin).unwrap();
+    let mut keys = RotatingTicketKeys::new(begin).unwrap();
     let at = |hours: u32| begin + HOUR * hours;
     let first = keys.keys()[0].name;
     let mut rotate =
@@ -89,7 +89,7 @@ fn own_keys_seal_for_a_rotation_and_open_for_a_lifetime_more() {
 #[test]
 fn an_added_key_seals_and_begins_its_own_rotation() {
     let begin = Instant::now();
-    let mut keys = OwnKeys::new(begin).unwrap();
+    let mut keys = RotatingTicketKeys::new(begin).unwrap();
     let first = keys.keys()[0].name;
     keys.add(begin + HOUR * 5).unwrap();
     let names: Vec<_> = keys.keys().iter().map(|key| key.name).collect();
@@ -141,7 +141,7 @@ fn keys_never_show() {
     let secret = u32::from_be_bytes(*file_key(1)[NAME_BYTES..].first_chunk().unwrap());
     let secret = format!("{secret:08x}");
     let secret_list = format!("{:?}", &file_key(1)[NAME_BYTES..NAME_BYTES + 4]);
-    let own = OwnKeys::new(Instant::now()).unwrap();
+    let own = RotatingTicketKeys::new(Instant::now()).unwrap();
     for text in
         [format!("{file:?}"), file.summary(), format!("{:?}", ticketer(&file.keys())), format!("{own:?}")]
     {
