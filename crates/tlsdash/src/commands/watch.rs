@@ -14,7 +14,7 @@ use crate::control::remote;
 use crate::journals::contents::opener;
 use crate::journals::reading::{RunChoice, SourcePart};
 use crate::journals::writers::IgnoredRuns;
-use crate::service::signals::{self, HangUp, Reload};
+use crate::service::signals::{self, Reload, SighupAction};
 use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
 use crate::session::run_recorder::RunRecorder;
 use crate::session::{host_name, spawn};
@@ -64,7 +64,7 @@ fn show(
     };
     let follower = follow(&part, events.clone())?;
     let (remote, recorder) = remote_control(&part, &events)?;
-    signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
+    signals::listen(frontend, SighupAction::Ends, events, Reload::default())?;
     let options = frontend::FrontendOptions {
         title: String::new(),
         source: part.name,

@@ -42,7 +42,7 @@ use crate::control::ControlOptions;
 use crate::control::server::ControlListener;
 use crate::journals::choice::{JournalChoice, OpenJournal};
 use crate::service::metrics::MetricsListener;
-use crate::service::signals::{self, HangUp, Reload, UpgradeSignal};
+use crate::service::signals::{self, Reload, SighupAction, UpgradeSignal};
 use crate::session::console::Console;
 use crate::session::controller::{
     JournalOutcome, RunConfiguration, RunController, RunSetup, RunSignals, Workload,
@@ -195,7 +195,7 @@ impl Channels {
         config.frontend.report_if_forced(config.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
-        let hang_up = if config.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
+        let hang_up = if config.keep_running { SighupAction::Reload } else { SighupAction::Ends };
         let upgrade = UpgradeSignal::listen()?;
         let take_metrics = |addr| match predecessor.as_mut().and_then(|other| other.take_metrics(addr)) {
             Some(listener) => Ok(MetricsListener::take_over(listener)),
