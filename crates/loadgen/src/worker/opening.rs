@@ -69,7 +69,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         connection.phase = ConnectionPhase::Handshaking;
         self.stats.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
         let begun = match begun {
-            Ok(engine) => self.shake_hands(key, engine),
+            Ok(engine) => self.drive_handshake(key, engine),
             Err(error) => {
                 connection.transport.note_trouble(&error);
                 Err(ConnectionEnd::Tls)
@@ -81,7 +81,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     }
 
     /// Sends the first flight, with a request as early data if possible. Only HTTP/1.1 and echoes send early data.
-    fn shake_hands(&mut self, key: usize, mut engine: TlsEngine) -> Result<(), ConnectionEnd> {
+    fn drive_handshake(&mut self, key: usize, mut engine: TlsEngine) -> Result<(), ConnectionEnd> {
         let waiting = &mut self.slots[self.connections[key].slot].waiting;
         if self.setup.early_data
             && let Some(request) = waiting.front().copied()
@@ -98,7 +98,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 connection.early_bytes = early_bytes;
             }
         }
-        self.connections[key].transport.shake_hands(engine, &mut self.scratch)
+        self.connections[key].transport.drive_handshake(engine, &mut self.scratch)
     }
 
     pub(super) fn on_handshake(&mut self, key: usize, handshake: &Handshake) {

@@ -114,7 +114,7 @@ impl Transport {
     }
 
     /// Begins the handshake.
-    pub(crate) fn shake_hands(
+    pub(crate) fn drive_handshake(
         &mut self,
         engine: TlsEngine,
         scratch: &mut Scratch,

@@ -120,7 +120,7 @@ impl<H: Handler> Connection<H> {
     pub(crate) fn read(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let result = match &mut self.state {
             ConnState::Serving(handler) => handler.read(&mut self.session, context),
-            ConnState::Handshake(_) => self.shake_hands(context, resources),
+            ConnState::Handshake(_) => self.drive_handshake(context, resources),
             ConnState::Closing(_) => self
                 .session
                 .drop_input(context)
@@ -134,7 +134,7 @@ impl<H: Handler> Connection<H> {
 
     /// Continues the handshake. Out of line, so requests do not pass through its code.
     #[inline(never)]
-    fn shake_hands(
+    fn drive_handshake(
         &mut self,
         context: &mut WorkerContext,
         resources: &mut H::Resources,

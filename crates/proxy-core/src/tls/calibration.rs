@@ -245,13 +245,13 @@ impl TestHandshake {
         let server = LiveTls::new(Tls { settings, ..Tls::new(certificate) })?.config()?;
         let handshake = Self { server, client: Arc::new(client), resumes };
         // The first one is full, and brings the session that others resume.
-        handshake.shake_hands()?;
+        handshake.drive_handshake()?;
         Ok(handshake)
     }
 
     /// Shakes hands, and returns the time in the engine without key exchange and signature.
     fn run(&self) -> Result<Duration, CalibrationError> {
-        let (engine, time) = self.shake_hands()?;
+        let (engine, time) = self.drive_handshake()?;
         if engine.session().is_resumed() == self.resumes {
             Ok(time)
         } else {
@@ -259,7 +259,7 @@ impl TestHandshake {
         }
     }
 
-    fn shake_hands(&self) -> Result<(Engine, Duration), CalibrationError> {
+    fn drive_handshake(&self) -> Result<(Engine, Duration), CalibrationError> {
         let name = ServerName::try_from("localhost").expect("it is a name");
         let mut client = ClientConnection::new(Arc::clone(&self.client), name)?;
         let mut engine = Engine::new(&self.server)?;

@@ -50,7 +50,7 @@ fn client(certificate: &Certificate, version: &'static SupportedProtocolVersion)
 }
 
 /// Shakes hands, and lets the client have its ticket.
-fn shake_hands(server: &TlsConfig, client: &Arc<ClientConfig>) -> Engine {
+fn drive_handshake(server: &TlsConfig, client: &Arc<ClientConfig>) -> Engine {
     let name = ServerName::try_from("localhost").unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
     let mut engine = Engine::new(server).unwrap();
@@ -83,11 +83,11 @@ fn a_session_has_expired_after_its_lifetime_and_its_age_is_known() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         for (clock, is_expired) in [(an_hour_ago as fn() -> u64, true), (half_an_hour_ago, false)] {
             let client = client(&certificate, version);
-            let first = shake_hands(&server(&certificate, &keys, clock), &client);
+            let first = drive_handshake(&server(&certificate, &keys, clock), &client);
             assert_eq!(first.session().full_reason(true), Some(FullReason::NoTicket));
             assert_eq!(first.session().full_reason(false), Some(FullReason::FirstVisit));
             assert_eq!(first.session().signature_name(), Some("ecdsa_secp256r1_sha256"));
-            let second = shake_hands(&server(&certificate, &keys, unix_now), &client);
+            let second = drive_handshake(&server(&certificate, &keys, unix_now), &client);
             let session = second.session();
             assert_eq!(session.full_reason(true), is_expired.then_some(FullReason::Expired));
             let age = if is_expired { session.expired_age() } else { session.resumed_age() };
