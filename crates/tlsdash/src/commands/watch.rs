@@ -64,7 +64,7 @@ fn show(
     };
     let follower = follow(&part, events.clone())?;
     let (remote, recorder) = remote_control(&part, &events)?;
-    signals::listen(frontend, SighupAction::Ends, events, Reload::default())?;
+    signals::listen(frontend, SighupAction::Terminate, events, Reload::default())?;
     let options = frontend::FrontendOptions {
         title: String::new(),
         source: part.name,

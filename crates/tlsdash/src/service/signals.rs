@@ -52,7 +52,7 @@ impl UpgradeSignal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SighupAction {
     /// The program ends in order.
-    Ends,
+    Terminate,
     /// The run continues, and a further SIGHUP means a reload.
     Reload,
 }
@@ -91,7 +91,7 @@ pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
 /// Starts a thread that turns signals into events.
 pub(crate) fn listen(
     frontend: Frontend,
-    hang_up: SighupAction,
+    sighup: SighupAction,
     events: DashboardSender,
     reload: Reload,
 ) -> anyhow::Result<()> {
@@ -118,7 +118,7 @@ pub(crate) fn listen(
                     SIGHUP if !had_terminal || has_controlling_terminal() => {
                         reload.ask();
                     }
-                    SIGHUP if hang_up == SighupAction::Reload => had_terminal = false,
+                    SIGHUP if sighup == SighupAction::Reload => had_terminal = false,
                     SIGHUP if ending => {}
                     _ if ending => end_at_once(frontend),
                     _ => {

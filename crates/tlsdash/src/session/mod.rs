@@ -195,7 +195,7 @@ impl Channels {
         config.frontend.report_if_forced(config.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
-        let hang_up = if config.keep_running { SighupAction::Reload } else { SighupAction::Ends };
+        let sighup = if config.keep_running { SighupAction::Reload } else { SighupAction::Terminate };
         let upgrade = UpgradeSignal::listen()?;
         let take_metrics = |addr| match predecessor.as_mut().and_then(|other| other.take_metrics(addr)) {
             Some(listener) => Ok(MetricsListener::take_over(listener)),
@@ -203,7 +203,7 @@ impl Channels {
         };
         let metrics = config.metrics.map(take_metrics).transpose()?;
         let control = config.control.as_ref().map(|control| control.listen(predecessor)).transpose()?;
-        signals::listen(config.frontend, hang_up, events.clone(), reload.clone())?;
+        signals::listen(config.frontend, sighup, events.clone(), reload.clone())?;
         Ok(Self { run, upgrade, events, inbox, reload, metrics, control })
     }
 }
