@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use experiment::median;
 use telemetry::figures::FigureUnit;
 
 use crate::figures::FigureValue;
@@ -50,7 +51,7 @@ pub fn repeated(groups: &[(String, Vec<Vec<FigureValue>>)]) -> String {
             values.sort_unstable_by(f64::total_cmp);
             let (scale, unit) = if figure.unit() == FigureUnit::Micros { (1e-3, ", ms") } else { (1.0, "") };
             let (min, max) = (values[0] * scale, values[values.len() - 1] * scale);
-            let median = median(&values) * scale;
+            let median = median(values.iter().copied()) * scale;
             let spread = if median > 0.0 { (max - min) / median * 100.0 } else { 0.0 };
             let _ = writeln!(
                 text,
@@ -61,12 +62,6 @@ pub fn repeated(groups: &[(String, Vec<Vec<FigureValue>>)]) -> String {
         }
     }
     text
-}
-
-/// The middle of sorted values, between the two middle ones if their number is even.
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
 }
 
 #[cfg(test)]
@@ -89,10 +84,5 @@ mod tests {
         assert_eq!(row("rate.achieved")[2..], ["100.000", "90.000", "110.000", "20.0%", "3"]);
         assert_eq!(row("service.p50")[2..], ["ms", "1.100", "1.000", "1.200", "18.2%", "3"]);
         assert!(!text.contains("lag"), "{text}");
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between_the_two_middle_ones() {
-        assert!((median(&[1.0, 2.0, 4.0, 9.0]) - 3.0).abs() < 1e-9);
     }
 }
