@@ -6,7 +6,7 @@
 mod made_up;
 
 use bench::compare::BenchComparison;
-use bench::results::{CellResult, Doubt, Spoils};
+use bench::results::{CellResult, Doubt, DoubtScope};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use made_up::{cell, scenario};
 
@@ -96,11 +96,12 @@ fn spoil(cell: &mut CellResult) {
             };
         }
         ("stunnel", "kept rate=2000", _) => cell.doubts.push(Doubt {
-            spoils: Spoils::RateAndLatency,
+            spoils: DoubtScope::RateAndLatency,
             reason: "the generator was busy for 97 % of its core, above 90 %".to_owned(),
         }),
         ("hitch", _, 3) => {
-            cell.doubts.push(Doubt { spoils: Spoils::All, reason: "3 of 1,000 requests failed".to_owned() });
+            cell.doubts
+                .push(Doubt { spoils: DoubtScope::All, reason: "3 of 1,000 requests failed".to_owned() });
         }
         _ => {}
     }

@@ -15,7 +15,7 @@ use crate::input::InputThread;
 use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::remote::RecordingRequest;
 use crate::state::{Action, Effect, Intent, State, update};
-use crate::terminal::pace::FrameScheduler;
+use crate::terminal::frame_scheduler::FrameScheduler;
 use crate::terminal::{SuspendTarget, Terminal, has_terminal};
 use crate::view::view;
 
@@ -204,7 +204,7 @@ impl Dashboard {
                 Effect::Draw(urgency) => self.pace.want(urgency),
                 Effect::Redraw => {
                     self.terminal.forget()?;
-                    self.pace.want(crate::terminal::pace::Urgency::Now);
+                    self.pace.want(crate::terminal::frame_scheduler::Urgency::Now);
                 }
                 Effect::Send(command) => self.send(command)?,
 

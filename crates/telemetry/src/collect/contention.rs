@@ -1,4 +1,4 @@
-//! HostContention: connections that found a backlog full, and CPU time that the cgroup or the hypervisor withheld.
+//! Contention: connections that found a backlog full, and CPU time that the cgroup or the hypervisor withheld.
 
 use std::fs;
 use std::path::{Path, PathBuf};

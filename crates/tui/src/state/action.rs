@@ -8,7 +8,7 @@ use crate::export::Export;
 use crate::options::Exit;
 use crate::table::ListMove;
 use crate::terminal::SuspendTarget;
-use crate::terminal::pace::Urgency;
+use crate::terminal::frame_scheduler::Urgency;
 use crate::view_model::{RouteId, UsageId};
 
 use super::choice::{Choice, ChoiceEdit};

@@ -5,7 +5,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use super::update::want;
 use super::{ChoiceEdit, Effect, Intent, ListMove, Screen, State};
 use crate::clock::ClockReading;
-use crate::terminal::pace::Urgency;
+use crate::terminal::frame_scheduler::Urgency;
 use crate::view::layout::{self, ClickTarget};
 
 /// Handles a mouse event.

@@ -17,7 +17,7 @@ use crate::clock::ClockReading;
 use crate::export::Export;
 use crate::format;
 use crate::table::{Order, RowFilter};
-use crate::terminal::pace::Urgency;
+use crate::terminal::frame_scheduler::Urgency;
 use crate::view_model::{ClientRow, RouteRow};
 
 impl State {

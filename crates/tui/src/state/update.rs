@@ -15,7 +15,7 @@ use super::{
 use crate::clock::ClockReading;
 use crate::options::Exit;
 use crate::terminal::SuspendTarget;
-use crate::terminal::pace::Urgency;
+use crate::terminal::frame_scheduler::Urgency;
 use crate::view::help;
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
