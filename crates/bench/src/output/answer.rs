@@ -18,8 +18,12 @@ pub struct CaseAnswer {
 impl CaseAnswer {
     /// The answer of a case.
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
-        let compared: Vec<(&TargetComparison, Ratio)> =
-            case.targets.iter().filter_map(|target| Some((target, ratio_of(case, target)?))).collect();
+        let with_ratio = case.targets.iter().filter_map(|target| Some((target, ratio_of(case, target)?)));
+        let with_ratio: Vec<(&TargetComparison, Ratio)> = with_ratio.collect();
+        let is_decided =
+            |target: &TargetComparison| outcome_of(target) != Some(ExperimentOutcome::Inconclusive);
+        let decided: Vec<_> = with_ratio.iter().copied().filter(|(target, _)| is_decided(target)).collect();
+        let compared = if decided.is_empty() { with_ratio } else { decided };
         let is_capacity = case.question == Question::Capacity;
         let gain = |ratio: &Ratio| if is_capacity { ratio.mean } else { 1.0 / ratio.mean };
         let best_of = |outcome: Option<ExperimentOutcome>| {
@@ -34,16 +38,13 @@ impl CaseAnswer {
                 sentence: "No target has sound rounds together with the baseline.".to_owned(),
             };
         };
-        let missing =
-            case.targets.iter().filter(|target| target.name != baseline && ratio_of(case, target).is_none());
-        let missing: Vec<&str> = missing.map(|target| &*target.name).collect();
-        let missing = if missing.is_empty() {
-            String::new()
-        } else {
-            format!(" Not compared: {}.", missing.join(", "))
-        };
+        let is_compared = |name: &str| compared.iter().any(|(target, _)| target.name == name);
+        let others = case.targets.iter().map(|target| &*target.name);
+        let others: Vec<&str> = others.filter(|name| *name != baseline && !is_compared(name)).collect();
+        let others =
+            if others.is_empty() { String::new() } else { format!(" Not decided: {}.", others.join(", ")) };
         let answer =
-            |headline: String, sentence: String| Self { headline, sentence: sentence + missing.as_str() };
+            |headline: String, sentence: String| Self { headline, sentence: sentence + others.as_str() };
         if let Some((better, ratio)) = best_of(Some(ExperimentOutcome::Better)) {
             return answer(
                 format!("{}: {} {unit}", better.name, difference(ratio.mean)),
