@@ -32,6 +32,7 @@ pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, Requ
 pub use collect::observe::ProcessObserver;
 pub use collect::process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};
+pub use collect::slow_reading::SlowReading;
 pub use collect::tls::{Dimension, FullReason, OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
 pub use collect::unit_processes::unit_processes;
 pub use cpus::{Cpus, CpusError, ParseCpusError};

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::slow_reading::SlowReading;
 use crate::record::HostRecord;
 
 /// How often the files are read: the kernel adds up figures of all CPUs for each.
@@ -14,7 +15,7 @@ const READ_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct ContentionSampler {
     cpu_stat: Option<PathBuf>,
     first: Option<HostContention>,
-    last: Option<(Instant, HostContention)>,
+    last: SlowReading<HostContention>,
 }
 
 /// Totals since the machine or the cgroup began.
@@ -31,7 +32,7 @@ struct HostContention {
 impl ContentionSampler {
     /// Writes the withheld resources into a record.
     pub(crate) fn sample(&mut self, host: &mut HostRecord) {
-        let now = self.read(Instant::now());
+        let now = self.read();
         let first = *self.first.get_or_insert(now);
         host.listen_overflows_total = now.listen_overflows.saturating_sub(first.listen_overflows);
         host.listen_drops_total = now.listen_drops.saturating_sub(first.listen_drops);
@@ -40,20 +41,16 @@ impl ContentionSampler {
         host.machine_cpus = now.cpus;
     }
 
-    fn read(&mut self, now: Instant) -> HostContention {
-        match self.last {
-            Some((read_at, contention)) if now - read_at < READ_EVERY => contention,
-            _ => {
-                let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
-                let cpu_stat = self.cpu_stat.get_or_insert_with(cpu_stat_path);
-                let contention = HostContention::parse(
-                    &text(Path::new("/proc/net/netstat")),
-                    &text(cpu_stat),
-                    &text(Path::new("/proc/stat")),
-                );
-                self.last.insert((now, contention)).1
-            }
-        }
+    fn read(&mut self) -> HostContention {
+        let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        let cpu_stat = self.cpu_stat.get_or_insert_with(cpu_stat_path);
+        self.last.get(READ_EVERY, || {
+            HostContention::parse(
+                &text(Path::new("/proc/net/netstat")),
+                &text(cpu_stat),
+                &text(Path::new("/proc/stat")),
+            )
+        })
     }
 }
 
@@ -99,7 +96,7 @@ mod tests {
                            IpExt: InNoRoutes\nIpExt: 7\n";
 
     #[test]
-    fn scarcity_is_read_from_the_kernels_tables() {
+    fn contention_is_read_from_the_kernels_tables() {
         let stat =
             "cpu  3806404 2984463 1236598 1744353 72564 0 73335 17804 0 0\ncpu0 1 2\ncpu1 1 2\nintr 1\n";
         let read =
@@ -125,12 +122,8 @@ mod tests {
     #[test]
     fn counts_start_with_the_first_reading() {
         let first = HostContention { listen_drops: 10, ..HostContention::default() };
-        let last = HostContention { listen_drops: 17, throttled_us: 5, ..first };
-        let mut sampler = ContentionSampler {
-            first: Some(first),
-            last: Some((Instant::now(), last)),
-            ..ContentionSampler::default()
-        };
+        let mut sampler = ContentionSampler { first: Some(first), ..ContentionSampler::default() };
+        sampler.last.get(READ_EVERY, || HostContention { listen_drops: 17, throttled_us: 5, ..first });
         let mut host = HostRecord::default();
         sampler.sample(&mut host);
         assert_eq!((host.listen_drops_total, host.cpu_throttled_us_total), (7, 5));

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::collect::contention::ContentionSampler;
+use crate::collect::slow_reading::SlowReading;
 use crate::metrics::Counters;
 use crate::metrics::CpuGroup;
 use crate::record::HostRecord;
@@ -35,7 +36,7 @@ pub struct HostSampler {
     /// CPU time of threads that ended before the first reading, such as those of an earlier run of this process.
     earlier_ns: Option<u64>,
     /// The last reading, and its time.
-    pss: Option<(Instant, u64)>,
+    pss: SlowReading<u64>,
     contention: ContentionSampler,
 }
 
@@ -71,7 +72,7 @@ impl HostSampler {
         }
         let mut host = HostRecord {
             memory_bytes: memory_bytes(),
-            memory_pss_bytes: self.pss_bytes(),
+            memory_pss_bytes: self.pss.get(PSS_EVERY, pss_bytes),
             descriptors: descriptors(),
             descriptors_max: descriptors_max(),
             threads,
@@ -86,14 +87,6 @@ impl HostSampler {
 }
 
 impl HostSampler {
-    fn pss_bytes(&mut self) -> u64 {
-        let now = Instant::now();
-        match self.pss {
-            Some((read_at, bytes)) if now - read_at < PSS_EVERY => bytes,
-            _ => self.pss.insert((now, pss_bytes())).1,
-        }
-    }
-
     /// Adds CPU time that belongs to no known thread to the groups whose threads have ended.
     fn share_out(&mut self, ended: &Counters<CpuGroup>) {
         let ended_total: u64 = ended.iter().map(|(_, threads)| threads).sum();

@@ -9,5 +9,6 @@ mod listening;
 pub(crate) mod observe;
 pub(crate) mod process_tree;
 pub(crate) mod request_samples;
+pub(crate) mod slow_reading;
 pub(crate) mod tls;
 pub(crate) mod unit_processes;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::listening::ListenerCounts;
 use super::process_tree::{ProcessReading, ProcessTree, TreeReading};
+use super::slow_reading::SlowReading;
 use crate::record::HostRecord;
 use crate::record::process_cpu::{ProcessCpu, ProcessCpuList, keep_busiest};
 
@@ -22,8 +23,7 @@ pub struct ProcessObserver {
     used_us: u64,
     threads_max: u64,
     memory_max_bytes: u64,
-    /// The listening sockets, and when they were looked for.
-    listeners: Option<(Instant, ListenerCounts)>,
+    listeners: SlowReading<ListenerCounts>,
 }
 
 /// The time between two looks for listening sockets: the kernel walks its table of all connections for it, which takes
@@ -48,7 +48,7 @@ impl ProcessObserver {
             used_us: 0,
             threads_max: 0,
             memory_max_bytes: 0,
-            listeners: None,
+            listeners: SlowReading::default(),
         }))
     }
 
@@ -68,17 +68,9 @@ impl ProcessObserver {
         into.observed_memory_max_bytes = self.memory_max_bytes;
         into.observed_descriptors = reading.descriptors();
         into.observed_processes = self.each(&reading);
-        let listeners = self.listeners();
+        let listeners = self.listeners.get(LISTENERS_EVERY, || ListenerCounts::of(&self.tree.pids()));
         into.observed_listeners = listeners.sockets;
         into.observed_backlog = listeners.waiting;
-    }
-
-    fn listeners(&mut self) -> ListenerCounts {
-        let now = Instant::now();
-        match self.listeners {
-            Some((read_at, listeners)) if now - read_at < LISTENERS_EVERY => listeners,
-            _ => self.listeners.insert((now, ListenerCounts::of(&self.tree.pids()))).1,
-        }
     }
 
     /// The CPU time of each process. A process that started later began at zero.
@@ -107,6 +99,7 @@ impl ProcessReading {
 mod tests {
     use super::*;
     use std::process::{Child, Command, Stdio};
+    use std::time::Instant;
 
     /// A shell that is busy for a moment and then waits for its standard input to end.
     fn busy_shell() -> Child {

@@ -4,9 +4,9 @@ mod machine;
 mod sampler;
 mod timeline;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use telemetry::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
+use telemetry::{ProcessTree, SlowReading, ThreadSchedule, TreeMemory};
 
 use self::sampler::Sampler;
 use self::timeline::Timeline;
@@ -29,7 +29,7 @@ pub struct UsageMeter {
 struct TreeSamples {
     tree: ProcessTree,
     schedule: ThreadSchedule,
-    memory: Option<(Instant, TreeMemory)>,
+    memory: SlowReading<TreeMemory>,
     samples: Timeline<TreeSample>,
 }
 
@@ -55,7 +55,7 @@ impl UsageMeter {
         let samples = TreeSamples {
             tree,
             schedule: ThreadSchedule::default(),
-            memory: None,
+            memory: SlowReading::default(),
             samples: Timeline::new(times),
         };
         Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample, times)? })
@@ -94,19 +94,11 @@ impl TreeSamples {
             system_ticks: reading.system_ticks.max(before.system_ticks),
             delay_ns: self.schedule.delay_ns().max(before.delay_ns),
             switches: self.schedule.switches(),
-            memory: self.memory(&reading),
+            memory: self.memory.get(MEMORY_EVERY, || reading.memory()),
             threads: reading.threads(),
             descriptors: reading.descriptors(),
         };
         self.samples.push_at(at_us, sample);
-    }
-
-    fn memory(&mut self, reading: &TreeReading) -> TreeMemory {
-        let now = Instant::now();
-        match self.memory {
-            Some((read_at, memory)) if now - read_at < MEMORY_EVERY => memory,
-            _ => self.memory.insert((now, reading.memory())).1,
-        }
     }
 
     /// The share of CPU time in user mode by the ticks of a span, or by all ticks if the span has none.
