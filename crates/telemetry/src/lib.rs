@@ -29,6 +29,7 @@ pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta
 pub use collect::delta_channel::{Collector, HandoverResult, Reporter};
 pub use collect::host::HostSampler;
 pub use collect::http::{FinishedRequest, HttpDelta, HttpGauges, ROUTES_MAX, RequestFailure, RouteDelta};
+pub use collect::listening::ListeningSocket;
 pub use collect::observe::ProcessObserver;
 pub use collect::process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 pub use collect::request_samples::{REQUEST_RECORDS_MAX, RequestSamples};

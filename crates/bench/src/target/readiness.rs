@@ -1,9 +1,12 @@
 //! Waiting until a target listens.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use telemetry::ListeningSocket;
 
 use super::protocol::CommandExit;
 use super::supervisor::Supervisor;
@@ -72,10 +75,15 @@ impl Endpoint {
     /// Whether a process of this machine listens on it, by `/proc/net` (`proc_pid_net(5)`). A connection would leave
     /// traces in the measurement.
     pub fn is_listened_on(&self) -> bool {
-        let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
         match self {
-            Self::Tcp(addr) => ["tcp", "tcp6"].iter().any(|name| has_tcp_listener(&table(name), addr.port())),
-            Self::Unix(path) => has_unix_listener(&table("unix"), path),
+            Self::Tcp(addr) => {
+                let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(File::open).into_iter().flatten();
+                let mut sockets = tables.flat_map(|table| ListeningSocket::all(BufReader::new(table)));
+                sockets.any(|socket| socket.port == addr.port())
+            }
+            Self::Unix(path) => {
+                has_unix_listener(&fs::read_to_string("/proc/net/unix").unwrap_or_default(), path)
+            }
         }
     }
 }
@@ -139,17 +147,6 @@ impl fmt::Display for OutputTail {
             write!(f, "; it said: {}", self.0)
         }
     }
-}
-
-/// Lines such as `0: 0100007F:1F90 00000000:0000 0A ...`: number, local address, peer, state.
-fn has_tcp_listener(table: &str, port: u16) -> bool {
-    const LISTEN: &str = "0A";
-    let port = format!(":{port:04X}");
-    table.lines().any(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, state) = (fields.next().unwrap_or_default(), fields.nth(1));
-        local.ends_with(&port) && state == Some(LISTEN)
-    })
 }
 
 /// Lines such as `0000000000000000: 00000002 00000000 00010000 0001 01 15362 /run/app.sock`: the fourth field has the

@@ -30,33 +30,44 @@ impl ListenerCounts {
         sum
     }
 
-    /// Adds those of a table of the kernel. Listening sockets come first in it; the connections behind them, which can be
-    /// tens of thousands, are not read.
     fn add(&mut self, table: impl BufRead, inodes: &HashSet<u64>) {
-        let sockets = table.lines().skip(1).map_while(|line| ListeningSocket::parse(&line.ok()?));
-        for socket in sockets.filter(|socket| inodes.contains(&socket.inode)) {
+        for socket in ListeningSocket::all(table).filter(|socket| inodes.contains(&socket.inode)) {
             self.sockets += 1;
             self.waiting = self.waiting.saturating_add(socket.waiting);
         }
     }
 }
 
-/// A listening socket of a table of the kernel.
+/// A listening TCP socket of a table of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ListeningSocket {
+pub struct ListeningSocket {
+    /// Its port.
+    pub port: u16,
+    /// Its inode, by which descriptors of processes name it.
     inode: u64,
+    /// The connections that wait in its queue to be accepted.
     waiting: u64,
 }
 
 impl ListeningSocket {
+    /// Those of a table, `/proc/net/tcp` or `tcp6`. They come first in it; the connections behind them, which can be tens
+    /// of thousands, are not read.
+    pub fn all(table: impl BufRead) -> impl Iterator<Item = Self> {
+        table.lines().skip(1).map_while(|line| Self::parse(&line.ok()?))
+    }
+
     /// From a line of the table; `None` if it is of another socket.
     fn parse(line: &str) -> Option<Self> {
         // sl local_address rem_address st tx_queue:rx_queue tr:when retransmits uid timeout inode
         let mut words = line.split_whitespace();
-        let (state, queues) = (words.nth(3)?, words.next()?);
+        let (local, state, queues) = (words.nth(1)?, words.nth(1)?, words.next()?);
         let inode = words.nth(4)?.parse().ok()?;
-        let (_, waiting) = queues.split_once(':')?;
-        (state == LISTEN).then_some(Self { inode, waiting: u64::from_str_radix(waiting, 16).ok()? })
+        let ((_, port), (_, waiting)) = (local.rsplit_once(':')?, queues.split_once(':')?);
+        (state == LISTEN).then_some(Self {
+            port: u16::from_str_radix(port, 16).ok()?,
+            inode,
+            waiting: u64::from_str_radix(waiting, 16).ok()?,
+        })
     }
 }
 
@@ -92,6 +103,9 @@ mod tests {
             "no listening socket comes after a connection"
         );
         assert_eq!(counts(&[header, "", ""]), (0, 0));
+        let table = [header, listening].join("\n");
+        let ports: Vec<u16> = ListeningSocket::all(table.as_bytes()).map(|socket| socket.port).collect();
+        assert_eq!(ports, [8_080]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub(crate) mod delta;
 pub(crate) mod delta_channel;
 pub(crate) mod host;
 pub(crate) mod http;
-mod listening;
+pub(crate) mod listening;
 pub(crate) mod observe;
 pub(crate) mod process_tree;
 pub(crate) mod request_samples;
