@@ -236,10 +236,7 @@ impl ResultsFolder {
 
 /// Adds a cell, in place of a former result.
 fn add(cells: &mut Vec<CellResult>, cell: CellResult) {
-    let is_former = |former: &CellResult| {
-        (former.round, &former.case, &former.target) == (cell.round, &cell.case, &cell.target)
-    };
-    cells.retain(|former| !is_former(former));
+    cells.retain(|former| former.key() != cell.key());
     cells.push(cell);
 }
 

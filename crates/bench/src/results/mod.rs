@@ -108,7 +108,7 @@ pub struct NegotiatedParameters {
 /// Why figures of a cell are less certain than they seem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// The figures that have no verdict for it.
+    /// The figures that it invalidates.
     pub spoils: DoubtScope,
     /// The reason, in words.
     pub reason: String,
@@ -133,7 +133,14 @@ impl ResourceUsage {
     }
 }
 
+/// What identifies a cell: its round, its case and its target.
+pub(crate) type CellKey<'a> = (u32, &'a str, &'a str);
+
 impl CellResult {
+    pub(crate) fn key(&self) -> CellKey<'_> {
+        (self.round, &self.case, &self.target)
+    }
+
     /// The requests that used resources are divided by; `None` if none was answered.
     pub(crate) fn answered(&self) -> Option<f64> {
         let all = || self.figures.get("requests.answered").copied();

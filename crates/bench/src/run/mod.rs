@@ -57,8 +57,8 @@ use self::missing_program::missing_program;
 use self::progress::ProgressClock;
 use self::setup::BenchSetup;
 use crate::output::ComparisonProgress;
-use crate::results::{FolderError, ResultsFolder};
-use crate::scenario::{BenchCase, BenchTarget, Question, Scenario};
+use crate::results::{CellKey, CellResult, FolderError, ResultsFolder};
+use crate::scenario::{BenchCase, BenchTarget, Question};
 
 /// The time of a cell besides its load: start, check and stop of the target.
 const CELL_OVERHEAD: Duration = Duration::from_millis(700);
@@ -135,8 +135,8 @@ impl RunError {
     }
 }
 
-/// Measures the cells of a plan that have no result yet, and those that are compared with them. With `requires_all`, a missing program is an error; otherwise
-/// the other targets run.
+/// Measures the cells of a plan that have no result yet, and those that are compared with them. With `requires_all`, a
+/// missing program is an error; otherwise the other targets run.
 ///
 /// # Errors
 /// If results cannot be written, or no target can run. A failure within a cell is part of its result.
@@ -148,7 +148,9 @@ pub fn run(
     requires_all: bool,
 ) -> Result<RunEnd, RunError> {
     let missing = missing_targets(plan, programs, requires_all)?;
-    let scenario = runnable(plan, &missing);
+    let is_runnable = |target: &BenchTarget| !missing.iter().any(|missing| missing.name == target.name);
+    let mut scenario = plan.scenario.clone();
+    scenario.targets.retain(is_runnable);
     let placement = scenario.cpus.clone().unwrap_or_default();
     placement.check().map_err(RunError::Cpus)?;
     let setup = BenchSetup::prepare(&programs.tlsdash, &scenario, placement)?;
@@ -158,13 +160,15 @@ pub fn run(
             folder.display()
         ));
     }
-    let is_runnable = |target: &BenchTarget| !missing.iter().any(|missing| missing.name == target.name);
     plan.forget_rates(folder.cells(), is_runnable);
     let cells = plan.unmeasured(folder.cells(), is_runnable);
-    let again = cells.iter().filter(|cell| cell.is_among(folder.cells())).count();
-    if again > 0 {
-        observer.note(&format!("{again} cells are measured again, beside targets that had no result"));
+    let done: HashSet<CellKey<'_>> = folder.cells().iter().map(CellResult::key).collect();
+    let again: Vec<&Cell<'_>> = cells.iter().filter(|cell| done.contains(&cell.key())).collect();
+    if !again.is_empty() {
+        let count = again.len();
+        observer.note(&format!("cells that are measured again, beside targets that had no result: {count}"));
     }
+    let replaced: HashSet<(u32, usize)> = again.iter().map(|cell| (cell.round, cell.case_index)).collect();
     let clock = ProgressClock::new(plan.scenario.rounds, &cells);
     let case_indexes = cells.iter().map(|cell| cell.case_index).collect();
     let tick = || {
@@ -179,34 +183,56 @@ pub fn run(
     }
     let cells = plan.unmeasured(folder.cells(), is_runnable);
     let mut said = HashSet::new();
-    for together in cells.chunk_by(takes_turns_with) {
-        clock.begin(together);
-        let journal = |cell: &Cell<'_>| {
-            folder.new_journal((cell.round, cell.case_index, cell.position), &cell.target.name)
-        };
-        let paths = together.iter().map(journal).collect::<Result<Vec<_>, _>>()?;
-        let rate = plan.rates.get(&together[0].case.name).map(|found| found.rate);
-        let results = match (together, rate.or_else(|| together[0].case.constant_rate())) {
-            ([cell], _) => runner.measure(cell, rate, &paths[0]).map(|result| vec![result]),
-            (cells, Some(rate)) => runner.measure_in_turns(cells, rate, &paths),
-            // No rate was found for them.
-            (cells, None) => {
-                cells.iter().zip(&paths).map(|(cell, path)| runner.measure(cell, None, path)).collect()
+    // Results that replace others are added together: an interrupted round must not look complete.
+    let are_added_together = |one: &Cell<'_>, next: &Cell<'_>| {
+        takes_turns_with(one, next)
+            || one.is_compared_with(next) && replaced.contains(&(one.round, one.case_index))
+    };
+    for added in cells.chunk_by(are_added_together) {
+        let mut measured = Vec::new();
+        for together in added.chunk_by(takes_turns_with) {
+            clock.begin(together);
+            let paths = new_journals(folder, together)?;
+            let found = plan.rates.get(&together[0].case.name).map(|found| found.rate);
+            let results = measure_together(&mut runner, together, found, &paths);
+            let Some(results) = results else { return Ok(end(true)) };
+            clock.finish(together, &results);
+            for CellResult { round, target, case, failure, .. } in &results {
+                if let Some(reason) = failure.as_ref().filter(|reason| said.insert((*reason).clone())) {
+                    observer.note(&format!("round {round}, {target}, {case}: {reason}"));
+                }
             }
-        };
-        let Some(results) = results else { return Ok(end(true)) };
-        clock.finish(together, &results);
-        for (result, path) in results.into_iter().zip(paths) {
-            if let Some(reason) = &result.failure
-                && said.insert(reason.clone())
-            {
-                observer
-                    .note(&format!("round {}, {}, {}: {reason}", result.round, result.target, result.case));
-            }
+            measured.extend(results.into_iter().zip(paths));
+        }
+        for (result, path) in measured {
             folder.append(result, &path)?;
         }
     }
     Ok(end(false))
+}
+
+fn new_journals(folder: &ResultsFolder, cells: &[Cell<'_>]) -> Result<Vec<PathBuf>, FolderError> {
+    let new =
+        |cell: &Cell<'_>| folder.new_journal((cell.round, cell.case_index, cell.position), &cell.target.name);
+    cells.iter().map(new).collect()
+}
+
+/// Measures cells that take turns, or a single one, at the rate that was found for their case, if it needs one. `None` if
+/// it was interrupted.
+fn measure_together(
+    runner: &mut CellRunner<'_>,
+    cells: &[Cell<'_>],
+    found: Option<f64>,
+    journals: &[PathBuf],
+) -> Option<Vec<CellResult>> {
+    match (cells, found.or_else(|| cells[0].case.constant_rate())) {
+        ([cell], _) => runner.measure(cell, found, &journals[0]).map(|result| vec![result]),
+        (cells, Some(rate)) => runner.measure_in_turns(cells, rate, journals),
+        // No rate was found for them.
+        (cells, None) => {
+            cells.iter().zip(journals).map(|(cell, journal)| runner.measure(cell, None, journal)).collect()
+        }
+    }
 }
 
 /// The targets that cannot run.
@@ -229,13 +255,6 @@ fn missing_targets(
         return Err(RunError::Missing(reasons()));
     }
     Ok(missing)
-}
-
-/// The scenario without the targets whose programs are missing.
-fn runnable(plan: &RunPlan, missing: &[MissingTarget]) -> Scenario {
-    let mut scenario = plan.scenario.clone();
-    scenario.targets.retain(|target| !missing.iter().any(|missing| missing.name == target.name));
-    scenario
 }
 
 /// Finds the missing rates of the cost cases among these. `None` if it was interrupted.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::RunEnd;
-use crate::results::CellResult;
+use crate::results::{CellKey, CellResult};
 use crate::scenario::{BenchCase, BenchTarget, Scenario};
 
 /// The format of `scenario.json` and `cells.jsonl`. It grows when a value changes its meaning.
@@ -50,12 +50,9 @@ pub struct Cell<'a> {
     pub case: &'a BenchCase,
 }
 
-impl Cell<'_> {
-    /// Whether it has one of these results.
-    pub(super) fn is_among(&self, done: &[CellResult]) -> bool {
-        done.iter().any(|result| {
-            (result.round, &result.target, &result.case) == (self.round, &self.target.name, &self.case.name)
-        })
+impl<'a> Cell<'a> {
+    pub(super) fn key(&self) -> CellKey<'a> {
+        (self.round, &self.case.name, &self.target.name)
     }
 
     /// Whether both are of one round and case.
@@ -90,34 +87,35 @@ impl RunPlan {
     }
 
     /// The cells of these targets that are to be measured: all of a round and case in which one has no result, since
-    /// cells that are compared must be close in time. Those without a result come last, so an interrupted round is not
-    /// taken for a complete one.
+    /// cells that are compared must be close in time.
     pub fn unmeasured<'a>(
         &'a self,
         done: &[CellResult],
         is_runnable: impl Fn(&BenchTarget) -> bool,
     ) -> Vec<Cell<'a>> {
-        let done: HashSet<_> = done.iter().map(|cell| (cell.round, &*cell.target, &*cell.case)).collect();
-        let is_done = |cell: &Cell<'_>| done.contains(&(cell.round, &*cell.target.name, &*cell.case.name));
-        let cells: Vec<Cell<'a>> = self.cells().filter(|cell| is_runnable(cell.target)).collect();
-        let in_order = |together: &[Cell<'a>]| {
-            let (done, waiting): (Vec<_>, Vec<_>) = together.iter().copied().partition(|cell| is_done(cell));
-            if waiting.is_empty() { Vec::new() } else { [done, waiting].concat() }
-        };
-        cells.chunk_by(Cell::is_compared_with).flat_map(in_order).collect()
+        self.by_completeness(done, is_runnable).1
     }
 
-    /// Forgets the rates of cases all of whose cells are to be measured: a target that sets the rate may be new.
+    /// Forgets the rates of cases without a complete round: a target that sets the rate may be new.
     pub(super) fn forget_rates(&mut self, done: &[CellResult], is_runnable: impl Fn(&BenchTarget) -> bool) {
-        let unmeasured = self.unmeasured(done, &is_runnable);
-        let is_kept = |case: &str| {
-            let is_of = |cell: &&Cell<'_>| cell.case.name == case;
-            let all =
-                self.cells().filter(|cell| is_runnable(cell.target)).filter(|cell| cell.case.name == case);
-            unmeasured.iter().filter(is_of).count() < all.count()
-        };
-        let kept: Vec<String> = self.rates.keys().filter(|case| is_kept(case)).cloned().collect();
+        let (complete, _) = self.by_completeness(done, is_runnable);
+        let kept: HashSet<String> = complete.iter().map(|cell| cell.case.name.clone()).collect();
         self.rates.retain(|case, _| kept.contains(case));
+    }
+
+    /// The cells of these targets, in the order of measurement: those of rounds and cases in which each has a result, and
+    /// the others.
+    fn by_completeness<'a>(
+        &'a self,
+        done: &[CellResult],
+        is_runnable: impl Fn(&BenchTarget) -> bool,
+    ) -> (Vec<Cell<'a>>, Vec<Cell<'a>>) {
+        let done: HashSet<CellKey<'_>> = done.iter().map(CellResult::key).collect();
+        let cells: Vec<Cell<'a>> = self.cells().filter(|cell| is_runnable(cell.target)).collect();
+        let is_complete = |cells: &&[Cell<'_>]| cells.iter().all(|cell| done.contains(&cell.key()));
+        let (complete, others): (Vec<_>, Vec<_>) =
+            cells.chunk_by(Cell::is_compared_with).partition(is_complete);
+        (complete.concat(), others.concat())
     }
 
     /// The scenario as it was run, with notes on changed, found and missing parts. If the baseline is missing, the
@@ -131,21 +129,20 @@ impl RunPlan {
         let seed = format!("order of the targets drawn from seed {}", self.seed);
         scenario.notes.extend(self.changes.iter().cloned().chain(rates).chain([seed]));
         scenario.notes.extend(end.missing.iter().map(|missing| missing.reason.clone()));
+        let has_cells = |target: &str| done.iter().any(|cell| cell.target == target);
         let assertions = scenario.assertions.len();
         let is_missing = |target: &str| end.missing.iter().any(|missing| missing.name == target);
-        let has_result = |target: &str| done.iter().any(|cell| cell.target == target);
         scenario
             .assertions
-            .retain(|assertion| !is_missing(&assertion.target) || has_result(&assertion.target));
+            .retain(|assertion| !is_missing(&assertion.target) || has_cells(&assertion.target));
         match assertions - scenario.assertions.len() {
             0 => {}
             1 => scenario.notes.push("an assertion about a missing target was left out".to_owned()),
             count => scenario.notes.push(format!("{count} assertions about missing targets were left out")),
         }
-        let has_cells = |target: &&BenchTarget| done.iter().any(|cell| cell.target == target.name);
-        let measured: Vec<&BenchTarget> = self.scenario.targets.iter().filter(has_cells).collect();
-        if let Some(first) = measured.first()
-            && !measured.iter().any(|target| target.name == self.scenario.baseline)
+        let first = self.scenario.targets.iter().find(|target| has_cells(&target.name));
+        if let Some(first) = first
+            && !has_cells(&self.scenario.baseline)
         {
             let note = format!("the baseline is {}, since {} has no cells", first.name, scenario.baseline);
             scenario.notes.push(note);
@@ -198,6 +195,11 @@ path = \"/bytes/100000\"
         pub(crate) fn example() -> Self {
             Self::new(Scenario::parse("example.toml", SCENARIO, &|_| Ok(())).unwrap(), 1)
         }
+    }
+
+    fn result(cell: Cell<'_>) -> CellResult {
+        let (round, case, target) = cell.key();
+        CellResult { round, case: case.to_owned(), target: target.to_owned(), ..CellResult::default() }
     }
 
     fn names(plan: &RunPlan) -> Vec<String> {
@@ -277,15 +279,7 @@ path = \"/bytes/100000\"
         let mut more = plan.clone();
         more.scenario.rounds = 8;
         assert_eq!(names(&more)[..36], names(&plan)[..]);
-        let done: Vec<CellResult> = plan
-            .cells()
-            .map(|cell| CellResult {
-                round: cell.round,
-                target: cell.target.name.clone(),
-                case: cell.case.name.clone(),
-                ..CellResult::default()
-            })
-            .collect();
+        let done: Vec<CellResult> = plan.cells().map(result).collect();
         assert_eq!(plan.unmeasured(&done, |_| true).len(), 0);
         assert_eq!(more.unmeasured(&done, |_| true).len(), 12);
         assert_eq!(plan.unmeasured(&done[..30], |_| true).len(), 6);
@@ -296,22 +290,14 @@ path = \"/bytes/100000\"
     fn a_program_that_was_installed_later_is_measured_beside_the_others() {
         let plan = RunPlan::example();
         let without_b = |target: &BenchTarget| target.name != "b";
-        let done: Vec<CellResult> = plan
-            .unmeasured(&[], without_b)
-            .iter()
-            .map(|cell| CellResult {
-                round: cell.round,
-                target: cell.target.name.clone(),
-                case: cell.case.name.clone(),
-                ..CellResult::default()
-            })
-            .collect();
+        let done: Vec<CellResult> = plan.unmeasured(&[], without_b).into_iter().map(result).collect();
         assert_eq!(done.len(), 24);
         assert_eq!(plan.unmeasured(&done, without_b).len(), 0);
         assert_eq!(plan.unmeasured(&done, |_| true).len(), 36);
+        let keys =
+            |cells: Vec<Cell<'_>>| cells.iter().map(|cell| format!("{:?}", cell.key())).collect::<Vec<_>>();
         let again = plan.unmeasured(&done, |_| true);
-        let last: Vec<&str> = again.chunks(3).map(|round| &*round[2].target.name).collect();
-        assert_eq!(last, ["b"; 12], "a round is complete only with it");
+        assert_eq!(keys(again), keys(plan.cells().collect()), "in the order that was drawn");
     }
 
     #[test]
@@ -322,12 +308,7 @@ path = \"/bytes/100000\"
         let done: Vec<CellResult> = plan
             .cells()
             .filter(|cell| cell.case.name == "short" && cell.round == 1 || cell.target.name != "b")
-            .map(|cell| CellResult {
-                round: cell.round,
-                target: cell.target.name.clone(),
-                case: cell.case.name.clone(),
-                ..CellResult::default()
-            })
+            .map(result)
             .collect();
         plan.forget_rates(&done, |target| target.name != "b");
         assert_eq!(plan.rates.len(), 2, "nothing is measured again without b");

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{TlsdashProcess, stderr, tlsdash, until};
-use crate::{TLSDASH, cells, processes_of, scenario, shell_target};
+use crate::{TLSDASH, bench, cells, processes_of, scenario, shell_target};
 
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
@@ -47,6 +47,41 @@ fn a_killed_run_goes_on_where_it_was() {
     assert!(cells.iter().all(|cell| cell["failure"].is_null()), "{cells:?}");
     let text = String::from_utf8_lossy(&more.stdout);
     assert!(text.contains("note: rounds were added when there were results, 4 instead of 3"), "{text}");
+}
+
+/// A round without turns whose last target has no result, as if it had been installed later.
+#[test]
+fn an_interrupted_round_that_is_measured_again_keeps_its_earlier_results() {
+    let folder = scenario(1, &format!("{TLSDASH}[[target]]\nname = \"later\"\ntemplate = \"tlsdash-tcp\"\n"));
+    let path = folder.path().join("scenario.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("duration = \"700ms\"", "duration = \"3s\"\nturns = \"off\"")).unwrap();
+    let first = bench(folder.path(), "--save saved");
+    assert!(first.status.success(), "{}", stderr(&first));
+    let saved = folder.path().join("saved");
+    let lines = saved.join("cells.jsonl");
+    let is_kept = |line: &&str| line.contains("\"target\":\"good\"");
+    let all = fs::read_to_string(&lines).unwrap();
+    let kept: String = all.split_inclusive('\n').filter(is_kept).collect();
+    fs::write(&lines, &kept).unwrap();
+    let resume = || {
+        let mut command = tlsdash(folder.path());
+        command.current_dir(folder.path()).args(["bench", "--resume", "saved"]);
+        command
+    };
+    let running = TlsdashProcess::start(resume());
+    until("the second target is under load", || {
+        let names = fs::read_dir(saved.join("cells")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("new-001-001-0")).count() == 2
+    });
+    running.signal(Signal::INT);
+    let (_, _, said) = running.wait_and_tell();
+    assert!(said.contains("cells that are measured again, beside targets that had no result: 1"), "{said}");
+    assert_eq!(fs::read_to_string(&lines).unwrap(), kept, "neither result is added alone");
+    let last = resume().output().unwrap();
+    assert!(last.status.success(), "{}", stderr(&last));
+    let cells = cells(&saved);
+    assert_eq!((cells.len(), distinct(&cells)), (3, 2), "both were measured again");
 }
 
 /// How many cells there are besides those that were measured again.
