@@ -206,8 +206,8 @@ impl HttpConnection {
     /// Sends what hyper has written; true if that was anything, and the client took it all.
     fn send(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let mut wire = self.wire.borrow_mut();
-        let written_bytes = wire.written.len();
-        if written_bytes > 0 {
+        let has_written = !wire.written.is_empty();
+        if has_written {
             for part in wire.written.parts() {
                 session.send(part, context)?;
                 self.tap(|tap, counters| tap.note_sent(part, context.now, counters));
@@ -215,9 +215,8 @@ impl HttpConnection {
             wire.written.clear();
         }
         session.flush(context)?;
-        let unsent = if session.owes_client() { written_bytes.max(wire.unsent_bytes) } else { 0 };
-        wire.set_unsent(unsent);
-        Ok(written_bytes > 0 && unsent == 0)
+        wire.set_unsent(session.unsent_bytes());
+        Ok(has_written && !session.owes_client())
     }
 
     fn tap<T>(&self, look: impl FnOnce(&mut FrameTap, &mut Counters<HttpCounter>) -> T) -> Option<T> {

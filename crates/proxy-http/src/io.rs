@@ -28,7 +28,7 @@ pub(crate) struct WireBuffers {
     pub(crate) has_client_ended: bool,
     /// Bytes from hyper that the session has not taken.
     pub(crate) written: WrittenBytes,
-    /// Bytes that the session has taken and the kernel has not.
+    /// Bytes that the session has encrypted and the kernel has not taken.
     pub(crate) unsent_bytes: usize,
     pieces: LongPieces,
     reader: Option<Waker>,
@@ -140,9 +140,14 @@ impl WireIo {
             wire.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
+        let mut written = 0;
         for buf in bufs {
+            if !wire.has_room() {
+                break;
+            }
             wire.written.push(buf, &wire.pieces);
+            written += buf.len();
         }
-        Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()))
+        Poll::Ready(Ok(written))
     }
 }

@@ -14,3 +14,4 @@ mod floods;
 mod responses;
 mod smuggling_http1;
 mod smuggling_http2;
+mod unread;

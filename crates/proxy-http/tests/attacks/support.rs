@@ -1,9 +1,11 @@
 //! A proxy before an upstream that notes each byte, and TLS clients that send any.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
 use proxy_http::HttpConfig;
@@ -57,6 +59,8 @@ pub(crate) enum UpstreamResponse {
     Bytes(Vec<u8>),
     /// And closes the connection.
     Last(Vec<u8>),
+    /// A head, and then this piece again and again, in writes of its own.
+    Endless(&'static [u8], Vec<u8>),
 }
 
 impl UpstreamResponse {
@@ -76,7 +80,16 @@ pub(crate) struct AttackTarget {
     certificate: Vec<u8>,
     received: Arc<Mutex<Vec<RawRequest>>>,
     connections: Arc<Mutex<usize>>,
+    endless: Arc<EndlessResponses>,
     _folder: tempfile::TempDir,
+}
+
+/// What became of [`UpstreamResponse::Endless`].
+#[derive(Debug, Default)]
+pub(crate) struct EndlessResponses {
+    pub(crate) sent_bytes: AtomicUsize,
+    /// Connections on which the proxy takes nothing more.
+    pub(crate) stopped: AtomicUsize,
 }
 
 pub(crate) fn respond_ok(_: &RawRequest) -> UpstreamResponse {
@@ -97,12 +110,15 @@ impl AttackTarget {
         let listener = UnixListener::bind(&path).unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(Mutex::new(0));
+        let endless = Arc::new(EndlessResponses::default());
         let (requests, opened) = (Arc::clone(&received), Arc::clone(&connections));
+        let endless_sent = Arc::clone(&endless);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 *opened.lock().unwrap() += 1;
                 let (stream, requests) = (stream.unwrap(), Arc::clone(&requests));
-                thread::spawn(move || serve(&stream, &requests, respond));
+                let endless = Arc::clone(&endless_sent);
+                thread::spawn(move || serve(&stream, &requests, respond, &endless));
             }
         });
         let certificate = Certificate::generate(&[]).unwrap();
@@ -116,7 +132,7 @@ impl AttackTarget {
         let proxy =
             proxy_http::bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap();
         let total = ProxyDelta::default();
-        Self { proxy, total, certificate: leaf, received, connections, _folder: folder }
+        Self { proxy, total, certificate: leaf, received, connections, endless, _folder: folder }
     }
 
     /// A connection whose client offers one application protocol.
@@ -142,6 +158,11 @@ impl AttackTarget {
     pub(crate) fn count_of_proxy(&mut self, counter: ProxyCounter) -> u64 {
         self.proxy.collect(&mut self.total, PATIENCE);
         self.total.counters[counter]
+    }
+
+    /// How the upstream gets on with its endless responses.
+    pub(crate) fn endless(&self) -> &EndlessResponses {
+        &self.endless
     }
 
     /// Whether another client is served, over a new connection.
@@ -182,7 +203,12 @@ pub(crate) fn read_message(reader: &mut impl BufRead) -> Option<RawRequest> {
     Some(message)
 }
 
-fn serve(mut stream: &UnixStream, requests: &Mutex<Vec<RawRequest>>, respond: Respond) {
+fn serve(
+    mut stream: &UnixStream,
+    requests: &Mutex<Vec<RawRequest>>,
+    respond: Respond,
+    endless: &EndlessResponses,
+) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_message(&mut reader) {
         let response = respond(&request);
@@ -194,6 +220,30 @@ fn serve(mut stream: &UnixStream, requests: &Mutex<Vec<RawRequest>>, respond: Re
                 let _ = stream.write_all(&bytes);
                 return;
             }
+            UpstreamResponse::Endless(head, piece) => {
+                let _ = stream.write_all(head);
+                return send_endlessly(stream, &piece, endless);
+            }
         }
+    }
+}
+
+/// Sends until the proxy takes nothing for a while, or closes.
+fn send_endlessly(mut stream: &UnixStream, piece: &[u8], endless: &EndlessResponses) {
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    loop {
+        match stream.write_all(piece) {
+            Ok(()) => endless.sent_bytes.fetch_add(piece.len(), Ordering::Relaxed),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                endless.stopped.fetch_add(1, Ordering::Relaxed);
+                // It stays open until the proxy closes it.
+                stream.set_read_timeout(None).unwrap();
+                drop(read_to_end(&mut stream));
+                return;
+            }
+            Err(_) => return,
+        };
+        // A pause, so that the proxy reads little at a time.
+        thread::sleep(Duration::from_micros(20));
     }
 }

@@ -151,6 +151,12 @@ impl ClientSession {
         self.to_client.has_room()
     }
 
+    /// Ciphertext that the client's socket has not taken, in bytes.
+    #[inline]
+    pub fn unsent_bytes(&self) -> usize {
+        self.to_client.pending.len()
+    }
+
     /// Encrypts all of `plaintext` for the client.
     ///
     /// # Errors
