@@ -8,9 +8,10 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-journal", &[]),
     ("tlsdash-telemetry", &["tlsdash-journal"]),
+    ("tlsdash-http-codec", &[]),
     ("tlsdash-proxy-core", &["tlsdash-telemetry"]),
-    ("tlsdash-proxy-http", &["tlsdash-proxy-core", "tlsdash-telemetry"]),
-    ("tlsdash-loadgen", &["tlsdash-telemetry"]),
+    ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-telemetry"]),
+    ("tlsdash-loadgen", &["tlsdash-http-codec", "tlsdash-telemetry"]),
     ("tlsdash-observe", &["tlsdash-journal", "tlsdash-telemetry"]),
     ("tlsdash-tui", &["tlsdash-telemetry"]),
     ("tlsdash-experiment", &["tlsdash-telemetry"]),

@@ -3,15 +3,14 @@
 //! Bodies are counted, and compared if expected, not kept: the parser holds at most one incomplete head. An echo is an
 //! answer with a body alone.
 
-mod chunked;
 mod framing;
 mod session;
 
 use std::mem::MaybeUninit;
 
 use super::response::{BodyCheck, CompleteResponse, ExpectedResponse, INTERIM_MAX};
-use chunked::Chunked;
 use framing::{BodyFraming, ResponseFraming};
+use http_codec::chunked::{Chunked, MalformedChunk};
 pub(crate) use session::Http1Session;
 
 /// Longest head of an answer, and longest sum of chunk extensions and trailers.
@@ -104,7 +103,8 @@ impl Parser {
                     taken
                 }
                 ParserState::Chunked(mut chunked) => {
-                    let taken = chunked.feed(rest, |data| self.body.take(data, &self.expected))?;
+                    let taken = chunked.feed(rest, |data| self.body.take(data, &self.expected));
+                    let taken = taken.map_err(|MalformedChunk| MalformedResponse)?;
                     self.state = ParserState::Chunked(chunked);
                     taken
                 }

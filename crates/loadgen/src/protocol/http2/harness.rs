@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::hpack::FieldNumbers;
+use super::fields::FieldNumbers;
 use super::session::Http2Session;
 use crate::protocol::{
     EncodedRequest, EncodedRequests, EndedRequests, ProtocolSession as _, Request, RequestOutcome,
@@ -104,8 +104,8 @@ impl Http2Harness {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{flag, head, kind};
     use super::*;
+    use http_codec::frame::{flag, head, kind};
 
     fn headers(block: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();

@@ -1,16 +1,15 @@
 //! HTTP/2 (RFC 9113), with many requests at a time on a connection.
 //!
-//! - `hpack` and `frame` encode and decode the bytes of a connection;
+//! - `fields` encodes header fields before the load starts; the rest of the bytes are `http_codec`'s;
 //! - `session` is one connection without its socket;
 //! - `request` is a request, encoded before the load starts.
 
-mod frame;
+mod fields;
 mod harness;
-mod hpack;
 mod request;
 mod session;
 
+pub(crate) use fields::FieldNumbers;
 pub use harness::{Http2Harness, Http2HarnessResult};
-pub(crate) use hpack::FieldNumbers;
 pub(crate) use request::Http2Request;
 pub(crate) use session::Http2Session;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::hpack::{FieldNumbers, Fields};
+use super::fields::{FieldNumbers, Fields};
 use super::session::is_connection_specific;
 use crate::target::{Target, Template};
 

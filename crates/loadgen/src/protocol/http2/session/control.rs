@@ -7,8 +7,8 @@ use telemetry::LoadEvent;
 use super::receive::ReceiveContext;
 use super::response::StreamError;
 use super::{ConnectionError, Http2Session};
-use crate::protocol::http2::frame::{self, ErrorCode, FrameHeader, WINDOW_MAX, flag, kind, setting};
 use crate::protocol::{Failure, RequestOutcome};
+use http_codec::frame::{self, ErrorCode, FrameHeader, WINDOW_MAX, flag, kind, setting};
 
 impl Http2Session {
     pub(super) fn on_rst_stream(

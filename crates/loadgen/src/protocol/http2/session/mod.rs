@@ -16,13 +16,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 use bytes::Bytes;
 use telemetry::LoadEvent;
 
-use super::frame::{self, ErrorCode};
-use super::hpack::{Decoder, EncoderTable};
+use super::fields::EncoderTable;
 use crate::protocol::{
     ConnectionEnd, ConnectionReuse, EncodedRequest, EncodedRequests, EndedRequests, Failure, ProtocolSession,
     Request, RequestOutcome, cut_off, timed_out,
 };
 use crate::tls::Alpn;
+use http_codec::frame::{self, ErrorCode, kind, setting};
+use http_codec::hpack::Decoder;
 use response::Response;
 pub(super) use response::is_connection_specific;
 
@@ -146,7 +147,7 @@ impl ProtocolSession for Http2Session {
 
     fn new() -> Self {
         let mut out = Vec::new();
-        frame::preface(&mut out, WINDOW_BYTES);
+        write_preface(&mut out);
         Self {
             inflow: receive::ReceiveState::default(),
             decoder: Decoder::default(),
@@ -257,4 +258,15 @@ impl ProtocolSession for Http2Session {
         let code = self.broken.map_or(ErrorCode::NO_ERROR, |broken| broken.code);
         frame::goaway(&mut self.out, code);
     }
+}
+
+/// Writes the client's preface: no pushes, and the windows of the connection and of each stream.
+fn write_preface(out: &mut Vec<u8>) {
+    out.extend_from_slice(frame::PREFACE);
+    frame::head(out, 12, kind::SETTINGS, 0, 0);
+    for (setting, value) in [(setting::ENABLE_PUSH, 0), (setting::INITIAL_WINDOW_SIZE, WINDOW_BYTES)] {
+        out.extend_from_slice(&setting.to_be_bytes());
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+    frame::window_update(out, 0, WINDOW_BYTES - 65_535);
 }

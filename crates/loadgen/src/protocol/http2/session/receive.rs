@@ -7,12 +7,10 @@ use telemetry::LoadEvent;
 use super::response::{HeaderBlock, StreamError};
 use super::{ConnectionError, Http2Session, WINDOW_BYTES};
 use crate::clock::now_ns;
-use crate::protocol::http2::frame::{
-    self, ErrorCode, FrameHeader, HEAD_BYTES, PAYLOAD_BYTES_MAX, flag, kind,
-};
-use crate::protocol::http2::hpack::HpackDecodeError;
 use crate::protocol::response::ExpectedResponse;
 use crate::protocol::{EncodedRequests, EndedRequests, Failure, RequestOutcome, ResponseTimes};
+use http_codec::frame::{self, ErrorCode, FrameHeader, HEAD_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
+use http_codec::hpack::HpackDecodeError;
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
@@ -243,7 +241,7 @@ impl Http2Session {
         let all_max = u64::from(self.carried) * LIST_BYTES_MAX;
         let list_max = all_max.saturating_sub(self.decoder.decoded_bytes()).min(LIST_BYTES_MAX);
         let block = HeaderBlock::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
-            HpackDecodeError::Malformed => ConnectionError {
+            HpackDecodeError::Malformed(_) => ConnectionError {
                 code: ErrorCode::COMPRESSION_ERROR,
                 what: "header fields that cannot be decoded",
             },

@@ -1,7 +1,7 @@
 //! A response in progress: checks its header fields and its body.
 
-use crate::protocol::http2::hpack::{Decoder, HpackDecodeError};
 use crate::protocol::response::{BodyCheck, CompleteResponse, ExpectedResponse, INTERIM_MAX};
+use http_codec::hpack::{Decoder, HpackDecodeError};
 
 /// The part of a stream's response that was received.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +43,7 @@ impl HeaderBlock {
     ) -> Result<Self, HpackDecodeError> {
         let mut block = Self::default();
         let before = decoder.decoded_bytes();
-        decoder.decode(bytes, plain_max, |name, value| block.field(name, value))?;
+        decoder.decode(bytes, plain_max, |field| block.field(field.name, field.value))?;
         Ok(Self { plain_bytes: decoder.decoded_bytes() - before, ..block })
     }
 

@@ -2,8 +2,8 @@
 
 use super::{Http2Session, Stream};
 use crate::protocol::Request;
-use crate::protocol::http2::frame::{self, flag, kind};
 use crate::protocol::http2::request::Http2Request;
+use http_codec::frame::{self, flag, kind};
 
 /// Most bytes of bodies written ahead.
 const AHEAD_BYTES: usize = 64 * 1024;

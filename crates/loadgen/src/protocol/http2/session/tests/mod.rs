@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use telemetry::LoadEvent as E;
 
 use super::*;
-use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
-use crate::protocol::http2::hpack::FieldNumbers;
+use crate::protocol::http2::fields::FieldNumbers;
 use crate::protocol::{CompleteResponse, EncodedRequest, EncodedRequests, ProtocolSession as _};
 use crate::target::{Expect, RequestBody, Template};
+use http_codec::frame::{HEAD_BYTES, flag, head, kind, setting};
 
 /// `:status: 200` and nothing else.
 const OK: &[u8] = &[0x88];

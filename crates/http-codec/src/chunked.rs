@@ -1,10 +1,16 @@
 //! The chunked coding.
 
-use super::{HEAD_BYTES_MAX, MalformedResponse};
+/// Longest sum of extensions and trailers.
+const OVERHEAD_BYTES_MAX: usize = 64 << 10;
+
+/// The bytes are not chunks, or their extensions and trailers are too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a chunk is malformed")]
+pub struct MalformedChunk;
 
 /// The chunked coding, taken off as it comes (RFC 9112, section 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunked {
+pub struct Chunked {
     step: ChunkStep,
     /// Bytes of extensions and trailers received, which are bounded.
     overhead: usize,
@@ -42,16 +48,15 @@ impl Default for ChunkStep {
 
 impl Chunked {
     /// True at the end of the body.
-    pub(super) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.step == ChunkStep::Done
     }
 
     /// Consumes bytes up to the end of the body, returns their number, and passes on the content without the framing.
-    pub(super) fn feed(
-        &mut self,
-        input: &[u8],
-        mut data: impl FnMut(&[u8]),
-    ) -> Result<usize, MalformedResponse> {
+    ///
+    /// # Errors
+    /// If they are malformed.
+    pub fn feed(&mut self, input: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, MalformedChunk> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
             if let ChunkStep::Data(left) = self.step {
@@ -68,13 +73,13 @@ impl Chunked {
         Ok(at)
     }
 
-    fn next(&mut self, byte: u8) -> Result<ChunkStep, MalformedResponse> {
+    fn next(&mut self, byte: u8) -> Result<ChunkStep, MalformedChunk> {
         Ok(match (self.step, byte) {
             (ChunkStep::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
-                let digit = char::from(byte).to_digit(16).ok_or(MalformedResponse)?;
+                let digit = char::from(byte).to_digit(16).ok_or(MalformedChunk)?;
                 ChunkStep::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
-            (ChunkStep::Size { digits: 0, .. }, _) => return Err(MalformedResponse),
+            (ChunkStep::Size { digits: 0, .. }, _) => return Err(MalformedChunk),
             (ChunkStep::Size { size, .. } | ChunkStep::Extension { size }, b'\n') => match size {
                 0 => ChunkStep::Trailer { len: 0 },
                 size => ChunkStep::Data(size),
@@ -92,12 +97,12 @@ impl Chunked {
                 self.spend()?;
                 ChunkStep::Trailer { len: len + u32::from(byte != b'\r') }
             }
-            _ => return Err(MalformedResponse),
+            _ => return Err(MalformedChunk),
         })
     }
 
-    fn spend(&mut self) -> Result<(), MalformedResponse> {
+    fn spend(&mut self) -> Result<(), MalformedChunk> {
         self.overhead += 1;
-        if self.overhead > HEAD_BYTES_MAX { Err(MalformedResponse) } else { Ok(()) }
+        if self.overhead > OVERHEAD_BYTES_MAX { Err(MalformedChunk) } else { Ok(()) }
     }
 }

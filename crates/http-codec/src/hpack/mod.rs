@@ -1,7 +1,6 @@
-//! HPACK (RFC 7541): decodes the header fields of responses. Those of requests are encoded
-//! before the load starts, as far as possible.
+//! HPACK (RFC 7541).
 
-mod fields;
+mod encode;
 mod huffman;
 mod table;
 #[cfg(test)]
@@ -9,36 +8,50 @@ mod tests;
 
 use std::ops::Range;
 
-pub(crate) use fields::{EncoderTable, FieldNumbers, Fields};
-use table::{DynamicTable, STATIC};
+pub use encode::{Indexing, encode_field, encode_size_update, static_index};
+use table::{DynamicTable, TableField};
+pub use table::{ENTRY_BYTES, STATIC};
 
 /// Room for added fields that both sides begin with (RFC 9113, section 6.5.2).
-pub(crate) const TABLE_BYTES: usize = 4096;
+pub const TABLE_BYTES: usize = 4096;
 /// Bytes of an integer beyond its prefix. A longer integer is larger than any allowed value.
 const INTEGER_BYTES_MAX: usize = 4;
 
 /// The bytes are not a header block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HpackError;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a header block is malformed")]
+pub struct HpackError;
 
 /// The reason why a block was not decoded to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HpackDecodeError {
-    Malformed,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HpackDecodeError {
+    /// It is not a header block.
+    #[error(transparent)]
+    Malformed(#[from] HpackError),
     /// Its fields are longer than they may be.
+    #[error("a header list is too long")]
     TooLong,
 }
 
-impl From<HpackError> for HpackDecodeError {
-    fn from(_: HpackError) -> Self {
-        Self::Malformed
-    }
+/// A field of a block.
+#[derive(Clone, Debug)]
+pub struct DecodedField<'a, T> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+    /// Where in the block it stands.
+    pub place: Range<usize>,
+    /// Whether the block adds it to the table.
+    pub is_added: bool,
+    /// Its tag, if it was added by an earlier field.
+    pub tag: Option<T>,
 }
 
-/// Decodes all header blocks of a connection, in their order.
+/// Decodes all header blocks of a connection, in their order. Fields in the table have a tag of the type `T`.
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    added: DynamicTable,
+pub struct Decoder<T = ()> {
+    added: DynamicTable<T>,
     decoded: DecodedBytes,
     /// Decoded strings of the current field.
     text: Vec<u8>,
@@ -62,7 +75,7 @@ impl DecodedBytes {
     }
 }
 
-impl Default for Decoder {
+impl<T: Copy> Default for Decoder<T> {
     fn default() -> Self {
         Self { added: DynamicTable::new(TABLE_BYTES), decoded: DecodedBytes::default(), text: Vec::new() }
     }
@@ -83,72 +96,86 @@ impl StringRef<'_> {
     }
 }
 
-impl Decoder {
+impl<T: Copy> Decoder<T> {
     /// Bytes of names and values that all blocks have decoded to.
-    pub(crate) fn decoded_bytes(&self) -> u64 {
+    pub fn decoded_bytes(&self) -> u64 {
         self.decoded.bytes
     }
 
-    /// Decodes a whole block, and passes on each field's name and value. The limit is `bytes_max` bytes, because a
-    /// byte of a block can refer to a whole table. After an error the rest of the connection cannot be decoded.
-    pub(crate) fn decode(
+    /// The tags of the fields in the table, the newest first.
+    pub fn tags_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.added.tags_mut()
+    }
+
+    /// Decodes a whole block, and passes on each field; `field` returns the tag with which it is added to the table. The
+    /// limit is `bytes_max` bytes, because a byte of a block can refer to a whole table. After an error the rest of the
+    /// connection cannot be decoded.
+    ///
+    /// # Errors
+    /// If the block is malformed, or longer than its limit.
+    pub fn decode(
         &mut self,
-        mut block: &[u8],
+        block: &[u8],
         bytes_max: u64,
-        mut field: impl FnMut(&[u8], &[u8]),
+        mut field: impl FnMut(DecodedField<'_, T>) -> T,
     ) -> Result<(), HpackDecodeError> {
         self.decoded.bytes_max = self.decoded.bytes.saturating_add(bytes_max);
+        let mut rest = block;
         // The table's size changes only between blocks (RFC 7541, section 4.2).
-        while let Some(0b0010_0000..=0b0011_1111) = block.first() {
-            let bytes_max = integer(&mut block, 5)?;
+        while let Some(0b0010_0000..=0b0011_1111) = rest.first() {
+            let bytes_max = integer(&mut rest, 5)?;
             if bytes_max > TABLE_BYTES {
-                return Err(HpackDecodeError::Malformed);
+                return Err(HpackError.into());
             }
             self.added.resize(bytes_max);
         }
-        while let Some(first) = block.first() {
+        while let Some(first) = rest.first() {
             match first {
                 0b1000_0000.. => {
-                    let index = integer(&mut block, 7)?;
-                    let (name, value) = numbered(&self.added, index)?;
+                    let begins = block.len() - rest.len();
+                    let index = integer(&mut rest, 7)?;
+                    let place = begins..block.len() - rest.len();
+                    let (name, value, tag) = numbered(&self.added, index)?;
                     self.decoded.count(name, value)?;
-                    field(name, value);
+                    field(DecodedField { name, value, place, is_added: false, tag });
                 }
-                0b0100_0000.. => self.literal(&mut block, 6, true, &mut field)?,
-                0b0010_0000.. => return Err(HpackDecodeError::Malformed),
-                _ => self.literal(&mut block, 4, false, &mut field)?,
+                0b0100_0000.. => self.literal(block, &mut rest, 6, &mut field)?,
+                0b0010_0000.. => return Err(HpackError.into()),
+                _ => self.literal(block, &mut rest, 4, &mut field)?,
             }
         }
         Ok(())
     }
 
-    /// A field that is written out, except for a name that may have a number.
+    /// A field that is written out, except for a name that may have a number. One with a `prefix` of 6 bits is added.
     fn literal(
         &mut self,
-        block: &mut &[u8],
+        block: &[u8],
+        rest: &mut &[u8],
         prefix: u32,
-        is_added: bool,
-        field: &mut impl FnMut(&[u8], &[u8]),
+        field: &mut impl FnMut(DecodedField<'_, T>) -> T,
     ) -> Result<(), HpackDecodeError> {
+        let begins = block.len() - rest.len();
         self.text.clear();
-        let name = match integer(block, prefix)? {
-            0 => self.string(block)?,
+        let name = match integer(rest, prefix)? {
+            0 => self.string(rest)?,
             index => {
                 if let Some((name, _)) = STATIC.get(index - 1) {
                     StringRef::InBlock(name)
                 } else {
-                    let (name, _) = self.added.get(index - 1 - STATIC.len()).ok_or(HpackError)?;
+                    let (name, ..) = self.added.get(index - 1 - STATIC.len()).ok_or(HpackError)?;
                     self.text.extend_from_slice(name);
                     StringRef::Decoded(0..self.text.len())
                 }
             }
         };
-        let value = self.string(block)?;
+        let value = self.string(rest)?;
         let (name, value) = (name.of(&self.text), value.of(&self.text));
         self.decoded.count(name, value)?;
-        field(name, value);
+        let (place, is_added) = (begins..block.len() - rest.len(), prefix == 6);
+        let tag = field(DecodedField { name, value, place, is_added, tag: None });
         if is_added {
-            self.added.add(name, value);
+            self.added.add(name, value, tag);
         }
         Ok(())
     }
@@ -167,13 +194,14 @@ impl Decoder {
     }
 }
 
-/// The field of a number.
-fn numbered(added: &DynamicTable, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
+/// The field of a number, and its tag if it was added.
+fn numbered<T: Copy>(added: &DynamicTable<T>, index: usize) -> Result<TableField<'_, Option<T>>, HpackError> {
     let index = index.checked_sub(1).ok_or(HpackError)?;
-    match STATIC.get(index) {
-        Some(field) => Ok(*field),
-        None => added.get(index - STATIC.len()).ok_or(HpackError),
+    if let Some((name, value)) = STATIC.get(index) {
+        return Ok((name, value, None));
     }
+    let (name, value, tag) = added.get(index - STATIC.len()).ok_or(HpackError)?;
+    Ok((name, value, Some(tag)))
 }
 
 /// Takes an integer off the block (RFC 7541, section 5.1).

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 /// The size of an entry beyond its name and value (RFC 7541, section 4.1).
-pub(super) const ENTRY_BYTES: usize = 32;
+pub const ENTRY_BYTES: usize = 32;
 
 /// The fields that added ones are counted from.
-pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
+pub const STATIC: [(&[u8], &[u8]); 61] = [
     (b":authority", b""),
     (b":method", b"GET"),
     (b":method", b"POST"),
@@ -70,53 +70,63 @@ pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
     (b"www-authenticate", b""),
 ];
 
-/// The dynamic table (RFC 7541, section 2.3.2): fields added by the server's responses, newest first.
+/// The dynamic table (RFC 7541, section 2.3.2): fields that the peer's blocks have added, newest first, each with a tag.
 #[derive(Debug)]
-pub(super) struct DynamicTable {
-    entries: VecDeque<TableEntry>,
+pub(super) struct DynamicTable<T> {
+    entries: VecDeque<TableEntry<T>>,
     /// The size of all entries as RFC 7541, section 4.1, counts it; at most `bytes_max`.
     bytes: usize,
     bytes_max: usize,
-    /// An entry that has left, whose memory the next one takes.
-    spare: Option<TableEntry>,
+    /// Memory of an entry that has left, which the next one takes.
+    spare: Vec<u8>,
 }
 
-#[derive(Debug, Default)]
-struct TableEntry {
+/// A field's name, value and tag.
+pub(super) type TableField<'a, T> = (&'a [u8], &'a [u8], T);
+
+#[derive(Debug)]
+struct TableEntry<T> {
     /// The name, and behind it the value.
     text: Vec<u8>,
     name_len: usize,
+    tag: T,
 }
 
-impl TableEntry {
+impl<T> TableEntry<T> {
     fn bytes(&self) -> usize {
         self.text.len() + ENTRY_BYTES
     }
 }
 
-impl DynamicTable {
+impl<T: Copy> DynamicTable<T> {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { entries: VecDeque::new(), bytes: 0, bytes_max, spare: None }
+        Self { entries: VecDeque::new(), bytes: 0, bytes_max, spare: Vec::new() }
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        self.entries.get(index).map(|entry| entry.text.split_at(entry.name_len))
+    pub(super) fn get(&self, index: usize) -> Option<TableField<'_, T>> {
+        let entry = self.entries.get(index)?;
+        let (name, value) = entry.text.split_at(entry.name_len);
+        Some((name, value, entry.tag))
+    }
+
+    /// The tags of the entries, newest first.
+    pub(super) fn tags_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|entry| &mut entry.tag)
     }
 
     /// Adds a field, and evicts older ones for it. A field that is larger than the table empties it.
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8], tag: T) {
         let bytes = name.len() + value.len() + ENTRY_BYTES;
         self.shrink(self.bytes_max.saturating_sub(bytes));
         if bytes > self.bytes_max {
             return;
         }
-        let mut entry = self.spare.take().unwrap_or_default();
-        entry.text.clear();
-        entry.text.extend_from_slice(name);
-        entry.text.extend_from_slice(value);
-        entry.name_len = name.len();
+        let mut text = std::mem::take(&mut self.spare);
+        text.clear();
+        text.extend_from_slice(name);
+        text.extend_from_slice(value);
         self.bytes += bytes;
-        self.entries.push_front(entry);
+        self.entries.push_front(TableEntry { text, name_len: name.len(), tag });
     }
 
     /// Changes the table's size.
@@ -130,7 +140,7 @@ impl DynamicTable {
             && let Some(entry) = self.entries.pop_back()
         {
             self.bytes -= entry.bytes();
-            self.spare = Some(entry);
+            self.spare = entry.text;
         }
     }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::huffman;
-use super::table::{ENTRY_BYTES, STATIC};
+use http_codec::hpack::{
+    ENTRY_BYTES, Indexing, STATIC, TABLE_BYTES, encode_field, encode_size_update, static_index,
+};
 
 /// Most fields that get a number.
 const NUMBERED_MAX: usize = 60;
@@ -49,8 +50,8 @@ pub(crate) struct EncoderTable {
 impl Fields {
     /// Adds a field whose value may come again, in this request or in others.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8], numbers: &mut FieldNumbers) {
-        if let Some(index) = STATIC.iter().position(|field| *field == (name, value)) {
-            return self.fixed(&[0x80 | (index as u8 + 1)]);
+        if let Some(index) = static_index(name, value) {
+            return self.fixed(&[0x80 | index]);
         }
         let next = numbers.0.len();
         let known = numbers.0.get(&(name.to_vec(), value.to_vec())).copied();
@@ -61,13 +62,13 @@ impl Fields {
         });
         let Some(field) = field else { return self.push_once(name, value) };
         let table_bytes = name.len() + value.len() + ENTRY_BYTES;
-        let (adding, plain) = (literal(0x40, 6, name, value), literal(0, 4, name, value));
+        let (adding, plain) = (encoded(name, value, Indexing::Added), encoded(name, value, Indexing::Plain));
         self.pieces.push(HeaderPiece::Field { field, table_bytes, adding, plain });
     }
 
     /// Adds a field that is spelled out each time.
     pub(crate) fn push_once(&mut self, name: &[u8], value: &[u8]) {
-        self.fixed(&literal(0, 4, name, value));
+        self.fixed(&encoded(name, value, Indexing::Plain));
     }
 
     fn fixed(&mut self, bytes: &[u8]) {
@@ -83,7 +84,7 @@ impl Fields {
         if std::mem::take(&mut indexed.has_shrunk) {
             // The old content is not tracked: the size is first set to zero, then to the new value.
             out.push(0x20);
-            integer(0x20, 5, indexed.table_bytes, out);
+            encode_size_update(indexed.table_bytes, out);
         }
         for piece in &self.pieces {
             match piece {
@@ -105,7 +106,7 @@ impl Fields {
 
 impl EncoderTable {
     pub(crate) fn new() -> Self {
-        let table_bytes = super::TABLE_BYTES;
+        let table_bytes = TABLE_BYTES;
         Self { places: [0; NUMBERED_MAX], added: 0, room: table_bytes, table_bytes, has_shrunk: false }
     }
 
@@ -125,40 +126,92 @@ impl EncoderTable {
     }
 }
 
-/// A field that is written out, except for a name in the static table.
-fn literal(pattern: u8, prefix: u32, name: &[u8], value: &[u8]) -> Box<[u8]> {
+fn encoded(name: &[u8], value: &[u8], indexing: Indexing) -> Box<[u8]> {
     let mut out = Vec::new();
-    let index = STATIC.iter().position(|(known, _)| *known == name).map_or(0, |index| index + 1);
-    integer(pattern, prefix, index, &mut out);
-    if index == 0 {
-        string(name, &mut out);
-    }
-    string(value, &mut out);
+    encode_field(name, value, indexing, &mut out);
     out.into_boxed_slice()
 }
 
-fn string(text: &[u8], out: &mut Vec<u8>) {
-    let encoded_len = huffman::encoded_len(text);
-    if encoded_len < text.len() {
-        integer(0x80, 7, encoded_len, out);
-        huffman::encode(text, out);
-    } else {
-        integer(0, 7, text.len(), out);
-        out.extend_from_slice(text);
-    }
-}
+#[cfg(test)]
+mod tests {
+    use http_codec::hpack::Decoder;
+    use proptest::prelude::*;
 
-/// Writes an integer behind a pattern of bits (RFC 7541, section 5.1).
-fn integer(pattern: u8, prefix: u32, value: usize, out: &mut Vec<u8>) {
-    let most = (1 << prefix) - 1;
-    if value < most {
-        return out.push(pattern | value as u8);
+    use super::*;
+
+    type List = Vec<(String, String)>;
+
+    fn decode(decoder: &mut Decoder, block: &[u8]) -> List {
+        let mut list = List::new();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        decoder.decode(block, u64::MAX, |field| list.push((text(field.name), text(field.value)))).unwrap();
+        list
     }
-    out.push(pattern | most as u8);
-    let mut rest = value - most;
-    while rest >= 0x80 {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
+
+    fn list(fields: &[(&str, &str)]) -> List {
+        fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
-    out.push(rest as u8);
+
+    fn request(fields: &[(&str, &str)], numbers: &mut FieldNumbers) -> Fields {
+        let mut written = Fields::default();
+        for (name, value) in fields {
+            written.push(name.as_bytes(), value.as_bytes(), numbers);
+        }
+        written
+    }
+
+    #[test]
+    fn a_repeated_field_takes_one_byte() {
+        let mut numbers = FieldNumbers::default();
+        let get = [(":method", "GET"), (":path", "/a"), (":authority", "example.org"), ("x-own", "A value.")];
+        let post =
+            [(":method", "POST"), (":path", "/b"), (":authority", "example.org"), ("x-own", "A value.")];
+        let (get_fields, post_fields) = (request(&get, &mut numbers), request(&post, &mut numbers));
+        let (mut indexed, mut decoder) = (EncoderTable::new(), <Decoder>::default());
+        let mut lens = Vec::new();
+        for _ in 0..2 {
+            for (fields, expected) in [(&get_fields, &get), (&post_fields, &post)] {
+                let mut block = Vec::new();
+                fields.write(&mut indexed, &mut block);
+                assert_eq!(decode(&mut decoder, &block), list(expected));
+                lens.push(block.len());
+            }
+        }
+        assert!(lens[0] > 20 && lens[1] < lens[0], "{lens:?}");
+        assert_eq!(lens[2..], [4, 4]);
+        // A server that allows no table gets a size of zero, and every field in full each time.
+        indexed.allow(0);
+        let mut lens = Vec::new();
+        for _ in 0..2 {
+            let mut block = Vec::new();
+            get_fields.write(&mut indexed, &mut block);
+            assert_eq!(decode(&mut decoder, &block), list(&get));
+            lens.push(block.len());
+        }
+        assert!(lens[1] > 20 && lens[0] == lens[1] + 2, "{lens:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_requests_are_read_as_they_were_written(
+            requests in proptest::collection::vec(proptest::collection::vec(("[a-z:-]{1,20}", ".{0,300}"), 1..10), 1..12),
+            order in proptest::collection::vec((any::<prop::sample::Index>(), proptest::option::of(0_usize..6_000)), 1..40),
+        ) {
+            let mut numbers = FieldNumbers::default();
+            let written: Vec<Fields> = requests.iter().map(|fields| {
+                let fields: Vec<_> = fields.iter().map(|(name, value)| (&**name, &**value)).collect();
+                request(&fields, &mut numbers)
+            }).collect();
+            let (mut indexed, mut decoder) = (EncoderTable::new(), <Decoder>::default());
+            for (nth, allowed) in order {
+                if let Some(table_bytes) = allowed {
+                    indexed.allow(table_bytes);
+                }
+                let nth = nth.index(requests.len());
+                let mut block = Vec::new();
+                written[nth].write(&mut indexed, &mut block);
+                prop_assert_eq!(decode(&mut decoder, &block), requests[nth].clone());
+            }
+        }
+    }
 }

@@ -16,9 +16,9 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, HpackError> {
     let mut list = List::new();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match decoder.decode(block, u64::MAX, |name, value| list.push((text(name), text(value)))) {
+    match decoder.decode(block, u64::MAX, |field| list.push((text(field.name), text(field.value)))) {
         Ok(()) => Ok(list),
-        Err(HpackDecodeError::Malformed) => Err(HpackError),
+        Err(HpackDecodeError::Malformed(error)) => Err(error),
         Err(HpackDecodeError::TooLong) => unreachable!("it may be as long as it likes"),
     }
 }
@@ -35,7 +35,7 @@ fn single_fields_are_read_as_in_appendix_c_2() {
         ("1008 7061 7373 776f 7264 0673 6563 7265 74", "password", "secret"),
         ("82", ":method", "GET"),
     ] {
-        let read = decode(&mut Decoder::default(), &bytes(hex));
+        let read = decode(&mut <Decoder>::default(), &bytes(hex));
         assert_eq!(read, Ok(list(&[(name, value)])), "{hex}");
     }
 }
@@ -55,7 +55,7 @@ fn requests_are_read_as_in_appendix_c_3_and_c_4() {
     let authority = (":authority", "www.example.com");
     let get = [(":method", "GET"), (":scheme", "http"), (":path", "/"), authority];
     for blocks in [plain, coded] {
-        let mut decoder = Decoder::default();
+        let mut decoder = <Decoder>::default();
         let mut read = |block: &str| decode(&mut decoder, &bytes(block)).unwrap();
         assert_eq!(read(blocks[0]), list(&get));
         assert_eq!(read(blocks[1]), list(&[&get[..], &[("cache-control", "no-cache")]].concat()));
@@ -93,7 +93,7 @@ fn answers_are_read_and_entries_leave_as_in_appendix_c_5_and_c_6() {
         let last =
             [(":status", "200"), private, later, site, ("content-encoding", "gzip"), ("set-cookie", cookie)];
         assert_eq!(read(blocks[2]), list(&last));
-        assert_eq!(decoder.added.get(2), Some((&b"date"[..], &b"Mon, 21 Oct 2013 20:13:22 GMT"[..])));
+        assert_eq!(decoder.added.get(2), Some((&b"date"[..], &b"Mon, 21 Oct 2013 20:13:22 GMT"[..], ())));
         assert_eq!(decoder.added.get(3), None);
     }
 }
@@ -110,7 +110,7 @@ fn a_malformed_header_block_is_refused() {
         ("0481 ff", "a path that is only padding of eight bits"),
         ("40", "a name that is missing"),
     ] {
-        assert_eq!(decode(&mut Decoder::default(), &bytes(hex)), Err(HpackError), "{why}");
+        assert_eq!(decode(&mut <Decoder>::default(), &bytes(hex)), Err(HpackError), "{why}");
     }
 }
 
@@ -120,10 +120,11 @@ fn decoding_stops_at_its_bound() {
     let added = [b"\x40\x01a\x7f\xd1\x0e", &[b'b'; 2_000][..]].concat();
     // The same name with an empty value, once more, and added again.
     for again in [&[0xbe][..], &[0x0f, 0x2f, 0x00], &[0x7e, 0x00]] {
-        let mut decoder = Decoder::default();
+        let mut decoder = <Decoder>::default();
         let mut handed_on = 0;
         let block = [&added[..], &again.repeat(60_000 / again.len())].concat();
-        let outcome = decoder.decode(&block, 10_000, |name, value| handed_on += name.len() + value.len());
+        let outcome =
+            decoder.decode(&block, 10_000, |field| handed_on += field.name.len() + field.value.len());
         assert_eq!(outcome, Err(HpackDecodeError::TooLong), "{again:?}");
         assert!(handed_on <= 10_000, "{handed_on} bytes of {again:?}");
         assert_eq!(decoder.decoded_bytes(), handed_on as u64);
@@ -132,7 +133,7 @@ fn decoding_stops_at_its_bound() {
 
 #[test]
 fn a_table_of_size_zero_keeps_nothing() {
-    let mut decoder = Decoder::default();
+    let mut decoder = <Decoder>::default();
     let added = bytes("4003 6162 6303 7879 7a");
     decode(&mut decoder, &added).unwrap();
     assert!(decode(&mut decoder, &[0xbe]).is_ok());
@@ -146,73 +147,13 @@ fn a_table_of_size_zero_keeps_nothing() {
     assert!(decode(&mut decoder, &[0xbe]).is_ok());
 }
 
-fn request(fields: &[(&str, &str)], numbers: &mut FieldNumbers) -> Fields {
-    let mut written = Fields::default();
-    for (name, value) in fields {
-        written.push(name.as_bytes(), value.as_bytes(), numbers);
-    }
-    written
-}
-
-#[test]
-fn a_repeated_field_takes_one_byte() {
-    let mut numbers = FieldNumbers::default();
-    let get = [(":method", "GET"), (":path", "/a"), (":authority", "example.org"), ("x-own", "A value.")];
-    let post = [(":method", "POST"), (":path", "/b"), (":authority", "example.org"), ("x-own", "A value.")];
-    let (get_fields, post_fields) = (request(&get, &mut numbers), request(&post, &mut numbers));
-    let (mut indexed, mut decoder) = (EncoderTable::new(), Decoder::default());
-    let mut lens = Vec::new();
-    for _ in 0..2 {
-        for (fields, expected) in [(&get_fields, &get), (&post_fields, &post)] {
-            let mut block = Vec::new();
-            fields.write(&mut indexed, &mut block);
-            assert_eq!(decode(&mut decoder, &block), Ok(list(expected)));
-            lens.push(block.len());
-        }
-    }
-    assert!(lens[0] > 20 && lens[1] < lens[0], "{lens:?}");
-    assert_eq!(lens[2..], [4, 4]);
-    // A server that allows no table gets a size of zero, and every field in full each time.
-    indexed.allow(0);
-    let mut lens = Vec::new();
-    for _ in 0..2 {
-        let mut block = Vec::new();
-        get_fields.write(&mut indexed, &mut block);
-        assert_eq!(decode(&mut decoder, &block), Ok(list(&get)));
-        lens.push(block.len());
-    }
-    assert!(lens[1] > 20 && lens[0] == lens[1] + 2, "{lens:?}");
-}
-
 proptest! {
     #[test]
-    fn any_requests_are_read_as_they_were_written(
-        requests in proptest::collection::vec(proptest::collection::vec(("[a-z:-]{1,20}", ".{0,300}"), 1..10), 1..12),
-        order in proptest::collection::vec((any::<prop::sample::Index>(), proptest::option::of(0_usize..6_000)), 1..40),
-    ) {
-        let mut numbers = FieldNumbers::default();
-        let written: Vec<Fields> = requests.iter().map(|fields| {
-            let fields: Vec<_> = fields.iter().map(|(name, value)| (&**name, &**value)).collect();
-            request(&fields, &mut numbers)
-        }).collect();
-        let (mut indexed, mut decoder) = (EncoderTable::new(), Decoder::default());
-        for (nth, allowed) in order {
-            if let Some(table_bytes) = allowed {
-                indexed.allow(table_bytes);
-            }
-            let nth = nth.index(requests.len());
-            let mut block = Vec::new();
-            written[nth].write(&mut indexed, &mut block);
-            prop_assert_eq!(decode(&mut decoder, &block), Ok(requests[nth].clone()));
-        }
-    }
-
-    #[test]
     fn any_bytes_are_read_or_refused(blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..100), 1..5)) {
-        let mut decoder = Decoder::default();
+        let mut decoder = <Decoder>::default();
         for block in blocks {
             let before = decoder.decoded_bytes();
-            let _ = decoder.decode(&block, 300, |_, _| ());
+            let _ = decoder.decode(&block, 300, |_| ());
             prop_assert!(decoder.decoded_bytes() - before <= 300);
             prop_assert!(decoder.added.get(TABLE_BYTES / 32).is_none());
         }
