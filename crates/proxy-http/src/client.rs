@@ -10,6 +10,7 @@ use hyper::header::HeaderValue;
 use proxy_core::handler::ClientSession;
 use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
 
+use crate::http1_tap::Http1Requests;
 use crate::request::RequestState;
 use crate::unsent_bytes::UnsentBytes;
 use crate::upstream::exchange::Exchange;
@@ -29,6 +30,8 @@ pub(crate) struct ClientConn {
     pub(crate) own_fields: Box<[u8]>,
     /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
     pub(crate) bound_host: Option<Box<str>>,
+    /// Its requests of HTTP/1.1.
+    pub(crate) http1: Option<Rc<Http1Requests>>,
     /// A tunnel to begin once hyper has ended.
     pub(crate) tunnel: RefCell<Option<Exchange>>,
     activity: Activity,
@@ -80,6 +83,7 @@ impl ClientConn {
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
             own_fields: own_fields(worker, session, ip),
             bound_host,
+            http1: (!is_http2).then(Rc::default),
             tunnel: RefCell::default(),
             activity: Activity {
                 requests: Cell::new(0),

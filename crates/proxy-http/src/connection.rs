@@ -48,7 +48,8 @@ impl Handler for HttpConnection {
         worker.set_now(context.now);
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = ClientConn::new(worker, session, context.now);
-        let wire = Rc::new(RefCell::new(WireBuffers::new(client.unsent.pieces.clone())));
+        let wire =
+            Rc::new(RefCell::new(WireBuffers::new(client.unsent.pieces.clone(), client.http1.clone())));
         let tasks = Tasks::new(session.key(), worker.woken.clone(), worker.spare_tasks.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
         let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
@@ -170,8 +171,14 @@ impl HttpConnection {
         let n = session.received().len().min(wire.room());
         if n > 0 {
             self.client.note_received(context.now);
-            self.tap(|tap, counters| tap.note_received(&session.received()[..n], context.now, counters));
-            wire.received.extend_from_slice(&session.received()[..n]);
+            let (bytes, worker) = (&session.received()[..n], &self.client.worker);
+            match &self.frames {
+                Some(frames) => worker.count(|delta| {
+                    let (mut tap, mut fields) = (frames.borrow_mut(), worker.spare_fields.borrow_mut());
+                    tap.receive(bytes, &mut wire.received, context.now, &mut delta.counters, &mut fields);
+                }),
+                None => wire.received.extend_from_slice(bytes),
+            }
             session.consume(n, context);
             wire.wake_reader();
         }
@@ -209,14 +216,31 @@ impl HttpConnection {
         let has_written = !wire.written.is_empty();
         if has_written {
             for part in wire.written.parts() {
-                session.send(part, context)?;
-                self.tap(|tap, counters| tap.note_sent(part, context.now, counters));
+                let resets = self.tap(|tap, counters| tap.note_sent(part, context.now, counters));
+                let mut from = 0;
+                for at in resets.into_iter().flatten() {
+                    session.send(&part[from..at], context)?;
+                    from = at;
+                }
+                session.send(&part[from..], context)?;
             }
             wire.written.clear();
         }
+        self.send_continues(session, context)?;
         session.flush(context)?;
         wire.set_unsent(session.unsent_bytes());
         Ok(has_written && !session.owes_client())
+    }
+
+    /// Answers clients that wait before they send content.
+    fn send_continues(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        let Some(frames) = self.tap(|tap, _| tap.take_continues()).flatten() else { return Ok(()) };
+        self.tap(|tap, counters| tap.note_sent(&frames, context.now, counters));
+        session.send(&frames, context)
     }
 
     fn tap<T>(&self, look: impl FnOnce(&mut FrameTap, &mut Counters<HttpCounter>) -> T) -> Option<T> {

@@ -1,36 +1,37 @@
-//! Reads the frame headers of an HTTP/2 connection as they pass (RFC 9113, section 4.1), and changes nothing: hyper
-//! reports no count of frames, resets or compressed header bytes.
+//! Reads the frames of an HTTP/2 connection as they pass (RFC 9113, section 4.1): hyper reports no count of frames, resets
+//! or compressed header bytes. The client's header blocks pass through a [`HeaderGuard`]; all else is passed on unchanged.
+
+mod field_kind;
+mod frame_reader;
+mod header_guard;
+mod received_frames;
 
 use std::time::Instant;
 
+use bytes::BytesMut;
+use http_codec::frame::{self, FrameHeader, HEAD_BYTES, flag, kind};
+use http_codec::hpack::{Indexing, encode_field};
+use hyper::Response;
 use hyper::header::{DATE, HeaderMap};
-use hyper::{Request, Response};
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
 use telemetry::{ConnectionOutcome, Counters, HttpCounter};
 
+pub(crate) use self::field_kind::VERDICT;
+use self::frame_reader::FrameReader;
+use self::header_guard::{BlockError, BlockKind, HeaderGuard};
+pub(crate) use self::header_guard::{BlockFields, Refusal, Verdict};
+use self::received_frames::{HeaderFrames, Received, ReceivedFrames};
 use crate::floods::{Flood, FloodBudgets};
 use crate::limits::HttpLimits;
 
-/// The connection preface of a client (RFC 9113, section 3.4).
-const PREFACE_BYTES: usize = 24;
-const HEAD_BYTES: usize = 9;
-/// Length of the priority in a HEADERS frame that has one.
-const PRIORITY_BYTES: u64 = 5;
-/// What is kept of the payload of `RST_STREAM` and GOAWAY: stream, error code, and the longest word that h2 adds.
-const KEPT_BYTES: usize = 8 + 25;
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const GOAWAY: u8 = 7;
-const CONTINUATION: u8 = 9;
-
-const PRIORITY: u8 = 0x20;
+/// Streams at once whose clients wait for `100 Continue`. Others wait until they lose patience.
+const EXPECTING_MAX: usize = 1_000;
 
 /// Counts the frames of one connection, in both directions.
 #[derive(Debug)]
 pub(crate) struct FrameTap {
-    from_client: FrameReader,
+    received: ReceivedFrames,
+    guard: HeaderGuard,
     to_client: FrameReader,
     /// The highest stream that the client has opened.
     last_stream: u32,
@@ -39,95 +40,142 @@ pub(crate) struct FrameTap {
     flood: Option<Flood>,
     /// Whether the client was sent a GOAWAY.
     is_told: bool,
-}
-
-/// Reads frame headers of one direction; keeps its state between two chunks.
-#[derive(Debug)]
-struct FrameReader {
-    /// What has come of a frame's header, and of the payload that is kept.
-    partial: [u8; HEAD_BYTES + KEPT_BYTES],
-    partial_len: usize,
-    /// Bytes of payload to pass over.
-    payload_left: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FrameHead {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload_bytes: usize,
+    /// Streams whose clients wait for `100 Continue`.
+    expecting: Vec<u32>,
 }
 
 impl FrameTap {
     /// Begins at `now`, with the connection's first byte.
     pub(crate) fn new(limits: &HttpLimits, now: Instant) -> Self {
         Self {
-            from_client: FrameReader::after(PREFACE_BYTES),
-            to_client: FrameReader::after(0),
+            received: ReceivedFrames::new(limits.header_bytes_max),
+            guard: HeaderGuard::new(limits.header_bytes_max),
+            to_client: FrameReader::default(),
             last_stream: 0,
             budgets: FloodBudgets::new(limits, now),
             flood: None,
             is_told: false,
+            expecting: Vec::new(),
         }
     }
 
-    /// Counts what a client has sent, in order.
-    pub(crate) fn note_received(
+    /// Takes what a client has sent, in order, counts it, and passes it on to `out`.
+    pub(crate) fn receive(
         &mut self,
         mut bytes: &[u8],
+        out: &mut BytesMut,
         now: Instant,
         counters: &mut Counters<HttpCounter>,
+        fields: &mut BlockFields,
     ) {
-        while let Some(head) = self.from_client.next(&mut bytes) {
-            let found = match head.kind {
-                DATA => {
-                    self.budgets.earn_data_received(head.payload_bytes > 0);
-                    None
-                }
-                HEADERS | CONTINUATION => {
-                    counters[HttpCounter::HeaderBytesIn] += head.block_bytes();
-                    self.note_stream(head, counters);
-                    None
-                }
-                RST_STREAM => {
-                    counters[HttpCounter::ResetsIn] += 1;
-                    self.budgets.spend_reset(now)
-                }
-                GOAWAY => {
-                    counters[HttpCounter::GoawaysIn] += 1;
-                    None
-                }
-                // PRIORITY, SETTINGS, PING, WINDOW_UPDATE, and what is unknown.
-                _ => self.budgets.spend_control(now),
+        while let Some(received) = self.received.next(&mut bytes, out) {
+            let found = match received {
+                Received::Frame(head) => self.note_received(head, now, counters),
+                Received::Headers(frames) => self.receive_headers(&frames, out, now, counters, fields),
+                Received::EndlessHeaders => Some(Flood::Headers),
             };
             self.flood = self.flood.or(found);
         }
     }
 
-    fn note_stream(&mut self, head: FrameHead, counters: &mut Counters<HttpCounter>) {
-        // A block of trailers has the stream of its request.
-        if head.kind == HEADERS && head.stream > self.last_stream {
-            self.last_stream = head.stream;
-            counters[HttpCounter::Streams2] += 1;
-            self.budgets.earn_stream();
+    fn note_received(
+        &mut self,
+        head: FrameHeader,
+        now: Instant,
+        counters: &mut Counters<HttpCounter>,
+    ) -> Option<Flood> {
+        match head.kind {
+            kind::DATA => {
+                self.budgets.earn_data_received(head.len > 0);
+                None
+            }
+            kind::RST_STREAM => {
+                counters[HttpCounter::ResetsIn] += 1;
+                self.budgets.spend_reset(now)
+            }
+            kind::GOAWAY => {
+                counters[HttpCounter::GoawaysIn] += 1;
+                None
+            }
+            // PRIORITY, SETTINGS, PING, WINDOW_UPDATE, and what is unknown.
+            _ => self.budgets.spend_control(now),
         }
     }
 
-    /// Counts what a client is sent, in order.
-    pub(crate) fn note_sent(&mut self, mut bytes: &[u8], now: Instant, counters: &mut Counters<HttpCounter>) {
-        while let Some(head) = self.to_client.next(&mut bytes) {
+    /// Passes a whole header block on, or another in its place.
+    fn receive_headers(
+        &mut self,
+        frames: &HeaderFrames<'_>,
+        out: &mut BytesMut,
+        now: Instant,
+        counters: &mut Counters<HttpCounter>,
+        fields: &mut BlockFields,
+    ) -> Option<Flood> {
+        let (head, ends) = (frames.head(), frames.head().has(flag::END_STREAM));
+        counters[HttpCounter::HeaderBytesIn] += frames.block_bytes();
+        // A block of trailers has the stream of its request.
+        let is_request = head.id > self.last_stream;
+        if is_request {
+            self.last_stream = head.id;
+            counters[HttpCounter::Streams2] += 1;
+            self.budgets.earn_stream();
+        }
+        let block_kind = if is_request { BlockKind::Request { ends } } else { BlockKind::Trailers };
+        let checked = match frames.block().map(|block| self.guard.check(&block, block_kind, fields)) {
+            Some(Ok(checked)) => checked,
+            Some(Err(BlockError::TooLarge)) => return Some(Flood::Headers),
+            Some(Err(BlockError::Hpack)) | None => {
+                out.extend_from_slice(frames.bytes());
+                self.received.pass_all();
+                return None;
+            }
+        };
+        if is_request {
+            counters[HttpCounter::PlainHeaderBytesIn] += checked.plain_bytes;
+        }
+        match checked.replacement {
+            Some(block) => {
+                let mut replaced = Vec::new();
+                frame::headers(&mut replaced, head.id, &block, ends);
+                out.extend_from_slice(&replaced);
+            }
+            None => out.extend_from_slice(frames.bytes()),
+        }
+        if checked.expects_continue && is_request && !ends && self.expecting.len() < EXPECTING_MAX {
+            self.expecting.push(head.id);
+        }
+        // An answer takes as much work as a reset.
+        if checked.is_malformed { self.budgets.spend_reset(now) } else { None }
+    }
+
+    /// Counts what a client is sent, in order. Returns where a reset begins that follows a whole response: it must be in a
+    /// TLS record of its own, since curl up to 7.88 drops what it has read of the response with it.
+    pub(crate) fn note_sent(
+        &mut self,
+        bytes: &[u8],
+        now: Instant,
+        counters: &mut Counters<HttpCounter>,
+    ) -> Vec<usize> {
+        const RESET_BYTES: usize = HEAD_BYTES + 4;
+        let (mut rest, mut resets) = (bytes, Vec::new());
+        while let Some(head) = self.to_client.next(&mut rest) {
             match head.kind {
-                DATA => self.budgets.earn_data_sent(),
-                HEADERS | CONTINUATION => counters[HttpCounter::HeaderBytesOut] += head.block_bytes(),
-                RST_STREAM => {
+                kind::DATA => self.budgets.earn_data_sent(),
+                kind::HEADERS | kind::CONTINUATION => {
+                    counters[HttpCounter::HeaderBytesOut] += block_bytes(head);
+                    self.expecting.retain(|stream| *stream != head.id);
+                }
+                kind::RST_STREAM => {
                     counters[HttpCounter::ResetsOut] += 1;
-                    if is_provoked(self.to_client.kept(head)) {
+                    let code = self.to_client.kept(head);
+                    if is_provoked(code) {
                         let found = self.budgets.spend_reset(now);
                         self.flood = self.flood.or(found);
                     }
+                    let ends = bytes.len() - rest.len();
+                    resets.extend(ends.checked_sub(RESET_BYTES).filter(|at| *at > 0 && code == [0; 4]));
                 }
-                GOAWAY => {
+                kind::GOAWAY => {
                     counters[HttpCounter::GoawaysOut] += 1;
                     self.is_told = true;
                     let found = Flood::of_goaway(self.to_client.kept(head));
@@ -136,6 +184,18 @@ impl FrameTap {
                 _ => {}
             }
         }
+        resets
+    }
+
+    /// The answers `100 Continue` (RFC 9110, section 10.1.1) that can go out now: hyper sends none over HTTP/2.
+    pub(crate) fn take_continues(&mut self) -> Option<Vec<u8>> {
+        if self.expecting.is_empty() || !self.to_client.is_between_frames() {
+            return None;
+        }
+        let (mut block, mut out) = (Vec::new(), Vec::new());
+        encode_field(b":status", b"100", Indexing::Plain, &mut block);
+        self.expecting.drain(..).for_each(|stream| frame::headers(&mut out, stream, &block, false));
+        Some(out)
     }
 
     /// Whether what has passed is a flood.
@@ -177,10 +237,17 @@ impl FrameTap {
     /// A GOAWAY frame with `ENHANCE_YOUR_CALM`; `None` after another, or in the middle of a frame.
     fn goaway(&self) -> Option<[u8; 17]> {
         const ENHANCE_YOUR_CALM: u8 = 11;
-        let mut frame = [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ENHANCE_YOUR_CALM];
+        let mut frame = [0, 0, 8, kind::GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ENHANCE_YOUR_CALM];
         frame[HEAD_BYTES..HEAD_BYTES + 4].copy_from_slice(&self.last_stream.to_be_bytes());
         (!self.is_told && self.to_client.is_between_frames()).then_some(frame)
     }
+}
+
+/// Length of the part of a header block, padding included.
+fn block_bytes(head: FrameHeader) -> u64 {
+    const PRIORITY_BYTES: usize = 5;
+    let has_priority = head.kind == kind::HEADERS && head.has(flag::PRIORITY);
+    head.len.saturating_sub(if has_priority { PRIORITY_BYTES } else { 0 }) as u64
 }
 
 /// Whether the proxy resets a stream for what its client did (RFC 9113, section 7), as in `MadeYouReset`. `NO_ERROR`,
@@ -192,100 +259,6 @@ fn is_provoked(error_code: &[u8]) -> bool {
     const STREAM_CLOSED: u8 = 5;
     const FRAME_SIZE_ERROR: u8 = 6;
     matches!(error_code, [0, 0, 0, PROTOCOL_ERROR | FLOW_CONTROL_ERROR | STREAM_CLOSED | FRAME_SIZE_ERROR])
-}
-
-impl FrameReader {
-    /// Skips `bytes` bytes first.
-    fn after(bytes: usize) -> Self {
-        Self { partial: [0; HEAD_BYTES + KEPT_BYTES], partial_len: 0, payload_left: bytes }
-    }
-
-    /// Takes the next frame's header off `bytes`, and what there is of payload before it.
-    #[inline]
-    fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameHead> {
-        let passed = self.payload_left.min(bytes.len());
-        *bytes = &bytes[passed..];
-        self.payload_left -= passed;
-        // Nearly always a header is whole.
-        if self.partial_len == 0
-            && let Some((head, rest)) = bytes.split_first_chunk()
-            && let head = FrameHead::parse(head)
-            && head.kept_bytes() == 0
-        {
-            *bytes = rest;
-            self.payload_left = head.payload_bytes;
-            return Some(head);
-        }
-        self.next_partial(bytes)
-    }
-
-    #[cold]
-    fn next_partial(&mut self, bytes: &mut &[u8]) -> Option<FrameHead> {
-        loop {
-            let head =
-                self.partial.first_chunk().map(FrameHead::parse).filter(|_| self.partial_len >= HEAD_BYTES);
-            let wanted = HEAD_BYTES + head.map_or(0, FrameHead::kept_bytes);
-            if let Some(head) = head
-                && self.partial_len == wanted
-            {
-                self.payload_left = head.payload_bytes - head.kept_bytes();
-                self.partial_len = 0;
-                return Some(head);
-            }
-            let taken = (wanted - self.partial_len).min(bytes.len());
-            if taken == 0 {
-                return None;
-            }
-            self.partial[self.partial_len..self.partial_len + taken].copy_from_slice(&bytes[..taken]);
-            *bytes = &bytes[taken..];
-            self.partial_len += taken;
-        }
-    }
-
-    /// What is kept of the payload of the frame that [`FrameReader::next`] has just returned.
-    fn kept(&self, head: FrameHead) -> &[u8] {
-        &self.partial[HEAD_BYTES..HEAD_BYTES + head.kept_bytes()]
-    }
-
-    fn is_between_frames(&self) -> bool {
-        self.partial_len == 0 && self.payload_left == 0
-    }
-}
-
-impl FrameHead {
-    #[inline]
-    fn parse(head: &[u8; HEAD_BYTES]) -> Self {
-        let [a, b, c, kind, flags, s0, s1, s2, s3] = *head;
-        Self {
-            kind,
-            flags,
-            stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]),
-            payload_bytes: u32::from_be_bytes([0, a, b, c]) as usize,
-        }
-    }
-
-    #[inline]
-    fn kept_bytes(self) -> usize {
-        if matches!(self.kind, RST_STREAM | GOAWAY) { self.payload_bytes.min(KEPT_BYTES) } else { 0 }
-    }
-
-    /// Length of the part of a header block, padding included.
-    fn block_bytes(self) -> u64 {
-        let has_priority = self.kind == HEADERS && self.flags & PRIORITY != 0;
-        (self.payload_bytes as u64).saturating_sub(if has_priority { PRIORITY_BYTES } else { 0 })
-    }
-}
-
-/// What the header of a request had before compression, as [`HttpCounter::PlainHeaderBytesIn`] counts it.
-pub(crate) fn request_header_bytes<B>(request: &Request<B>) -> u64 {
-    let uri = request.uri();
-    let pseudo = [
-        (":method", request.method().as_str().len()),
-        (":scheme", uri.scheme_str().map_or(0, str::len)),
-        (":authority", uri.authority().map_or(0, |authority| authority.as_str().len())),
-        (":path", uri.path_and_query().map_or(0, |path| path.as_str().len())),
-    ];
-    header_bytes(pseudo.into_iter().filter(|(_, len)| *len > 0), request.headers())
 }
 
 /// What the header of a response has before compression, with the date that hyper adds.

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Instant;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use telemetry::{Counters, HttpCounter, Metric as _};
 
-use crate::frame_tap::FrameTap;
+use crate::frame_tap::{BlockFields, FrameTap};
 use crate::io::{WireBuffers, WireIo};
 use crate::limits::HttpLimits;
 use crate::request_check;
@@ -35,6 +35,8 @@ pub struct FrameTapResult {
     pub counts: Vec<(&'static str, u64)>,
     /// Whether the bytes are a flood.
     pub is_flood: bool,
+    /// What hyper gets of what was received.
+    pub passed: Vec<u8>,
 }
 
 /// Counts the frames of what a client has sent and is sent, in these pieces.
@@ -45,10 +47,15 @@ pub fn tap_frames<'a>(
     let now = Instant::now();
     let mut tap = FrameTap::new(&HttpLimits::default(), now);
     let mut counters = Counters::<HttpCounter>::default();
-    received.into_iter().for_each(|bytes| tap.note_received(bytes, now, &mut counters));
-    sent.into_iter().for_each(|bytes| tap.note_sent(bytes, now, &mut counters));
+    let (mut passed, mut fields) = (BytesMut::new(), BlockFields::default());
+    for bytes in received {
+        tap.receive(bytes, &mut passed, now, &mut counters, &mut fields);
+    }
+    for bytes in sent {
+        tap.note_sent(bytes, now, &mut counters);
+    }
     let counts = counters.iter().map(|(counter, n)| (&*counter.field().name, n)).collect();
-    FrameTapResult { counts, is_flood: tap.is_flood() }
+    FrameTapResult { counts, is_flood: tap.is_flood(), passed: passed.into() }
 }
 
 /// Routes to choose among.
@@ -168,8 +175,15 @@ pub fn serve<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, is_http2: bool) -> 
         let connection = builder.serve_connection(io, service);
         tasks.spawn(async move { drop(connection.await) });
     }
+    let (mut tap, mut fields) = (FrameTap::new(&limits, Instant::now()), BlockFields::default());
+    let mut counters = Counters::<HttpCounter>::default();
     for piece in pieces {
-        wire.borrow_mut().received.extend_from_slice(piece);
+        if is_http2 {
+            let received = &mut wire.borrow_mut().received;
+            tap.receive(piece, received, Instant::now(), &mut counters, &mut fields);
+        } else {
+            wire.borrow_mut().received.extend_from_slice(piece);
+        }
         wire.borrow_mut().wake_reader();
         run(&tasks, &wire, &served);
     }

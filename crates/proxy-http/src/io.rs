@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf as _, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 
+use crate::http1_tap::{Http1Requests, Http1Tap};
 use crate::written::{LongPieces, WrittenBytes};
 
 /// Unsent bytes of a connection, over all its streams, above which hyper may not write more. hyper's own bound is per
@@ -31,14 +32,27 @@ pub(crate) struct WireBuffers {
     /// Bytes that the session has encrypted and the kernel has not taken.
     pub(crate) unsent_bytes: usize,
     pieces: LongPieces,
+    /// Of HTTP/1.1.
+    requests: Option<(Http1Tap, Rc<Http1Requests>)>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
 impl WireBuffers {
-    /// Empty; what hyper writes may lie in `pieces`.
-    pub(crate) fn new(pieces: LongPieces) -> Self {
-        Self { pieces, ..Self::default() }
+    /// Empty; what hyper writes may lie in `pieces`, and what it reads is `requests`.
+    pub(crate) fn new(pieces: LongPieces, requests: Option<Rc<Http1Requests>>) -> Self {
+        let requests = requests.map(|requests| (Http1Tap::default(), requests));
+        Self { pieces, requests, ..Self::default() }
+    }
+
+    /// Bytes that hyper may read; `None`: none before the client or hyper itself has gone on.
+    fn readable(&mut self) -> Option<usize> {
+        let (len, is_last) = (self.received.len(), self.has_client_ended);
+        let readable = match &mut self.requests {
+            Some((tap, requests)) => tap.readable(&mut self.received, is_last, requests),
+            None => len,
+        };
+        (readable > 0 || len == 0 && is_last).then_some(readable)
     }
 
     /// Gives what hyper writes memory of the worker's.
@@ -94,13 +108,16 @@ impl Read for WireIo {
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let mut wire = self.0.borrow_mut();
-        if wire.received.is_empty() && !wire.has_client_ended {
+        let Some(readable) = wire.readable() else {
             wire.reader = Some(cx.waker().clone());
             return Poll::Pending;
-        }
-        let n = buf.remaining().min(wire.received.len());
+        };
+        let n = buf.remaining().min(readable);
         buf.put_slice(&wire.received[..n]);
         wire.received.advance(n);
+        if let Some((tap, _)) = &mut wire.requests {
+            tap.consume(n);
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! Where a time begins with a turn of the worker, it is that turn's look at the clock.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ pub(crate) struct RequestState {
     client: Rc<ClientConn>,
     method: Method,
     uri: Uri,
+    /// The path with its query as it was received, if hyper has got another.
+    received_path: OnceCell<Box<str>>,
     began_at: Instant,
     head_at: Instant,
     /// The client, if a trusted peer forwarded the request.
@@ -63,6 +65,7 @@ impl RequestHandle {
             client: Rc::clone(client),
             method: request.method().clone(),
             uri: request.uri().clone(),
+            received_path: OnceCell::default(),
             head_at,
             forwarded_for: Cell::default(),
             route: Cell::default(),
@@ -84,6 +87,16 @@ impl RequestHandle {
     /// Notes on whose behalf a trusted peer has forwarded it.
     pub(crate) fn set_client(&self, client: ClientId) {
         self.0.forwarded_for.set(Some(client));
+    }
+
+    /// Notes its path with its query as it was received.
+    pub(crate) fn set_received_path(&self, path: Box<str>) {
+        self.0.received_path.get_or_init(|| path);
+    }
+
+    /// The path with its query as it was received, if that is not the path of its URI.
+    pub(crate) fn received_path(&self) -> Option<&str> {
+        self.0.received_path.get().map(|path| &**path)
     }
 
     /// Notes its route.
@@ -184,6 +197,12 @@ impl Drop for RequestHandle {
 }
 
 impl RequestState {
+    /// Its path without the query.
+    fn path(&self) -> &str {
+        let received = self.received_path.get().and_then(|path| path.split('?').next());
+        received.unwrap_or_else(|| self.uri.path())
+    }
+
     /// Counts it, and returns why it failed, if it has. `cut`: why the kernel has not taken everything that was framed, if
     /// it has not.
     pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) -> Option<RequestFailure> {
@@ -196,7 +215,7 @@ impl RequestState {
             client: self.forwarded_for.get().unwrap_or(*id),
             is_http2: *is_http2,
             method: self.method.as_str(),
-            path: if worker.shared.records_paths { self.uri.path() } else { "" },
+            path: if worker.shared.records_paths { self.path() } else { "" },
             upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
             status: self.status.get(),
             failure,

@@ -3,6 +3,8 @@
 
 use hyper::HeaderMap;
 
+use crate::frame_tap::VERDICT;
+
 /// A field that frames a message, is connection-specific or selects the route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpecialField {
@@ -16,11 +18,13 @@ pub(crate) enum SpecialField {
     OtherHopByHop,
     /// Servers that make variables of fields take it for one that frames or identifies a request.
     Lookalike,
+    /// Over HTTP/2, what the proxy has found in the header block.
+    Verdict,
 }
 
 /// The special fields of one header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SpecialFields(u8);
+pub(crate) struct SpecialFields(u16);
 
 impl SpecialFields {
     /// Those of this header.
@@ -51,11 +55,12 @@ impl SpecialField {
             "te" => Some(Self::Te),
             "upgrade" => Some(Self::Upgrade),
             "keep-alive" | "proxy-connection" => Some(Self::OtherHopByHop),
+            VERDICT => Some(Self::Verdict),
             name => (name.as_bytes().contains(&b'_') && is_lookalike(name)).then_some(Self::Lookalike),
         }
     }
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 }

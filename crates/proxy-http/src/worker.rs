@@ -12,6 +12,7 @@ use proxy_core::{LiveOptions, Upstreams};
 use telemetry::{FinishedRequest, Histogram, HttpDelta, HttpGauges, ProxyCounter, ProxyDelta, ProxyLatency};
 
 use crate::config::Routing;
+use crate::frame_tap::BlockFields;
 use crate::limits::HttpLimits;
 use crate::request::RequestState;
 use crate::tasks::{SpareTasks, WokenConnections};
@@ -66,6 +67,7 @@ pub(crate) struct HttpWorker {
     pub(crate) spare_written: RefCell<WrittenBytes>,
     pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
     pub(crate) spare_exchanges: RefCell<Vec<Duration>>,
+    pub(crate) spare_fields: RefCell<BlockFields>,
 }
 
 impl HttpWorker {
@@ -93,6 +95,7 @@ impl HttpWorker {
             spare_written: RefCell::default(),
             spare_framed: RefCell::default(),
             spare_exchanges: RefCell::default(),
+            spare_fields: RefCell::default(),
         };
         worker.take_settings();
         Rc::new(worker)

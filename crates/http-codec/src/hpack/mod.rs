@@ -44,8 +44,10 @@ pub struct DecodedField<'a, T> {
     pub place: Range<usize>,
     /// Whether the block adds it to the table.
     pub is_added: bool,
-    /// Its tag, if it was added by an earlier field.
+    /// The tag of the field in the table whose number it is.
     pub tag: Option<T>,
+    /// The tag of the field in the table whose name it has by number.
+    pub name_tag: Option<T>,
 }
 
 /// Decodes all header blocks of a connection, in their order. Fields in the table have a tag of the type `T`.
@@ -137,7 +139,7 @@ impl<T: Copy> Decoder<T> {
                     let place = begins..block.len() - rest.len();
                     let (name, value, tag) = numbered(&self.added, index)?;
                     self.decoded.count(name, value)?;
-                    field(DecodedField { name, value, place, is_added: false, tag });
+                    field(DecodedField { name, value, place, is_added: false, tag, name_tag: None });
                 }
                 0b0100_0000.. => self.literal(block, &mut rest, 6, &mut field)?,
                 0b0010_0000.. => return Err(HpackError.into()),
@@ -157,13 +159,15 @@ impl<T: Copy> Decoder<T> {
     ) -> Result<(), HpackDecodeError> {
         let begins = block.len() - rest.len();
         self.text.clear();
+        let mut name_tag = None;
         let name = match integer(rest, prefix)? {
             0 => self.string(rest)?,
             index => {
                 if let Some((name, _)) = STATIC.get(index - 1) {
                     StringRef::InBlock(name)
                 } else {
-                    let (name, ..) = self.added.get(index - 1 - STATIC.len()).ok_or(HpackError)?;
+                    let (name, _, tag) = self.added.get(index - 1 - STATIC.len()).ok_or(HpackError)?;
+                    name_tag = Some(tag);
                     self.text.extend_from_slice(name);
                     StringRef::Decoded(0..self.text.len())
                 }
@@ -173,7 +177,7 @@ impl<T: Copy> Decoder<T> {
         let (name, value) = (name.of(&self.text), value.of(&self.text));
         self.decoded.count(name, value)?;
         let (place, is_added) = (begins..block.len() - rest.len(), prefix == 6);
-        let tag = field(DecodedField { name, value, place, is_added, tag: None });
+        let tag = field(DecodedField { name, value, place, is_added, tag: None, name_tag });
         if is_added {
             self.added.add(name, value, tag);
         }

@@ -4,6 +4,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use telemetry::RequestFailure;
 
+use crate::frame_tap::Refusal;
 use crate::request::RequestHandle;
 use crate::request_check::AmbiguousRequest;
 use crate::route::SelectError;
@@ -16,6 +17,12 @@ pub(super) struct RefusedRequest {
     pub(super) status: StatusCode,
 }
 
+impl RefusedRequest {
+    /// A request for a tunnel to another host.
+    pub(super) const CONNECT: Self =
+        Self { failure: RequestFailure::Malformed, status: StatusCode::METHOD_NOT_ALLOWED };
+}
+
 impl From<RequestFailure> for RefusedRequest {
     fn from(failure: RequestFailure) -> Self {
         Self { failure, status: status(failure) }
@@ -25,6 +32,17 @@ impl From<RequestFailure> for RefusedRequest {
 impl From<AmbiguousRequest> for RefusedRequest {
     fn from(_: AmbiguousRequest) -> Self {
         RequestFailure::Malformed.into()
+    }
+}
+
+impl From<Refusal> for RefusedRequest {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed => RequestFailure::Malformed.into(),
+            Refusal::Connect => Self::CONNECT,
+            Refusal::HeaderTooLarge => RequestFailure::HeaderTooLarge.into(),
+            Refusal::UriTooLong => RequestFailure::UriTooLong.into(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use hyper::{HeaderMap, Request, Version};
 use telemetry::ClientId;
 
 use crate::client::ClientConn;
+use crate::frame_tap::VERDICT;
 use crate::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::head::RequestHead;
 
@@ -62,7 +63,12 @@ pub(super) fn write_request<B>(
     head.field("host", host.as_bytes());
     for (name, value) in fields {
         let text = name.as_str();
-        if !is_hop_by_hop(text) && !is_replaced(text, client.is_trusted) && !is_among(&listed, name) {
+        let is_verdict = client.is_http2 && text == VERDICT;
+        if !is_verdict
+            && !is_hop_by_hop(text)
+            && !is_replaced(text, client.is_trusted)
+            && !is_among(&listed, name)
+        {
             head.field(text, value.as_bytes());
         }
     }

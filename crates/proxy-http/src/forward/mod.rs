@@ -9,6 +9,7 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::rc::Rc;
 
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
@@ -16,7 +17,8 @@ use telemetry::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
 use crate::client::ClientConn;
-use crate::frame_tap::{request_header_bytes, response_header_bytes};
+use crate::frame_tap::response_header_bytes;
+use crate::http1_tap::Http1Content;
 use crate::request::RequestHandle;
 use crate::request_check;
 use crate::upstream::acquire::acquire;
@@ -44,10 +46,20 @@ pub(crate) fn forward(
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> {
     let handle = RequestHandle::begin(&client, &request);
-    client.count_header2(HttpCounter::PlainHeaderBytesIn, || request_header_bytes(&request));
+    if let Some(requests) = &client.http1 {
+        requests.content.set(Some(content_behind(&request)));
+    }
     // What is done before the future begins is not in its memory.
     let mut prepared = prepare(&client, &handle, request);
     async move { Ok(answer(&client, &handle, &mut prepared).await) }
+}
+
+/// What follows the head of a request of HTTP/1.1.
+fn content_behind(request: &Request<Incoming>) -> Http1Content {
+    if request.headers().contains_key(UPGRADE) {
+        return Http1Content::Unknown;
+    }
+    request.body().size_hint().exact().map_or(Http1Content::Chunked, Http1Content::Length)
 }
 
 /// Selects the route and prepares the request for it.
@@ -57,7 +69,10 @@ fn prepare(
     request: Request<Incoming>,
 ) -> Result<PreparedRequest, RefusedRequest> {
     let special = request_check::check(&request)?;
-    let target = target::select(client, &request, special)?;
+    if let Some(path) = target::received_path(client, &request, special)? {
+        handle.set_received_path(path);
+    }
+    let target = target::select(client, &request, handle.received_path(), special)?;
     handle.set_route(target.route);
     let route = target.route;
     let framing = RequestFraming::of(request.body());

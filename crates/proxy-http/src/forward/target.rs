@@ -2,11 +2,12 @@
 
 use hyper::header::HOST;
 use hyper::http::uri::{Authority, PathAndQuery};
-use hyper::{Method, Request, StatusCode, Version};
+use hyper::{Method, Request, Version};
 use telemetry::RequestFailure;
 
 use super::failure::RefusedRequest;
 use crate::client::ClientConn;
+use crate::frame_tap::{VERDICT, Verdict};
 use crate::special_fields::{SpecialField, SpecialFields};
 
 /// The target of a request, and its route.
@@ -19,6 +20,30 @@ pub(super) struct RequestTarget<'a> {
     pub(super) route: usize,
 }
 
+/// The path with its query as the client has sent it, if hyper got another (see [`target_text`](crate::target_text)).
+///
+/// # Errors
+/// If the header block was found to be unacceptable before hyper saw the request.
+pub(super) fn received_path<B>(
+    client: &ClientConn,
+    request: &Request<B>,
+    special: SpecialFields,
+) -> Result<Option<Box<str>>, RefusedRequest> {
+    if let Some(requests) = &client.http1 {
+        return Ok(requests.received_path.take());
+    }
+    let verdicts = special.has(SpecialField::Verdict).then(|| request.headers().get_all(VERDICT));
+    // The last one is the proxy's.
+    match verdicts
+        .and_then(|verdicts| verdicts.iter().next_back())
+        .map(|last| Verdict::parse(last.as_bytes()))
+    {
+        Some(Verdict::Refused(refusal)) => Err(refusal.into()),
+        Some(Verdict::Path(path)) => Ok(Some(path.into())),
+        None => Ok(None),
+    }
+}
+
 /// Finds out what a request asks for.
 ///
 /// # Errors
@@ -26,18 +51,18 @@ pub(super) struct RequestTarget<'a> {
 pub(super) fn select<'a, B>(
     client: &ClientConn,
     request: &'a Request<B>,
+    received_path: Option<&'a str>,
     special: SpecialFields,
 ) -> Result<RequestTarget<'a>, RefusedRequest> {
     if request.method() == Method::CONNECT {
-        let failure = RequestFailure::Malformed;
-        return Err(RefusedRequest { failure, status: StatusCode::METHOD_NOT_ALLOWED });
+        return Err(RefusedRequest::CONNECT);
     }
     if request.headers().len() > client.worker.limits().header_fields_max {
         return Err(RequestFailure::HeaderTooLarge.into());
     }
     let host = host(request, special, client.is_http2)?;
     check_connection(client, request, host)?;
-    let path = path(request)?;
+    let path = received_path.map_or_else(|| path(request), Ok)?;
     let route = client.worker.shared.routing.table.select(host, without_query(path))?;
     Ok(RequestTarget { host, path, route })
 }

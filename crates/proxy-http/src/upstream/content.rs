@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use telemetry::RequestFailure;
 
 use super::framing::may_be_trailer;
+use crate::frame_tap::VERDICT;
 use crate::request::RequestHandle;
 
 /// How a request's content is framed for the upstream.
@@ -110,7 +111,10 @@ impl RequestContent {
             Ok(data) => data,
             Err(frame) => {
                 self.stop();
-                return Poll::Ready(Ok(Piece::Trailers(frame.into_trailers().unwrap_or_default())));
+                let trailers = frame.into_trailers().unwrap_or_default();
+                let is_refused = self.request.client().is_http2 && trailers.contains_key(VERDICT);
+                let piece = (!is_refused).then_some(Piece::Trailers(trailers));
+                return Poll::Ready(piece.ok_or(RequestFailure::Malformed));
             }
         };
         self.received += data.len() as u64;

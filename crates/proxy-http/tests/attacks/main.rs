@@ -15,3 +15,4 @@ mod responses;
 mod smuggling_http1;
 mod smuggling_http2;
 mod unread;
+mod unusual;

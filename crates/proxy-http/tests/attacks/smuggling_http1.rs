@@ -196,7 +196,6 @@ fn request_lines_that_servers_read_differently_are_refused() {
         b"GET /vec\rtor HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET\t/vector\tHTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET /vector\r\nHost: a\r\n\r\n",
-        b"GET /vector HTTP/1.2\r\nHost: a\r\n\r\n",
         b"GET /vector HTTP/2.0\r\nHost: a\r\n\r\n",
         b"GET vector HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET * HTTP/1.1\r\nHost: a\r\n\r\n",
