@@ -54,6 +54,8 @@ enum RouteProblem {
     NotNormal(String),
     #[error("the host is malformed")]
     Host,
+    #[error("the host has a port: leave it out, a route serves its host at every port")]
+    Port,
     #[error(transparent)]
     Upstream(#[from] ParseUpstreamError),
     #[error("the upstream {0} is given twice")]
@@ -136,11 +138,13 @@ impl RouteTable {
     /// If there is none, or it cannot be told which.
     pub(crate) fn select(&self, host: &str, path: &str) -> Result<usize, SelectError> {
         let names_hosts = !self.exact.is_empty() || !self.below.is_empty();
-        let host = if names_hosts { without_port(host).to_ascii_lowercase() } else { String::new() };
-        let selected = self.lookup(&host, path);
+        let host =
+            if names_hosts { without_dot(without_port(host)).to_ascii_lowercase() } else { String::new() };
         if is_normal(path) {
-            return selected.ok_or(SelectError::NotFound);
+            return self.lookup(&host, path).ok_or(SelectError::NotFound);
         }
+        // What no client can send otherwise is not ambiguous.
+        let selected = self.lookup(&host, &decoded(path, |byte| !byte.is_ascii_graphic()));
         // Some upstreams take a backslash for a slash.
         let readings = [&SLASH[..], &SLASHES].map(|separators| self.lookup(&host, &normal(path, separators)));
         if readings.iter().any(|other| *other != selected) {
@@ -169,6 +173,11 @@ fn begins_with(path: &str, prefix: &str) -> bool {
     prefix == "/" || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// A host without the dot at its end, which means the same name.
+fn without_dot(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -192,7 +201,7 @@ fn is_normal(path: &str) -> bool {
 
 /// The form in which an upstream may understand a path: escapes decoded, `.` and `..` resolved, `//` as `/`.
 fn normal(path: &str, separators: &[char]) -> String {
-    let decoded = decoded(path);
+    let decoded = decoded(path, |_| true);
     let mut segments: Vec<&str> = Vec::new();
     for segment in decoded.split(separators) {
         match segment {
@@ -204,14 +213,18 @@ fn normal(path: &str, separators: &[char]) -> String {
     format!("/{}", segments.join("/"))
 }
 
-fn decoded(path: &str) -> String {
+/// A path whose escapes of these bytes are decoded.
+fn decoded(path: &str, is_decoded: impl Fn(u8) -> bool) -> String {
     let bytes = path.as_bytes();
     let hex = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        if let (b'%', Some(high), Some(low)) = (byte, hex(at + 1), hex(at + 2)) {
-            decoded.push((high * 16 + low) as u8);
+        if let (b'%', Some(high), Some(low)) = (byte, hex(at + 1), hex(at + 2))
+            && let escaped = (high * 16 + low) as u8
+            && is_decoded(escaped)
+        {
+            decoded.push(escaped);
             at += 3;
         } else {
             decoded.push(byte);
@@ -250,6 +263,9 @@ fn route(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Route, Rout
     if path != prefix && path.strip_suffix('/') != Some(prefix.as_str()) {
         return Err(RouteProblem::NotNormal(prefix));
     }
+    if without_port(host) != host {
+        return Err(RouteProblem::Port);
+    }
     let host = host.parse().map_err(|()| RouteProblem::Host)?;
     Ok(Route { host, prefix, upstreams, timeouts: RouteTimeouts::default() })
 }
@@ -281,6 +297,7 @@ impl FromStr for HostPattern {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
+        let text = without_dot(text);
         let (domain, is_below) = text.strip_prefix("*.").map_or((text, false), |domain| (domain, true));
         let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte);
         match (domain.to_ascii_lowercase(), is_below) {
@@ -339,6 +356,8 @@ mod tests {
             ("a.example", "/", 1),
             ("shop.example", "/cart", 2),
             ("SHOP.example:8443", "/", 2),
+            ("shop.example.", "/", 2),
+            ("shop.example.:443", "/", 2),
             ("a.shop.example", "/cart", 3),
             ("a.shop.example", "/", 1),
             ("[::1]:8443", "/", 0),
@@ -364,7 +383,21 @@ mod tests {
             assert_eq!(table.select("a", path), Err(SelectError::Ambiguous), "{path}");
         }
         assert_eq!(table.select("a", "/x/%20y"), Ok(0));
+        assert_eq!(table.select("a", "/x/%0ay"), Ok(0));
         assert_eq!(table.select("a", "/admin/./x"), Ok(1));
+    }
+
+    #[test]
+    fn a_path_that_clients_must_encode_has_a_route() {
+        let table = table(&["/", "/a b", "/ü/x"]);
+        for (path, expected) in
+            [("/a%20b", 1), ("/a%20b/c", 1), ("/%c3%bc/x", 2), ("/%C3%BC/x", 2), ("/ü/x", 2), ("/a%20bc", 0)]
+        {
+            assert_eq!(table.select("a", path), Ok(expected), "{path}");
+        }
+        for path in ["/%61%20b", "/a%2520b/../a%20b", "//a%20b"] {
+            assert_eq!(table.select("a", path), Err(SelectError::Ambiguous), "{path}");
+        }
     }
 
     #[test]
@@ -381,6 +414,7 @@ mod tests {
 
     #[test]
     fn a_route_reads_back_as_it_is_written() {
+        assert_eq!("Shop.example./=h:1".parse::<Route>().unwrap().to_string(), "shop.example/=h:1");
         for text in ["/=h:1", "/api=unix:/run/a.sock,h:2", "*.example/x/y=h:1", "[::1]/=h:1"] {
             assert_eq!(text.parse::<Route>().unwrap().to_string(), text);
         }
@@ -397,6 +431,8 @@ mod tests {
             ("/a/../b=h:1", "not in its normal form, \"/b\""),
             ("a b/=h:1", "the host is malformed"),
             ("*./=h:1", "the host is malformed"),
+            ("a:8443/=h:1", "the host has a port"),
+            ("[::1]:8443/=h:1", "the host has a port"),
             ("/api=h", "the port is missing"),
             ("/api=h:1,", "the port is missing"),
             ("/api=h:1,h:1", "the upstream h:1 is given twice"),
