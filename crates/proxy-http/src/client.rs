@@ -26,7 +26,9 @@ pub(crate) struct ClientConn {
     pub(crate) is_http2: bool,
     /// Whether its `X-Forwarded-*` fields are believed.
     pub(crate) is_trusted: bool,
-    /// Header fields for upstreams, encoded: the client's address, and its TLS parameters if they are to be sent.
+    /// Its address, for upstreams.
+    pub(crate) address: Box<str>,
+    /// Header fields for upstreams, encoded: its TLS parameters, if they are to be sent.
     pub(crate) own_fields: Box<[u8]>,
     /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
     pub(crate) bound_host: Option<Box<str>>,
@@ -81,7 +83,8 @@ impl ClientConn {
             id: client,
             is_http2,
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
-            own_fields: own_fields(worker, session, ip),
+            address: ip.map_or_else(|| "unknown".into(), |ip| ip.to_string().into()),
+            own_fields: own_fields(worker, session),
             bound_host,
             http1: (!is_http2).then(Rc::default),
             tunnel: RefCell::default(),
@@ -121,7 +124,8 @@ impl ClientConn {
     pub(crate) fn begin_request(&self, now: Instant) -> Instant {
         self.worker.count_begun();
         let Activity { requests, begun, head_began_at, is_ending, .. } = &self.activity;
-        requests.set(requests.get() + 1);
+        // One that has waited behind another of HTTP/1.1 begins with that one's end.
+        let is_first = requests.replace(requests.get() + 1) == 0;
         begun.set(begun.get() + 1);
         if self.worker.limits().requests_per_connection.is_some_and(|max| begun.get() >= max) {
             is_ending.set(true);
@@ -129,8 +133,8 @@ impl ClientConn {
                 self.shut_down();
             }
         }
-        let began_at = head_began_at.take();
-        if self.is_http2 { now } else { began_at.unwrap_or(now) }
+        let began_at = head_began_at.take().filter(|_| is_first && !self.is_http2);
+        began_at.map_or(now, |at| at.max(self.idle_since()))
     }
 
     /// Notes that the response of a request was framed, or dropped.
@@ -221,7 +225,7 @@ impl ClientConn {
 
     /// When the first byte of a head was read that is not complete; of HTTP/1.1 only.
     pub(crate) fn head_began_at(&self) -> Option<Instant> {
-        self.activity.head_began_at.get().filter(|_| !self.is_http2)
+        self.activity.head_began_at.get().filter(|_| !self.is_http2).map(|at| at.max(self.idle_since()))
     }
 
     /// Whether the next answer says that the connection ends with it.
@@ -259,13 +263,11 @@ impl ClientConn {
     }
 }
 
-fn own_fields(worker: &HttpWorker, session: &ClientSession, ip: Option<IpAddr>) -> Box<[u8]> {
+fn own_fields(worker: &HttpWorker, session: &ClientSession) -> Box<[u8]> {
     let mut fields = FieldBytes::default();
     if worker.shared.sends_tls_fields {
         write_tls_fields(&mut fields, session);
     }
-    let address = ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
-    fields.write("x-forwarded-for", address.as_bytes());
     fields.into_bytes().into()
 }
 

@@ -9,7 +9,7 @@
 //! | queue | the first refusal by the pool | a connection to an upstream |
 //! | upstream | head handed to the upstream's socket | head of the response read |
 //! | first byte | head handed over by hyper | head of the response handed to hyper |
-//! | request | HTTP/1.1: the worker's turn that read its first byte, unless it was read with the end of the request before it; HTTP/2: its head handed over by hyper | first complete flush after the response was framed |
+//! | request | HTTP/1.1: the worker's turn that read its first byte, or the end of the request before it if that came later; HTTP/2: its head handed over by hyper | first complete flush after the response was framed |
 //!
 //! Where a time begins with a turn of the worker, it is that turn's look at the clock.
 

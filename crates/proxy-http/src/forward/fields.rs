@@ -1,34 +1,19 @@
 //! Fields that stop at the proxy, and fields that it adds.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use hyper::header::{CONNECTION, HeaderName, HeaderValue, TE, UPGRADE};
+use hyper::header::{CONNECTION, COOKIE, HeaderName, HeaderValue, TE, UPGRADE};
 use hyper::{HeaderMap, Request, Version};
 use telemetry::ClientId;
 
 use crate::client::ClientConn;
-use crate::frame_tap::VERDICT;
 use crate::special_fields::{SpecialField, SpecialFields};
+use crate::upstream::content::RequestFraming;
 use crate::upstream::head::RequestHead;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-
-/// Whether a field belongs to one connection (RFC 9110, section 7.6.1), apart from those that `Connection` lists.
-fn is_hop_by_hop(name: &str) -> bool {
-    matches!(name, "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade")
-}
-
-/// Whether a client's field stops here because the proxy has written what it says, or writes it itself.
-fn is_replaced(name: &str, is_trusted: bool) -> bool {
-    match name {
-        // hyper has answered `Expect`, or will once the content is asked for.
-        "host" | "content-length" | "expect" => true,
-        "forwarded" | "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" => !is_trusted,
-        name => name.starts_with("x-tls-"),
-    }
-}
 
 /// Removes the fields that belong to one connection: the usual ones, and those that `Connection` lists.
 pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap, special: SpecialFields) {
@@ -36,7 +21,9 @@ pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap, special: SpecialFields) 
         return;
     }
     let listed: Vec<&str> = words(fields, &CONNECTION).collect();
-    let stops = |name: &&HeaderName| is_hop_by_hop(name.as_str()) || is_among(&listed, name);
+    let stops = |name: &&HeaderName| {
+        SpecialField::of(name.as_str()).is_some_and(SpecialField::is_hop_by_hop) || is_among(&listed, name)
+    };
     let names: Vec<HeaderName> = fields.keys().filter(stops).cloned().collect();
     for name in names {
         fields.remove(name);
@@ -62,15 +49,18 @@ pub(super) fn write_request<B>(
     let wants_trailers = || words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     head.field("host", host.as_bytes());
     for (name, value) in fields {
-        let text = name.as_str();
-        let is_verdict = client.is_http2 && text == VERDICT;
-        if !is_verdict
-            && !is_hop_by_hop(text)
-            && !is_replaced(text, client.is_trusted)
-            && !is_among(&listed, name)
-        {
-            head.field(text, value.as_bytes());
+        let stops = match SpecialField::of(name.as_str()) {
+            None => false,
+            Some(SpecialField::Forwarded) => !client.is_trusted || *name == FORWARDED_FOR,
+            Some(SpecialField::Cookie | SpecialField::Verdict) => client.is_http2,
+            Some(_) => true,
+        };
+        if !stops && !is_among(&listed, name) {
+            head.field(name.as_str(), value.as_bytes());
         }
+    }
+    if client.is_http2 && special.has(SpecialField::Cookie) {
+        head.joined_field("cookie", fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes), "; ");
     }
     if let Some(protocol) = upgrade {
         head.field("upgrade", protocol.as_bytes());
@@ -80,21 +70,45 @@ pub(super) fn write_request<B>(
         head.field("connection", b"te");
     }
     head.fields(&client.own_fields);
-    let has = |name: &HeaderName| client.is_trusted && fields.contains_key(name) && !is_among(&listed, name);
-    if !has(&FORWARDED_PROTO) {
+    let given = |name: &HeaderName| {
+        let is_kept = client.is_trusted && special.has(SpecialField::Forwarded) && !is_among(&listed, name);
+        is_kept.then(|| fields.get_all(name).iter().map(HeaderValue::as_bytes)).into_iter().flatten()
+    };
+    head.joined_field("x-forwarded-for", given(&FORWARDED_FOR).chain([client.address.as_bytes()]), ", ");
+    if given(&FORWARDED_PROTO).next().is_none() {
         head.fields(b"x-forwarded-proto: https\r\n");
     }
-    if !has(&FORWARDED_HOST) {
+    if given(&FORWARDED_HOST).next().is_none() {
         head.field("x-forwarded-host", host.as_bytes());
     }
-    client.is_trusted.then(|| forwarded_client(client, fields)).flatten()
+    forwarded_client(given(&FORWARDED_FOR), |ip| client.trusts(ip))
 }
 
-/// The client that a trusted peer names: the last address that is not that of a trusted peer.
-fn forwarded_client(client: &ClientConn, fields: &HeaderMap) -> Option<ClientId> {
-    let addrs: Vec<IpAddr> = words(fields, &FORWARDED_FOR).map_while(|word| word.parse().ok()).collect();
-    let stranger = addrs.iter().rev().find(|ip| !client.trusts(**ip));
-    stranger.or_else(|| addrs.first()).map(|ip| ClientId::from(*ip))
+/// The client that a trusted peer names, as an upstream that trusts the same peers understands the field: from the right, the
+/// first address that is not that of a trusted peer. What is no address may be the client's own word: then it is the last
+/// trusted peer before it.
+fn forwarded_client<'a>(
+    values: impl DoubleEndedIterator<Item = &'a [u8]>,
+    is_trusted: impl Fn(IpAddr) -> bool,
+) -> Option<ClientId> {
+    let mut last = None;
+    let words = values.rev().flat_map(|value| value.rsplit(|byte| *byte == b','));
+    for word in words.map(<[u8]>::trim_ascii).filter(|word| !word.is_empty()) {
+        let Some(ip) = forwarded_address(word) else { break };
+        last = Some(ClientId::from(ip));
+        if !is_trusted(ip) {
+            break;
+        }
+    }
+    last
+}
+
+/// The address of a word, which may have a port, as some load balancers write it.
+fn forwarded_address(word: &[u8]) -> Option<IpAddr> {
+    let word = std::str::from_utf8(word).ok()?;
+    let with_port = || word.parse::<SocketAddr>().map(|address| address.ip());
+    let in_brackets = || word.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    word.parse().or_else(|_| with_port()).ok().or_else(in_brackets)
 }
 
 /// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.
@@ -102,8 +116,12 @@ pub(super) fn requested_upgrade<B>(
     client: &ClientConn,
     request: &Request<B>,
     special: SpecialFields,
+    framing: RequestFraming,
 ) -> Option<HeaderValue> {
-    let may_ask = special.has(SpecialField::Upgrade) && request.version() == Version::HTTP_11;
+    // What content is left would be sent as the other protocol. A server may ignore the field (RFC 9110, section 7.8).
+    let may_ask = special.has(SpecialField::Upgrade)
+        && request.version() == Version::HTTP_11
+        && framing == RequestFraming::None;
     if client.is_http2 || !may_ask {
         return None;
     }
@@ -123,4 +141,57 @@ pub(super) fn set_upgrade(fields: &mut HeaderMap, protocol: HeaderValue) {
 fn words<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = fields.get_all(name).into_iter();
     values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_the_last_address_that_is_not_trusted() {
+        let is_trusted = |ip: IpAddr| ip.is_loopback();
+        for (values, client) in [
+            (&["192.0.2.11, 192.0.2.12"][..], Some("192.0.2.12")),
+            (&["192.0.2.11", "192.0.2.12"], Some("192.0.2.12")),
+            (&["192.0.2.11, 192.0.2.12, 127.0.0.9"], Some("192.0.2.12")),
+            (&["junk, 192.0.2.12"], Some("192.0.2.12")),
+            (&["192.0.2.11, junk, 192.0.2.12"], Some("192.0.2.12")),
+            (&["192.0.2.11, junk, 127.0.0.9, 127.0.0.1"], Some("127.0.0.9")),
+            (&["192.0.2.11, 192.0.2.12:555"], Some("192.0.2.12")),
+            (&["192.0.2.11, ::ffff:192.0.2.12"], Some("192.0.2.12")),
+            (&["192.0.2.11, [2001:db8::1]:99"], Some("2001:db8::1")),
+            (&["192.0.2.11, "], Some("192.0.2.11")),
+            (&["192.0.2.11, junk"], None),
+            (&["127.0.0.9,127.0.0.1"], Some("127.0.0.9")),
+            (&[], None),
+        ] {
+            let values_given = values.iter().map(|value| value.as_bytes());
+            let expected = client.map(|text| ClientId::from(text.parse::<IpAddr>().unwrap()));
+            assert_eq!(forwarded_client(values_given, is_trusted), expected, "{values:?}");
+        }
+        let not_text = [&b"192.0.2.11,\x80, 192.0.2.12"[..]];
+        let expected = Some(ClientId::from("192.0.2.12".parse::<IpAddr>().unwrap()));
+        assert_eq!(forwarded_client(not_text.into_iter(), is_trusted), expected);
+    }
+
+    #[test]
+    fn an_address_may_have_a_port_or_brackets() {
+        for (word, address) in [
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("192.0.2.1:443", Some("192.0.2.1")),
+            ("2001:db8::1", Some("2001:db8::1")),
+            ("[2001:db8::1]:443", Some("2001:db8::1")),
+            ("[2001:db8::1]", Some("2001:db8::1")),
+            ("[192.0.2.1]", None),
+            ("192.0.2.1:", None),
+            ("unknown", None),
+            ("_hidden", None),
+        ] {
+            assert_eq!(
+                forwarded_address(word.as_bytes()),
+                address.map(|text| text.parse().unwrap()),
+                "{word}"
+            );
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use telemetry::{HttpCounter, RequestFailure};
 
@@ -21,6 +21,7 @@ use crate::frame_tap::response_header_bytes;
 use crate::http1_tap::Http1Content;
 use crate::request::RequestHandle;
 use crate::request_check;
+use crate::special_fields::SpecialField;
 use crate::upstream::acquire::acquire;
 use crate::upstream::content::{RequestContent, RequestFraming};
 use crate::upstream::exchange::{Exchange, ExchangeError};
@@ -34,6 +35,8 @@ struct PreparedRequest {
     head: Vec<u8>,
     /// `None` while it is sent.
     content: Option<RequestContent>,
+    /// Whether its content may be broken already.
+    is_chunked: bool,
     /// The protocol that it asks to switch to.
     upgrade: Option<Box<HeaderValue>>,
     /// Empty, with the memory of its own fields, for those of the response.
@@ -56,10 +59,11 @@ pub(crate) fn forward(
 
 /// What follows the head of a request of HTTP/1.1.
 fn content_behind(request: &Request<Incoming>) -> Http1Content {
-    if request.headers().contains_key(UPGRADE) {
-        return Http1Content::Unknown;
+    match request.body().size_hint().exact() {
+        Some(0) if request.headers().contains_key(UPGRADE) => Http1Content::Unknown,
+        Some(length) => Http1Content::Length(length),
+        None => Http1Content::Chunked,
     }
-    request.body().size_hint().exact().map_or(Http1Content::Chunked, Http1Content::Length)
 }
 
 /// Selects the route and prepares the request for it.
@@ -76,7 +80,7 @@ fn prepare(
     handle.set_route(target.route);
     let route = target.route;
     let framing = RequestFraming::of(request.body());
-    let upgrade = fields::requested_upgrade(client, &request, special);
+    let upgrade = fields::requested_upgrade(client, &request, special, framing);
     let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
     if let Some(client) =
         fields::write_request(&mut head, client, &request, special, target.host, upgrade.as_ref())
@@ -88,7 +92,9 @@ fn prepare(
     let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
     let (upgrade, fields) = (upgrade.map(Box::new), emptied(parts.headers));
-    Ok(PreparedRequest { route, head, content: Some(content), upgrade, fields })
+    let is_chunked =
+        framing == RequestFraming::Chunked && !client.is_http2 && !special.has(SpecialField::Expect);
+    Ok(PreparedRequest { route, head, content: Some(content), is_chunked, upgrade, fields })
 }
 
 /// A request's fields without what is in them, unless that leaves much memory.
@@ -139,6 +145,9 @@ async fn exchange(
     let worker = &client.worker;
     let destination = &worker.shared.routing.destinations[request.route];
     let mut is_retry = false;
+    if let Some(content) = request.content.as_mut().filter(|_| request.is_chunked) {
+        content.look_ahead().await?;
+    }
     loop {
         let lease = acquire(worker, destination, is_retry).await?;
         handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
@@ -182,6 +191,11 @@ fn respond(
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let protocol = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
     fields::remove_hop_by_hop(response.headers_mut(), exchange.special_fields());
+    let is_empty = matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    // Clients take it for the length of the frames that follow (RFC 9110, section 8.6).
+    if client.is_http2 && is_empty {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
     *response.version_mut() = Version::HTTP_11;
     match (switches, upgrade) {
         (false, None) => {}

@@ -1,6 +1,6 @@
 //! The target of a request: its host, its path, and the route that serves them.
 
-use hyper::header::HOST;
+use hyper::header::{COOKIE, HOST, HeaderMap};
 use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, Version};
 use telemetry::RequestFailure;
@@ -57,7 +57,7 @@ pub(super) fn select<'a, B>(
     if request.method() == Method::CONNECT {
         return Err(RefusedRequest::CONNECT);
     }
-    if request.headers().len() > client.worker.limits().header_fields_max {
+    if has_too_many_fields(client, request.headers()) {
         return Err(RequestFailure::HeaderTooLarge.into());
     }
     let host = host(request, special, client.is_http2)?;
@@ -65,6 +65,13 @@ pub(super) fn select<'a, B>(
     let path = received_path.map_or_else(|| path(request), Ok)?;
     let route = client.worker.shared.routing.table.select(host, without_query(path))?;
     Ok(RequestTarget { host, path, route })
+}
+
+/// Whether a header has too many fields. The pieces of a cookie are one.
+fn has_too_many_fields(client: &ClientConn, fields: &HeaderMap) -> bool {
+    let max = client.worker.limits().header_fields_max;
+    let pieces = || fields.get_all(COOKIE).iter().skip(1).count();
+    fields.len() > max && !(client.is_http2 && fields.len() - pieces() <= max)
 }
 
 /// The one host that a request names (RFC 9112, section 3.2, and RFC 9113, section 8.3.1).

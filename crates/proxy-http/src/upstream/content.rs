@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -12,9 +13,9 @@ use hyper::HeaderMap;
 use hyper::body::Incoming;
 use telemetry::RequestFailure;
 
-use super::framing::may_be_trailer;
 use crate::frame_tap::VERDICT;
 use crate::request::RequestHandle;
+use crate::special_fields::may_be_trailer;
 
 /// How a request's content is framed for the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub(crate) struct RequestContent {
     body: Option<Incoming>,
     framing: RequestFraming,
     request: RequestHandle,
+    /// A piece that was looked at, and not sent.
+    first: Option<Box<Piece>>,
     received: u64,
     /// When a byte of it last moved, from the client or to the upstream.
     moved_at: Instant,
@@ -63,6 +66,7 @@ impl RequestContent {
             body: Some(body),
             framing,
             request: request.clone(),
+            first: None,
             received: 0,
             moved_at: request.client().worker.now(),
         };
@@ -74,12 +78,31 @@ impl RequestContent {
 
     /// Whether nothing of it is left to send.
     pub(crate) fn is_whole(&self) -> bool {
-        self.body.is_none()
+        self.body.is_none() && self.first.is_none()
     }
 
-    /// Whether nothing of it was taken from the client, so that it can still be sent elsewhere.
+    /// Whether nothing of it was sent, so that it can still be sent elsewhere.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.received == 0
+        self.received == 0 || self.first.is_some()
+    }
+
+    /// Looks at what has come with the head: an upstream need not learn of a request that is broken. hyper reads content
+    /// once it was asked for it.
+    ///
+    /// # Errors
+    /// If it is broken.
+    pub(crate) async fn look_ahead(&mut self) -> Result<(), RequestFailure> {
+        let mut has_asked = false;
+        self.first = poll_fn(|cx| match self.poll_piece(cx) {
+            Poll::Pending if !std::mem::replace(&mut has_asked, true) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Ready(Ok(None)),
+            Poll::Ready(piece) => Poll::Ready(piece.map(|piece| Some(Box::new(piece)))),
+        })
+        .await?;
+        Ok(())
     }
 
     /// Sends no more of it.
@@ -96,6 +119,9 @@ impl RequestContent {
 
     /// Takes what the client has sent of it.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, RequestFailure>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Ok(*first));
+        }
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(Piece::End)) };
         let frame = match Pin::new(body).poll_frame(cx) {
             Poll::Pending => return Poll::Pending,
@@ -139,7 +165,7 @@ impl RequestContent {
             }
             Piece::Trailers(trailers) if is_chunked => {
                 unsent.extend_from_slice(b"0\r\n");
-                for (name, value) in trailers.iter().filter(|(name, _)| may_be_trailer(name)) {
+                for (name, value) in trailers.iter().filter(|(name, _)| may_be_trailer(name.as_str())) {
                     let _ = write!(unsent, "{name}: ");
                     unsent.extend_from_slice(value.as_bytes());
                     unsent.extend_from_slice(b"\r\n");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::{Buf as _, Bytes};
 use hyper::header::HeaderMap;
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Version};
 use telemetry::RequestFailure;
 
 use super::acquire::Lease;
@@ -16,7 +16,7 @@ use super::head;
 use super::pool::UpstreamPool;
 use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
-use crate::special_fields::SpecialFields;
+use crate::special_fields::{SpecialField, SpecialFields};
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -179,6 +179,10 @@ impl Exchange {
                 continue;
             }
             self.special = SpecialFields::of(head.headers());
+            // RFC 9112, section 6.1: its framing is faulty.
+            if head.version() == Version::HTTP_10 && self.special.has(SpecialField::TransferEncoding) {
+                return Err(ExchangeError::Failed(RequestFailure::UpstreamInvalid));
+            }
             let framing = Framing::of(self.request.method(), status, head.headers(), self.special)
                 .map_err(|error| invalid(error.into()))?;
             self.may_be_kept &= framing != Framing::UntilClose && head::keeps_alive(&head, self.special);

@@ -6,7 +6,7 @@ use bytes::{Buf as _, Bytes};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, StatusCode};
 
-use crate::special_fields::{SpecialField, SpecialFields};
+use crate::special_fields::{SpecialField, SpecialFields, may_be_trailer};
 
 /// Longest line of a chunk's size, with its extensions.
 const CHUNK_LINE_MAX: usize = 1_024;
@@ -199,28 +199,11 @@ fn trailer_map(fields: &[httparse::Header<'_>]) -> Result<Option<HeaderMap>, Fra
     for field in fields {
         let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| FramingError::Trailers)?;
         let value = HeaderValue::from_bytes(field.value).map_err(|_| FramingError::Trailers)?;
-        if may_be_trailer(&name) {
+        if may_be_trailer(name.as_str()) {
             map.append(name, value);
         }
     }
     Ok((!map.is_empty()).then_some(map))
-}
-
-/// Whether a field may stand in trailers: it neither frames nor routes the message, nor belongs to one connection.
-pub(crate) fn may_be_trailer(name: &HeaderName) -> bool {
-    const NEVER: [&str; 10] = [
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
-    !NEVER.contains(&name.as_str())
 }
 
 impl From<FramingError> for io::Error {

@@ -57,6 +57,24 @@ impl RequestHead {
         self.0.write(name, value);
     }
 
+    /// Writes a field that is a list.
+    pub(crate) fn joined_field<'a>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = &'a [u8]>,
+        separator: &str,
+    ) {
+        let head = &mut self.0.0;
+        head.extend_from_slice(name.as_bytes());
+        let mut before = ": ";
+        for value in values {
+            head.extend_from_slice(before.as_bytes());
+            head.extend_from_slice(value);
+            before = separator;
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+
     /// Writes fields that were written before.
     pub(crate) fn fields(&mut self, fields: &[u8]) {
         self.0.0.extend_from_slice(fields);

@@ -32,6 +32,7 @@ const MALFORMED: &[&[u8]] = &[
     b"HTTP/1.1 099 OK\r\ncontent-length: 2\r\n\r\nok",
     b"HTTP/1.1 2000 OK\r\ncontent-length: 2\r\n\r\nok",
     b"HTTP/1.1 abc OK\r\ncontent-length: 2\r\n\r\nok",
+    b"HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     b"HTTP/2.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
     b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nok",
     b"SSH-2.0-OpenSSH_10.0\r\n\r\n",

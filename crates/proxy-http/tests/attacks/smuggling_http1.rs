@@ -2,6 +2,7 @@
 
 use std::io::{BufReader, Write};
 
+use super::http2_client::*;
 use super::support::*;
 
 /// What becomes of a vector.
@@ -138,7 +139,8 @@ fn chunks_are_framed_anew_or_refused() {
     ] {
         check(&site, &vector(content), expected);
     }
-    // The head is whole, so the upstream may have it; it never has all of the content, and nothing behind it.
+    // An upstream may have begun a request that breaks behind its first chunk, and has nothing of the others.
+    let mut connections = site.upstream_connections();
     for content in [
         &b"10000000000000000\r\nhello\r\n0\r\n\r\n"[..],
         b"ffffffffffffffff1\r\nhello\r\n0\r\n\r\n",
@@ -160,6 +162,9 @@ fn chunks_are_framed_anew_or_refused() {
         assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", content.escape_ascii());
         let received = site.take_received();
         assert!(received.is_empty(), "{}: {received:?}", content.escape_ascii());
+        let begun = usize::from(content.starts_with(b"5\r\nhello"));
+        assert!(site.upstream_connections() <= connections + begun, "{}", content.escape_ascii());
+        connections += begun;
     }
 }
 
@@ -230,4 +235,42 @@ fn fields_that_only_the_proxy_may_set_do_not_come_from_clients() {
     for name in ["x-secret", "upgrade", "http2-settings", "keep-alive", "proxy-connection"] {
         assert_eq!(received[0].values(name), [""; 0], "{name}");
     }
+}
+
+#[test]
+fn trailers_carry_nothing_that_a_server_could_take_for_a_field_of_the_header() {
+    const FIELDS: &str = "X-TLS-Client-Name: admin\r\nx_tls_client_name: admin\r\nX-Forwarded-For: 192.0.2.6\r\n\
+                          Forwarded: for=192.0.2.6\r\nAuthorization: x\r\nCookie: a\r\nHost: b\r\nContent-Length: 9\r\n\
+                          X-Sum: 7\r\n";
+    let site = AttackTarget::start_with(
+        |_| {
+            UpstreamResponse::bytes(format!(
+                "HTTP/1.1 200 OK\r\ntrailer: cookie, x-tls-client-name, x-sum\r\ntransfer-encoding: chunked\r\n\r\n0\r\n{FIELDS}\r\n"
+            ))
+        },
+        |_, http| http.trusted_forwarders = "127.0.0.0/8".parse().unwrap(),
+    );
+    let chunks = format!(
+        "Transfer-Encoding: chunked\r\nTE: trailers\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n{FIELDS}\r\n"
+    );
+    let mut tls = site.connect("http/1.1");
+    tls.write_all(format!("{POST}{chunks}").as_bytes()).unwrap();
+    let answer = read_to_end(&mut tls).to_ascii_lowercase();
+    let mut client = Http2Client::connect(&site);
+    client.send(&frame(HEADERS, END_HEADERS, 1, &block(&pseudo(b"POST", b"/"))));
+    client.send(&frame(DATA, 0, 1, b"x"));
+    let trailers =
+        block(&[(b"x-tls-client-name", b"admin"), (b"x-forwarded-for", b"192.0.2.6"), (b"x-sum", b"7")]);
+    client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &trailers));
+    client.read_stream(1);
+    let received = site.take_received();
+    assert_eq!(received.len(), 2);
+    for (sent, content) in [("HTTP/1.1", &received[0].content), ("HTTP/2", &received[1].content)] {
+        assert_eq!(
+            content.to_ascii_lowercase().escape_ascii().to_string(),
+            "1\\r\\nx\\r\\n0\\r\\nx-sum: 7\\r\\n\\r\\n",
+            "{sent}"
+        );
+    }
+    assert!(answer.ends_with(b"\r\n0\r\nx-sum: 7\r\n\r\n"), "{}", answer.escape_ascii());
 }

@@ -194,7 +194,11 @@ pub(crate) fn read_message(reader: &mut impl BufRead) -> Option<RawRequest> {
         message.content.resize(length.parse().ok()?, 0);
         reader.read_exact(&mut message.content).ok()?;
     } else if framing.iter().any(|field| field.starts_with("transfer-encoding")) {
-        while !message.content.ends_with(b"0\r\n\r\n") {
+        let is_whole = |content: &[u8]| {
+            content.ends_with(b"\r\n\r\n")
+                && (content.starts_with(b"0\r\n") || content.windows(5).any(|at| at == b"\r\n0\r\n"))
+        };
+        while !is_whole(&message.content) {
             if reader.read_until(b'\n', &mut message.content).ok()? == 0 {
                 return None;
             }

@@ -114,3 +114,43 @@ fn malformed_trailers_end_their_request_alone() {
     eventually("they are counted", || site.count(HttpCounter::FailedMalformed) == 3);
     assert!(site.take_received().is_empty());
 }
+
+#[test]
+fn the_pieces_of_a_cookie_are_one_field() {
+    let site = AttackTarget::start(respond_ok);
+    let crumbs: Vec<String> = (0..120).map(|n| format!("c{n}={n}")).collect();
+    let cookies = crumbs.iter().map(|crumb| (&b"cookie"[..], crumb.as_bytes()));
+    let fields: Vec<_> =
+        pseudo(b"GET", b"/").into_iter().chain(cookies).chain([(&b"x"[..], &b"y"[..])]).collect();
+    let mut client = Http2Client::connect(&site);
+    client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &block(&fields)));
+    assert_eq!(client.read_stream(1)[0].payload[0], 0x88);
+    let received = site.take_received();
+    assert_eq!(
+        (received[0].values("cookie"), received[0].values("x")),
+        (vec![&*crumbs.join("; ")], vec!["y"])
+    );
+    // Over HTTP/1.1 a client's fields are as it sent them.
+    assert_eq!(
+        ask_http1(&site, "GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n", 1),
+        ["200"]
+    );
+    assert_eq!(site.take_received()[0].values("cookie"), ["a=1", "b=2"]);
+}
+
+#[test]
+fn an_empty_response_of_http2_has_no_length() {
+    let site = AttackTarget::start(|request| {
+        let status = if request.target().ends_with("/204") { "204 No Content" } else { "304 Not Modified" };
+        UpstreamResponse::Last(format!("HTTP/1.1 {status}\r\ncontent-length: 3\r\n\r\nno\n").into())
+    });
+    let mut client = Http2Client::connect(&site);
+    for (stream, path) in [(1, &b"/204"[..]), (3, b"/304")] {
+        client.send(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &block(&pseudo(b"GET", path))));
+        let answer = client.read_stream(stream);
+        let (name, _) = http_codec::hpack::STATIC[27];
+        assert_eq!((answer.len(), name), (1, &b"content-length"[..]));
+        // The number of the name, in front of a value that is kept or not.
+        assert!(!answer[0].payload.windows(2).any(|at| at == [0x5c, 1] || at == [0x0f, 0x0d]), "{answer:?}");
+    }
+}

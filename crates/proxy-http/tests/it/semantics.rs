@@ -1,10 +1,8 @@
 //! HTTP/1.1 on both sides: fields, framing, interim responses, trailers.
 
-use std::io::Write;
+use telemetry::{ClientId, HttpCounter, HttpLatency};
 
-use telemetry::{ClientId, HttpCounter};
-
-use crate::support::{TestHttpProxy, field};
+use crate::support::{Http1Client, TestHttpProxy, field};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
@@ -43,7 +41,7 @@ fn forwarding_fields_of_untrusted_clients_are_replaced() {
     let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.sends_tls_fields = true);
     proxy.ask(
         "GET / HTTP/1.1\r\nhost: a:1\r\nx-forwarded-for: 9.9.9.9\r\nx-forwarded-proto: http\r\n\
-         x-forwarded-host: evil\r\nforwarded: for=9.9.9.9\r\nx-tls-client-name: root\r\n\
+         x-forwarded-host: evil\r\nx-forwarded-prefix: /evil\r\nforwarded: for=9.9.9.9\r\nx-tls-client-name: root\r\n\
          X-TLS-Version: SSLv2\r\n\r\n",
     );
     let head = &upstream.heads()[0];
@@ -51,7 +49,7 @@ fn forwarding_fields_of_untrusted_clients_are_replaced() {
     assert_eq!(of("x-forwarded-for").as_deref(), Some("127.0.0.1"));
     assert_eq!(of("x-forwarded-proto").as_deref(), Some("https"));
     assert_eq!(of("x-forwarded-host").as_deref(), Some("a:1"));
-    assert_eq!((of("forwarded"), of("x-tls-client-name")), (None, None));
+    assert_eq!((of("forwarded"), of("x-tls-client-name"), of("x-forwarded-prefix")), (None, None, None));
     assert_eq!(of("x-tls-version").as_deref(), Some("TLSv1.3"));
     assert!(of("x-tls-cipher").unwrap().starts_with("TLS_"));
     assert_eq!(of("x-tls-server-name").as_deref(), Some("localhost"));
@@ -68,10 +66,22 @@ fn forwarding_fields_of_trusted_peers_are_extended() {
         "GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 6.6.6.6, 9.9.9.9, 10.0.0.1\r\n\
          x-forwarded-proto: http\r\nx-forwarded-host: shop\r\n\r\n",
     );
-    let head = &upstream.heads()[0];
-    assert_eq!(field(head, "x-forwarded-for").as_deref(), Some("6.6.6.6, 9.9.9.9, 10.0.0.1, 127.0.0.1"));
+    proxy.ask("GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 6.6.6.6\r\nx-forwarded-for: 9.9.9.9\r\n\r\n");
+    // What stops at the proxy names no client.
+    proxy.ask("GET / HTTP/1.1\r\nhost: a\r\nconnection: x-forwarded-for\r\nx-forwarded-for: 6.6.6.6\r\n\r\n");
+    let heads = upstream.heads();
+    let head = &heads[0];
     assert_eq!(field(head, "x-forwarded-proto").as_deref(), Some("http"));
     assert_eq!(field(head, "x-forwarded-host").as_deref(), Some("shop"));
+    // One line: servers read the first, or the last.
+    for (head, expected) in heads.iter().zip([
+        "x-forwarded-for: 6.6.6.6, 9.9.9.9, 10.0.0.1, 127.0.0.1",
+        "x-forwarded-for: 6.6.6.6, 9.9.9.9, 127.0.0.1",
+        "x-forwarded-for: 127.0.0.1",
+    ]) {
+        let lines: Vec<_> = head.lines().filter(|line| line.starts_with("x-forwarded-for")).collect();
+        assert_eq!(lines, [expected]);
+    }
     let total = proxy.finish();
     assert!(matches!(total.clients[0].client, ClientId::Addr(_)));
 }
@@ -225,22 +235,31 @@ fn trailers_go_both_ways() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_are_answered_in_order_and_timed_one_by_one() {
+    const N: u64 = 50;
     let upstream = ScriptedUpstream::unix(|mut peer| {
         while let Some(head) = peer.head() {
+            std::thread::sleep(std::time::Duration::from_millis(4));
             let path = head.split(' ').nth(1).unwrap().to_owned();
             peer.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len()));
         }
     });
     let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
-    for n in 0..50 {
-        write!(client.tls, "GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
-    }
-    client.send("");
-    for n in 0..50 {
+    let began_at = std::time::Instant::now();
+    let ask = |client: &mut Http1Client, n| client.send(format!("GET /{n} HTTP/1.1\r\nhost: a\r\n\r\n"));
+    ask(&mut client, 0);
+    for n in 0..N {
+        // While the one before is in work.
+        if n + 1 < N {
+            ask(&mut client, n + 1);
+        }
         assert_eq!(client.answer().text(), format!("/{n}"));
     }
+    let all = began_at.elapsed();
     let http = proxy.finish().http.unwrap();
-    assert_eq!(http.counters[HttpCounter::Requests], 50);
+    assert_eq!(http.counters[HttpCounter::Requests], N);
+    // Each begins where the one before has ended, however they came.
+    let sum = std::time::Duration::from_nanos(http.latency(HttpLatency::Request).sum_ns());
+    assert!((all / 2..all * 3 / 2).contains(&sum), "{sum:?} of {all:?}");
 }

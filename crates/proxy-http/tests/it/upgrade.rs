@@ -3,7 +3,7 @@
 use telemetry::HttpCounter;
 
 use crate::support::{Http1Client, TestHttpProxy, field};
-use crate::upstream::{ScriptedConn, ScriptedUpstream};
+use crate::upstream::{HELLO, ScriptedConn, ScriptedUpstream};
 
 const UPGRADE: &str = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\
                        sec-websocket-key: x\r\n\r\n";
@@ -92,6 +92,22 @@ fn a_refused_upgrade_ends_the_connection_and_passes_nothing() {
     assert_eq!(answer.field("connection").as_deref(), Some("close"));
     assert_eq!(client.read_until(|_| false), Err(false));
     assert_eq!(upstream.heads().len(), 1);
+    proxy.finish();
+}
+
+#[test]
+fn a_request_with_content_switches_to_no_other_protocol() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        let head = peer.head().unwrap();
+        assert_eq!((field(&head, "upgrade"), field(&head, "connection")), (None, None));
+        assert_eq!(peer.content(3).as_deref(), Some(&b"abc"[..]));
+        peer.send(HELLO);
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send(UPGRADE.replace("sec-websocket-key: x", "content-length: 3"));
+    client.send("abc");
+    assert_eq!(client.answer().text(), "hello");
     proxy.finish();
 }
 
