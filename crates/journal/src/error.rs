@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::InstanceError;
 use crate::entry::EntryFault;
+use crate::{FileLoss, InstanceError};
 
 /// Why writing a journal file failed.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,9 @@ pub enum WriteError {
         /// The fault of the entry.
         fault: EntryFault,
     },
+    /// The file was removed or truncated, and is not written any more.
+    #[error(transparent)]
+    Lost(FileLoss),
     /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {

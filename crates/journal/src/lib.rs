@@ -43,4 +43,4 @@ pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
 pub use sender::Sender;
 pub use tail::{Entry, PollProgress, Start, Tail};
-pub use writer::{FileOptions, FileWriter};
+pub use writer::{FileLoss, FileOptions, FileWriter};

@@ -4,14 +4,14 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use common::*;
 use journal::{
-    ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault, FileOptions, FileWriter, Start, Timestamps,
-    WriteError,
+    ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault, FileOptions, FileWriter, Start, Tail,
+    Timestamps, WriteError,
 };
 
 #[test]
@@ -69,19 +69,82 @@ fn rotation_continues_sequence_numbers_and_marks_the_archive() {
 }
 
 #[test]
-fn a_removed_file_is_created_again_at_the_next_rotation() {
+fn a_removed_moved_or_truncated_file_is_followed_by_a_new_one() {
+    type Change = fn(&Path, &Path);
+    let cases: [(Change, u64, &str); 5] = [
+        (|path, _| fs::remove_file(path).unwrap(), 10, "was removed"),
+        (|path, old| fs::rename(path, old).unwrap(), 0, "was moved"),
+        // As logrotate does with `create`.
+        (
+            |path, old| {
+                fs::rename(path, old).unwrap();
+                fs::write(path, "").unwrap();
+            },
+            0,
+            "was moved",
+        ),
+        (|path, _| shorten(path, 0), 10, "was truncated"),
+        (|path, _| shorten(path, 300), 10, "was truncated"),
+    ];
+    for (case, (change, lost, reason)) in cases.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, old) = (dir.path().join("a.journal"), dir.path().join("old.journal"));
+        let mut writer = write_numbers(&path, 0..10);
+        let mut tail = Tail::open(&path, Start::File).unwrap();
+        drain(&mut tail, |_| {});
+        change(&path, &old);
+        writer.append(&numbered(10), Timestamps::now()).unwrap();
+        let loss = writer.take_loss().unwrap();
+        let text = loss.to_string();
+        assert!(text.contains(reason) && text.contains("10 entries"), "{case}: {text}");
+        assert_eq!(loss.entries_lost(), lost, "{case}");
+        writer.append(&numbered(11), Timestamps::now()).unwrap();
+        assert!(writer.take_loss().is_none(), "{case}");
+        writer.flush().unwrap();
+        let mut read = Vec::new();
+        drain(&mut tail, |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
+        assert_eq!(read, numbers(10..12), "{case}: a reader goes on");
+        writer.close().unwrap();
+        verify(&path);
+        assert_eq!(values(&path, Start::File, "NUMBER"), numbers(10..12), "{case}");
+        if old.exists() {
+            verify(&old);
+            assert_eq!(values(&old, Start::File, "NUMBER"), numbers(0..10), "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_not_ended_in_order_if_its_entries_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = write_numbers(&path, 0..10);
+    let writer = write_numbers(&path, 0..10);
     fs::remove_file(&path).unwrap();
-    let mut number = 10;
-    while !path.exists() {
-        writer.append(&numbered(number), Timestamps::now()).unwrap();
-        number += 1;
-    }
+    assert!(matches!(writer.close(), Err(WriteError::Lost(loss)) if loss.entries_lost() == 10));
+    let writer = write_numbers(&path, 0..10);
+    fs::rename(&path, dir.path().join("old.journal")).unwrap();
     writer.close().unwrap();
-    assert_eq!(files(dir.path()), [path.as_path()]);
-    assert_eq!(values(&path, Start::File, "NUMBER"), numbers(number - 1..number));
+    verify(&dir.path().join("old.journal"));
+}
+
+#[test]
+fn a_file_in_the_place_of_a_moved_one_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, old) = (dir.path().join("a.journal"), dir.path().join("old.journal"));
+    let mut writer = write_numbers(&path, 0..10);
+    fs::rename(&path, &old).unwrap();
+    fs::write(&path, "a diary").unwrap();
+    let refused = writer.append(&numbered(10), Timestamps::now()).unwrap_err();
+    assert!(matches!(refused, WriteError::NotAJournal { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "a diary");
+    fs::remove_file(&path).unwrap();
+    writer.append(&numbered(10), Timestamps::now()).unwrap();
+    writer.close().unwrap();
+    assert_eq!(values(&path, Start::File, "NUMBER"), numbers(10..11));
+}
+
+fn shorten(path: &Path, bytes: u64) {
+    OpenOptions::new().write(true).open(path).unwrap().set_len(bytes).unwrap();
 }
 
 #[test]

@@ -129,6 +129,11 @@ impl FileBuilder {
         &self.header
     }
 
+    /// Returns the size of the file on disk, as last written.
+    pub(super) fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
     pub(super) fn next_seqnum(&self) -> u64 {
         self.next_seqnum
     }

@@ -4,6 +4,7 @@ mod batch;
 mod disk;
 mod entry_arrays;
 mod file_builder;
+mod file_loss;
 mod hash_table;
 #[cfg(test)]
 mod interrupted_tests;
@@ -15,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use file_builder::{FileBuilder, FileFull, FileIds};
+use file_loss::FileDamage;
+pub use file_loss::FileLoss;
 use retention::ArchiveRetention;
 use staging::{ExistingFile, StagedFile};
 
@@ -81,6 +84,9 @@ impl Default for FileOptions {
 /// flush; the file is readable up to there.
 ///
 /// Disk space is allocated before it is written, so a full disk is an error before anything is written.
+///
+/// If somebody removes, moves or truncates the file, the first [`append`](Self::append) after a flush notices it and
+/// goes on in a new file at the path, with continuing sequence numbers: see [`take_loss`](Self::take_loss).
 #[derive(Debug)]
 pub struct FileWriter {
     path: PathBuf,
@@ -91,6 +97,7 @@ pub struct FileWriter {
     ids: FileIds,
     file: File,
     builder: FileBuilder,
+    loss: Option<FileLoss>,
 }
 
 impl FileWriter {
@@ -124,7 +131,7 @@ impl FileWriter {
         let (staged, builder) = stage(path, FileBuilder::new(ids, size_max, 1))?;
         let file = staged.install(path, existing.as_ref())?;
         let path = path.to_owned();
-        let writer = Self { path, size_max, age_max, retention, common, ids, file, builder };
+        let writer = Self { path, size_max, age_max, retention, common, ids, file, builder, loss: None };
         writer.retention.apply(&writer.path, SystemTime::now());
         Ok(writer)
     }
@@ -147,6 +154,10 @@ impl FileWriter {
         self.check(entry)?;
         if self.builder.pending_bytes() >= PENDING_BYTES_MAX {
             self.flush()?;
+        }
+        // Now no entry waits that belongs into the former file.
+        if self.builder.pending_bytes() == 0 {
+            self.recover()?;
         }
         let is_too_old = self.age_max.is_some_and(|age_max| self.builder.is_older(age_max, at));
         let must_rotate = is_too_old || self.builder.is_set_back(at);
@@ -172,13 +183,22 @@ impl FileWriter {
         write_out(&mut self.builder, &self.file).map_err(WriteError::io("write to", &self.path))
     }
 
+    /// Returns, once, that an [`append`](Self::append) found the file removed, moved or truncated and began another one.
+    pub fn take_loss(&mut self) -> Option<FileLoss> {
+        self.loss.take()
+    }
+
     /// Flushes, marks the file as offline, truncates it to its used size, and syncs it.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written or synced.
+    /// If the file cannot be written or synced, or was removed or truncated.
     pub fn close(mut self) -> Result<(), WriteError> {
         self.flush()?;
+        match self.damage()? {
+            None | Some(FileDamage::Moved) => {}
+            Some(damage) => return Err(WriteError::Lost(self.loss_by(damage))),
+        }
         let header = self.builder.final_header(FileState::Offline);
         finish(&self.file, &header).map_err(WriteError::io("close", &self.path))
     }
@@ -213,24 +233,64 @@ impl FileWriter {
         WriteError::Entry { path: self.path.clone(), fault }
     }
 
+    fn damage(&self) -> Result<Option<FileDamage>, WriteError> {
+        let found = FileDamage::find(&self.file, &self.path, self.builder.file_size());
+        found.map_err(WriteError::io("inspect", &self.path))
+    }
+
+    fn loss_by(&self, damage: FileDamage) -> FileLoss {
+        let entries = self.builder.header().n_entries;
+        let lost = if damage == FileDamage::Moved { 0 } else { entries };
+        let entries_lost = lost + self.loss.as_ref().map_or(0, FileLoss::entries_lost);
+        FileLoss { path: self.path.clone(), damage, entries, entries_lost }
+    }
+
+    /// Begins a new file if the current one was removed, moved or truncated.
+    fn recover(&mut self) -> Result<(), WriteError> {
+        let Some(damage) = self.damage()? else { return Ok(()) };
+        let loss = self.loss_by(damage);
+        let existing = match damage {
+            FileDamage::Truncated => ExistingFile::of_truncated(&self.file, &self.path)?,
+            // As at the start: what has taken its place is kept.
+            FileDamage::Removed | FileDamage::Moved => staging::lock_existing(&self.path)?,
+        };
+        let (file, header) = self.begin_next(existing.as_ref(), FileState::Offline)?;
+        self.loss = Some(loss);
+        match damage {
+            FileDamage::Moved => finish(&file, &header).map_err(WriteError::io("close", &self.path)),
+            FileDamage::Removed | FileDamage::Truncated => Ok(()),
+        }
+    }
+
     /// Archives the current file and creates the next one.
-    ///
-    /// The next file is complete before anything is renamed, so nothing changes if there is no space for it.
     fn rotate(&mut self) -> Result<(), WriteError> {
         self.flush()?;
+        let full = ExistingFile::of_full(&self.file, self.builder.header(), &self.path)?;
+        let (full, header) = self.begin_next(full.as_ref(), FileState::Archived)?;
+        finish(&full, &header).map_err(WriteError::io("archive", &self.path))
+    }
+
+    /// Archives what is at the path, if anything is, and begins the next file there. Returns the current file, with its
+    /// last header in this state.
+    ///
+    /// The next file is complete before anything is renamed, so nothing changes if there is no space for it.
+    fn begin_next(
+        &mut self,
+        existing: Option<&ExistingFile>,
+        state: FileState,
+    ) -> Result<(File, FileHeader), WriteError> {
         let ids = FileIds {
             file: process::random_id().map_err(WriteError::io("make an id for", &self.path))?,
             ..self.ids
         };
         let (staged, builder) =
             stage(&self.path, FileBuilder::new(ids, self.size_max, self.builder.next_seqnum()))?;
-        let full = ExistingFile::of_full(&self.file, self.builder.header(), &self.path)?;
-        let file = staged.install(&self.path, full.as_ref())?;
-        let header = self.builder.final_header(FileState::Archived);
-        let full = std::mem::replace(&mut self.file, file);
+        let file = staged.install(&self.path, existing)?;
+        let header = self.builder.final_header(state);
+        let current = std::mem::replace(&mut self.file, file);
         self.builder = builder;
         self.retention.apply(&self.path, SystemTime::now());
-        finish(&full, &header).map_err(WriteError::io("archive", &self.path))
+        Ok((current, header))
     }
 }
 

@@ -79,6 +79,18 @@ impl ExistingFile {
         Ok(is_at(file, path).then_some(Self { _lock: lock, archive }))
     }
 
+    /// Describes a file of this writer that somebody has truncated.
+    ///
+    /// Removes an empty one: it holds nothing to keep.
+    pub(super) fn of_truncated(file: &File, path: &Path) -> Result<Option<Self>, WriteError> {
+        if file.metadata().map_err(WriteError::io("inspect", path))?.len() == 0 {
+            disk::remove(path).map_err(WriteError::io("remove the empty file", path))?;
+            return Ok(None);
+        }
+        let lock = file.try_clone().map_err(WriteError::io("archive", path))?;
+        Ok(Some(Self { _lock: lock, archive: disposed_path(path)? }))
+    }
+
     /// Renames the file to its archive name, and returns the new path.
     fn archive(&self, path: &Path) -> Result<PathBuf, WriteError> {
         let io_error = || WriteError::io("archive", path);
