@@ -38,6 +38,13 @@ fn served(url: &str) -> Vec<u8> {
     outside("curl", "curl").args(["-sk", url]).output().unwrap().stdout
 }
 
+/// The requests of the load that a file has.
+fn recorded(folder: &Path, file: &Path) -> u64 {
+    let args = ["watch", file.to_str().unwrap(), "--headless", "--format", "json"];
+    let summary: Option<Value> = serde_json::from_slice(&run(folder, &args).stdout).ok();
+    summary.and_then(|summary| summary["load"]["requests"]["ok"].as_u64()).unwrap_or(0)
+}
+
 /// Every command reads it, and says that the run has no end; gives the summary.
 fn assert_reads_without_an_end(folder: &Path, file: &Path) -> Value {
     let file = file.to_str().unwrap();
@@ -140,18 +147,43 @@ fn a_recording_that_was_killed_has_all_that_was_written_before() {
     recording(&mut command, folder.path(), &file);
     let mut running = TlsdashProcess::start(command);
     running.address();
-    let ok = || {
-        let args = ["watch", file.to_str().unwrap(), "--headless", "--format", "json"];
-        let summary: Option<Value> = serde_json::from_slice(&run(folder.path(), &args).stdout).ok();
-        summary.and_then(|summary| summary["load"]["requests"]["ok"].as_u64()).unwrap_or(0)
-    };
     let mut before = 0;
     until("some of the load is recorded", || {
-        before = ok();
+        before = recorded(folder.path(), &file);
         before > 100
     });
     running.signal(Signal::KILL);
     assert_eq!(running.wait().0, -1, "killed");
     let summary = assert_reads_without_an_end(folder.path(), &file);
     assert!(summary["load"]["requests"]["ok"].as_u64().unwrap() >= before, "{summary}");
+}
+
+#[test]
+fn a_journal_and_a_recording_that_are_removed_go_on_and_count_what_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.journal");
+    let mut command = tlsdash(folder.path());
+    recording(&mut command, folder.path(), &file);
+    let mut running = TlsdashProcess::start(command);
+    let url = format!("https://{}/", running.address());
+    until("some of the load is recorded", || recorded(folder.path(), &file) > 0);
+    for path in [&journal(folder.path()), &file] {
+        fs::remove_file(path).unwrap();
+    }
+    for goes_on in ["the journal goes on in a new file", "the recording goes on in a new file"] {
+        let line = running.line_with(goes_on);
+        assert!(line.contains("was removed while it was written; its "), "{line}");
+    }
+    assert_eq!(served(&url), b"x");
+    let (code, printed, said) = running.end_and_tell();
+    assert_eq!(code, 1, "the recording is not whole: {said}");
+    assert!(said.contains("r.journal: ") && said.contains(" records are not in it"), "{said}");
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    assert!(summary["journal"]["dropped"].as_u64().unwrap() > 0, "{summary}");
+    for path in [&journal(folder.path()), &file] {
+        let read = run(folder.path(), &["watch", path.to_str().unwrap(), "--headless", "--format", "json"]);
+        let read: Value = serde_json::from_slice(&read.stdout).unwrap();
+        assert_eq!((&read["ended"], &read["journal"]["lost"]), (&true.into(), &0.into()), "{read}");
+        assert_eq!(read["load"]["requests"]["ok"], summary["load"]["requests"]["ok"], "totals are whole");
+    }
 }

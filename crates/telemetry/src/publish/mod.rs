@@ -292,6 +292,12 @@ impl<S: Sink> Publisher<S> {
         self.health.suppressed_total = self.health.suppressed_total.max(total);
     }
 
+    /// Notes that records which the journal had accepted are gone.
+    pub fn note_lost(&mut self, records: u64, reason: &str) {
+        self.health.dropped_total += records;
+        reason.clone_into(&mut self.health.error);
+    }
+
     /// The known losses on the way to the journal.
     pub fn health(&self) -> &HealthRecord {
         &self.health

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use journal::{EntryBuf, FileWriter, WriteError};
+use journal::{EntryBuf, FileLoss, FileWriter, WriteError};
 
 use crate::record::Record;
 use crate::record::codec::encode;
@@ -59,6 +59,11 @@ impl RecordWriter {
     pub fn append(&mut self, record: &Record) -> Result<(), WriteError> {
         encode(record, &mut self.entry);
         self.file.append(&self.entry, record.stamp.timestamps())
+    }
+
+    /// As [`FileWriter::take_loss`].
+    pub fn take_loss(&mut self) -> Option<FileLoss> {
+        self.file.take_loss()
     }
 
     /// Writes all appended records.

@@ -238,13 +238,13 @@ fields! {
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not accepted when the next interval ended.";
     HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters were merged into a later record for that reason.";
     HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal accepted no records for a moment; pending ones were offered again.";
-    HEALTH_DROPPED = "HEALTH_DROPPED_TOTAL", Count, "0", "Discarded records: too many events waited, or the journal would never have accepted them.";
+    HEALTH_DROPPED = "HEALTH_DROPPED_TOTAL", Count, "0", "Discarded records: too many events waited, the journal would never have accepted them, or its file was removed or truncated.";
     HEALTH_SUPPRESSED = "HEALTH_SUPPRESSED_TOTAL", Count, "0", "Messages of this service, records or not, that journald's rate limit dropped.";
     HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors and failed requests without room in the budget.";
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal, in words.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "Severity: `info`, `notice` or `warning`.";
-    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `log`, `log-line`, `log-lost`, `log-silent`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-silent`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";
     NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "The message.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";

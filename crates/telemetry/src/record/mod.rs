@@ -355,7 +355,8 @@ wire! {
         pub merged_total: u64 = &field::HEALTH_MERGED,
         /// Times that the journal accepted no records for a moment; pending ones were offered again.
         pub waits_total: u64 = &field::HEALTH_WAITS,
-        /// Discarded records: too many events waited, or the journal would never have accepted them.
+        /// Discarded records: too many events waited, the journal would never have accepted them, or its file was
+        /// removed or truncated.
         pub dropped_total: u64 = &field::HEALTH_DROPPED,
         /// Messages of this service, records or not, that journald's rate limit dropped.
         pub suppressed_total: u64 = &field::HEALTH_SUPPRESSED,

@@ -269,7 +269,7 @@ impl FinishedRun {
         let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
         let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
         let JournalOutcome { closed, .. } = self.recorded.context("a thread of the program panicked")??;
-        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
+        closed?;
         anyhow::ensure!(
             self.end_was_read,
             "the figures lack the end of the run: its last record could not be read back from {} within {} s",

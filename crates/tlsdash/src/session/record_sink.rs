@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use journal::{EntryBuf, SendError, WriteError};
+use journal::{EntryBuf, FileLoss, SendError, WriteError};
 use telemetry::{Batch, Record, RecordWriter, Refusal, Sink, SliceBaseline, Update};
 use tui::{DashboardSender, Event};
 
@@ -43,17 +43,17 @@ pub(crate) struct DaemonSink {
     patience: Duration,
 }
 
-/// The journal, or a recording, lacks the end of the run.
+/// The journal, or a recording, lacks records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CloseError {
     /// The journal's file could not be ended in order.
-    #[error(transparent)]
+    #[error("the journal lacks the end of the run: {0}")]
     Journal(#[from] WriteError),
     /// The recording could not.
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// The journal did not take the last records in time.
-    #[error("{records} records are not in it: {reason}")]
+    #[error("the journal lacks the end of the run: {records} records are not in it: {reason}")]
     Missing {
         /// How many.
         records: usize,
@@ -103,6 +103,14 @@ impl RecordSink {
         let path = recording.path().display().to_string();
         recording.close()?;
         Ok(format!("recorded {path}"))
+    }
+
+    /// The journal's file that was removed, moved or truncated since the last record, if it was.
+    pub(crate) fn take_loss(&mut self) -> Option<FileLoss> {
+        match &mut self.journal {
+            RecordTarget::File(writer) => writer.take_loss(),
+            RecordTarget::Daemon(_) | RecordTarget::Direct(..) => None,
+        }
     }
 
     /// Closes the journal and the recording.

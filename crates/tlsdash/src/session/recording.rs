@@ -141,7 +141,12 @@ impl ActiveRecording {
     }
 
     fn write(&mut self, record: &Record) {
-        match self.writer.append(record) {
+        let appended = self.writer.append(record);
+        if let Some(loss) = self.writer.take_loss() {
+            self.missing += loss.entries_lost();
+            self.notice(Level::Warning, format!("{loss}; the recording goes on in a new file"));
+        }
+        match appended {
             Ok(()) => self.waiting += 1,
             Err(error) => {
                 self.missing += 1;

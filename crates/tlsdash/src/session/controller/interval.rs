@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use journal::Timestamps;
 use observe::LogObserver;
 use proxy_core::Proxy;
-use telemetry::{HostRecord, Level};
+use telemetry::{HostRecord, Level, NoticeRecord};
 
 use super::{RunController, ShutdownStage};
 
@@ -53,6 +53,7 @@ impl RunController {
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host.clone()), now);
         self.report_refusals();
+        self.report_journal_loss();
         self.report_proxy_notices();
         // The end of a run must not cause an alert.
         if stage == ShutdownStage::Running && !self.setup.alerts.is_empty() {
@@ -76,6 +77,16 @@ impl RunController {
             observed.sample(&mut host);
         }
         host
+    }
+
+    /// Reports that somebody removed, moved or truncated the journal's file.
+    fn report_journal_loss(&mut self) {
+        let Some(loss) = self.publisher.sink_mut().take_loss() else { return };
+        let text = format!("{loss}; the journal goes on in a new file");
+        if loss.entries_lost() > 0 {
+            self.publisher.note_lost(loss.entries_lost(), &text);
+        }
+        self.report(NoticeRecord::new(Level::Warning, "journal", &text));
     }
 
     /// Shows once that the journal refuses records, and once that it accepts them again. Neither can be a record.
