@@ -84,6 +84,10 @@ impl TlsFileError {
         matches!(self, Self::Unreadable { source, .. } if is_shortage(source))
     }
 
+    pub(super) fn not_regular(path: &Path) -> Self {
+        Self::Unreadable { path: path.to_owned(), source: io::Error::other("it is not a regular file") }
+    }
+
     pub(super) fn malformed(path: &Path, problem: String) -> Self {
         Self::Malformed { path: path.to_owned(), problem }
     }

@@ -59,12 +59,17 @@ impl FileContents {
 }
 
 /// Changes when a file is written to or replaced, also behind a symbolic link; `None`: there is no file.
-type FileStamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+type FileStamp = Option<(bool, u64, u64, u64, i64, i64, i64, i64)>;
 
 fn stamp(path: &Path) -> FileStamp {
     let data = fs::metadata(path).ok()?;
     let times = (data.mtime(), data.mtime_nsec(), data.ctime(), data.ctime_nsec());
-    Some((data.dev(), data.ino(), data.len(), times.0, times.1, times.2, times.3))
+    Some((data.is_file(), data.dev(), data.ino(), data.len(), times.0, times.1, times.2, times.3))
+}
+
+/// True for a pipe, a device or a folder: opening or reading one may wait for ever.
+fn is_not_regular(stamp: FileStamp) -> bool {
+    stamp.is_some_and(|(is_file, ..)| !is_file)
 }
 
 /// Where something was read from, and how the files were just before that.
@@ -84,6 +89,15 @@ impl FileOrigin {
 
     pub(super) fn paths(&self) -> &[PathBuf] {
         &self.paths
+    }
+
+    /// The first path that was no regular file, such as a shell's `<(…)`: it was read to its end, and cannot be read
+    /// again.
+    fn pipe(&self) -> Option<&Path> {
+        self.paths
+            .iter()
+            .zip(&self.stamps)
+            .find_map(|(path, stamp)| is_not_regular(*stamp).then_some(&**path))
     }
 }
 
@@ -113,14 +127,21 @@ impl<T: FromFiles> WatchedFiles<T> {
         Self { value, seen: stamps.clone(), tried: stamps, unread: None }
     }
 
+    /// The files; none if the value was made in memory.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        self.value.origin().map_or(&[], FileOrigin::paths)
+    }
+
+    /// The file that can never be read again, if there is one: then [`check`](Self::check) does nothing.
+    pub(super) fn pipe(&self) -> Option<&Path> {
+        self.value.origin()?.pipe()
+    }
+
     /// Reads the files again if they have changed, and have then been stable since the last check, because a
     /// certificate and its key are replaced one after the other. With `at_once` they are read in any case. Returns the
     /// new content, or an error, which is reported once.
     pub(super) fn check(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
-        let origin = self.value.origin()?;
-        if !origin.paths.iter().all(|path| can_be_read_again(path)) {
-            return None;
-        }
+        let origin = self.value.origin().filter(|origin| origin.pipe().is_none())?;
         let stamps: Vec<FileStamp> = origin.paths.iter().map(|path| stamp(path)).collect();
         let has_settled = stamps == self.seen;
         self.seen.clone_from(&stamps);
@@ -128,8 +149,10 @@ impl<T: FromFiles> WatchedFiles<T> {
         if !at_once && !is_due {
             return None;
         }
+        let not_regular = stamps.iter().position(|stamp| is_not_regular(*stamp));
+        let not_regular = not_regular.map(|at| TlsFileError::not_regular(&origin.paths[at]));
         self.tried = stamps;
-        let error = match self.value.read_again() {
+        let error = match not_regular.map_or_else(|| self.value.read_again(), Err) {
             Ok(new) => {
                 self.unread = None;
                 self.value = new.clone();
@@ -142,11 +165,6 @@ impl<T: FromFiles> WatchedFiles<T> {
         self.unread = unread;
         (at_once || !is_said).then_some(Err(error))
     }
-}
-
-/// False for a pipe, such as a shell's `<(…)`: it was read to its end, and opening it would wait for a writer.
-fn can_be_read_again(path: &Path) -> bool {
-    fs::metadata(path).map_or(true, |data| data.is_file())
 }
 
 #[cfg(test)]
@@ -236,15 +254,38 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for() {
+    fn what_is_no_regular_file_any_more_is_reported_and_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "1").unwrap();
         let mut watched = watched(&path);
-        fs::remove_file(&path).unwrap();
-        let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(watched.check(true).is_none(), "there would be nobody to write");
+        let make_pipe = || {
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        };
+        let make_link = || std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        for make in [&make_pipe as &dyn Fn(), &make_link, &|| fs::create_dir(&path).unwrap()] {
+            fs::remove_file(&path).unwrap();
+            make();
+            let error = watched.check(true).unwrap().map(|new| new.byte).unwrap_err().to_string();
+            assert!(error.ends_with("it is not a regular file"), "{error}");
+            if path.is_dir() {
+                fs::remove_dir(&path).unwrap();
+                fs::write(&path, "2").unwrap();
+            }
+        }
+        assert_eq!(watched.check(true).unwrap().unwrap().byte, b'2');
+    }
+
+    #[test]
+    fn a_pipe_that_was_read_at_the_start_is_not_read_again() {
+        let (ours, mut theirs) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut theirs, b"1").unwrap();
+        drop(theirs);
+        let path = PathBuf::from(format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&ours)));
+        let mut watched = watched(&path);
+        assert_eq!(watched.pipe(), Some(&*path));
+        assert!(watched.check(true).is_none());
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl LiveTls {
     /// Takes over changed files, and makes a new ticket key when one is due. Returns the configuration if it
     /// has changed.
     pub(crate) fn take(&mut self, changes: FileChanges) -> (TlsRefresh, Option<TlsConfig>) {
-        let FileChanges { at_once, certificates, client_ca, ticket_keys } = changes;
+        let FileChanges { at_once, certificates, client_ca, ticket_keys, skipped: _ } = changes;
         let mut refreshed = TlsRefresh::default();
         let mut is_new = false;
         let former = self.leaves();

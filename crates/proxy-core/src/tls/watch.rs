@@ -3,19 +3,24 @@
 //! Reading a file can block forever, for example on a lost network mount. So a separate thread may watch the files,
 //! and no other thread waits for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Certificate;
 use super::client_auth::ClientCa;
 use super::error::TlsFileError;
-use super::files::WatchedFiles;
+use super::files::{FromFiles, WatchedFiles};
 use super::tickets::TicketKeyFile;
 
 /// The files of a running proxy's certificates and keys. Clones share their state.
-#[derive(Clone, Debug)]
-pub struct TlsFiles(Arc<Mutex<WatchedTlsFiles>>);
+#[derive(Clone, Debug, Default)]
+pub struct TlsFiles {
+    watched: Arc<Mutex<WatchedTlsFiles>>,
+    /// The files that are being read.
+    reading: Arc<Mutex<Vec<PathBuf>>>,
+}
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct WatchedTlsFiles {
     certificates: Vec<WatchedFiles<Certificate>>,
     client_ca: Option<WatchedFiles<ClientCa>>,
@@ -26,6 +31,8 @@ struct WatchedTlsFiles {
 #[derive(Debug, Default)]
 pub struct FileChanges {
     pub(super) at_once: bool,
+    /// Files that are read only at the start, such as pipes; listed if all files were to be read.
+    pub skipped: Vec<PathBuf>,
     /// Each with its place among the certificates.
     pub(super) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
     pub(super) client_ca: Option<Result<ClientCa, TlsFileError>>,
@@ -38,28 +45,53 @@ impl TlsFiles {
         client_ca: Option<&ClientCa>,
         ticket_keys: Option<&TicketKeyFile>,
     ) -> Self {
-        Self(Arc::new(Mutex::new(WatchedTlsFiles {
+        let watched = WatchedTlsFiles {
             certificates: certificates.iter().cloned().map(WatchedFiles::new).collect(),
             client_ca: client_ca.cloned().map(WatchedFiles::new),
             ticket_keys: ticket_keys.cloned().map(WatchedFiles::new),
-        })))
+        };
+        Self { watched: Arc::new(Mutex::new(watched)), reading: Arc::default() }
     }
 
     /// Reads files again that have changed and have been stable since the last call; with `at_once`, all of them.
     /// Blocks on their disks.
     pub fn check(&self, at_once: bool) -> FileChanges {
-        // After a panic the files are checked again.
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.watched);
         let WatchedTlsFiles { certificates, client_ca, ticket_keys } = &mut *files;
-        FileChanges {
+        let mut skipped = Vec::new();
+        let changes = FileChanges {
             at_once,
             certificates: certificates
                 .iter_mut()
                 .enumerate()
-                .filter_map(|(i, one)| Some((i, one.check(at_once)?)))
+                .filter_map(|(i, one)| Some((i, self.check_one(one, at_once, &mut skipped)?)))
                 .collect(),
-            client_ca: client_ca.as_mut().and_then(|ca| ca.check(at_once)),
-            ticket_keys: ticket_keys.as_mut().and_then(|keys| keys.check(at_once)),
-        }
+            client_ca: client_ca.as_mut().and_then(|ca| self.check_one(ca, at_once, &mut skipped)),
+            ticket_keys: ticket_keys.as_mut().and_then(|keys| self.check_one(keys, at_once, &mut skipped)),
+            skipped: Vec::new(),
+        };
+        lock(&self.reading).clear();
+        FileChanges { skipped, ..changes }
     }
+
+    fn check_one<T: FromFiles>(
+        &self,
+        files: &mut WatchedFiles<T>,
+        at_once: bool,
+        skipped: &mut Vec<PathBuf>,
+    ) -> Option<Result<T, TlsFileError>> {
+        files.paths().clone_into(&mut lock(&self.reading));
+        skipped.extend(files.pipe().filter(|_| at_once).map(ToOwned::to_owned));
+        files.check(at_once)
+    }
+
+    /// The files that [`check`](Self::check) is reading at the moment: a disk that hangs holds one of them.
+    pub fn reading(&self) -> Vec<PathBuf> {
+        lock(&self.reading).clone()
+    }
+}
+
+/// After a panic the files are checked again.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
