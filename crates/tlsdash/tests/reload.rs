@@ -75,7 +75,7 @@ fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
     assert_eq!(service.setting("proxy.tickets"), (3.0.into(), "flag".into()));
     assert_eq!(service.setting("proxy.drain-timeout").1, "default");
     let same = service.ctl(&["reload"]).unwrap();
-    assert_eq!(same, "nothing changed; certificates and keys were read again\n");
+    assert_eq!(same, "nothing changed; certificates and keys were read again and are the same\n");
 
     // Both versions at once: neither order of one after the other is without a refusal.
     service
@@ -155,8 +155,14 @@ fn a_refused_file_changes_nothing() {
         assert!(told.contains(reason) && told.contains("; the configuration stays as it was"), "{told}");
         assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "{told}");
     }
-    fs::remove_file(folder.path().join("tlsdash.toml")).unwrap();
+    let file = folder.path().join("tlsdash.toml");
+    fs::remove_file(&file).unwrap();
     assert!(service.ctl(&["reload"]).unwrap_err().contains("cannot read configuration "));
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    // Nobody writes into the pipe.
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let told = service.ctl(&["reload"]).unwrap_err();
+    assert!(told.contains("tlsdash.toml: it is not a regular file"), "{told}");
     assert_eq!(service.running.end().0, 0);
 }
 

@@ -1,9 +1,10 @@
 //! The options of the proxy, and the configuration file.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,6 +12,7 @@ use loadgen::Plan;
 use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use proxy_core::{Limits, ListenAddr, TlsSettings, Upstream};
 use proxy_http::HttpLimits;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use telemetry::Cpus;
 
@@ -169,7 +171,17 @@ impl ProxyOptions {
 
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = read_file(path)?;
+        Self::read_opened(path, File::open(path))
+    }
+
+    /// Reads a configuration file again. Unlike at the start, it must be a regular file: nobody writes into a pipe a second
+    /// time.
+    pub(super) fn read_again(path: &Path) -> anyhow::Result<Self> {
+        Self::read_opened(path, open_regular(path))
+    }
+
+    fn read_opened(path: &Path, file: io::Result<File>) -> anyhow::Result<Self> {
+        let text = read_text(path, file)?;
         Self::parse(&text).map_err(|error| usage(format!("configuration {} {error}", path.display())))
     }
 
@@ -225,10 +237,21 @@ impl ProxyOptions {
 
 /// Reads the text of a configuration file.
 pub(crate) fn read_file(path: &Path) -> anyhow::Result<String> {
+    read_text(path, File::open(path))
+}
+
+/// Opens a file without waiting for the writer of a pipe.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+fn read_text(path: &Path, file: io::Result<File>) -> anyhow::Result<String> {
     let name = path.display();
-    let cannot = |error: std::io::Error| usage(format!("cannot read configuration {name}: {error}"));
-    let file = File::open(path).map_err(cannot)?;
+    let cannot = |error: io::Error| usage(format!("cannot read configuration {name}: {error}"));
     let mut text = String::new();
+    let file = file.map_err(cannot)?;
     file.take(CONFIGURATION_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
     if text.len() as u64 > CONFIGURATION_BYTES_MAX {
         return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proxy_core::{DeclaredOptions as _, Limits, TlsSettings};
 use proxy_http::HttpLimits;
@@ -58,6 +58,17 @@ impl ConfigurationSource {
         }
     }
 
+    /// Reads the file again, which must be a regular one.
+    ///
+    /// # Errors
+    /// With file, line and reason.
+    pub(crate) fn read_again(&self) -> anyhow::Result<ProxyOptions> {
+        match &self.file {
+            Some(path) => self.over(ProxyOptions::read_again(path)?),
+            None => Ok(self.flag_options.clone()),
+        }
+    }
+
     /// Puts the flags over the text of a file.
     ///
     /// # Errors
@@ -75,9 +86,9 @@ impl ConfigurationSource {
         self.flags.over(file)
     }
 
-    /// Whether there is a file to read again.
-    pub(crate) fn has_file(&self) -> bool {
-        self.file.is_some()
+    /// The file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// What gave an option of these its value.

@@ -8,8 +8,6 @@ use telemetry::{Level, NoticeRecord};
 
 use super::RunController;
 use super::files::FileWatchEvent;
-use crate::service;
-
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
 
@@ -25,19 +23,16 @@ pub(super) enum FileReloadOutcome {
 }
 
 impl RunController {
-    /// Polls the check of the files, and applies and reports changes. Starts a reload if SIGHUP asked for one.
+    /// Polls the check of the files, and applies and reports changes.
     pub(super) fn check_certificates(&mut self) {
         let Some(files) = &mut self.files else { return };
-        if self.signals.reload.take() {
-            service::reloading();
-            files.reload();
-        }
-        match files.poll(Instant::now()) {
+        match files.tls.poll(Instant::now()) {
             None => {}
-            Some(FileWatchEvent::Ended { checked, was_asked }) => {
-                let files = self.apply_file_changes(checked.changes);
-                if was_asked {
-                    self.finish_reload(checked.options, files);
+            Some(FileWatchEvent::Ended { mut checked, was_asked }) => {
+                let skipped = std::mem::take(&mut checked.skipped);
+                let outcome = self.apply_file_changes(checked);
+                if let Some(files) = self.files.as_mut().filter(|_| was_asked) {
+                    files.note_tls(outcome, &skipped);
                 }
             }
             // Generated ticket keys need no file, and are still rotated.
@@ -45,11 +40,9 @@ impl RunController {
                 self.apply_file_changes(FileChanges::default());
             }
             Some(FileWatchEvent::Stuck(waited)) => {
-                let text = format!(
-                    "looking at the files of certificates and keys has not ended for {} s; what was read from them \
-                     before stays in use",
-                    waited.as_secs()
-                );
+                let reason = files.tls_hang(waited);
+                files.end_tls(Err(reason.clone()));
+                let text = format!("{reason}; what was read from it before stays in use");
                 self.report(NoticeRecord::new(Level::Warning, CERTIFICATE, &text));
             }
         }

@@ -1,7 +1,7 @@
-//! Checks the files of certificates and keys for changes, on a separate thread.
+//! Reads files on a separate thread: those of certificates and keys regularly, the configuration on request.
 //!
 //! Reading a file can hang, for example on a lost network mount. Neither records nor the service manager's watchdog
-//! may wait for that.
+//! may wait for that, nor other files.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -12,15 +12,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A check that takes longer is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks the files once a second. A check returns a `T`.
+/// Checks files on request, and once a second if it is regular. A check returns a `T`.
 #[derive(Debug)]
 pub(super) struct FileWatch<T> {
     /// Requests a check; true for a reload.
     ask: Sender<bool>,
     /// The results of checks.
     checked: Receiver<T>,
-    /// When the next check is due.
-    next: Instant,
+    /// When the next check is due; `None` without a request.
+    next: Option<Instant>,
     /// The check in progress.
     under_way: Option<FileCheck>,
     /// A reload was requested and its check has not started.
@@ -48,26 +48,41 @@ pub(super) enum FileWatchEvent<T> {
 }
 
 impl<T: Send + 'static> FileWatch<T> {
-    /// Starts the thread. It ends when this is dropped, unless it hangs on a file.
+    /// Starts the thread of regular checks. `look` gets true for a requested one. The thread ends when this is dropped,
+    /// unless it hangs on a file.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(super) fn start(look: impl Fn(bool) -> T + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(thread: &str, look: impl Fn(bool) -> T + Send + 'static) -> std::io::Result<Self> {
+        Ok(Self { next: Some(Instant::now()), ..Self::on_request(thread, look)? })
+    }
+
+    /// The same, without regular checks.
+    pub(super) fn on_request(
+        thread: &str,
+        look: impl Fn(bool) -> T + Send + 'static,
+    ) -> std::io::Result<Self> {
         let (ask, asked) = channel();
         let (tell, checked) = channel();
-        thread::Builder::new().name("files".to_owned()).spawn(move || {
+        thread::Builder::new().name(thread.to_owned()).spawn(move || {
             while let Ok(at_once) = asked.recv() {
                 if tell.send(look(at_once)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { ask, checked, next: Instant::now(), under_way: None, is_asked: false })
+        Ok(Self { ask, checked, next: None, under_way: None, is_asked: false })
     }
 
     /// Requests that all files are read again, as soon as a check in progress has ended.
     pub(super) fn reload(&mut self) {
         self.is_asked = true;
+    }
+
+    /// For how long a check hangs, if that was reported.
+    pub(super) fn stuck(&self, now: Instant) -> Option<Duration> {
+        let look = self.under_way.as_ref().filter(|look| look.is_reported)?;
+        Some(now.saturating_duration_since(look.since))
     }
 
     /// Starts a check if one is due, and returns the result of the last. Never waits.
@@ -76,9 +91,9 @@ impl<T: Send + 'static> FileWatch<T> {
             let was_asked = self.under_way.take().is_some_and(|look| look.at_once);
             return Some(FileWatchEvent::Ended { checked, was_asked });
         }
-        let is_due = now >= self.next;
+        let is_due = self.next.is_some_and(|next| now >= next);
         if is_due {
-            self.next = now + INTERVAL;
+            self.next = Some(now + INTERVAL);
         }
         if let Some(look) = &mut self.under_way {
             let waited = now.saturating_duration_since(look.since);
@@ -116,7 +131,7 @@ mod tests {
     #[test]
     fn files_are_checked_once_a_second_and_at_once_on_reload() {
         let (tell, told) = channel();
-        let mut watch = FileWatch::start(move |at_once| {
+        let mut watch = FileWatch::start("files", move |at_once| {
             tell.send(at_once).unwrap();
         })
         .unwrap();
@@ -132,7 +147,7 @@ mod tests {
     #[test]
     fn a_check_that_hangs_is_reported_once_and_does_not_block() {
         let (go_on, wait_here) = channel::<()>();
-        let mut watch = FileWatch::start(move |_| {
+        let mut watch = FileWatch::start("files", move |_| {
             wait_here.recv().unwrap();
         })
         .unwrap();
@@ -142,6 +157,7 @@ mod tests {
         assert!(matches!(watch.poll(begun + PATIENCE), Some(FileWatchEvent::Stuck(PATIENCE))));
         assert!(matches!(watch.poll(begun + PATIENCE + INTERVAL), Some(FileWatchEvent::StillStuck)));
         assert!(watch.poll(begun + PATIENCE + INTERVAL).is_none());
+        assert_eq!(watch.stuck(begun + PATIENCE + INTERVAL), Some(PATIENCE + INTERVAL));
         go_on.send(()).unwrap();
         assert!(matches!(wait(&mut watch, begun + PATIENCE), FileWatchEvent::Ended { was_asked: false, .. }));
         go_on.send(()).unwrap();

@@ -42,9 +42,8 @@ use crate::session::record_sink::{CloseError, RecordSink};
 use crate::upgrade::predecessor::HandoverState;
 use calibration::Calibration;
 use control::PendingRevert;
-use files::FileWatch;
 use interval::PATIENCE;
-use reload::{FilesRead, ReloadWaiter};
+use reload::{ProxyFiles, ReloadWaiter};
 use upgrade::Upgrade;
 
 pub(crate) use certificates::CERTIFICATE;
@@ -103,8 +102,8 @@ pub(crate) struct RunController {
     reverts: Vec<PendingRevert>,
     /// Clients of the control socket that wait for the end of a reload.
     reload_waiting: Vec<ReloadWaiter>,
-    /// The watch over certificates and keys; `None` without a proxy, and before the run.
-    files: Option<FileWatch<FilesRead>>,
+    /// The watched files; `None` without a proxy, and before the run.
+    files: Option<ProxyFiles>,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
@@ -197,8 +196,8 @@ impl RunController {
         if let Some(proxy) = &self.workload.proxy {
             let source =
                 self.setup.configuration.as_ref().and_then(|configuration| configuration.source.clone());
-            let watch = reload::watch_files(proxy, source);
-            self.files = Some(watch.context("cannot watch the files of certificates")?);
+            let files = ProxyFiles::watch(proxy, source);
+            self.files = Some(files.context("cannot watch the files of certificates")?);
         }
         self.publisher.start(self.run_record(), Timestamps::now());
         for notice in std::mem::take(&mut self.setup.notices) {
@@ -226,6 +225,7 @@ impl RunController {
                 self.publisher.retry();
             }
             self.check_certificates();
+            self.check_reload();
             self.check_calibration();
             self.check_upgrade(stage);
             if Timestamps::now().monotonic_us >= next_us {

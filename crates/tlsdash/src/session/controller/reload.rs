@@ -1,19 +1,21 @@
 //! The controller's handling of a reload: the configuration file, certificates and keys are read again, and changes
 //! are applied.
 //!
-//! The thread `files` reads the files, because a disk may hang. Replaced certificates and keys are applied separately,
-//! as without a reload. Of the configuration, all changes that can act while the proxy runs are applied, or none if
-//! one is refused.
+//! The threads `files` and `configuration` read the files, because a disk may hang: then the reload fails, and the other
+//! files are still renewed. Replaced certificates and keys are applied separately, as without a reload. Of the
+//! configuration, all changes that can act while the proxy runs are applied, or none if one is refused.
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
 
-use proxy_core::{FileChanges, Proxy};
+use proxy_core::{FileChanges, Proxy, TlsFiles};
 use serde_json::json;
 use telemetry::{Alerts, Applies, Level, NoticeRecord, Setting, SettingInfo, Value};
 
 use super::RunController;
 use super::certificates::FileReloadOutcome;
-use super::files::FileWatch;
+use super::files::{FileWatch, FileWatchEvent};
 use crate::cli::ProxyOptions;
 use crate::cli::source::{ConfigurationSource, SettingOrigin};
 use crate::control::ControlAnswer;
@@ -42,12 +44,24 @@ pub(crate) struct RunConfiguration {
     pub(crate) program: Option<UpgradeProgram>,
 }
 
-/// The files that the thread `files` has read.
-#[derive(Debug, Default)]
-pub(super) struct FilesRead {
-    pub(super) changes: FileChanges,
-    /// The options, if a reload asked for them and there is a file.
-    pub(super) options: Option<anyhow::Result<ProxyOptions>>,
+/// The files of a proxy.
+#[derive(Debug)]
+pub(super) struct ProxyFiles {
+    tls_files: TlsFiles,
+    pub(super) tls: FileWatch<FileChanges>,
+    /// The configuration file with its path; `None` without one.
+    configuration: Option<(PathBuf, FileWatch<anyhow::Result<ProxyOptions>>)>,
+    reload: Option<PendingReload>,
+}
+
+/// A reload in progress.
+#[derive(Debug)]
+struct PendingReload {
+    waiting: Vec<ReloadWaiter>,
+    /// A sentence about certificates and keys, or why they are not all used; `None` until they have been read.
+    tls: Option<Result<String, String>>,
+    /// `None` until they have been read, and without a configuration file.
+    options: Option<anyhow::Result<ProxyOptions>>,
 }
 
 /// A client that waits for the end of a reload or an upgrade.
@@ -96,16 +110,82 @@ impl RunConfiguration {
     }
 }
 
-/// Starts the watch over certificates and keys.
-pub(super) fn watch_files(
-    proxy: &Proxy,
-    source: Option<ConfigurationSource>,
-) -> std::io::Result<FileWatch<FilesRead>> {
-    let files = proxy.files();
-    FileWatch::start(move |at_once| FilesRead {
-        options: source.as_ref().filter(|source| at_once && source.has_file()).map(ConfigurationSource::read),
-        changes: files.check(at_once),
-    })
+impl ProxyFiles {
+    /// Starts the threads that read the files.
+    pub(super) fn watch(proxy: &Proxy, source: Option<ConfigurationSource>) -> std::io::Result<Self> {
+        let tls_files = proxy.files();
+        let checked = tls_files.clone();
+        let tls = FileWatch::start("files", move |at_once| checked.check(at_once))?;
+        let file = source.and_then(|source| Some((source.file()?.to_owned(), source)));
+        let watch = |(path, source): (PathBuf, ConfigurationSource)| {
+            std::io::Result::Ok((path, FileWatch::on_request("configuration", move |_| source.read_again())?))
+        };
+        Ok(Self { tls_files, tls, configuration: file.map(watch).transpose()?, reload: None })
+    }
+
+    /// Requests that all files are read again. What hangs already fails at once.
+    fn begin_reload(&mut self, waiting: Vec<ReloadWaiter>, now: Instant) {
+        let mut reload = PendingReload { waiting, tls: None, options: None };
+        match self.tls.stuck(now) {
+            Some(waited) => reload.tls = Some(Err(self.tls_hang(waited))),
+            None => self.tls.reload(),
+        }
+        if let Some((path, watch)) = &mut self.configuration {
+            match watch.stuck(now) {
+                Some(waited) => reload.options = Some(Err(anyhow::Error::msg(hang(&[path], waited)))),
+                None => watch.reload(),
+            }
+        }
+        self.reload = Some(reload);
+    }
+
+    /// Notes what a requested check of certificates and keys has led to.
+    pub(super) fn note_tls(&mut self, outcome: FileReloadOutcome, skipped: &[PathBuf]) {
+        let lacks = match skipped {
+            [] => String::new(),
+            pipes => format!(", without {}: only a regular file can be read again", joined(pipes)),
+        };
+        self.end_tls(match outcome {
+            FileReloadOutcome::Same => Ok(format!("{READ_AGAIN} and are the same{lacks}")),
+            FileReloadOutcome::Changed => Ok(format!("{READ_AGAIN}{lacks}")),
+            FileReloadOutcome::Refused => Err("a certificate or key cannot be used".to_owned()),
+        });
+    }
+
+    /// Ends the reading of certificates and keys for a reload in progress.
+    pub(super) fn end_tls(&mut self, read: Result<String, String>) {
+        if let Some(reload) = &mut self.reload {
+            reload.tls.get_or_insert(read);
+        }
+    }
+
+    /// Says which certificates and keys hang.
+    pub(super) fn tls_hang(&self, waited: Duration) -> String {
+        hang(&self.tls_files.reading(), waited)
+    }
+
+    /// Polls the configuration, and returns the reload if it has ended.
+    fn poll_reload(&mut self, now: Instant) -> Option<PendingReload> {
+        let read = self.configuration.as_mut().and_then(|(path, watch)| match watch.poll(now)? {
+            FileWatchEvent::Ended { checked, .. } => Some(checked),
+            FileWatchEvent::Stuck(waited) => Some(Err(anyhow::Error::msg(hang(&[path], waited)))),
+            FileWatchEvent::StillStuck => None,
+        });
+        let reload = self.reload.as_mut()?;
+        if let Some(read) = read {
+            reload.options.get_or_insert(read);
+        }
+        let has_options = reload.options.is_some() || self.configuration.is_none();
+        self.reload.take_if(|reload| reload.tls.is_some() && has_options)
+    }
+}
+
+fn hang(files: &[impl AsRef<Path>], waited: Duration) -> String {
+    format!("reading {} has not ended for {} s", joined(files), waited.as_secs())
+}
+
+fn joined(files: &[impl AsRef<Path>]) -> String {
+    files.iter().map(|path| path.as_ref().display().to_string()).collect::<Vec<_>>().join(" and ")
 }
 
 impl RunController {
@@ -120,37 +200,38 @@ impl RunController {
         self.signals.reload.ask();
     }
 
+    /// Begins a reload that was asked for, and ends one whose files have been read.
+    pub(super) fn check_reload(&mut self) {
+        let Some(files) = &mut self.files else { return };
+        let now = Instant::now();
+        if files.reload.is_none() && self.signals.reload.take() {
+            service::reloading();
+            files.begin_reload(std::mem::take(&mut self.reload_waiting), now);
+        }
+        if let Some(reload) = files.poll_reload(now) {
+            self.finish_reload(reload);
+        }
+    }
+
     /// Applies the result of reading, and answers waiting clients.
-    pub(super) fn finish_reload(
-        &mut self,
-        options: Option<anyhow::Result<ProxyOptions>>,
-        files: FileReloadOutcome,
-    ) {
-        let waiting = std::mem::take(&mut self.reload_waiting);
+    fn finish_reload(&mut self, reload: PendingReload) {
+        let PendingReload { waiting, tls: Some(read), options } = reload else { return };
         let by = waiting.first().map_or("SIGHUP", |waiter| &waiter.by);
-        let outcome = match (files, options) {
-            (FileReloadOutcome::Refused, None) => Err("a certificate or key cannot be used".to_owned()),
-            (FileReloadOutcome::Refused, Some(_)) => {
-                Err("a certificate or key cannot be used; the configuration stays as it was".to_owned())
+        let stays = if options.is_some() { "; the configuration stays as it was" } else { "" };
+        let outcome = read.and_then(|read_again| match options {
+            None => Ok(ControlAnswer::from(read_again)),
+            Some(options) => {
+                let options = options.map_err(|error| format!("{error:#}"))?;
+                let ControlAnswer { text, data } = self.apply_options(options, by)?;
+                Ok(ControlAnswer { text: format!("{text}; {read_again}"), data })
             }
-            (FileReloadOutcome::Same | FileReloadOutcome::Changed, None) => {
-                Ok(ControlAnswer::from(READ_AGAIN.to_owned()))
-            }
-            (FileReloadOutcome::Same | FileReloadOutcome::Changed, Some(options)) => options
-                .map_err(|error| format!("{error:#}"))
-                .and_then(|options| self.apply_options(options, by))
-                .map(|ControlAnswer { text, data }| ControlAnswer {
-                    text: format!("{text}; {READ_AGAIN}"),
-                    data,
-                })
-                .map_err(|reason| format!("{reason}; the configuration stays as it was")),
-        };
+        });
+        let outcome = outcome.map_err(|reason| reason + stays);
         let (level, text) = match &outcome {
             Ok(answer) => (Level::Notice, &answer.text),
             Err(reason) => (Level::Warning, reason),
         };
-        let same = if outcome.is_ok() && files == FileReloadOutcome::Same { " and are the same" } else { "" };
-        self.report(NoticeRecord::new(level, RELOAD, &format!("reload: {text}{same}")));
+        self.report(NoticeRecord::new(level, RELOAD, &format!("reload: {text}")));
         service::ready();
         for ReloadWaiter { reply, .. } in waiting {
             // The client may have given up.
@@ -318,4 +399,53 @@ fn alert_changes(options: &ProxyOptions, settings: &[Setting]) -> Option<Vec<(St
     let changes =
         names.iter().enumerate().map(|(number, name)| ((*name).clone(), Value::Text(value(number))));
     (alerts.len() <= names.len()).then(|| changes.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_that_hangs_fails_the_reload_and_stops_nothing_else() {
+        let (go_on, wait_here) = std::sync::mpsc::channel::<()>();
+        let configuration = FileWatch::on_request("configuration", move |_| {
+            wait_here.recv().unwrap();
+            anyhow::bail!("it was read")
+        });
+        let mut files = ProxyFiles {
+            tls_files: TlsFiles::default(),
+            tls: FileWatch::start("files", |_| FileChanges::default()).unwrap(),
+            configuration: Some(("/mnt/a.toml".into(), configuration.unwrap())),
+            reload: None,
+        };
+        let begun = Instant::now();
+        let end_reload = |files: &mut ProxyFiles, now| {
+            loop {
+                if let Some(FileWatchEvent::Ended { was_asked: true, .. }) = files.tls.poll(now) {
+                    files.note_tls(FileReloadOutcome::Same, &["/dev/fd/3".into()]);
+                }
+                if let Some(PendingReload { tls, options, .. }) = files.poll_reload(now) {
+                    let read = tls.unwrap().unwrap();
+                    assert!(
+                        read.ends_with("the same, without /dev/fd/3: only a regular file can be read again")
+                    );
+                    return options.unwrap().unwrap_err().to_string();
+                }
+                std::thread::yield_now();
+            }
+        };
+        files.begin_reload(Vec::new(), begun);
+        assert!(files.poll_reload(begun).is_none(), "it has just begun");
+        let later = begun + Duration::from_secs(12);
+        assert_eq!(end_reload(&mut files, later), "reading /mnt/a.toml has not ended for 12 s");
+        files.begin_reload(Vec::new(), later);
+        assert_eq!(end_reload(&mut files, later), "reading /mnt/a.toml has not ended for 12 s", "at once");
+        go_on.send(()).unwrap();
+        while files.configuration.as_ref().unwrap().1.stuck(later).is_some() {
+            assert!(files.poll_reload(later).is_none(), "nobody waits for it any more");
+        }
+        go_on.send(()).unwrap();
+        files.begin_reload(Vec::new(), later);
+        assert_eq!(end_reload(&mut files, later), "it was read");
+    }
 }
