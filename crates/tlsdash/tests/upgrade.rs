@@ -42,6 +42,11 @@ fn parent(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
+fn process_group(pid: u32) -> rustix::process::Pid {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::getpgid(Some(pid)).unwrap()
+}
+
 /// A proxy that was started by a path which may lead elsewhere later.
 struct Service {
     folder: PathBuf,
@@ -306,8 +311,10 @@ fn a_program_that_does_not_start_leaves_the_old_process_serving() {
     };
     fs::remove_file(folder.path().join("tlsdash")).unwrap();
     expect(&service, "cannot start ");
-    service.replace("exit 3");
+    service.replace("sleep 300 & echo $! > \"$(dirname \"$0\")/descendant\"; exit 3");
     expect(&service, "has ended before it was ready: exit status: 3");
+    let descendant = fs::read_to_string(folder.path().join("descendant")).unwrap().trim().parse().unwrap();
+    until("what the new program has started ends too", || !is_running(descendant));
     service.replace("kill -SEGV $$");
     expect(&service, "has ended before it was ready: signal: 11");
     service.replace("echo no message >&0; exec sleep 60");
@@ -357,6 +364,7 @@ fn connections_from_before_go_on_and_the_records_name_the_next_run() {
     let second = service.data(&["status"]);
     assert_eq!(second["pid"], pid);
     assert!(is_running(service.first.pid()), "it has a client");
+    assert_eq!(process_group(pid), process_group(service.first.pid()), "what stops one stops both");
     stdin.write_all(b"\r\n").unwrap();
     let mut answer = String::new();
     client.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
@@ -385,7 +393,20 @@ fn connections_from_before_go_on_and_the_records_name_the_next_run() {
         .output()
         .unwrap();
     assert!(verified.status.success(), "{}", stderr(&verified));
-    // The new process has its own file, and nothing else of the old one.
+    if rustix::process::geteuid().is_root() {
+        assert_has_only_its_own_file(pid);
+    } else {
+        common::not_run::say_not_run("upgrade: files of the new process", "only root sees its descriptors");
+    }
+    assert!(folder.path().join("control.sock").exists(), "the first process has left it");
+    let said = service.end();
+    assert!(said.contains("upgrade: took over from run "), "{said}");
+    assert!(!folder.path().join("control.sock").exists());
+    assert_eq!(stop_of(&folder.path().join("x-2.journal"))["TLSDASH_NEXT_RUN"], Value::Null);
+}
+
+/// The new process has nothing open of the old one.
+fn assert_has_only_its_own_file(pid: u32) {
     let open: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
         .unwrap()
         .filter_map(|fd| fs::read_link(fd.unwrap().path()).ok())
@@ -393,11 +414,6 @@ fn connections_from_before_go_on_and_the_records_name_the_next_run() {
         .collect();
     let has = |name: &str| open.iter().any(|path| path.contains(name));
     assert!(has("x-2.journal") && !has("x.journal") && !has("memfd"), "{open:?}");
-    assert!(folder.path().join("control.sock").exists(), "the first process has left it");
-    let said = service.end();
-    assert!(said.contains("upgrade: took over from run "), "{said}");
-    assert!(!folder.path().join("control.sock").exists());
-    assert_eq!(stop_of(&folder.path().join("x-2.journal"))["TLSDASH_NEXT_RUN"], Value::Null);
 }
 
 #[test]

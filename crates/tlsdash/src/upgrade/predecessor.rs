@@ -148,7 +148,7 @@ impl Predecessor {
 
     /// Reports that this process serves.
     pub(crate) fn tell_serving(&self) {
-        launcher::outlive_launcher();
+        launcher::outlive_launcher(self.channel.as_fd());
         // Without it this process serves all the same.
         let _ = send(self.channel.as_fd(), &UpgradeMessage::Serving {}, &[]);
     }

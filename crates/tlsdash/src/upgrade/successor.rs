@@ -3,13 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use proxy_core::{ListenerSets, TicketKeySnapshot};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use telemetry::RunId;
 
 use super::channel::{
@@ -34,20 +35,19 @@ pub(crate) struct OfferedSockets {
     pub(crate) control: Option<(PathBuf, OwnedFd)>,
 }
 
-/// The launcher and its child, the new process. Dropping this ends the launcher, and the child unless it serves.
+/// The launcher and its descendants, which are a process group until the new process serves. Dropping this ends the
+/// launcher, and all of them unless the new process serves.
 #[derive(Debug)]
 struct StartedProcess {
     child: Child,
-    /// Known once it is prepared; before that it ends with the first one.
-    pid: Option<Pid>,
     is_kept: bool,
 }
 
 impl Drop for StartedProcess {
     fn drop(&mut self) {
         // They may have ended by themselves.
-        if let Some(pid) = self.pid.filter(|_| !self.is_kept) {
-            let _ = kill_process(pid, Signal::KILL);
+        if !self.is_kept {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -85,9 +85,9 @@ pub(crate) fn prepare(
     let (offer, descriptors) = sockets.into_offer();
     let (channel, other) = pair().context("cannot make a channel to the new process")?;
     // The command is dropped at once, and with it the other end, so the end of the process closes the channel.
-    let started = program.command().stdin(Stdio::from(other)).spawn();
+    let started = program.command().stdin(Stdio::from(other)).process_group(0).spawn();
     let child = started.with_context(|| format!("cannot start {}", program.path().display()))?;
-    let mut process = StartedProcess { child, pid: None, is_kept: false };
+    let mut process = StartedProcess { child, is_kept: false };
     send(channel.as_fd(), &UpgradeMessage::Offer(offer), &borrowed(&descriptors))
         .or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })
         .context("cannot offer the listening sockets")?;
@@ -96,7 +96,6 @@ pub(crate) fn prepare(
         UpgradeMessage::Prepared(prepared) => prepared,
         other => bail!("the new process says {other:?} instead of being prepared"),
     };
-    process.pid = i32::try_from(prepared.pid).ok().and_then(Pid::from_raw);
     let run = prepared.run.parse().context("the new process names no run")?;
     Ok(PreparedSuccessor { process, channel, deadline, prepared, run })
 }
