@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use common::{PATIENCE, TlsdashProcess, journal, journalctl, outside, proxy, run, stderr, until, upstream};
 use serde_json::Value;
@@ -123,12 +123,14 @@ fn a_service_is_tuned_marked_and_drained() {
 fn told_as_nobody(socket: &Path, request: &str) -> Output {
     let script = "use IO::Socket::UNIX; $SIG{PIPE} = 'IGNORE'; my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die \"cannot connect: $!\\n\"; \
                   print $s \"$ARGV[1]\\n\"; $s->flush; print scalar <$s>;";
+    as_nobody(script, socket).arg(request).output().unwrap()
+}
+
+/// A Perl script that another user runs, with a socket as its first argument.
+fn as_nobody(script: &str, socket: &Path) -> Command {
     let mut command = outside("setpriv", "util-linux");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "perl", "-e", script]).arg(socket);
     command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "perl", "-e", script])
-        .arg(socket)
-        .arg(request);
-    command.output().unwrap()
 }
 
 #[test]
@@ -158,6 +160,17 @@ fn only_those_who_may_reach_and_change_a_service() {
         "{answer}"
     );
     assert_eq!(setting(folder, &socket, "load.rate"), 50.0);
+    let crowd = "use IO::Socket::UNIX; my @s = map { IO::Socket::UNIX->new(Peer => $ARGV[0]) } 1..40; \
+                 $| = 1; print \"there\\n\"; <STDIN>;";
+    let mut crowd = as_nobody(crowd, &socket);
+    let mut crowd = crowd.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(crowd.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+    until("readers take no more than their places", || {
+        String::from_utf8_lossy(&told_as_nobody(&socket, status).stdout).contains("too many clients")
+    });
+    done(&ctl(folder, &socket, &["set", "load.rate", "50"]));
+    drop(crowd.stdin.take());
+    crowd.wait().unwrap();
     running.end();
     fs::remove_file(folder.join("app.sock")).unwrap();
 

@@ -88,6 +88,12 @@ pub(crate) struct AccessRules {
 }
 
 impl AccessRules {
+    /// Whether root or the service's own user connects. Needs no look-up of names.
+    pub(crate) fn is_owner(&self, stream: &UnixStream) -> bool {
+        let uid = socket_peercred(stream).map(|peer| Uid::from_raw(peer.uid.as_raw()));
+        uid.is_ok_and(|uid| uid.is_root() || uid == self.owner)
+    }
+
     /// The permissions of a peer.
     pub(crate) fn of(&self, peer: &ControlPeer) -> Access {
         let is_in = |group: &Option<ControlGroup>| group.as_ref().is_some_and(|group| group.holds(peer));

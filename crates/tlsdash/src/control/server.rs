@@ -27,7 +27,11 @@ use crate::service::clients::{ClientSemaphore, read_model};
 use crate::session::spawn;
 
 /// Clients at a time; further ones get an error and are closed.
-const CLIENTS_MAX: usize = 16;
+const CLIENTS_MAX: usize = 12;
+/// Clients of [`CLIENTS_MAX`] that may only read: the others are for those who may change something.
+const READERS_MAX: usize = 8;
+/// Further clients of root and the service's own user, so that nobody can keep these out.
+const OWNERS_MAX: usize = 4;
 /// The longest time for an answer of the controller, or of the owner of the model.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for an upgrade: longer than a new process may take to be ready.
@@ -162,23 +166,20 @@ impl ControlListener {
     pub(crate) fn serve(self, target: ControlTarget, stop: AcceptStop) -> anyhow::Result<SocketFile> {
         let Self { listener, file, rules } = self;
         file.is_left.store(false, Ordering::Relaxed);
-        let places = ClientSemaphore::new(CLIENTS_MAX);
+        let owners = ClientSemaphore::new(OWNERS_MAX);
+        let [places, readers] = [CLIENTS_MAX, READERS_MAX].map(ClientSemaphore::new);
         listener.set_nonblocking(true).context("cannot serve --control")?;
         // CPU time is accounted by the beginning of the name.
         spawn("dashboard-control", move || {
             let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
             stop.accept_until(&listener, accept, |stream| {
-                let (target, rules) = (target.clone(), rules.clone());
-                let Some(place) = places.take() else {
-                    // It reads this, or its end of file.
-                    let text = "too many clients of the control socket; try again";
-                    let _ = send(&stream, &line(&ControlResponse::refused(text)));
-                    return;
-                };
+                let (target, rules, readers) = (target.clone(), rules.clone(), readers.clone());
+                let reserve = rules.is_owner(&stream).then(|| owners.take()).flatten();
+                let Some(place) = reserve.or_else(|| places.take()) else { return refuse_one_more(&stream) };
                 // Without a thread the connection is closed.
                 let _ = spawn("dashboard-control", move || {
                     // The client may leave at any time.
-                    let _ = serve(&stream, &target, &rules);
+                    let _ = serve(&stream, &target, &rules, &readers);
                     drop(place);
                 });
             });
@@ -187,11 +188,27 @@ impl ControlListener {
     }
 }
 
+/// Tells a client that it is one too many. It reads this, or its end of file.
+fn refuse_one_more(stream: &UnixStream) {
+    let text = "too many clients of the control socket; try again";
+    let _ = send(stream, &line(&ControlResponse::refused(text)));
+}
+
 /// Serves a client until it leaves, or has done nothing for too long.
-fn serve(stream: &UnixStream, target: &ControlTarget, rules: &AccessRules) -> anyhow::Result<()> {
+fn serve(
+    stream: &UnixStream,
+    target: &ControlTarget,
+    rules: &AccessRules,
+    readers: &ClientSemaphore,
+) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(IDLE))?;
     let peer = ControlPeer::of(stream)?;
     let (name, access) = (peer.name(), rules.of(&peer));
+    let place = (access == Access::Read).then(|| readers.take());
+    if matches!(place, Some(None)) {
+        refuse_one_more(stream);
+        return Ok(());
+    }
     let answer = |request: &ControlRequest| target.answer(request, &name, access);
     Ok(converse(&mut BufReader::new(stream), (&name, access), answer, |line| send(stream, line))?)
 }
