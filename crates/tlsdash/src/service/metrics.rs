@@ -1,18 +1,20 @@
 //! The endpoint of `--metrics`: figures for Prometheus, health and readiness.
 //!
-//! The figures come from the model, on the thread that owns it, without involving a worker. Requests of a connection
-//! are answered in succession, on a few threads, each for a bounded time. So a slow scraper does not affect others.
+//! The figures come from the model, on the thread that owns it, without involving a worker. Each connection has one of a few
+//! threads for a bounded time. Neither silent clients nor slow scrapers keep a health check out: silent ones make room, and
+//! figures are served to fewer clients than there are threads.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use report::MetricsFormat;
-use telemetry::{Model, RunId, Timestamps};
+use telemetry::{Level, Model, NoticeRecord, RunId, Timestamps};
 use tui::DashboardSender;
 
 use crate::service::accepting::AcceptStop;
@@ -20,11 +22,17 @@ use crate::service::clients::{ClientSemaphore, read_model};
 use crate::session::spawn;
 
 /// Connections that are served at a time; more are closed at once.
-const CONNECTIONS_MAX: usize = 8;
+const CONNECTIONS_MAX: usize = 24;
+/// Those that have not sent a request; one more closes the oldest of them.
+const SILENT_MAX: usize = 8;
+/// Those that are sent figures; more are told to come back.
+const SCRAPES_MAX: usize = 8;
 /// The time for a request to arrive, and for the model to be read.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time for a client to take the answer.
 const SEND_PATIENCE: Duration = Duration::from_secs(10);
+/// The path of the figures.
+const METRICS: &str = "/metrics";
 /// The size of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 /// The header fields of a request.
@@ -49,6 +57,19 @@ pub(crate) struct MetricsSource {
     pub(crate) interval: Duration,
     /// True once the run ends: connections may finish, and no new ones are served.
     pub(crate) is_ending: Arc<AtomicBool>,
+}
+
+/// A warning if others than this host and its private networks may reach the address.
+pub(crate) fn warning_of_exposure(addr: SocketAddr) -> Option<NoticeRecord> {
+    let is_private = match addr.ip().to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    };
+    let text = format!(
+        "--metrics {addr} serves figures and names to everybody who reaches this address, without TLS or password: \
+         listen on 127.0.0.1 or a private address, or let a firewall guard it"
+    );
+    (!is_private).then(|| NoticeRecord::new(Level::Warning, "metrics", &text))
 }
 
 impl MetricsListener {
@@ -85,24 +106,52 @@ impl MetricsListener {
     /// # Errors
     /// If there can be no thread for it.
     pub(crate) fn serve(self, source: MetricsSource, stop: AcceptStop) -> anyhow::Result<()> {
-        let places = ClientSemaphore::new(CONNECTIONS_MAX);
+        let [places, scrapes] = [CONNECTIONS_MAX, SCRAPES_MAX].map(ClientSemaphore::new);
+        let silent = SilentClients::default();
         self.0.set_nonblocking(true).context("cannot serve --metrics")?;
         // CPU time is accounted by the beginning of the name.
         spawn("dashboard-scrape", move || {
             let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
             stop.accept_until(&self.0, accept, |stream| {
-                let source = source.clone();
-                if let Some(place) = places.take() {
-                    // Without a thread the connection is closed.
-                    let _ = spawn("dashboard-scrape", move || {
-                        // The client may leave at any time.
-                        let _ = answer(stream, &source);
-                        drop(place);
-                    });
-                }
+                let Some(place) = places.take() else { return };
+                let (source, scrapes, silent) = (source.clone(), scrapes.clone(), silent.clone());
+                let stream = silent.add(stream);
+                // Without a thread the connection is closed.
+                let _ = spawn("dashboard-scrape", move || {
+                    let request = read_request(&stream);
+                    silent.remove(&stream);
+                    // The client may leave at any time.
+                    let _ = request.and_then(|request| answer(&stream, request, &source, &scrapes));
+                    drop(place);
+                });
             });
         })?;
         Ok(())
+    }
+}
+
+/// Clients that have not sent a request, the oldest first. Clones share them.
+#[derive(Clone, Debug, Default)]
+struct SilentClients(Arc<Mutex<VecDeque<Arc<TcpStream>>>>);
+
+impl SilentClients {
+    /// Adds a client, and disconnects the oldest of too many.
+    fn add(&self, stream: TcpStream) -> Arc<TcpStream> {
+        let stream = Arc::new(stream);
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() == SILENT_MAX
+            && let Some(oldest) = clients.pop_front()
+        {
+            // It may have gone. Its thread finds the end of the stream.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        clients.push_back(Arc::clone(&stream));
+        stream
+    }
+
+    fn remove(&self, stream: &Arc<TcpStream>) {
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|client| !Arc::ptr_eq(client, stream));
     }
 }
 
@@ -119,10 +168,19 @@ impl ScrapeResponse {
     }
 }
 
-fn answer(mut stream: TcpStream, source: &MetricsSource) -> io::Result<()> {
-    let (answer, has_body) = match read_request(&mut stream)? {
-        Some(ScrapeRequest { path, has_body, format }) => (source.answer(&path, format), has_body),
-        None => (ScrapeResponse::text("400 Bad Request", "expected GET or HEAD over HTTP/1.1"), true),
+fn answer(
+    stream: &TcpStream,
+    request: Result<ScrapeRequest, &'static str>,
+    source: &MetricsSource,
+    scrapes: &ClientSemaphore,
+) -> io::Result<()> {
+    let place = request.as_ref().is_ok_and(|request| request.path == METRICS).then(|| scrapes.take());
+    let (answer, has_body) = match request {
+        Ok(ScrapeRequest { has_body, .. }) if matches!(place, Some(None)) => {
+            (ScrapeResponse::text("503 Service Unavailable", "too many scrapes at a time"), has_body)
+        }
+        Ok(ScrapeRequest { path, has_body, format }) => (source.answer(&path, format), has_body),
+        Err(reason) => (ScrapeResponse::text("400 Bad Request", reason), true),
     };
     let ScrapeResponse { status, content_type, body } = answer;
     let length = body.len();
@@ -132,7 +190,7 @@ fn answer(mut stream: TcpStream, source: &MetricsSource) -> io::Result<()> {
     if has_body {
         bytes.push_str(&body);
     }
-    write_within(&mut stream, bytes.as_bytes(), SEND_PATIENCE)
+    write_within(stream, bytes.as_bytes(), SEND_PATIENCE)
 }
 
 /// A request of a scraper.
@@ -143,8 +201,9 @@ struct ScrapeRequest {
     format: MetricsFormat,
 }
 
-/// Reads the head of a request; `None` if it is not a valid one.
-fn read_request(stream: &mut TcpStream) -> io::Result<Option<ScrapeRequest>> {
+/// Reads the head of a request, or says why it is none.
+fn read_request(mut stream: &TcpStream) -> io::Result<Result<ScrapeRequest, &'static str>> {
+    const EXPECTED: &str = "expected GET or HEAD over HTTP/1.1";
     let deadline = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let mut buffer = [0; 1024];
@@ -157,13 +216,15 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Option<ScrapeRequest>> {
                 let has_body = match request.method {
                     Some("GET") => true,
                     Some("HEAD") => false,
-                    _ => return Ok(None),
+                    _ => return Ok(Err(EXPECTED)),
                 };
                 let format = accepted_format(request.headers);
-                return Ok(path.map(|path| ScrapeRequest { path, has_body, format }));
+                return Ok(path.map(|path| ScrapeRequest { path, has_body, format }).ok_or(EXPECTED));
             }
             Ok(httparse::Status::Partial) if head.len() < HEAD_BYTES_MAX => {}
-            Ok(httparse::Status::Partial) | Err(_) => return Ok(None),
+            // The first byte of a TLS record with a ClientHello.
+            Err(_) if head[0] == 0x16 => return Ok(Err("this address serves HTTP without TLS: use http://")),
+            Ok(httparse::Status::Partial) | Err(_) => return Ok(Err(EXPECTED)),
         }
         stream.set_read_timeout(Some(until(deadline)?))?;
         match stream.read(&mut buffer)? {
@@ -186,7 +247,7 @@ fn accepted_format(fields: &[httparse::Header<'_>]) -> MetricsFormat {
     }
 }
 
-fn write_within(stream: &mut TcpStream, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
+fn write_within(mut stream: &TcpStream, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(until(deadline)?))?;
@@ -207,7 +268,7 @@ fn until(deadline: Instant) -> io::Result<Duration> {
 impl MetricsSource {
     fn answer(&self, path: &str, format: MetricsFormat) -> ScrapeResponse {
         match path {
-            "/metrics" => self.metrics(format),
+            METRICS => self.metrics(format),
             "/healthz" => match self.read(|_| ()) {
                 Some(()) => ScrapeResponse::text("200 OK", "alive"),
                 None => ScrapeResponse::text(
@@ -251,5 +312,28 @@ impl MetricsSource {
     /// Reads the model; `None` if its owner does not answer.
     fn read<T: Send + 'static>(&self, read: impl FnOnce(&Model) -> T + Send + 'static) -> Option<T> {
         read_model(&self.events, PATIENCE, read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_others_reach_is_warned_of() {
+        let warns = |addr: &str| warning_of_exposure(addr.parse().unwrap()).is_some();
+        for open in ["0.0.0.0:9443", "[::]:9443", "198.51.100.7:9443", "[2001:db8::7]:9443"] {
+            assert!(warns(open), "{open}");
+        }
+        for kept in [
+            "127.0.0.1:9443",
+            "[::1]:9443",
+            "10.1.2.3:9443",
+            "192.168.1.2:1",
+            "[fd00::1]:9443",
+            "[fe80::1]:1",
+        ] {
+            assert!(!warns(kept), "{kept}");
+        }
     }
 }

@@ -41,7 +41,7 @@ use crate::cli::{Format, RunOptions, usage, value};
 use crate::control::ControlOptions;
 use crate::control::server::ControlListener;
 use crate::journals::choice::{JournalChoice, OpenJournal};
-use crate::service::metrics::MetricsListener;
+use crate::service::metrics::{MetricsListener, warning_of_exposure};
 use crate::service::signals::{self, Reload, SighupAction, UpgradeSignal};
 use crate::session::console::Console;
 use crate::session::controller::{
@@ -299,7 +299,7 @@ impl Session {
     /// When it could not be started.
     #[expect(clippy::too_many_lines, reason = "it connects the parts of a run, one after the other")]
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
-        let Self { config, channels, title, mut header, notices, workload, journal, handover } = self;
+        let Self { config, channels, title, mut header, mut notices, workload, journal, handover } = self;
         let Channels { run, upgrade, events, inbox, reload, metrics, control } = channels;
         let ends_with_load = workload.ends_with_load;
         // Alerts cannot be added to a run without a dashboard and without a control socket.
@@ -320,6 +320,10 @@ impl Session {
         let filter = RunFilter::own(run, journal.origin());
         let read_back =
             place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
+        if let Some(warning) = config.metrics.and_then(warning_of_exposure) {
+            console::report_early(&warning);
+            notices.push(warning);
+        }
         let endpoints = RunEndpoints::serve(metrics, control, run, &events, &config)?;
         let RunEndpoints { is_ending, control, shared, _socket_file } = endpoints;
         let shown = frontend::FrontendOptions {
