@@ -93,8 +93,20 @@ pub enum LaunchError {
         /// The reason.
         reason: &'static str,
     },
-    /// A path that a configuration file cannot hold.
-    #[error("the path {0:?} has spaces or signs that configuration files cannot hold; choose another folder")]
+    /// A path that a configuration file would not read as one value.
+    #[error(
+        "{location}{text} is {value:?}, whose spaces or signs may end it there; write \"{text}\" in quotes, or choose another folder"
+    )]
+    Unquoted {
+        /// Where it is written.
+        location: String,
+        /// The placeholder with its braces.
+        text: String,
+        /// Its value.
+        value: String,
+    },
+    /// A path that is not text.
+    #[error("the path {0:?} is not UTF-8; choose another folder")]
     Path(PathBuf),
 }
 
@@ -133,10 +145,9 @@ impl CommandServer {
     /// Fills the placeholders. Does no I/O: the caller writes the files.
     ///
     /// # Errors
-    /// If a placeholder has no value, or a path is not allowed in a configuration file.
+    /// If a placeholder has no value, or a path in a file would have to be quoted there.
     pub fn launch(&self, slots: &PlaceholderValues<'_>) -> Result<Launch, LaunchError> {
-        slots.check_paths()?;
-        let fill = |location: &str, text: &str| slots.fill(location, text);
+        let fill = |location: &str, text: &str| slots.fill(location, text, |_, _| true);
         let argv = |key: &str, words: &[String]| -> Result<Vec<String>, LaunchError> {
             words.iter().map(|word| fill(&format!("{key}: "), word)).collect()
         };
@@ -146,7 +157,7 @@ impl CommandServer {
             .map(|(name, value)| Ok((name.clone(), fill(&format!("environment {name}: "), value)?)));
         let files = self.files.iter().map(|(name, text)| {
             let lines = text.split_inclusive('\n').enumerate();
-            let line = |(n, line)| fill(&format!("file {name} line {}: ", n + 1), line);
+            let line = |(n, line)| slots.fill(&format!("file {name} line {}: ", n + 1), line, is_one_value);
             Ok((slots.dir.join(name), lines.map(line).collect::<Result<String, _>>()?))
         });
         Ok(Launch {
@@ -159,15 +170,26 @@ impl CommandServer {
 }
 
 impl PlaceholderValues<'_> {
-    /// Replaces each `{name}` by its value, and `{{name}}` by `{name}`. Other braces stay as they are.
-    fn fill(&self, location: &str, text: &str) -> Result<String, LaunchError> {
+    /// Replaces each `{name}` by its value, and `{{name}}` by `{name}`. Other braces stay as they are. `may_follow` gets what
+    /// stands before a value, and the value.
+    fn fill(
+        &self,
+        location: &str,
+        text: &str,
+        may_follow: impl Fn(&str, &str) -> bool,
+    ) -> Result<String, LaunchError> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('{') {
             filled.push_str(&rest[..at]);
             rest = &rest[at..];
             let (taken, value) = if let Some(name) = rest.strip_prefix('{').and_then(name_before_brace) {
-                (name.len() + 2, self.value(location, name)?)
+                let value = self.value(location, name)?;
+                if !may_follow(&filled, &value) {
+                    let (location, text) = (location.to_owned(), format!("{{{name}}}"));
+                    return Err(LaunchError::Unquoted { location, text, value });
+                }
+                (name.len() + 2, value)
             } else if let Some(name) = rest.strip_prefix("{{").and_then(name_before_brace)
                 && rest[name.len() + 3..].starts_with('}')
             {
@@ -188,7 +210,8 @@ impl PlaceholderValues<'_> {
             text: format!("{{{name}}}"),
             reason,
         };
-        let path = |path: &Path| Ok(path.display().to_string());
+        let path =
+            |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| LaunchError::Path(path.to_owned()));
         match name {
             "listen" => Ok(self.listen.to_string()),
             "port" => self
@@ -197,7 +220,7 @@ impl PlaceholderValues<'_> {
                 .map(|port| port.to_string())
                 .ok_or_else(|| error(": behind a server that wants a Unix socket, use {listen}")),
             "upstream" => match self.upstream {
-                Some(Endpoint::Unix(path)) => Ok(path.display().to_string()),
+                Some(Endpoint::Unix(socket)) => path(socket),
                 Some(Endpoint::Tcp(addr)) => Ok(addr.to_string()),
                 None => Err(error(": the server has upstream = \"none\"")),
             },
@@ -223,24 +246,14 @@ impl PlaceholderValues<'_> {
             )),
         }
     }
+}
 
-    /// Configuration files quote paths in different ways, or not at all.
-    fn check_paths(&self) -> Result<(), LaunchError> {
-        let sockets =
-            [Some(self.listen), self.upstream].into_iter().flatten().filter_map(|endpoint| match endpoint {
-                Endpoint::Unix(path) => Some(&**path),
-                Endpoint::Tcp(_) => None,
-            });
-        let paths = [self.cert, self.key, self.pem, self.dir, self.build, self.www, self.tlsdash];
-        let is_plain = |path: &Path| {
-            let plain = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
-            path.to_str().is_some_and(|path| path.chars().all(plain))
-        };
-        match paths.into_iter().chain(sockets).find(|path| !is_plain(path)) {
-            Some(path) => Err(LaunchError::Path(path.to_owned())),
-            None => Ok(()),
-        }
-    }
+/// Whether a configuration file reads the value as one, behind this beginning of its line: in quotes it may have spaces.
+fn is_one_value(before: &str, value: &str) -> bool {
+    let is_quoted = ['"', '\''].iter().any(|quote| before.matches(*quote).count() % 2 == 1);
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@~:,".contains(c);
+    let is_quotable = |c: char| !c.is_control() && !"\"'`\\$".contains(c);
+    value.chars().all(|c| is_plain(c) || is_quoted && is_quotable(c))
 }
 
 /// The name of a placeholder, if the text is one up to its closing brace: `port}...`.

@@ -176,7 +176,9 @@ fn check_chain(table: &Table<'_>, servers: &[CommandServer]) -> Result<(), Scena
     for (server, listen) in servers.iter().zip(listen) {
         launch::try_placeholders(server, listen).map_err(|error| match &error {
             // Text in the scenario itself has a line number.
-            LaunchError::Placeholder { text, .. } => table.error_at_text(text, error.to_string()),
+            LaunchError::Placeholder { text, .. } | LaunchError::Unquoted { text, .. } => {
+                table.error_at_text(text, error.to_string())
+            }
             LaunchError::Path(_) => table.error(error.to_string()),
         })?;
     }

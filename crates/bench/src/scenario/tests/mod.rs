@@ -234,8 +234,43 @@ fn placeholders_are_filled_in_commands_files_and_environment() {
         behind,
         "command: {port} has no value: behind a server that wants a Unix socket, use {listen}"
     );
-    let spaces = PlaceholderValues { dir: Path::new("/a b"), ..slots(&listen, None, &tls) };
-    assert_eq!(server.launch(&spaces).unwrap_err(), LaunchError::Path("/a b".into()));
+}
+
+#[test]
+fn a_path_with_spaces_is_an_argument_and_quoted_in_files() {
+    let (listen, upstream, tls) = (tcp(), Endpoint::Unix("/a b/u.sock".into()), BenchTlsConfig::default());
+    let path = |name: &str| PathBuf::from("/a b (c)").join(name);
+    let [dir, cert, key, pem] = ["dir", "cert.pem", "key.pem", "both.pem"].map(path);
+    let spaces = PlaceholderValues {
+        dir: &dir,
+        cert: &cert,
+        key: &key,
+        pem: &pem,
+        build: &dir,
+        www: &dir,
+        tlsdash: &dir,
+        ..slots(&listen, Some(&upstream), &tls)
+    };
+    for template in ServerTemplate::all() {
+        let launch = template.server().unwrap().launch(&spaces);
+        match template.name {
+            // A value goes to the end of its line there, and cannot be quoted.
+            "stunnel" => assert!(matches!(launch, Err(LaunchError::Unquoted { .. }))),
+            name => assert!(launch.is_ok(), "{name}: {launch:?}"),
+        }
+    }
+    let server = |line: &str| CommandServer {
+        command: vec!["--pem={pem}".to_owned()],
+        files: BTreeMap::from([("f".to_owned(), format!("\n{line}\n"))]),
+        ..CommandServer::default()
+    };
+    let launch = server("cert \"{pem}\";").launch(&spaces).unwrap();
+    assert_eq!(launch.argv, ["--pem=/a b (c)/both.pem"]);
+    assert_eq!(launch.files[&dir.join("f")], "\ncert \"/a b (c)/both.pem\";\n");
+    let refused = server("cert \"x\" {pem};").launch(&spaces).unwrap_err().to_string();
+    assert!(refused.starts_with("file f line 2: {pem} is \"/a b (c)/both.pem\", whose "), "{refused}");
+    let hostile = PlaceholderValues { pem: Path::new("/a\"b"), ..slots(&listen, None, &tls) };
+    assert!(matches!(server("cert \"{pem}\";").launch(&hostile), Err(LaunchError::Unquoted { .. })));
 }
 
 #[test]
