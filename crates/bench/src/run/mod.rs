@@ -47,7 +47,7 @@ use rustix::process::geteuid;
 
 pub(crate) use plan::PLAN_FORMAT;
 pub use plan::{Cell, CommonRate, RunPlan};
-pub use preview::preview;
+pub use preview::{commands, preview};
 pub use recording::LoadRecording;
 pub use selection::{Selection, SelectionError};
 

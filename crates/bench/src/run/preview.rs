@@ -1,4 +1,4 @@
-//! The plan of a run, without running it.
+//! The plan of a run, without running it, and the commands that it runs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use telemetry::quantity;
 use super::missing_program::missing_program;
 use super::plan::RunPlan;
 use super::planned;
-use crate::scenario::{BenchCase, Question, Server};
+use crate::scenario::{BenchCase, BenchTarget, CommandServer, Question, Server};
 
 /// The tries of a search for a rate, with start and check of each target: one in a closed loop, one at the rate.
 const SEARCH: Duration = Duration::from_secs(5);
@@ -23,15 +23,11 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
     }
     text.push_str("\ntargets, each started afresh for each cell:\n");
     for target in &scenario.targets {
-        let how = match &target.server {
-            Server::Commands(servers) => {
-                let commands = servers.iter().map(|server| server.command.join(" "));
-                commands.collect::<Vec<_>>().join("\n    behind it: ")
-            }
-            Server::Address(server) => format!("runs already: {}", server.url),
-        };
         let baseline = if target.name == scenario.baseline { " (baseline)" } else { "" };
-        let _ = writeln!(text, "  {}{baseline}\n    {how}", target.name);
+        let _ = writeln!(text, "  {}{baseline}", target.name);
+        for command in commands(target) {
+            let _ = writeln!(text, "    {command}");
+        }
         if let Some(missing) = missing_program(target, tlsdash) {
             let _ = writeln!(text, "    missing: {missing}");
         }
@@ -44,7 +40,7 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
             Question::Capacity => "capacity",
             Question::Load => "load",
         };
-        let flags = case.load_flags().join(" ");
+        let flags = quoted(&case.load_flags());
         let turns =
             case.turns.filter(|_| scenario.targets.iter().filter(|target| case.is_for(target)).count() > 1);
         let turns = turns.map_or_else(String::new, |turn| {
@@ -67,6 +63,45 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
     text
 }
 
+/// What is started for a target, a line each, as a shell would read it. Placeholders stay.
+pub fn commands(target: &BenchTarget) -> Vec<String> {
+    let servers = match &target.server {
+        Server::Commands(servers) => servers,
+        Server::Address(server) => return vec![format!("runs already: {}", server.url)],
+    };
+    let of_server = |(index, server): (usize, &CommandServer)| {
+        let variables =
+            server.environment.iter().map(|(name, value)| format!("{name}={}", quoted_word(value)));
+        let variables = variables.map(|variable| variable + " ").collect::<String>();
+        let behind = if index > 0 { "behind it: " } else { "" };
+        let prepare = (!server.prepare.is_empty())
+            .then(|| format!("{behind}once, before it: {variables}{}", quoted(&server.prepare)));
+        prepare.into_iter().chain([format!("{behind}{variables}{}", quoted(&server.command))])
+    };
+    servers.iter().enumerate().flat_map(of_server).collect()
+}
+
+/// Words as a shell would read them.
+fn quoted(words: &[String]) -> String {
+    words.iter().map(|word| quoted_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,=%{}[]".contains(c);
+    if word.chars().any(char::is_control) {
+        let escaped = |c: char| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        };
+        format!("$'{}'", word.chars().map(escaped).collect::<String>())
+    } else if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// How long a plan takes, about.
 fn length(plan: &RunPlan) -> Duration {
     let needs_search = |case: &BenchCase| case.question == Question::Cost && case.flag("rate").is_none();
@@ -79,5 +114,38 @@ fn minutes(length: Duration) -> String {
     match length.as_secs() {
         seconds @ 0..100 => format!("{seconds} s"),
         seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn every_command_is_shown_as_a_shell_reads_it() {
+        let text = r#"
+[[target]]
+name = "a"
+command = ["sh", "-c", "echo it's $HOME", "", "\u001b[2J"]
+prepare = ["make", "-C", "{build}", "a b"]
+environment = { LD_PRELOAD = "/tmp/my lib.so" }
+[[target]]
+name = "b"
+chain = ["tlsdash-http", "nginx-plain"]
+[[case]]
+name = "small"
+path = "/bytes/13"
+"#;
+        let scenario = Scenario::parse("a.toml", text, &|_| Ok(())).unwrap();
+        assert_eq!(
+            commands(&scenario.targets[0]),
+            [
+                "once, before it: LD_PRELOAD='/tmp/my lib.so' make -C {build} 'a b'",
+                r"LD_PRELOAD='/tmp/my lib.so' sh -c 'echo it'\''s $HOME' '' $'\u001b[2J'",
+            ]
+        );
+        let chain = commands(&scenario.targets[1]);
+        assert!(chain[0].starts_with("{tlsdash} --headless ") && chain[1].starts_with("behind it: nginx "));
     }
 }

@@ -76,6 +76,9 @@ fn a_missing_program_is_named_with_its_package() {
     let output = bench(folder.path(), "");
     let text = String::from_utf8_lossy(&output.stdout).replace("\n  ", " ");
     assert!(output.status.success() && text.contains(words), "{text}{}", stderr(&output));
+    let shown =
+        ["tlsdash: good: {tlsdash} --headless --listen {listen}", "tlsdash: absent: no-such-program\n"];
+    assert!(shown.iter().all(|command| stderr(&output).contains(command)), "{}", stderr(&output));
     let output = bench(folder.path(), "--require-all");
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains(words), "{}", stderr(&output));
@@ -112,6 +115,7 @@ fn a_dry_run_starts_nothing() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(text.contains("--duration=1400ms") && text.contains("3 cells in 3 rounds"), "{text}");
+    assert!(text.contains("  good (baseline)\n    {tlsdash} --headless --listen {listen}"), "{text}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let none = bench(folder.path(), "--dry-run --case x*");
     assert!(stderr(&none).contains("no case is left to run; there are small"), "{}", stderr(&none));
