@@ -149,6 +149,11 @@ fn text_of(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
     }
 }
 
+/// The last second of a certificate's validity, since 1970; `None` if the bytes are no certificate.
+pub(super) fn last_second(der: &[u8]) -> Option<u64> {
+    parse(der).ok().map(|certificate| certificate.validity().not_after.timestamp().max(0).cast_unsigned())
+}
+
 /// Whom a certificate names, made printable: its common name, else the first of its other names.
 pub(super) fn subject(der: &[u8]) -> String {
     let Ok(certificate) = parse(der) else { return String::new() };

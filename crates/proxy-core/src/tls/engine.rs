@@ -139,14 +139,11 @@ impl Engine {
         output: &mut Buffer,
     ) -> Result<usize, EngineError> {
         let before = output.len();
-        // Callbacks belong to a `ClientHello`, which has been answered once the kind is known.
-        let is_noted = match self.connection.handshake_kind() {
-            None => true,
-            Some(HandshakeKind::FullWithHelloRetryRequest) => self.is_handshaking(),
-            Some(HandshakeKind::Full | HandshakeKind::Resumed) => false,
-        };
+        let is_noted = self.is_handshaking();
         if is_noted {
-            HandshakeNotes::begin(self.server_name.take());
+            let is_resumed = self.connection.handshake_kind() == Some(HandshakeKind::Resumed);
+            let offered = self.evidence.as_ref().and_then(|evidence| evidence.offered());
+            HandshakeNotes::begin(self.server_name.take(), offered.filter(|_| is_resumed));
         }
         let result = self.process_until_blocked(buffer, plaintext, output);
         if is_noted {

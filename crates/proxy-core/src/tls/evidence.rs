@@ -11,6 +11,7 @@ use telemetry::FullReason;
 
 use super::client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
 use super::negotiated::NegotiatedTls;
+use super::session::SessionState;
 use super::settings::Resumption;
 
 /// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
@@ -24,26 +25,23 @@ pub(super) enum OfferedSession {
     Evicted,
     /// The session began under other rules for client certificates.
     ClientAuth,
-    /// The session is older than the lifetime.
+    /// The session has ended: by its lifetime, or with the client's certificate.
     Expired { age: Duration },
     /// The ticket is valid, but resumption has changed to the session cache since.
     NotAccepted,
-    /// rustls was given the session.
-    Opened { age: Duration, state: SessionState },
-}
-
-/// The TLS parameters that a session was created with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SessionState {
-    is_same_name: bool,
-    version: u16,
-    cipher: u16,
+    /// rustls was given the session, whose first handshake was at `began_at`, in seconds since 1970.
+    Opened { began_at: u64, age: Duration, state: SessionState },
 }
 
 impl OfferedSession {
     /// The verdict on a session of rustls that is handed to it.
-    pub(super) fn opened(session: &[u8], age: Duration, server_name: Option<&str>) -> Option<Self> {
-        SessionState::read(session, server_name).map(|state| Self::Opened { age, state })
+    pub(super) fn opened(
+        session: &[u8],
+        began_at: u64,
+        age: Duration,
+        server_name: Option<&str>,
+    ) -> Option<Self> {
+        SessionState::read(session, server_name).map(|state| Self::Opened { began_at, age, state })
     }
 
     fn rank(&self) -> u8 {
@@ -56,25 +54,6 @@ impl OfferedSession {
             Self::NotAccepted => 5,
             Self::Opened { state, .. } => 6 + u8::from(state.is_same_name),
         }
-    }
-}
-
-impl SessionState {
-    /// Reads the beginning of a session as rustls writes it: server name, version, cipher suite. `None` if it is none.
-    fn read(session: &[u8], server_name: Option<&str>) -> Option<Self> {
-        let (&has_name, mut rest) = session.split_first()?;
-        let mut name = None;
-        if has_name != 0 {
-            let (&len, behind) = rest.split_first()?;
-            let (bytes, behind) = behind.split_at_checked(usize::from(len))?;
-            (name, rest) = (Some(bytes), behind);
-        }
-        let &[v1, v2, c1, c2] = rest.first_chunk()?;
-        Some(Self {
-            is_same_name: name == server_name.map(str::as_bytes),
-            version: u16::from_be_bytes([v1, v2]),
-            cipher: u16::from_be_bytes([c1, c2]),
-        })
     }
 }
 
@@ -105,9 +84,10 @@ thread_local! {
 }
 
 impl HandshakeNotes {
-    /// Begins a call into rustls for a client that asked for this name, as far as that is known.
-    pub(super) fn begin(server_name: Option<Box<str>>) {
-        NOTES.set(Self { server_name, presented: None, offered: None });
+    /// Begins a call into rustls for a client that asked for this name, as far as that is known. `resumed`: the session
+    /// that an earlier call has resumed.
+    pub(super) fn begin(server_name: Option<Box<str>>, resumed: Option<OfferedSession>) {
+        NOTES.set(Self { server_name, presented: None, offered: resumed });
     }
 
     /// Takes the notes of the call.
@@ -123,6 +103,15 @@ impl HandshakeNotes {
             }
             notes.presented = presented;
         });
+    }
+
+    /// When the session began that this handshake resumes; `None` if it begins one. Asked where rustls issues a session:
+    /// in the call for a `ClientHello` it does so only after a resumption, and with the session that it was given last.
+    pub(super) fn resumed_session_began_at() -> Option<u64> {
+        NOTES.with_borrow(|notes| match notes.offered {
+            Some(OfferedSession::Opened { began_at, .. }) => Some(began_at),
+            _ => None,
+        })
     }
 
     /// Notes the fate of an offered session. `judge` gets the requested server name.
@@ -177,6 +166,11 @@ impl HandshakeEvidence {
     pub(super) fn add(&mut self, notes: HandshakeNotes) {
         self.presented = notes.presented.or_else(|| self.presented.take());
         self.offered = better(self.offered, notes.offered);
+    }
+
+    /// The session that the client offered; of several the one that rustls has resumed, if it has resumed one.
+    pub(super) fn offered(&self) -> Option<OfferedSession> {
+        self.offered
     }
 
     pub(super) fn has_hello(&self) -> bool {

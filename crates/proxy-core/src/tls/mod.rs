@@ -25,6 +25,7 @@ mod negotiated;
 mod options;
 mod provider;
 mod refusal;
+mod session;
 mod session_cache;
 mod settings;
 #[cfg(test)]

@@ -96,7 +96,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
     number(
         ("ticket-lifetime", "TIME"),
         OptionKind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_lifetime },
-        "Lifetime of a ticket",
+        "Lifetime of a session, from its first handshake on",
     ),
     number(
         ("ticket-rotation", "TIME"),

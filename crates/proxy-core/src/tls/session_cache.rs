@@ -10,7 +10,8 @@ use rustls::server::StoresServerSessions;
 use zeroize::Zeroizing;
 
 use super::evidence::{HandshakeNotes, OfferedSession};
-use super::tickets::{AuthDigest, Ticketer, unix_now};
+use super::session;
+use super::tickets::{AuthDigest, Ticketer};
 
 /// Longest session identifier; rustls makes its own this long. A longer value is a ticket.
 const ID_BYTES_MAX: usize = 32;
@@ -29,8 +30,8 @@ struct CachedSessions {
 
 struct CachedSession {
     secret: Zeroizing<Vec<u8>>,
-    /// In seconds since 1970.
-    put_at: u64,
+    /// When its first handshake was, in seconds since 1970.
+    began_at: u64,
     binding: AuthDigest,
 }
 
@@ -126,8 +127,8 @@ struct Store {
 }
 
 impl Store {
-    fn put_at(&self, id: Vec<u8>, session: Vec<u8>, now: u64) -> bool {
-        let session = CachedSession { secret: Zeroizing::new(session), put_at: now, binding: self.binding };
+    fn put_begun(&self, id: Vec<u8>, session: Vec<u8>, began_at: u64) -> bool {
+        let session = CachedSession { secret: Zeroizing::new(session), began_at, binding: self.binding };
         lock(&self.cache.0).put(id, session);
         true
     }
@@ -144,34 +145,42 @@ impl Store {
             });
             return None;
         };
-        let (is_own, age) = (found.binding == self.binding, now.saturating_sub(found.put_at));
-        let age = Duration::from_secs(age);
-        let usable = (is_own && age <= self.lifetime).then(|| found.secret.to_vec());
+        let began_at = found.began_at;
+        let opened = if found.binding == self.binding {
+            session::age(&found.secret, began_at, now, self.lifetime)
+                .map(|age| (found.secret.to_vec(), age))
+                .map_err(|age| OfferedSession::Expired { age })
+        } else {
+            Err(OfferedSession::ClientAuth)
+        };
         if is_taken {
             sessions.by_id.pop(id);
             sessions.note_gone(id);
         }
         drop(sessions);
-        HandshakeNotes::offered(|name| match &usable {
-            Some(session) => OfferedSession::opened(session, age, name),
-            None if is_own => Some(OfferedSession::Expired { age }),
-            None => Some(OfferedSession::ClientAuth),
+        HandshakeNotes::offered(|name| match &opened {
+            Ok((session, age)) => OfferedSession::opened(session, began_at, *age, name),
+            Err(refused) => Some(*refused),
         });
-        usable
+        opened.ok().map(|(session, _)| session)
     }
 }
 
 impl StoresServerSessions for Store {
     fn put(&self, id: Vec<u8>, session: Vec<u8>) -> bool {
-        self.put_at(id, session, unix_now())
+        self.put_begun(
+            id,
+            session,
+            HandshakeNotes::resumed_session_began_at().unwrap_or_else(self.tickets.clock),
+        )
     }
 
     fn get(&self, id: &[u8]) -> Option<Vec<u8>> {
-        self.look(id, false, unix_now())
+        self.look(id, false, (self.tickets.clock)())
     }
 
     fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
-        self.look(id, true, unix_now())
+        self.look(id, true, (self.tickets.clock)())
     }
 
     fn can_cache(&self) -> bool {
@@ -184,10 +193,8 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::tls::tickets::RotatingTicketKeys;
-
-    /// A session of rustls for no name, TLS 1.3 and a suite, as far as it is looked at.
-    const SESSION: &[u8] = &[0, 3, 4, 0x13, 1, 0];
+    use crate::tls::testing::SESSION;
+    use crate::tls::tickets::{RotatingTicketKeys, unix_now};
 
     fn store(cache: &SessionCache, binding: u8) -> Store {
         let (lifetime, binding) = (Duration::from_secs(60), [binding; 32]);
@@ -206,7 +213,7 @@ mod tests {
         let cache = SessionCache::new(4);
         let now = unix_now();
         for (id, age) in [(b"new", 0), (b"old", 3600)] {
-            assert!(store(&cache, 1).put_at(id.to_vec(), SESSION.to_vec(), now - age));
+            assert!(store(&cache, 1).put_begun(id.to_vec(), SESSION.to_vec(), now - age));
         }
         cache.resize(3);
         assert_eq!(store(&cache, 1).get(b"new").unwrap(), SESSION);

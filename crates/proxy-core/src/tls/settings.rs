@@ -98,7 +98,7 @@ pub struct TlsSettings {
     pub resumption: Resumption,
     /// TLS 1.3 tickets sent after each handshake. One is used once, and a client that resumes gets the next with it.
     pub tickets: usize,
-    /// Lifetime of a ticket.
+    /// Lifetime of a session, from its first handshake on.
     pub ticket_lifetime: Duration,
     /// How long a key of the proxy's own seals tickets, before it makes another.
     pub ticket_rotation: Duration,

@@ -1,7 +1,7 @@
 //! Session tickets (RFC 5077, RFC 8446 4.6.1): their keys, and sealing and opening them.
 //!
-//! A ticket is `name (16) | nonce (12) | sealed(seconds since 1970 (8) | binding (16) | session) | tag (16)`,
-//! AES-256-GCM-SIV (RFC 8452). Unlike GCM it tolerates a repeated random nonce, which may occur on many hosts under
+//! A ticket is `name (16) | nonce (12) | sealed(began_at (8) | binding (16) | session) | tag (16)`, where `began_at` is the
+//! time of the session's first handshake in seconds since 1970; AES-256-GCM-SIV (RFC 8452). Unlike GCM it tolerates a repeated random nonce, which may occur on many hosts under
 //! one key. The binding is sealed too, and not only authenticated, so a ticket with another binding can be recognised.
 
 pub(super) mod snapshot;
@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 use super::error::{TlsFileError, TlsFileWarning};
 use super::evidence::{HandshakeNotes, OfferedSession};
 use super::files::{self, FileOrigin, FromFiles};
+use super::session;
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
@@ -231,6 +232,15 @@ enum Refused {
     Because(OfferedSession),
 }
 
+/// A session that may be resumed.
+#[derive(Debug, PartialEq, Eq)]
+struct OpenedTicket {
+    session: Vec<u8>,
+    /// When its first handshake was, in seconds since 1970.
+    began_at: u64,
+    age: Duration,
+}
+
 impl Ticketer {
     /// `keys` are at least one. Tickets of another `binding` are not accepted.
     pub(super) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: AuthDigest) -> Self {
@@ -239,11 +249,11 @@ impl Ticketer {
         Self { keys, lifetime, binding: own, clock: unix_now }
     }
 
-    fn seal(&self, session: &[u8], now: u64) -> Option<Vec<u8>> {
+    fn seal(&self, session: &[u8], began_at: u64) -> Option<Vec<u8>> {
         let sealing = self.keys.first()?;
         let sealed_bytes = TIME_BYTES + BINDING_BYTES + session.len() + AES_256_GCM_SIV.tag_len();
         let mut body = Vec::with_capacity(sealed_bytes);
-        body.extend_from_slice(&now.to_be_bytes());
+        body.extend_from_slice(&began_at.to_be_bytes());
         body.extend_from_slice(&self.binding);
         body.extend_from_slice(session);
         let nonce = sealing.key.seal_in_place_append_tag(Aad::empty(), &mut body).ok()?;
@@ -263,8 +273,7 @@ impl Ticketer {
         }
     }
 
-    /// The session, and how old it is.
-    fn open(&self, ticket: &[u8], now: u64) -> Result<(Vec<u8>, Duration), Refused> {
+    fn open(&self, ticket: &[u8], now: u64) -> Result<OpenedTicket, Refused> {
         let damaged = Refused::Because(OfferedSession::Damaged);
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>().ok_or(Refused::NoTicket)?;
         let opening = self.keys.iter().find(|key| key.name == *name);
@@ -273,21 +282,19 @@ impl Ticketer {
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let mut body = sealed.to_vec();
         let opened = opening.key.open_in_place(nonce, Aad::empty(), &mut body).map_err(|_| damaged)?;
-        let (made_at, rest) = opened.split_first_chunk::<TIME_BYTES>().ok_or(damaged)?;
-        let (binding, _) = rest.split_first_chunk::<BINDING_BYTES>().ok_or(damaged)?;
+        let (began_at, rest) = opened.split_first_chunk::<TIME_BYTES>().ok_or(damaged)?;
+        let (binding, session) = rest.split_first_chunk::<BINDING_BYTES>().ok_or(damaged)?;
         if *binding != self.binding {
             return Err(Refused::Because(OfferedSession::ClientAuth));
         }
-        // Another host's clock may be ahead of ours.
-        let age = Duration::from_secs(now.saturating_sub(u64::from_be_bytes(*made_at)));
-        if age > self.lifetime {
-            return Err(Refused::Because(OfferedSession::Expired { age }));
-        }
+        let began_at = u64::from_be_bytes(*began_at);
+        let age = session::age(session, began_at, now, self.lifetime)
+            .map_err(|age| Refused::Because(OfferedSession::Expired { age }))?;
         // In the same memory, so no copy of the session's secret remains.
         let len = opened.len();
         body.truncate(len);
         body.drain(..TIME_BYTES + BINDING_BYTES);
-        Ok((body, age))
+        Ok(OpenedTicket { session: body, began_at, age })
     }
 }
 
@@ -296,22 +303,26 @@ impl ProducesTickets for Ticketer {
         true
     }
 
+    /// What is left to the session whose ticket was sealed last.
     fn lifetime(&self) -> u32 {
-        self.lifetime.as_secs() as u32
+        let age = HandshakeNotes::resumed_session_began_at()
+            .map_or(0, |began_at| (self.clock)().saturating_sub(began_at));
+        self.lifetime.as_secs().saturating_sub(age) as u32
     }
 
+    /// A session that is resumed keeps its beginning in the next ticket.
     fn encrypt(&self, session: &[u8]) -> Option<Vec<u8>> {
-        self.seal(session, (self.clock)())
+        self.seal(session, HandshakeNotes::resumed_session_began_at().unwrap_or_else(self.clock))
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let opened = self.open(ticket, (self.clock)());
         HandshakeNotes::offered(|name| match &opened {
-            Ok((session, age)) => OfferedSession::opened(session, *age, name),
+            Ok(ticket) => OfferedSession::opened(&ticket.session, ticket.began_at, ticket.age, name),
             Err(Refused::Because(verdict)) => Some(*verdict),
             Err(Refused::NoTicket) => None,
         });
-        opened.ok().map(|(session, _)| session)
+        opened.ok().map(|ticket| ticket.session)
     }
 }
 

@@ -7,7 +7,7 @@ metrics! {
     TlsCounter {
         FullFirstVisit = "FULL_FIRST_VISIT_TOTAL", Count, "40", "Full handshakes without an offer to resume, of an address that was not seen before.";
         FullNoTicket = "FULL_NO_TICKET_TOTAL", Count, "120", "Full handshakes without an offer to resume, of an address that was seen before.";
-        FullExpired = "FULL_EXPIRED_TOTAL", Count, "12", "Full handshakes whose ticket or session was older than the ticket lifetime.";
+        FullExpired = "FULL_EXPIRED_TOTAL", Count, "12", "Full handshakes whose session had ended: it was older than the ticket lifetime, or the client's certificate has expired.";
         FullUnknownKey = "FULL_UNKNOWN_KEY_TOTAL", Count, "0", "Full handshakes whose ticket was sealed with a key that is not known here: one forgotten, or one of another host.";
         FullDamaged = "FULL_DAMAGED_TOTAL", Count, "0", "Full handshakes whose ticket names a known key and does not open with it.";
         FullOtherName = "FULL_OTHER_NAME_TOTAL", Count, "0", "Full handshakes whose ticket was issued for another server name.";

@@ -129,8 +129,8 @@ fields! {
     HTTP_STATUSES = "HTTP_STATUSES", StatusCounts, "200:11800 404:80 other:3", "Responses of the run as `status:count`, at most 64 statuses; `other` sums further ones.";
     HAS_TLS = "HAS_TLS", Flag, "1", "The record also carries the fields of a `tls` record, for the whole run.";
     USAGE_DEFERRED = "USAGE_DEFERRED", Count, "0", "Changed values of usage whose record was deferred to a later interval.";
-    AGES_ACCEPTED = "TICKET_AGES_ACCEPTED", AgeCounts, "60:11 3444:80", "Ages of tickets and sessions that resumed during the run, as `seconds:count` with the upper end of each class of a quarter octave.";
-    AGES_EXPIRED = "TICKET_AGES_EXPIRED", AgeCounts, "46341:12", "Ages of expired tickets and sessions during the run, in the same form.";
+    AGES_ACCEPTED = "TICKET_AGES_ACCEPTED", AgeCounts, "60:11 3444:80", "Ages of the sessions that resumed during the run, from their first handshake on, as `seconds:count` with the upper end of each class of a quarter octave.";
+    AGES_EXPIRED = "TICKET_AGES_EXPIRED", AgeCounts, "46341:12", "Ages of the ended sessions that were offered during the run, in the same form.";
     USAGE_DIMENSION = "USAGE_DIMENSION", Text, "version", "Dimension: `version`, `group`, `cipher`, `signature`, `alpn`, `certificate`, `name` or `fingerprint`.";
     USAGE_VALUE = "USAGE_VALUE", Text, "TLSv1.2", "The value; `other` for all values beyond the limit.";
     ROUTE = "ROUTE", Text, "shop.example/static", "Host and path prefix of the route; `other` for all routes from the 51st on.";

@@ -132,6 +132,7 @@ impl RotatingTicketKeys {
 mod tests {
     use super::super::{Ticketer, unix_now};
     use super::*;
+    use crate::tls::testing::SESSION;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -159,10 +160,10 @@ mod tests {
         assert_eq!(snapshot.len(), 3);
         let after = RotatingTicketKeys::restore(&snapshot, begin + 3 * HOUR).unwrap();
         for key in before.keys() {
-            let sealed = Ticketer::new(vec![key], 100 * HOUR, [7; 32]).seal(b"session", unix_now()).unwrap();
-            assert_eq!(ticketer(&after).open(&sealed, unix_now()).unwrap().0, b"session");
+            let sealed = Ticketer::new(vec![key], 100 * HOUR, [7; 32]).seal(SESSION, unix_now()).unwrap();
+            assert_eq!(ticketer(&after).open(&sealed, unix_now()).unwrap().session, SESSION);
         }
-        let sealed = ticketer(&after).seal(b"session", unix_now()).unwrap();
+        let sealed = ticketer(&after).seal(SESSION, unix_now()).unwrap();
         let newest = Ticketer::new(before.keys()[..1].to_vec(), HOUR, [7; 32]);
         assert!(newest.open(&sealed, unix_now()).is_ok());
     }

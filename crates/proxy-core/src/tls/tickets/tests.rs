@@ -3,6 +3,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tls::testing::SESSION;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const NOW: u64 = 1_800_000_000;
@@ -27,8 +28,8 @@ fn file_key(seed: u8) -> Vec<u8> {
 #[test]
 fn a_ticket_opens_under_any_of_the_keys_and_no_other() {
     let (old, new) = (random(), random());
-    let sealed = ticketer(&[Arc::clone(&old)]).seal(b"session", NOW).unwrap();
-    assert_eq!(ticketer(&[Arc::clone(&new), old]).open(&sealed, NOW).unwrap().0, b"session");
+    let sealed = ticketer(&[Arc::clone(&old)]).seal(SESSION, NOW).unwrap();
+    assert_eq!(ticketer(&[Arc::clone(&new), old]).open(&sealed, NOW).unwrap().session, SESSION);
     assert_eq!(ticketer(&[new]).open(&sealed, NOW), refused(OfferedSession::UnknownKey));
 }
 
@@ -36,12 +37,13 @@ fn a_ticket_opens_under_any_of_the_keys_and_no_other() {
 fn a_ticket_does_not_outlive_its_lifetime_nor_its_binding() {
     let key = random();
     let own = ticketer(&[Arc::clone(&key)]);
-    let sealed = own.seal(b"session", NOW).unwrap();
-    assert_eq!(own.open(&sealed, NOW + 3600).unwrap().1, HOUR);
+    let sealed = own.seal(SESSION, NOW).unwrap();
+    assert_eq!(own.open(&sealed, NOW + 3600).unwrap().age, HOUR);
     let age = Duration::from_secs(3601);
     assert_eq!(own.open(&sealed, NOW + 3601), refused(OfferedSession::Expired { age }));
     let opened = own.open(&sealed, NOW - 60).unwrap();
-    assert_eq!(opened.1, Duration::ZERO, "the clock of who sealed it was ahead");
+    assert_eq!(opened.age, Duration::ZERO, "the clock of who sealed it was ahead");
+    assert_eq!(own.open(&sealed, NOW - 61), refused(OfferedSession::Expired { age: Duration::ZERO }));
     let other = Ticketer::new(vec![key], HOUR, [8; 32]);
     assert_eq!(other.open(&sealed, NOW), refused(OfferedSession::ClientAuth));
     assert_eq!(other.open(&sealed, NOW + 7200), refused(OfferedSession::ClientAuth), "it never opens");
@@ -57,7 +59,7 @@ proptest! {
         let key = random();
         let own = ticketer(&[key]);
         prop_assert!(own.open(&garbage, NOW).is_err());
-        let mut sealed = own.seal(b"session", NOW).unwrap();
+        let mut sealed = own.seal(SESSION, NOW).unwrap();
         prop_assert_eq!(own.open(&sealed[..sealed.len() - 1], NOW), refused(OfferedSession::Damaged));
         let at = at % sealed.len();
         sealed[at] ^= flip;
@@ -105,9 +107,9 @@ fn a_file_of_keys_is_shared_by_content_and_its_first_key_seals() {
     fs::write(at("old"), file_key(1)).unwrap();
     fs::write(at("new"), [file_key(2), file_key(1)].concat()).unwrap();
     let keys = |name: &str| TicketKeyFile::load(&at(name)).unwrap().keys();
-    let sealed = ticketer(&keys("old")).seal(b"session", NOW).unwrap();
-    assert_eq!(ticketer(&keys("new")).open(&sealed, NOW).unwrap().0, b"session");
-    let sealed = ticketer(&keys("new")).seal(b"session", NOW).unwrap();
+    let sealed = ticketer(&keys("old")).seal(SESSION, NOW).unwrap();
+    assert_eq!(ticketer(&keys("new")).open(&sealed, NOW).unwrap().session, SESSION);
+    let sealed = ticketer(&keys("new")).seal(SESSION, NOW).unwrap();
     assert_eq!(ticketer(&keys("old")).open(&sealed, NOW), refused(OfferedSession::UnknownKey));
     assert_eq!(sealed[..16], file_key(2)[..16]);
 }

@@ -1,0 +1,87 @@
+//! Sessions as rustls encodes them, and when they end.
+
+use std::time::Duration;
+
+use super::description::last_second;
+
+/// How far the clock of a host that shares our keys may be ahead of ours. A session from further ahead has no age that
+/// we know: our clock may have been set back.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+
+/// The TLS parameters that a session was created with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SessionState {
+    pub(super) is_same_name: bool,
+    pub(super) version: u16,
+    pub(super) cipher: u16,
+}
+
+impl SessionState {
+    /// Reads the beginning of a session. `None` if it is none.
+    pub(super) fn read(session: &[u8], server_name: Option<&str>) -> Option<Self> {
+        let mut rest = session;
+        let name = read_optional::<1>(&mut rest)?;
+        let [v1, v2, c1, c2] = read_array(&mut rest)?;
+        Some(Self {
+            is_same_name: name == server_name.unwrap_or_default().as_bytes(),
+            version: u16::from_be_bytes([v1, v2]),
+            cipher: u16::from_be_bytes([c1, c2]),
+        })
+    }
+}
+
+/// How old a session is whose first handshake was at `began_at`. Times are in seconds since 1970.
+///
+/// The end is that of the first handshake's session: each resumption makes a new secret, and no new proof of who the
+/// client is (RFC 8446, 4.6.1).
+///
+/// # Errors
+/// With its age if the session has ended: by its lifetime, or with a certificate of the client.
+pub(super) fn age(session: &[u8], began_at: u64, now: u64, lifetime: Duration) -> Result<Duration, Duration> {
+    // Another host's clock may be ahead of ours.
+    let age = Duration::from_secs(now.saturating_sub(began_at));
+    let ahead = Duration::from_secs(began_at.saturating_sub(now));
+    let lasts = age <= lifetime && ahead <= CLOCK_SKEW_MAX;
+    // What cannot be read proves nothing.
+    let has_certificates = || certificates_end(session, began_at).is_some_and(|end| end >= now);
+    if lasts && has_certificates() { Ok(age) } else { Err(age) }
+}
+
+/// When the first certificate of the client's chain ends, in seconds since 1970; `u64::MAX` without one. Certificates
+/// that had ended when the session began are no part of the path that was verified then. `None` if this is no session.
+fn certificates_end(session: &[u8], began_at: u64) -> Option<u64> {
+    let mut rest = session;
+    read_optional::<1>(&mut rest)?;
+    let [_, _, _, _] = read_array(&mut rest)?;
+    let _secret = read_vector::<1>(&mut rest)?;
+    let [_extended_master_secret] = read_array(&mut rest)?;
+    let mut chain = read_optional::<3>(&mut rest)?;
+    let mut end = u64::MAX;
+    while !chain.is_empty() {
+        let of_this = last_second(read_vector::<3>(&mut chain)?)?;
+        if of_this >= began_at {
+            end = end.min(of_this);
+        }
+    }
+    Some(end)
+}
+
+/// Bytes behind a marker that says whether there are any.
+fn read_optional<'a, const LEN_BYTES: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let [is_present] = read_array(rest)?;
+    if is_present == 0 { Some(&[]) } else { read_vector::<LEN_BYTES>(rest) }
+}
+
+/// Bytes behind their length, which has `LEN_BYTES`.
+fn read_vector<'a, const LEN_BYTES: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = read_array::<LEN_BYTES>(rest)?.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+    let (bytes, behind) = rest.split_at_checked(len)?;
+    *rest = behind;
+    Some(bytes)
+}
+
+fn read_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (array, behind) = rest.split_first_chunk::<N>()?;
+    *rest = behind;
+    Some(*array)
+}
