@@ -9,6 +9,7 @@ use rustls::unbuffered::{
 use super::config::TlsConfig;
 use super::evidence::{HandshakeEvidence, HandshakeNotes};
 use super::negotiated::NegotiatedTls;
+use super::provider::take_key_count;
 use super::refusal::describe;
 use crate::io::buffer::Buffer;
 
@@ -23,6 +24,12 @@ const RECORD_BYTES: usize = 16 << 10;
 /// Room for a `close_notify` alert, or a `KeyUpdate` in front of data.
 const CONTROL_BYTES: usize = 128;
 
+/// Keys for reading that a client may set at once; a handshake sets two, a `KeyUpdate` (RFC 8446, 4.6.3) one. rustls ends a
+/// connection after 32 `KeyUpdate` in a row, which a byte of data between them avoids.
+const KEYS_MAX: u64 = 256;
+/// Bytes in either direction that allow a client another key.
+const BYTES_PER_KEY: u64 = 64 << 10;
+
 /// Why the engine cannot go on.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EngineError {
@@ -30,6 +37,8 @@ pub(crate) enum EngineError {
     Tls(#[from] rustls::Error),
     #[error("a handshake message in too many fragments")]
     TooFragmented,
+    #[error("the client changes its keys too often ({KEYS_MAX} times, and once in {} KiB)", BYTES_PER_KEY >> 10)]
+    TooManyKeys,
     #[error("too much was sent under one key")]
     KeyExhausted,
     #[error("the connection cannot be written to in its present state")]
@@ -48,6 +57,10 @@ pub(crate) struct Engine {
     server_name: Option<Box<str>>,
     /// Until the handshake has been counted.
     evidence: Option<Box<HandshakeEvidence>>,
+    /// Keys for reading that were set.
+    keys: u64,
+    /// Bytes received and sent.
+    bytes: u64,
     peer_closed: bool,
     /// After a failure rustls must not be asked again.
     has_failed: bool,
@@ -62,6 +75,8 @@ impl Engine {
             partial: Vec::new(),
             server_name: None,
             evidence: Some(Box::new(HandshakeEvidence::new(config.policy()))),
+            keys: 0,
+            bytes: 0,
             peer_closed: false,
             has_failed: false,
             has_answered: false,
@@ -116,6 +131,7 @@ impl Engine {
             self.server_name = Some(name);
         }
         let used = self.process(buffer, plaintext, output)?;
+        self.bytes += used as u64;
         // RFC 8446, 6.1: bytes after a close_notify are ignored.
         let rest = if self.peer_closed { &[] } else { &buffer[used..] };
         if rest.len() > PARTIAL_BYTES_MAX {
@@ -177,6 +193,10 @@ impl Engine {
         let mut used = 0;
         loop {
             let status = self.connection.process_tls_records(&mut buffer[used..]);
+            self.keys += u64::from(take_key_count());
+            if self.keys > KEYS_MAX + self.bytes / BYTES_PER_KEY {
+                return Err(EngineError::TooManyKeys);
+            }
             let mut discard = status.discard;
             match status.state? {
                 ConnectionState::ReadTraffic(mut traffic) => {
@@ -213,6 +233,7 @@ impl Engine {
 
     /// Encrypts all of `plaintext` after the present content of `output`.
     pub(crate) fn encrypt(&mut self, plaintext: &[u8], output: &mut Buffer) -> Result<(), EngineError> {
+        self.bytes += plaintext.len() as u64;
         self.write(EncryptInput::Plaintext(plaintext), output)
     }
 

@@ -1,7 +1,8 @@
-//! Timers around the expensive cryptography of a handshake: the key exchange, and the signature.
+//! Timers around the expensive cryptography of a handshake, the key exchange and the signature, and a counter of the keys
+//! that a client has set.
 //!
-//! rustls calls both from within a read, on the thread of a worker. Each adds to a sum of the thread, which the worker
-//! takes after every read of a handshake.
+//! rustls calls them from within a read, on the thread of a worker. Each adds to a sum of the thread: the worker takes
+//! the times after every read of a handshake, and the engine takes the keys after every record.
 
 use std::cell::Cell;
 use std::ops::AddAssign;
@@ -9,12 +10,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustls::crypto::aws_lc_rs;
+use rustls::crypto::cipher::{
+    AeadKey, Iv, MessageDecrypter, MessageEncrypter, Tls13AeadAlgorithm, UnsupportedOperationError,
+};
 use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{
-    Error, NamedGroup, ProtocolVersion, SignatureAlgorithm, SignatureScheme, SupportedProtocolVersion,
+    CipherSuiteCommon, ConnectionTrafficSecrets, Error, NamedGroup, ProtocolVersion, SignatureAlgorithm,
+    SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite,
 };
 
 /// Time spent in the cryptography of a handshake, in nanoseconds.
@@ -175,6 +180,75 @@ impl Signer for TimedSigner {
 
     fn scheme(&self) -> SignatureScheme {
         self.0.scheme()
+    }
+}
+
+thread_local! {
+    static KEYS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Keys for reading TLS 1.3 that were set on this thread since the last call: two by a handshake, one by each
+/// `KeyUpdate`. rustls does not report these.
+pub(super) fn take_key_count() -> u32 {
+    KEYS.take()
+}
+
+/// A record protection of TLS 1.3 whose keys for reading are counted.
+pub(super) struct CountedAead(&'static dyn Tls13AeadAlgorithm);
+
+impl CountedAead {
+    pub(super) const fn of(suite: &'static SupportedCipherSuite) -> Self {
+        Self(tls13(suite).aead_alg)
+    }
+
+    /// `suite` with this record protection, which is its own.
+    pub(super) const fn counted(&'static self, suite: &'static SupportedCipherSuite) -> Tls13CipherSuite {
+        let Tls13CipherSuite { common, hkdf_provider, .. } = tls13(suite);
+        let CipherSuiteCommon { suite, hash_provider, confidentiality_limit } = common;
+        Tls13CipherSuite {
+            common: CipherSuiteCommon {
+                suite: *suite,
+                hash_provider: *hash_provider,
+                confidentiality_limit: *confidentiality_limit,
+            },
+            hkdf_provider: *hkdf_provider,
+            aead_alg: self,
+            quic: None,
+        }
+    }
+}
+
+const fn tls13(suite: &'static SupportedCipherSuite) -> &'static Tls13CipherSuite {
+    match suite {
+        SupportedCipherSuite::Tls13(suite) => suite,
+        SupportedCipherSuite::Tls12(_) => panic!("a suite of TLS 1.2 has no KeyUpdate"),
+    }
+}
+
+impl Tls13AeadAlgorithm for CountedAead {
+    fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
+        self.0.encrypter(key, iv)
+    }
+
+    fn decrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageDecrypter> {
+        KEYS.set(KEYS.get().saturating_add(1));
+        self.0.decrypter(key, iv)
+    }
+
+    fn key_len(&self) -> usize {
+        self.0.key_len()
+    }
+
+    fn extract_keys(
+        &self,
+        key: AeadKey,
+        iv: Iv,
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv)
+    }
+
+    fn fips(&self) -> bool {
+        self.0.fips()
     }
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
-use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite};
 use telemetry::TlsVersion;
 
-use super::provider::TimedGroup;
+use super::provider::{CountedAead, TimedGroup};
 
 /// The version as a rustls type.
 pub(super) fn supported_version(version: TlsVersion) -> &'static SupportedProtocolVersion {
@@ -56,12 +56,21 @@ pub enum CipherOrder {
     Client,
 }
 
+/// A suite of TLS 1.3 whose keys are counted.
+macro_rules! counted {
+    ($suite:path) => {{
+        static AEAD: CountedAead = CountedAead::of(&$suite);
+        static SUITE: Tls13CipherSuite = AEAD.counted(&$suite);
+        SupportedCipherSuite::Tls13(&SUITE)
+    }};
+}
+
 /// All cipher suites, those with AES-128 first: it costs the least, and foreseeable attacks on it break the key
 /// exchange first.
 pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
-    cipher_suite::TLS13_AES_128_GCM_SHA256,
-    cipher_suite::TLS13_AES_256_GCM_SHA384,
-    cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    counted!(cipher_suite::TLS13_AES_128_GCM_SHA256),
+    counted!(cipher_suite::TLS13_AES_256_GCM_SHA384),
+    counted!(cipher_suite::TLS13_CHACHA20_POLY1305_SHA256),
     cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
     cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
     cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,

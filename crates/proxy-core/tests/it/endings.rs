@@ -229,3 +229,22 @@ fn a_damaged_record_ends_the_client_and_reaches_no_upstream() {
     proxy.expect(ProxyCounter::ClientBroken, 1);
     assert_eq!(proxy.count(ProxyCounter::BytesIn), 5);
 }
+
+#[test]
+fn a_client_that_changes_its_keys_for_ever_is_ended_and_counted() {
+    let served = TestUpstream::tcp(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    let mut updates = 0;
+    while tls.conn.refresh_traffic_keys().is_ok() && tls.write_all(b"x").is_ok() && updates < 1_000 {
+        if tls.read_exact(&mut [0; 1]).is_err() {
+            break;
+        }
+        updates += 1;
+    }
+    assert_eq!(updates, 254, "as many as a handshake has left of 256");
+    proxy.expect(ProxyCounter::ClientBroken, 1);
+    let total = proxy.finish();
+    assert!(total.connections[0].detail.contains("changes its keys too often"), "{:?}", total.connections);
+}

@@ -110,15 +110,18 @@ fn a_name_that_would_play_with_a_terminal_is_made_printable() {
 }
 
 #[test]
-fn a_resumed_session_keeps_the_name_also_at_another_proxy() {
+fn a_session_resumes_at_another_proxy_of_the_same_rules_with_its_name() {
     let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
     let own = pki.issue("own", &P256, &["worker-7"]);
     replace(&pki.path("keys"), &(0..80).map(|i: u8| i.wrapping_mul(37) | 0x80).collect::<Vec<u8>>());
-    let start = || start_with(&pki, &served, ClientAuth::Required, true);
+    let start = |auth| start_with(&pki, &served, auth, true);
     for version in [&TLS12, &TLS13] {
         let config = client(&pki, version, Some(&own));
-        assert_eq!(recorded(start(), &config), ("worker-7".to_owned(), false));
-        assert_eq!(recorded(start(), &config), ("worker-7".to_owned(), true));
+        for (auth, is_resumed) in
+            [(ClientAuth::Required, false), (ClientAuth::Required, true), (ClientAuth::Optional, false)]
+        {
+            assert_eq!(recorded(start(auth), &config), ("worker-7".to_owned(), is_resumed));
+        }
     }
 }
 

@@ -221,6 +221,32 @@ fn a_key_update_is_answered_in_front_of_the_next_data() {
     assert_eq!(pair.plaintext.len(), 24);
 }
 
+/// Sends pieces of data, each behind a `KeyUpdate` that asks for one in return, until that fails: how many were taken.
+fn updated_keys(pair: &mut EnginePair, pieces: usize, piece: &[u8]) -> Result<usize, (usize, EngineError)> {
+    for n in 0..pieces {
+        pair.client.refresh_traffic_keys().unwrap();
+        pair.client.writer().write_all(piece).unwrap();
+        let wire = pair.client_sends();
+        pair.receive(&wire).map_err(|error| (n, error))?;
+        pair.plaintext.clear();
+        pair.engine.encrypt(b"y", &mut pair.output).unwrap();
+        pair.client_takes();
+    }
+    Ok(pieces)
+}
+
+#[test]
+fn key_updates_in_turn_with_data_are_bounded_by_the_data() {
+    let mut pair = EnginePair::connected(&rustls::version::TLS13);
+    let mut other = EnginePair::connected(&rustls::version::TLS13);
+    let failed = updated_keys(&mut pair, 1_000, b"x").unwrap_err();
+    assert_eq!(failed, (254, EngineError::TooManyKeys));
+    assert!(failed.1.to_string().contains("too often (256 times, and once in 64 KiB)"), "{}", failed.1);
+    assert_eq!(pair.receive(b""), Err(EngineError::Failed));
+    // Connections of a thread are told apart, and a long one may change its keys for ever.
+    assert_eq!(updated_keys(&mut other, 1_000, &vec![7; 66_000]), Ok(1_000));
+}
+
 #[test]
 fn what_is_not_tls_fails_with_an_alert_and_fails_again() {
     let mut pair = EnginePair::new(&rustls::version::TLS13);
