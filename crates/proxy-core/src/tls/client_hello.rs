@@ -1,7 +1,6 @@
 //! A client's offers, parsed from its `ClientHello` (RFC 8446, 4.1.2), because rustls does not report all of them.
 //!
-//! They are only counted, never used for decisions: the reason of a full handshake, and parameters without an
-//! alternative.
+//! They are counted, and decide nothing but an alert: the reason of a full handshake, and parameters without an alternative.
 
 mod ja4;
 mod reader;
@@ -98,6 +97,11 @@ impl Choices {
             [0xcc, 0xa8] => 1 << 8,
             _ => 0,
         };
+    }
+
+    /// Whether there is a version that the proxy supports.
+    pub(super) fn has_version(self) -> bool {
+        self.versions != 0
     }
 
     pub(super) fn has_tls13(self) -> bool {

@@ -1,10 +1,10 @@
 //! TLS without I/O, for one connection: ciphertext in, plaintext out, and back.
 
-use rustls::HandshakeKind;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
 };
+use rustls::{Error, HandshakeKind, PeerIncompatible};
 
 use super::config::TlsConfig;
 use super::evidence::{HandshakeEvidence, HandshakeNotes};
@@ -21,6 +21,10 @@ pub(crate) const PARTIAL_BYTES_MAX: usize = 64 << 10;
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 /// Plaintext of a full record (RFC 8446, 5.1).
 const RECORD_BYTES: usize = 16 << 10;
+/// The client offers only older versions of TLS.
+const TOO_OLD: EngineError = EngineError::Tls(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered));
+/// A record with the fatal alert `protocol_version` (RFC 8446, 6.2).
+const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 70];
 /// Room for a `close_notify` alert, or a `KeyUpdate` in front of data.
 const CONTROL_BYTES: usize = 128;
 
@@ -34,7 +38,7 @@ const BYTES_PER_KEY: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EngineError {
     #[error("{}", describe(.0))]
-    Tls(#[from] rustls::Error),
+    Tls(#[from] Error),
     #[error("a handshake message in too many fragments")]
     TooFragmented,
     #[error("the client changes its keys too often ({KEYS_MAX} times, and once in {} KiB)", BYTES_PER_KEY >> 10)]
@@ -161,7 +165,8 @@ impl Engine {
             let offered = self.evidence.as_ref().and_then(|evidence| evidence.offered());
             HandshakeNotes::begin(self.server_name.take(), offered.filter(|_| is_resumed));
         }
-        let result = self.process_until_blocked(buffer, plaintext, output);
+        let result =
+            self.process_until_blocked(buffer, plaintext, output).map_err(|error| self.name_version(error));
         if is_noted {
             self.take_notes();
         }
@@ -169,9 +174,20 @@ impl Engine {
             self.has_answered |= output.len() > before;
         } else {
             self.has_failed = true;
-            self.append_alert(output)?;
+            if result == Err(TOO_OLD) {
+                output.extend(&PROTOCOL_VERSION_ALERT);
+            } else {
+                self.append_alert(output)?;
+            }
         }
         result
+    }
+
+    /// rustls looks for signature algorithms first, which TLS 1.1 and older do not have.
+    fn name_version(&self, error: EngineError) -> EngineError {
+        let without_algorithms = Error::from(PeerIncompatible::SignatureAlgorithmsExtensionRequired);
+        let is_old = self.evidence.as_ref().is_some_and(|evidence| evidence.is_without_version());
+        if is_old && error == EngineError::Tls(without_algorithms) { TOO_OLD } else { error }
     }
 
     /// Takes the notes of rustls' callbacks.

@@ -185,6 +185,11 @@ impl HandshakeEvidence {
         Some(self.hello.as_ref()?.fingerprint.as_ref()?.as_bytes())
     }
 
+    /// Whether the client offered only versions that the proxy does not support.
+    pub(super) fn is_without_version(&self) -> bool {
+        self.hello.as_ref().is_some_and(|hello| !hello.choices.has_version())
+    }
+
     pub(super) fn is_without_tls13(&self) -> bool {
         self.hello.as_ref().is_some_and(|hello| !hello.choices.has_tls13())
     }

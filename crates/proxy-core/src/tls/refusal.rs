@@ -1,12 +1,15 @@
 //! Errors of rustls about certificates, in plain words.
 
-use rustls::{CertificateError as C, Error};
+use rustls::{CertificateError as C, Error, PeerIncompatible};
 
 /// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
 pub(super) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(error) = error else {
         return match error {
             Error::NoCertificatesPresented => "the client sent no certificate".to_owned(),
+            Error::PeerIncompatible(
+                PeerIncompatible::Tls12NotOffered | PeerIncompatible::Tls12NotOfferedOrEnabled,
+            ) => "the client offers no version of TLS that is enabled".to_owned(),
             other => other.to_string(),
         };
     };

@@ -96,6 +96,9 @@ fn openssls_client_gets_nothing_obsolete_though_it_asks_for_it() {
         assert!(is_spoken, "OpenSSL's own server refuses {arguments:?}, so this tests nothing: {said}");
         let (is_spoken, said) = shakes_hands(proxy.addr(), &arguments);
         assert!(!is_spoken, "{arguments:?}: {said}");
+        let is_old = ["-tls1", "-tls1_1"].contains(&arguments[0]);
+        let names_version = said.contains("alert protocol version");
+        assert_eq!(names_version, is_old, "{arguments:?}: {said}");
     }
     for arguments in [&["-tls1_2"][..], &["-tls1_3"]] {
         let (is_spoken, said) = shakes_hands(proxy.addr(), arguments);
