@@ -59,11 +59,14 @@ impl TlsRefusal {
             }
             C::Revoked => ("is revoked", REISSUE),
             C::ApplicationVerificationFailure => ("is not the one that is expected", ""),
+            C::Other(_) if error.to_string().contains("UnsupportedCertVersion") => {
+                ("is X.509 version 1 or 2, and must be version 3", REISSUE)
+            }
             // rustls has no separate error for a server that uses an authority's certificate.
             C::Other(_) if error.to_string().contains("CaUsedAsEndEntity") => {
                 ("is an authority's (a CA's), which cannot stand for a server", NOT_A_SERVERS)
             }
-            _ => ("cannot be verified", TRUST),
+            _ => ("cannot be verified", REISSUE),
         };
         Self::new(format!("the certificate {what}"), advice)
     }

@@ -139,7 +139,7 @@ impl TlsSetup {
             None => builder.with_no_client_auth(),
             Some(identity) => {
                 let (chain, key) = identity.read()?;
-                builder.with_client_auth_cert(chain, key).map_err(refused)?
+                builder.with_client_auth_cert(chain, key).map_err(|error| identity.refused(&error))?
             }
         };
         config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
@@ -233,8 +233,27 @@ impl Identity {
         if chain.is_empty() {
             return Err(refuse(&self.certificates, "it holds no certificate in PEM".to_owned()));
         }
-        let key = PrivateKeyDer::from_pem_file(&self.key);
-        Ok((chain, key.map_err(|error| refuse(&self.key, error.to_string()))?))
+        let pem = std::fs::read(&self.key).map_err(|error| refuse(&self.key, error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| {
+            // PKCS#8 has a label of its own, the traditional format a header.
+            let text = String::from_utf8_lossy(&pem);
+            let is_encrypted = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
+            let reason = if is_encrypted.iter().any(|mark| text.contains(mark)) {
+                "the key is encrypted; decrypt it first (openssl pkey -in KEY -out PLAIN.key)".to_owned()
+            } else {
+                error.to_string()
+            };
+            refuse(&self.key, reason)
+        })?;
+        Ok((chain, key))
+    }
+
+    fn refused(&self, error: &Error) -> TlsSetupError {
+        let reason = match error {
+            Error::InconsistentKeys(_) => format!("the key in {} does not belong to it", self.key.display()),
+            error => TlsRefusal::of(error).reason,
+        };
+        TlsSetupError::Identity { path: self.certificates.clone(), reason }
     }
 }
 

@@ -9,7 +9,6 @@ use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use rustls::{Error as TlsError, InconsistentKeys};
 use telemetry::clean;
 use zeroize::Zeroizing;
 
@@ -17,7 +16,6 @@ use super::description::{Description, ParseError, ValidityEnd};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
 use super::provider::time_signatures;
-use super::refusal::describe;
 
 /// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";
@@ -44,16 +42,16 @@ impl Certificate {
             path: key.to_owned(),
             problem: error.to_string(),
         })?;
-        let certified = CertifiedKey::new(chain, signer);
-        match certified.keys_match() {
-            Ok(()) | Err(TlsError::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-            Err(TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-                return Err(TlsFileError::Mismatched { cert: cert.to_owned(), key: key.to_owned() });
-            }
-            Err(error) => return Err(TlsFileError::malformed(cert, describe(&error))),
+        let made = Self::new(CertifiedKey::new(chain, signer))
+            .map_err(|_| TlsFileError::malformed(cert, "the first certificate is damaged".to_owned()))?;
+        // rustls compares them too, but only in certificates that it would verify: not in those of version 1 or with a
+        // critical extension that it does not know. A client may accept both.
+        if made.certified.key.public_key().is_some_and(|of_key| *of_key != *made.description.public_key) {
+            return Err(TlsFileError::Mismatched { cert: cert.to_owned(), key: key.to_owned() });
         }
-        let made = Self::new(certified).map_err(|error| TlsFileError::malformed(cert, error.to_string()))?;
-        let warnings = exposure.into_iter().chain(made.validity_warning(cert)).collect();
+        let warnings =
+            exposure.into_iter().chain(made.validity_warning(cert)).chain(made.version_warning(cert));
+        let warnings = warnings.collect();
         Ok(Self { warnings, origin: Some(origin), ..made })
     }
 
@@ -125,6 +123,11 @@ impl Certificate {
         Arc::clone(&self.certified)
     }
 
+    fn version_warning(&self, path: &Path) -> Option<TlsFileWarning> {
+        let version = self.description.version;
+        (version < 3).then(|| TlsFileWarning::OldVersion { path: path.to_owned(), version })
+    }
+
     fn validity_warning(&self, path: &Path) -> Option<TlsFileWarning> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
         let Description { not_before, not_after, .. } = &self.description;
@@ -177,16 +180,15 @@ fn read_key(path: &Path) -> Result<(Key, Option<TlsFileWarning>), TlsFileError> 
     let contents: FileContents = files::read_pem(path)?;
     let text = &contents.bytes;
     let key = PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
-        pem::Error::NoItemsFound if contains(text, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") => {
+        // The traditional format of an encrypted key keeps the label of others and has a header.
+        _ if contains(text, b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
+            || contains(text, b"Proc-Type: 4,ENCRYPTED") =>
+        {
             TlsFileError::EncryptedKey(path.to_owned())
         }
         pem::Error::NoItemsFound => TlsFileError::NoKey(path.to_owned()),
         error => TlsFileError::malformed(path, error.to_string()),
     })?;
-    // The old format of an encrypted key keeps the label and has a header line.
-    if contains(text, b"Proc-Type: 4,ENCRYPTED") {
-        return Err(TlsFileError::EncryptedKey(path.to_owned()));
-    }
     Ok((Zeroizing::new(key), contents.exposure(path)))
 }
 

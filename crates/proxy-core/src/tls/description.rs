@@ -26,6 +26,10 @@ pub(super) type ParseError = nom::Err<X509Error>;
 /// The contents of a certificate that are shown, and its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Description {
+    /// The version of X.509, 1 to 3.
+    pub(super) version: u32,
+    /// The key in DER (RFC 5280, 4.1.2.7).
+    pub(super) public_key: Box<[u8]>,
     /// The key type, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
     pub(super) kind: String,
     /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, otherwise unchanged.
@@ -52,6 +56,8 @@ impl Description {
         let digest = digest::digest(&digest::SHA256, der);
         let fingerprint = digest.as_ref().iter().take(FINGERPRINT_BYTES);
         Ok(Self {
+            version: certificate.version().0 + 1,
+            public_key: certificate.public_key().raw.into(),
             kind: key_kind(certificate.public_key()),
             names: general_names(&certificate)
                 .filter_map(|name| match name {

@@ -104,6 +104,17 @@ pub enum TlsFileWarning {
         /// Its permissions.
         mode: u32,
     },
+    /// The certificate is of a version before 3.
+    #[error(
+        "the certificate in {path} is X.509 version {version}, which has no DNS names: browsers, tlsdash load and others \
+         refuse it; issue it with extensions (openssl x509 -req … -extfile FILE)"
+    )]
+    OldVersion {
+        /// The certificate's file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
     /// The certificate is not valid any more.
     #[error("the certificate in {path} has expired on {date}; clients will refuse it")]
     Expired {

@@ -25,6 +25,9 @@ pub(super) fn describe(error: &Error) -> String {
         C::UnhandledCriticalExtension => "has a critical extension that is not understood",
         C::UnsupportedSignatureAlgorithmContext { .. } => "is signed by an algorithm that is not supported",
         C::Revoked => "is revoked",
+        C::Other(_) if error.to_string().contains("UnsupportedCertVersion") => {
+            "is X.509 version 1 or 2, and must be version 3"
+        }
         // rustls has no separate error for a client that uses an authority's certificate.
         C::Other(_) if error.to_string().contains("CaUsedAsEndEntity") => {
             "is an authority's (a CA's), which cannot stand for a client"
@@ -45,13 +48,20 @@ mod tests {
     #[test]
     fn no_name_of_a_rust_variant_reaches_the_user() {
         let of_an_authority = C::Other(OtherError(Arc::new(std::io::Error::other("CaUsedAsEndEntity"))));
-        for error in
-            [C::UnknownIssuer, C::BadEncoding, C::Expired, C::Revoked, C::NotValidForName, of_an_authority]
-        {
+        let of_version_1 = C::Other(OtherError(Arc::new(std::io::Error::other("UnsupportedCertVersion"))));
+        for error in [
+            C::UnknownIssuer,
+            C::BadEncoding,
+            C::Expired,
+            C::Revoked,
+            C::NotValidForName,
+            of_an_authority,
+            of_version_1,
+        ] {
             let (variant, text) = (format!("{error:?}"), describe(&Error::InvalidCertificate(error)));
             let variant = variant.split('(').next().unwrap();
             assert!(text.starts_with("the certificate ") && !text.contains(variant), "{text}");
-            assert!(!text.contains("CaUsedAsEndEntity"), "{text}");
+            assert!(!text.contains("CaUsedAsEndEntity") && !text.contains("UnsupportedCert"), "{text}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use proxy_core::{Certificate, TlsFileError, TlsFileWarning};
 
+use crate::outside::{has_echo, s_client};
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, serve_echo};
 
 fn openssl(arguments: &[&str]) {
@@ -84,6 +85,33 @@ fn every_kind_of_key_serves_and_is_named() {
 }
 
 #[test]
+fn certificates_that_rustls_would_not_verify_are_served() {
+    let files = OpenSslFiles::new();
+    let (unknown, key) = files.make("unknown", &[P256, &["-addext", "1.2.3.4=critical,DER:0500"]].concat());
+    let (request, first) = (files.text("request"), files.text("first.pem"));
+    let key_text = key.to_str().unwrap();
+    openssl(&["req", "-new", "-key", key_text, "-subj", "/CN=localhost", "-out", &request]);
+    // Without extensions it is of the first version.
+    openssl(&["x509", "-req", "-in", &request, "-signkey", key_text, "-out", &first]);
+    let first = PathBuf::from(first);
+    let old = TlsFileWarning::OldVersion { path: first.clone(), version: 1 };
+    for (cert, warnings) in [(&unknown, vec![]), (&first, vec![old])] {
+        let certificate = Certificate::load(cert, &key).unwrap();
+        assert_eq!(certificate.warnings(), warnings);
+        let served = TestUpstream::unix(serve_echo);
+        let proxy =
+            TestProxy::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate]);
+        for version in ["-tls1_2", "-tls1_3"] {
+            let output = s_client(proxy.addr(), &[version]);
+            assert!(has_echo(&output) && output.contains("CN = localhost"), "{output}");
+        }
+        let (_, other_key) = files.make("other", P256);
+        let error = Certificate::load(cert, &other_key).unwrap_err();
+        assert!(matches!(error, TlsFileError::Mismatched { .. }), "{error}");
+    }
+}
+
+#[test]
 fn keys_in_their_older_formats_are_read() {
     let files = OpenSslFiles::new();
     let (cert, key) = files.make("rsa", RSA);
@@ -119,13 +147,16 @@ fn each_defect_has_its_own_error_that_names_the_file() {
     let truncated = files.write("truncated.pem", &text.as_bytes()[..text.len() / 2]);
     let encrypted = files.text("encrypted.key");
     openssl(&["pkcs8", "-topk8", "-in", key.to_str().unwrap(), "-passout", "pass:x", "-out", &encrypted]);
-    let encrypted = PathBuf::from(encrypted);
+    let traditional = files.text("traditional.key");
+    let key_text = key.to_str().unwrap();
+    openssl(&["ec", "-in", key_text, "-aes256", "-passout", "pass:x", "-out", &traditional]);
+    let (encrypted, traditional) = (PathBuf::from(encrypted), PathBuf::from(traditional));
     let (cert_der, key_der) = (files.text("cert.der"), files.text("key.der"));
     openssl(&["x509", "-in", cert.to_str().unwrap(), "-outform", "DER", "-out", &cert_der]);
     openssl(&["pkey", "-in", key.to_str().unwrap(), "-outform", "DER", "-out", &key_der]);
     let (cert_der, key_der) = (PathBuf::from(cert_der), PathBuf::from(key_der));
 
-    let cases: [Case<'_>; 12] = [
+    let cases: [Case<'_>; 13] = [
         (&missing, &key, |e| matches!(e, TlsFileError::Unreadable { .. }), &missing),
         (&cert, &missing, |e| matches!(e, TlsFileError::Unreadable { .. }), &missing),
         (&empty, &key, |e| matches!(e, TlsFileError::Empty(_)), &empty),
@@ -137,6 +168,7 @@ fn each_defect_has_its_own_error_that_names_the_file() {
         (&truncated, &key, |e| matches!(e, TlsFileError::Malformed { .. }), &truncated),
         (&cert, &other_key, |e| matches!(e, TlsFileError::Mismatched { .. }), &other_key),
         (&cert, &encrypted, |e| matches!(e, TlsFileError::EncryptedKey(_)), &encrypted),
+        (&cert, &traditional, |e| matches!(e, TlsFileError::EncryptedKey(_)), &traditional),
         (&cert, files.0.path(), |e| matches!(e, TlsFileError::Unreadable { .. }), files.0.path()),
     ];
     for (cert, key, is_expected, named) in cases {

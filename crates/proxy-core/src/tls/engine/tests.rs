@@ -268,7 +268,7 @@ fn a_damaged_record_fails_after_the_data_before_it() {
         wire.extend(pair.client_sends());
         *wire.last_mut().unwrap() ^= 1;
         let error = pair.receive(&wire).unwrap_err();
-        assert!(matches!(error, EngineError::Tls(rustls::Error::DecryptError)), "{error:?}");
+        assert!(matches!(error, EngineError::Tls(Error::DecryptError)), "{error:?}");
         assert_eq!(pair.plaintext.as_slice(), b"whole");
         let mut alert = pair.output.as_slice();
         pair.client.read_tls(&mut alert).unwrap();
