@@ -126,6 +126,27 @@ pub enum LoadStartError {
     },
 }
 
+impl LoadStartError {
+    /// Whether other options are needed, whatever the server and this system do.
+    pub fn is_wrong_option(&self) -> bool {
+        match self {
+            Self::Tls(error) => !matches!(error, TlsSetupError::SystemRoots(_)),
+            Self::Plan(_)
+            | Self::Http2Echo
+            | Self::EarlyData(_)
+            | Self::Timeout
+            | Self::Request(_)
+            | Self::Sources { .. } => true,
+            Self::NotHttp2(_)
+            | Self::Resolve { .. }
+            | Self::Unreachable { .. }
+            | Self::Handshake { .. }
+            | Self::Descriptors { .. }
+            | Self::System { .. } => false,
+        }
+    }
+}
+
 /// An error of the operating system, with the failed operation.
 pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> LoadStartError {
     move |error| LoadStartError::System { what, error }

@@ -129,6 +129,13 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--tls-version", "1.1"], &["--tls-version 1.1"]),
         (&["load", "https://127.0.0.1:1/", "--targets", "/no/such"], &["--targets /no/such"]),
         (&["load", "https://127.0.0.1:1/", "-H", "nonsense"], &["--header nonsense"]),
+        (&["load", "http://127.0.0.1:1/", "-X", "G ET"], &["request G ET /: the method"]),
+        (&["load", "http://127.0.0.1:1/", "-H", "X-Ü: a"], &["request GET /: the name of a header field"]),
+        (&["load", "http://127.0.0.1:1/", "-H", "Connection: close"], &["the generator itself sets"]),
+        (&["load", "https://127.0.0.1:1/", "--ciphers", "NONE"], &["no cipher suite NONE"]),
+        (&["load", "https://127.0.0.1:1/", "--ca", "/no/such"], &["authorities in /no/such"]),
+        (&["load", "https://127.0.0.1:1/", "--sni", "a b"], &["not a name that a TLS server"]),
+        (&["load", "http://192.0.2.1:1/", "--source-addresses", "2"], &["sources=2 needs a target"]),
         (&["load", "https://127.0.0.1:1/", "--ramp-up", "5s"], &["--requests"]),
         (&["watch", "--run", "xyz"], &["--run xyz"]),
     ] {

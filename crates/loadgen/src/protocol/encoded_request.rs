@@ -61,11 +61,7 @@ impl EncodedRequest {
         target: &Target,
         numbers: &mut FieldNumbers,
     ) -> Result<Self, RequestError> {
-        if let Some(reason) = flaw(template, target.scheme()) {
-            let clean = telemetry::clean::text;
-            let (method, path) = (clean(&template.method), clean(&template.path));
-            return Err(RequestError::Template { method, path, reason });
-        }
+        check_template(template, target.scheme())?;
         let body = body(&template.body);
         let body_bytes = body.len() as u64;
         let Template { method, path, .. } = template;
@@ -191,6 +187,14 @@ fn write(template: &Template, target: &Target, body: &[u8], connection: &str) ->
     }
     let _ = write!(head, "{connection}\r\n");
     [head.as_bytes(), body].concat().into_boxed_slice()
+}
+
+/// Checks that a template can be sent.
+pub(crate) fn check_template(template: &Template, scheme: Scheme) -> Result<(), RequestError> {
+    let Some(reason) = flaw(template, scheme) else { return Ok(()) };
+    let clean = telemetry::clean::text;
+    let (method, path) = (clean(&template.method), clean(&template.path));
+    Err(RequestError::Template { method, path, reason })
 }
 
 /// Why a template cannot be sent.

@@ -10,7 +10,7 @@ mod response;
 use std::fmt;
 
 pub use encoded_request::RequestError;
-pub(crate) use encoded_request::{BODY_BYTES_MAX, EncodedRequest, RequestSource, sequence};
+pub(crate) use encoded_request::{BODY_BYTES_MAX, EncodedRequest, RequestSource, check_template, sequence};
 pub(crate) use encoded_requests::EncodedRequests;
 pub(crate) use request::{Failure, Request, ResponseTimes};
 pub(crate) use response::CompleteResponse;

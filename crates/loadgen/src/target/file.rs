@@ -1,11 +1,11 @@
 //! A file of requests, similar to vegeta's targets.
 //!
 //! ```text
-//! # Blank lines separate requests; lines with # are comments.
+//! # A method in capitals, or any line behind a blank one, begins a request; lines with # are comments.
 //! 3 GET /bytes/100                 a weight before the method; 1 without
 //! Accept: text/html
 //!
-//! POST https://localhost:8443/echo a URL must be of the server that is loaded
+//! POST https://localhost:8443/api  a URL must be of the server that is loaded
 //! @body.bin                        the body from a file, beside this one unless the path is absolute
 //! = echo                           the answer's body must be the request's, byte for byte
 //!
@@ -19,6 +19,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Expect, RequestBody, Target, TargetError, Template};
+use crate::protocol::{RequestError, check_template};
 
 /// Most requests of a file.
 const TEMPLATES_MAX: usize = 10_000;
@@ -39,6 +40,9 @@ pub enum LineError {
     /// It does not begin a request.
     #[error("expected [WEIGHT] METHOD PATH, not {0:?}")]
     NotARequest(String),
+    /// Something follows its path.
+    #[error("write a blank in a path as %20, and a comment behind two blanks, not {0:?}")]
+    Blank(String),
     /// The weight is zero, or too large.
     #[error("a weight is a number from 1, not {0}")]
     Weight(String),
@@ -59,6 +63,9 @@ pub enum LineError {
     /// The line does not describe an expected answer.
     #[error("expected = echo or = BYTES, not = {0:?}")]
     Expectation(String),
+    /// The request cannot be sent.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// Its body cannot be read.
     #[error(transparent)]
     Body(#[from] ReadBodyError),
@@ -90,16 +97,21 @@ pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<T
     for (number, line) in text.lines().enumerate() {
         let fail = |reason: LineError| TargetsError { line: number + 1, reason };
         let line = line.trim();
-        if line.is_empty() {
-            within = false;
-        } else if line.starts_with('#') {
-        } else if let (true, Some(template)) = (within, templates.last_mut()) {
+        if line.is_empty() || line.starts_with('#') {
+            within &= !line.is_empty();
+            continue;
+        }
+        if let (true, Some(template)) = (within && !begins_request(line), templates.last_mut()) {
             detail(template, line, folder).map_err(fail)?;
         } else if templates.len() < TEMPLATES_MAX {
             templates.push(request(line, target).map_err(fail)?);
             within = true;
         } else {
             return Err(fail(LineError::TooMany));
+        }
+        // An echo may still lack its body.
+        if let (false, Some(template)) = (target.scheme().is_raw(), templates.last()) {
+            check_template(template, target.scheme()).map_err(|error| fail(error.into()))?;
         }
     }
     if templates.is_empty() {
@@ -108,18 +120,34 @@ pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<T
     Ok(templates)
 }
 
+/// Whether a line begins a request also without a blank line before it, as in vegeta.
+fn begins_request(line: &str) -> bool {
+    let (mut word, mut rest) = first_word(line);
+    if word.bytes().all(|b| b.is_ascii_digit()) {
+        (word, rest) = first_word(rest.trim_start());
+    }
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase()) && !rest.is_empty()
+}
+
+/// The first word, and what follows it.
+fn first_word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
+}
+
 /// A line that begins a request: `[WEIGHT] METHOD PATH`.
 fn request(line: &str, target: &Target) -> Result<Template, LineError> {
-    let mut words = line.split_whitespace();
-    let mut word = words.next().unwrap_or_default();
+    let (mut word, mut rest) = first_word(line);
     let mut weight = 1;
     if word.bytes().all(|b| b.is_ascii_digit()) {
         let number = word.parse().ok().filter(|n| *n > 0);
         weight = number.ok_or_else(|| LineError::Weight(word.to_owned()))?;
-        word = words.next().unwrap_or_default();
+        (word, rest) = first_word(rest.trim_start());
     }
     let expected = || LineError::NotARequest(telemetry::clean::text(line));
-    let place = words.next().ok_or_else(expected)?;
+    let (place, rest) = first_word(rest.trim_start());
+    if !rest.is_empty() && !rest.starts_with("  ") && !rest.starts_with('\t') {
+        return Err(LineError::Blank(telemetry::clean::text(line)));
+    }
     let path = if place.contains("://") {
         let url: Target = place.parse()?;
         let is_same = |get: fn(&Target) -> String| get(&url) == get(target);
@@ -194,6 +222,16 @@ mod tests {
     }
 
     #[test]
+    fn requests_need_no_blank_lines_between_them() {
+        let text = "GET https://example.org/a\nDELETE /b\nX-ID: 7\n2 POST /c\n@5\n# a comment\nGET /d\n";
+        let all = parse(text).unwrap();
+        let told: Vec<_> =
+            all.iter().map(|one| (one.method.as_str(), one.path.as_str(), one.weight)).collect();
+        assert_eq!(told, [("GET", "/a", 1), ("DELETE", "/b", 1), ("POST", "/c", 2), ("GET", "/d", 1)]);
+        assert_eq!((&all[1].headers[0].0[..], &all[2].body), ("X-ID", &RequestBody::Bytes(5)));
+    }
+
+    #[test]
     fn the_documented_example_is_parsed() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("body.bin"), b"abc").unwrap();
@@ -214,6 +252,12 @@ mod tests {
             ("GET path", 1, "METHOD PATH"),
             ("0 GET /", 1, "weight"),
             ("GET /\n\nGET http://example.org/", 3, "not on the server"),
+            ("GET /a b", 1, "%20"),
+            ("GET /a HTTP/1.1", 1, "%20"),
+            ("GET /\nX-\u{dc}: a", 2, "request GET /: the name of a header field"),
+            ("GET /\nGET ", 2, "header field"),
+            ("GET /\n\nGET /\u{fc}", 3, "the path must"),
+            ("GET /\nConnection: close", 2, "the generator itself sets"),
             ("GET /\nnonsense", 2, "header field"),
             ("GET /\n= soon", 2, "= BYTES"),
             ("POST /\n@no/such/file", 2, "cannot read"),

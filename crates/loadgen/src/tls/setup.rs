@@ -78,13 +78,16 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsSetupError {
     /// The certificate authorities cannot be read.
-    #[error("cannot use the certificate authorities in {from}: {reason}")]
+    #[error("cannot use the certificate authorities in {}: {reason}", .path.display())]
     Roots {
-        /// The file, or where the system keeps them.
-        from: String,
+        /// The file.
+        path: PathBuf,
         /// Why not.
         reason: String,
     },
+    /// The system keeps no usable certificate authorities.
+    #[error("cannot use the certificate authorities in the system's store: {0}")]
+    SystemRoots(String),
     /// The client's certificate or key cannot be used.
     #[error("cannot use {} as the client's certificate: {reason}", .path.display())]
     Identity {

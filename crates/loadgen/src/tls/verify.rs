@@ -54,16 +54,15 @@ fn system_roots() -> Result<RootCertStore, TlsSetupError> {
     if good > 0 {
         return Ok(roots);
     }
-    let reason = match found.errors.first() {
+    Err(TlsSetupError::SystemRoots(match found.errors.first() {
         Some(error) => error.to_string(),
         None => "there are none; install ca-certificates, or name a file".to_owned(),
-    };
-    Err(TlsSetupError::Roots { from: "the system's store".to_owned(), reason })
+    }))
 }
 
 /// The certificates of a file, as authorities and as they are.
 fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsSetupError> {
-    let refuse = |reason: String| TlsSetupError::Roots { from: path.display().to_string(), reason };
+    let refuse = |reason: String| TlsSetupError::Roots { path: path.to_owned(), reason };
     let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
     for certificate in CertificateDer::pem_slice_iter(&pem) {

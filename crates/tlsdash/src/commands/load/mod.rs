@@ -59,7 +59,8 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
         crate::say("--insecure: the server's certificate is not verified");
     }
     for variant in &variants {
-        loadgen::probe(&variant.config, PROBE_PATIENCE)?;
+        loadgen::probe(&variant.config, PROBE_PATIENCE)
+            .map_err(|error| if error.is_wrong_option() { usage(error) } else { error.into() })?;
     }
     for (index, variant) in variants.iter().enumerate() {
         for time in 0..args.plan.repeat {
