@@ -15,8 +15,8 @@ pub(crate) use session::Http1Session;
 
 /// Longest head of an answer, and longest sum of chunk extensions and trailers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Most header fields of an answer.
-const FIELDS_MAX: usize = 128;
+/// Most header fields of an answer, 32 bytes each on the stack. Servers have sent hundreds of cookies.
+const FIELDS_MAX: usize = 500;
 /// The result of parsing a piece of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeedResult {
@@ -178,6 +178,8 @@ impl Parser {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut []);
         let parsed = httparse::ParserConfig::default()
+            // RFC 9112, section 5.2: a user agent takes them, as one line.
+            .allow_obsolete_multiline_headers_in_responses(true)
             .parse_response_with_uninit_headers(&mut response, input, &mut fields)
             .map_err(|_| MalformedResponse)?;
         let httparse::Status::Complete(len) = parsed else { return Ok(None) };
@@ -189,8 +191,8 @@ impl Parser {
             return Err(MalformedResponse);
         };
         match status {
-            // An upgrade was never asked for (RFC 9110, section 15.2.2).
-            0..100 | 101 | 600.. => return Err(MalformedResponse),
+            // An upgrade was never asked for (RFC 9110, section 15.2.2). From 600 on a status is a server's error (15).
+            0..100 | 101 => return Err(MalformedResponse),
             100..200 => {
                 self.interim += 1;
                 return if self.interim > INTERIM_MAX { Err(MalformedResponse) } else { Ok(Some(len)) };

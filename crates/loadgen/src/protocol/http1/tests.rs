@@ -56,6 +56,26 @@ fn keep_alive_follows_version_and_connection_field() {
 }
 
 #[test]
+fn odd_heads_are_taken_as_curl_takes_them() {
+    let many = "Set-Cookie: c=x\r\n".repeat(499);
+    for (head, status) in [
+        ("HTTP/1.1 999 Request Denied\r\n", 999),
+        ("HTTP/1.1 600\r\n", 600),
+        ("HTTP/1.1 200 OK\r\nX-A: a\r\n b\r\n", 200),
+        (&format!("HTTP/1.1 200 OK\r\n{many}"), 200),
+    ] {
+        let input = format!("{head}Content-Length:\r\n\t3\r\n\r\nok\n");
+        let (consumed, answer) = parse(input.as_bytes()).unwrap();
+        let CompleteResponse { status: of_answer, body_bytes, .. } = answer.unwrap();
+        assert_eq!((consumed, of_answer, body_bytes), (input.len(), Some(status), 3), "{head}");
+    }
+    for head in ["HTTP/1.1 99 Low\r\n", "HTTP/1.1 099 Low\r\n", "HTTP/1.1 1000 High\r\n"] {
+        assert_eq!(parse(format!("{head}\r\n").as_bytes()), Err(MalformedResponse), "{head}");
+    }
+    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 2\r\n\r\n"), Err(MalformedResponse));
+}
+
+#[test]
 fn a_body_without_a_length_ends_with_the_connection() {
     let mut parser = Parser::default();
     parser.expect(&ExpectedResponse::default());

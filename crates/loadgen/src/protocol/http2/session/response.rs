@@ -138,7 +138,7 @@ impl Response {
 }
 
 fn parse_status(value: &[u8]) -> Option<u16> {
-    let [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = value else { return None };
+    let [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = value else { return None };
     let digit = |byte: &u8| u16::from(byte - b'0');
     Some(digit(hundreds) * 100 + digit(tens) * 10 + digit(ones))
 }

@@ -271,6 +271,14 @@ fn a_timed_out_request_is_reset_and_its_response_ignored() {
 }
 
 #[test]
+fn a_status_from_600_on_is_an_answer() {
+    let mut played = SessionHarness::begun(&Template::get("/"), 1);
+    let odd = [0x08, 0x03, b'9', b'9', b'9'];
+    played.receive(&frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &odd));
+    assert_eq!(played.only_answer().status, Some(999));
+}
+
+#[test]
 fn a_body_is_compared_and_window_updates_are_sent() {
     let template = Template {
         body: RequestBody::Exact(b"ping"[..].into()),
