@@ -12,22 +12,30 @@ pub(super) fn text(view: &RunView<'_>) -> String {
     let mut out = String::new();
     server(view, &mut out);
     totals(view, &mut out);
+    // ab's total is the time of a request; in an open loop that begins when it was due.
+    let total = if view.is_open_loop() { view.request() } else { &view.latencies[LoadLatency::Total] };
     out.push_str("\nConnection Times (ms)\n              min  mean[+/-sd] median   max\n");
     for (name, class) in [
         ("Connect:", LoadLatency::Connect),
         ("Processing:", LoadLatency::Service),
         ("Waiting:", LoadLatency::FirstByte),
-        ("Total:", LoadLatency::Total),
     ] {
         times(&mut out, name, &view.latencies[class]);
     }
+    times(&mut out, "Total:", total);
     out.push_str("\nPercentage of the requests served within a certain time (ms)\n");
-    let total = LatencyStats(&view.latencies[LoadLatency::Total]);
+    let total = LatencyStats(total);
     for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
         let at = total.at(f64::from(percent) / 100.0);
         let _ = writeln!(out, "  {percent}%  {:>5}", or_dash(at, whole_ms));
     }
     let _ = writeln!(out, " 100%  {:>5} (longest request)", or_dash(total.max(), whole_ms));
+    if view.is_open_loop() {
+        let request = view.request_name();
+        let _ =
+            writeln!(out, "# Total and percentages: {request}; Processing and Waiting: from the actual send");
+        out.push_str("# open loop: the rate was given, so no time per request follows from it\n");
+    }
     finer(view, &mut out);
     out
 }
@@ -47,6 +55,7 @@ fn finer(view: &RunView<'_>, out: &mut String) {
         ("TLS 0-RTT:", LoadLatency::HandshakeEarly),
         ("Processing:", LoadLatency::Service),
         ("Waiting:", LoadLatency::FirstByte),
+        ("Response:", LoadLatency::Response),
         ("Total:", LoadLatency::Total),
         (" new, plain:", LoadLatency::TotalPlain),
         (" new, full:", LoadLatency::TotalFull),
@@ -130,7 +139,7 @@ fn totals(view: &RunView<'_>, out: &mut String) {
     line(out, "Total transferred", format_args!("{} bytes", load.bytes.out));
     line(out, "HTML transferred", format_args!("{} bytes", load.parts.body_out));
     line(out, "Requests per second", format_args!("{per_second:.2} [#/sec] (mean)"));
-    let each_ns = mean(1e9, per_second);
+    let each_ns = mean(1e9, per_second).filter(|_| !view.is_open_loop());
     let of_connection = or_dash(each_ns.map(|ns| ns * connections), ms);
     line(out, "Time per request", format_args!("{of_connection} [ms] (mean)"));
     let each = or_dash(each_ns, ms);

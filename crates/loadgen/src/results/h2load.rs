@@ -34,7 +34,8 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         view.failures(&["timeout"])
     );
     let status = |class: u16| {
-        let of_class = |event| matches!(event, telemetry::LoadEvent::Status(code) if code / 100 == class);
+        let of_class =
+            |event| matches!(event, telemetry::LoadEvent::Status(code) if (code / 100).min(5) == class);
         let counts = load.events.iter().filter(|entry| of_class(entry.event)).map(|entry| entry.count);
         counts.fold(0, u64::saturating_add)
     };
@@ -56,19 +57,32 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         sized(parts.head_out),
         sized(parts.body_out)
     );
+    times(view, &mut out);
+    out
+}
+
+/// The rows of times and rates.
+fn times(view: &RunView<'_>, out: &mut String) {
     out.push_str("                     min         max         mean         sd        +/- sd\n");
-    row(&mut out, "time for request: ", &view.latencies[LoadLatency::Service]);
-    row(&mut out, "time for connect: ", &view.latencies[LoadLatency::Connect]);
-    row(&mut out, "time to 1st byte: ", &view.latencies[LoadLatency::FirstByte]);
+    row(out, "time for request: ", view.request());
+    row(out, "time for connect: ", &view.latencies[LoadLatency::Connect]);
+    row(out, "time to 1st byte: ", &view.latencies[LoadLatency::FirstByte]);
     // h2load's are of each client; of ours only the mean is known.
     let connections = view.number("load.connections");
     let each = mean(view.per_second(view.answered()), connections);
     columns(
-        &mut out,
+        out,
         "req/s           : ",
         [None, None, each, None].map(|rate| or_dash(rate, |rate| format!("{rate:.2}"))),
         "-",
     );
+    if view.is_open_loop() {
+        let request = view.request_name();
+        let _ = writeln!(
+            out,
+            "# time for request: {request}; time to 1st byte: from the actual send, uncorrected"
+        );
+    }
     for (name, class) in [
         ("time for TLS full", LoadLatency::HandshakeFull),
         ("time for resumed", LoadLatency::HandshakeResumed),
@@ -76,10 +90,9 @@ pub(super) fn text(view: &RunView<'_>) -> String {
     ] {
         let histogram = &view.latencies[class];
         if !histogram.is_empty() {
-            row(&mut out, &format!("# {name}: "), histogram);
+            row(out, &format!("# {name}: "), histogram);
         }
     }
-    out
 }
 
 fn row(out: &mut String, name: &str, histogram: &Histogram) {

@@ -114,6 +114,11 @@ impl<'a> RunView<'a> {
         }
     }
 
+    /// Whether requests were due at times that the server did not decide.
+    fn is_open_loop(&self) -> bool {
+        self.load.rate_per_s.wanted.is_some()
+    }
+
     fn setting(&self, name: &str) -> String {
         self.run.setting(name).map(|setting| setting.value.to_string()).unwrap_or_default()
     }

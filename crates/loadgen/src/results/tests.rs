@@ -40,7 +40,40 @@ fn h2load_has_its_figures() {
     assert_eq!(line(&text, "requests"), requests);
     assert_eq!(line(&text, "status codes"), "status codes: 990 2xx, 0 3xx, 0 4xx, 10 5xx");
     assert!(line(&text, "traffic").contains("(space savings 75.00%)"), "{text}");
-    assert!(line(&text, "time for request").starts_with("time for request: 900us 1.89ms 1.39ms"), "{text}");
+    assert!(line(&text, "time for request").starts_with("time for request: 1000us 1.99ms 1.49ms"), "{text}");
+}
+
+#[test]
+fn an_open_loop_shows_corrected_times_in_every_style() {
+    // A stall: each tenth request was sent late and then answered at once.
+    let stall = |delta: &mut LoadDelta, _: &mut LoadState| {
+        (0..110).for_each(|_| delta.latencies[LoadLatency::Response].record_ns(936_000_000));
+        for class in [LoadLatency::Service, LoadLatency::Total, LoadLatency::FirstByte] {
+            (0..110).for_each(|_| delta.latencies[class].record_ns(2_000_000));
+        }
+    };
+    let (model, run) = model(stall);
+    for (style, rows) in [
+        (ReportStyle::Vegeta, &[("Latencies", "936")][..]),
+        (ReportStyle::Wrk, &[("99%", "936"), ("# latency", ", corrected")]),
+        (ReportStyle::Jmeter, &[("https", "936"), ("# times in ms", ", corrected")]),
+        (ReportStyle::H2load, &[("time for request", "936"), ("# time for request", ", corrected")]),
+        (
+            ReportStyle::Ab,
+            &[
+                ("Total:", "936"),
+                ("99%", "936"),
+                ("# Total and", ", corrected"),
+                ("Time per request", ": - [ms] (mean)"),
+                ("# Response", "936"),
+            ],
+        ),
+    ] {
+        let text = report(model.run(run).unwrap(), style).unwrap();
+        for (begin, part) in rows {
+            assert!(line(&text, begin).contains(part), "{style:?} {begin}: {text}");
+        }
+    }
 }
 
 #[test]
