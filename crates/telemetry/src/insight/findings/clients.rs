@@ -14,22 +14,37 @@ pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, 
 pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, text: only_choice_text };
 
 /// The clients that use less than TLS 1.3, with their totals.
-pub(super) struct OldClients(pub(super) Vec<(ClientId, Counters<ClientCounter>)>);
+pub(super) struct OldClients(Vec<(ClientId, Counters<ClientCounter>)>);
 
 impl OldClients {
-    /// The clients of a run, sorted by a counter, highest first.
-    pub(super) fn by(counter: ClientCounter, context: &FindingContext<'_>) -> Self {
+    /// The clients of a run, those with the most such handshakes first.
+    pub(super) fn of(context: &FindingContext<'_>) -> Self {
         let clients = context.run.clients().iter().map(|client| (client.id, client.totals()));
         let mut old: Vec<_> = clients.filter(|(_, totals)| totals[ClientCounter::Tls12Only] > 0).collect();
-        old.sort_by_key(|(id, totals)| (Reverse(totals[counter]), *id));
+        old.sort_by_key(|(id, totals)| (Reverse(totals[ClientCounter::Tls12Only]), *id));
         Self(old)
     }
 
-    /// Their number in words; `None` without any.
-    pub(super) fn counted(&self) -> Option<String> {
+    /// What would be refused: these clients, and `n` of `whole` handshakes. An address may have other clients too, so what
+    /// else comes from it says nothing.
+    pub(super) fn title(&self, (n, whole): (u64, u64)) -> String {
+        let handshakes = format!("{} of handshakes", percent(share(n, whole)));
+        // Clients have their records later than the proxy, or have lost them.
+        if self.0.is_empty() {
+            return format!("TLS 1.3 only would refuse {handshakes}");
+        }
         // All clients beyond the bounded table are one row.
         let at_least = if self.0.iter().any(|(id, _)| *id == ClientId::Other) { "at least " } else { "" };
-        (!self.0.is_empty()).then(|| format!("{at_least}{}", counted(self.0.len() as u64, "client")))
+        let clients = counted(self.0.len() as u64, "client");
+        format!("TLS 1.3 only would refuse {at_least}{clients}, with {handshakes}")
+    }
+
+    /// Each client with its handshakes.
+    pub(super) fn list(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(id, totals)| {
+            let all = totals.sum(&[ClientCounter::HandshakesFull, ClientCounter::HandshakesResumed]);
+            format!("{id}: {} of {}", totals[ClientCounter::Tls12Only], counted(all, "handshake"))
+        })
     }
 }
 
@@ -39,30 +54,14 @@ fn tls12_only(context: &FindingContext<'_>) -> Option<Severity> {
 }
 
 fn tls12_only_text(context: &FindingContext<'_>) -> FindingText {
-    let old = OldClients::by(ClientCounter::Exchanges, context);
-    let add = |sum: u64, n: u64| sum.saturating_add(n);
-    let all = context.run.clients().iter().map(|client| client.totals()[ClientCounter::Exchanges]);
-    let exchanges = all.fold(0, add);
-    let theirs = old.0.iter().map(|(_, totals)| totals[ClientCounter::Exchanges]).fold(0, add);
-    let what = context.requests_word();
-    let title = if let Some(clients) = old.counted() {
-        format!("TLS 1.3 only would refuse {clients}, with {} of {what}", percent(share(theirs, exchanges)))
-    } else {
-        // Clients have their records later than the proxy, or have lost them.
-        let lately = context.ten_minutes();
-        let (n, whole) = (lately.tls[TlsCounter::Tls12Only], lately.proxy.sum(&DONE));
-        format!("TLS 1.3 only would refuse the clients of {} of handshakes", percent(share(n, whole)))
-    };
-    let totals = context.run.tls().map(|series| series.totals()[TlsCounter::Tls12Only]).unwrap_or_default();
-    FindingText::new(title)
-        .figure("handshakes without an offer of TLS 1.3", totals)
-        .figure(format!("{what} of these clients"), format!("{theirs} of {exchanges}"))
+    let old = OldClients::of(context);
+    let n = context.run.tls().map(|series| series.totals()[TlsCounter::Tls12Only]).unwrap_or_default();
+    let whole = context.run.proxy().map(|series| series.totals().sum(&DONE)).unwrap_or_default();
+    FindingText::new(old.title((n, whole)))
+        .figure("handshakes without an offer of TLS 1.3", format!("{n} of {whole}"))
         .advise("update these clients before you start with --tls-min 1.3")
         .about("proxy.tls-min")
-        .whom(old.0.iter().map(|(id, totals)| {
-            let handshakes = counted(totals[ClientCounter::Tls12Only], "handshake");
-            format!("{id}: {handshakes}, {} {what}", totals[ClientCounter::Exchanges])
-        }))
+        .whom(old.list())
 }
 
 /// Groups and ciphers without which some handshakes would have failed, though the proxy allows others: dimension, value,

@@ -66,9 +66,4 @@ impl<'a> FindingContext<'a> {
     pub(super) fn is(&self, setting: &str, word: &str) -> bool {
         matches!(self.run.setting(setting).map(|setting| &setting.value), Some(Value::Text(text)) if text == word)
     }
-
-    /// The proxy's unit of work: requests in HTTP mode, exchanges in TCP mode.
-    pub(super) fn requests_word(&self) -> &'static str {
-        if self.run.http().is_some() { "requests" } else { "exchanges" }
-    }
 }

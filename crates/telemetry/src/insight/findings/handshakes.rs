@@ -17,10 +17,10 @@ const REFUSALS: [(ProxyCounter, &str); 4] = [
     (ProxyCounter::FailedTimeout, "not complete at the deadline"),
     (ProxyCounter::FailedOther, "other reasons"),
 ];
-/// Others, as evidence.
+/// Others, as evidence. The figure of failed handshakes elsewhere includes them.
 const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
-    (ProxyCounter::FailedEof, "the client went away"),
-    (ProxyCounter::FailedNotTls, "the first bytes were not TLS"),
+    (ProxyCounter::FailedEof, "not among these: the client went away"),
+    (ProxyCounter::FailedNotTls, "not among these: the first bytes were not TLS"),
 ];
 const SHARES: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];
@@ -45,7 +45,7 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
     let main = causes.map_or("", |(_, words)| words);
     let text =
         FindingText::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
-    let text = text.figure("failed handshakes, last minute", format!("{n} of {whole}"));
+    let text = text.figure("failed of begun handshakes, last minute", format!("{n} of {whole}"));
     let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
     let text = counted.fold(text, |text, (counter, words)| text.figure(words, lately[counter]));
     let text = match main {

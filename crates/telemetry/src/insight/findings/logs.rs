@@ -72,18 +72,9 @@ fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
 
 fn old_versions_text(context: &FindingContext<'_>) -> FindingText {
     let (old, whole) = old_handshakes(context);
-    let users = OldClients::by(ClientCounter::Tls12Only, context);
-    let handshakes = format!("{} of handshakes", percent(share(old, whole)));
-    let title = match users.counted() {
-        Some(clients) => format!("TLS 1.3 only would refuse {clients}, with {handshakes}"),
-        None => format!("TLS 1.3 only would refuse {handshakes}"),
-    };
-    FindingText::new(title)
+    let users = OldClients::of(context);
+    FindingText::new(users.title((old, whole)))
         .figure("handshakes with less than TLS 1.3, last ten minutes", format!("{old} of {whole}"))
         .advise("update these clients before the terminator allows TLS 1.3 only")
-        .whom(
-            users.0.iter().map(|(id, totals)| {
-                format!("{id}: {}", counted(totals[ClientCounter::Tls12Only], "handshake"))
-            }),
-        )
+        .whom(users.list())
 }

@@ -100,6 +100,28 @@ fn counters_open_and_close_their_findings() {
 }
 
 #[test]
+fn parts_of_a_figure_add_up_to_it_and_others_are_told_apart() {
+    let mut recorder = begun(&[]);
+    let counted = [
+        (ProxyCounter::HandshakesFull, 10),
+        (ProxyCounter::FailedAlert, 7),
+        (ProxyCounter::FailedTimeout, 3),
+        (ProxyCounter::FailedEof, 80),
+    ];
+    recorder.seconds(2, |recorder| add(&mut recorder.proxy.counters, &counted));
+    recorder.seconds(1, |_| {});
+    let evidence = finding_text(&recorder, "handshakes-refused").evidence;
+    let told: Vec<_> = evidence.iter().map(|one| (one.figure.as_str(), one.value.as_str())).collect();
+    let expected = [
+        ("failed of begun handshakes, last minute", "20 of 40"),
+        ("the client sent an alert", "14"),
+        ("not complete at the deadline", "6"),
+        ("not among these: the client went away", "160"),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn requests_that_fail_open_and_close_their_findings() {
     let counted = |id, severity, metric: HttpCounter, n| {
         let mut recorder = begun(&[]);
@@ -310,16 +332,17 @@ fn count_client(recorder: &mut RunBuilder, n: u8, counted: &[(ClientCounter, u64
 }
 
 #[test]
-fn clients_of_tls_1_2_only_are_listed_with_their_traffic() {
+fn clients_of_tls_1_2_only_are_listed_with_their_handshakes() {
     let mut recorder = begun(&[]);
-    count_client(&mut recorder, 1, &[(ClientCounter::Exchanges, 998)]);
-    count_client(&mut recorder, 2, &[(ClientCounter::Exchanges, 2), (ClientCounter::Tls12Only, 1)]);
+    // One address, with many clients behind it.
+    let many = [(ClientCounter::HandshakesFull, 200), (ClientCounter::HandshakesResumed, 100)];
+    count_client(&mut recorder, 2, &[&many[..], &[(ClientCounter::Tls12Only, 3)]].concat());
     opens_and_closes(&mut recorder, ("tls12-only", Severity::Info), |recorder| {
-        add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 1)]);
+        add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 31)]);
     });
     let finding = finding_text(&recorder, "tls12-only");
-    assert_eq!(finding.title, "TLS 1.3 only would refuse 1 client, with 0.2 % of exchanges");
-    assert_eq!(finding.whom, ["127.0.0.2: 1 handshake, 2 exchanges"]);
+    assert_eq!(finding.title, "TLS 1.3 only would refuse 1 client, with 1.0 % of handshakes");
+    assert_eq!(finding.whom, ["127.0.0.2: 3 of 300 handshakes"]);
 }
 
 #[test]
@@ -330,7 +353,7 @@ fn clients_of_tls_1_2_that_no_record_names_are_a_share_of_handshakes() {
         add(&mut recorder.tls.counters, &[(TlsCounter::Tls12Only, 2)]);
     });
     let finding = finding_text(&recorder, "tls12-only");
-    assert_eq!(finding.title, "TLS 1.3 only would refuse the clients of 2.0 % of handshakes");
+    assert_eq!(finding.title, "TLS 1.3 only would refuse 2.0 % of handshakes");
 }
 
 #[test]
