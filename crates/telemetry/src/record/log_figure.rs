@@ -127,9 +127,22 @@ impl AbsentFigures {
         &self.0
     }
 
-    /// Each as `name: reason`.
+    /// Each as `name: reason`. A reason may have semicolons, so that a figure begins only where its name does.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.split("; ").filter(|part| !part.is_empty())
+        let begins = |text: &str| {
+            LogFigure::ALL.iter().any(|(_, name)| {
+                text.strip_prefix("; ")
+                    .and_then(|text| text.strip_prefix(name))
+                    .is_some_and(|rest| rest.starts_with(": "))
+            })
+        };
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            let ends = rest.match_indices("; ").map(|(at, _)| at).find(|&at| begins(&rest[at..]));
+            let (part, after) = rest.split_at(ends.unwrap_or(rest.len()));
+            rest = after.strip_prefix("; ").unwrap_or_default();
+            (!part.is_empty()).then_some(part)
+        })
     }
 
     /// Why a figure is not given; `None` if it is.
@@ -160,8 +173,9 @@ mod tests {
 
     #[test]
     fn the_reason_of_one_figure_is_found_among_others() {
-        let absent = "handshake time: not logged; handshakes: no TLS in it, add: a;; exchange: none";
+        let absent = "handshake time: not logged; the request's time is; handshakes: no TLS in it, add: a;; exchange: none";
         let absent = AbsentFigures::from(absent);
+        assert_eq!(absent.reason(LogFigure::HandshakeTime), Some("not logged; the request's time is"));
         assert_eq!(absent.reason(LogFigure::Handshakes), Some("no TLS in it, add: a;"));
         assert_eq!(absent.reason(LogFigure::Exchange), Some("none"));
         assert_eq!(absent.reason(LogFigure::Open), None);
