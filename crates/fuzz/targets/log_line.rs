@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;
-use observe::{LineReader, LogCounter, LogKind, read_line};
+use observe::{LineReader, LogCounter, LogKind};
 use telemetry::ProxyCounter;
 
 const SEEDS: [&str; 6] = [
@@ -21,11 +21,11 @@ const SEEDS: [&str; 6] = [
 fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
     for (kind, _) in LogKind::ALL {
         let (mut lines, mut read) = (LineReader::default(), 0);
-        let (mut counter, mut format) = (LogCounter::default(), kind.format());
+        let (mut counter, mut parser) = (LogCounter::default(), kind.parser());
         let mut count = |line: &[u8]| {
             read += 1;
             // A line that cannot be read is no failure.
-            let _ = read_line(&mut *format, line, |event| event.iter().for_each(|event| counter.count(event)));
+            let _ = parser.parse(line, |event| event.iter().for_each(|event| counter.count(event)));
         };
         let mut rest = input;
         while lines.read(&mut rest, &mut count).expect("memory can be read") > 0 {}

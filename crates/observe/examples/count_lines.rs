@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::fs::File;
 
-use observe::{LineReader, LogCounter, LogKind, read_line};
+use observe::{LineReader, LogCounter, LogKind};
 use telemetry::ProxyCounter;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -13,10 +13,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(kind), Some(path)) = (words.next(), words.next()) else {
         return Err("usage: count_lines TERMINATOR LOG".into());
     };
-    let mut format = kind.parse::<LogKind>()?.format();
+    let mut parser = kind.parse::<LogKind>()?.parser();
     let (mut lines, mut counter, mut bad) = (LineReader::default(), LogCounter::default(), 0_u64);
     let mut count = |line: &[u8]| {
-        let read = read_line(&mut *format, line, |event| event.iter().for_each(|event| counter.count(event)));
+        let read = parser.parse(line, |event| event.iter().for_each(|event| counter.count(event)));
         bad += u64::from(read.is_err());
     };
     let mut log = File::open(path)?;

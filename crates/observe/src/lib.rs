@@ -1,7 +1,7 @@
 //! Counts what the logs of another TLS terminator say: a third producer of records beside proxy and load.
 //!
-//! A source ([`LogSocket`], [`FollowedFile`], [`JournalLines`]) gives lines. A [`LogFormat`] makes an [`event`] of each. [`LogCounter`]
-//! counts events into the delta that the publisher takes from every producer. [`LogObserver`] does that on a thread of its
+//! A source ([`LogSocket`], [`FollowedFile`], [`JournalLines`]) gives lines. A [`LogParser`] takes off the header
+//! that syslog puts before a line, and makes an [`event`] of each. [`LogCounter`] counts events into the delta that the publisher takes from every producer. [`LogObserver`] does that on a thread of its
 //! own while a terminator runs; [`LogReplay`] does it for a log that is whole, in the log's own time.
 //!
 //! Only what the log says is counted. What it does not say is absent, and [`LogKind::absent`] has the reasons.
@@ -14,6 +14,7 @@ mod format;
 mod journal_lines;
 mod line_health;
 mod lines;
+mod local_clock;
 mod log_counter;
 mod log_observer;
 mod log_socket;
@@ -22,7 +23,7 @@ mod replay;
 pub mod setup;
 
 pub use followed_file::FollowedFile;
-pub use format::{AbsentFigure, BadLine, LogFormat, LogKind, UnknownLogKind, read_line};
+pub use format::{AbsentFigure, BadLine, LogKind, LogParser, UnknownLogKind};
 pub use journal_lines::JournalLines;
 pub use line_health::LineHealth;
 pub use lines::LineReader;

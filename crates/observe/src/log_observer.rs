@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::{Collector, HandoverResult, Level, NoticeRecord, ProxyDelta, Reporter};
 
-use crate::format::{LogFormat, read_line};
+use crate::format::LogParser;
 use crate::line_health::LineHealth;
 use crate::log_counter::LogCounter;
 
@@ -65,8 +65,8 @@ impl LogObserver {
     ///
     /// # Errors
     /// When there can be no thread for it.
-    pub fn start(source: impl LineSource + Send, format: Box<dyn LogFormat>) -> io::Result<Self> {
-        Self::start_with(move || Ok(source), format)
+    pub fn start(source: impl LineSource + Send, parser: LogParser) -> io::Result<Self> {
+        Self::start_with(move || Ok(source), parser)
     }
 
     /// Begins to read what `open` opens. That happens on the thread that reads, which some sources cannot leave.
@@ -75,7 +75,7 @@ impl LogObserver {
     /// Those of `open`, and when there can be no thread for it.
     pub fn start_with<S: LineSource>(
         open: impl FnOnce() -> io::Result<S> + Send + 'static,
-        format: Box<dyn LogFormat>,
+        parser: LogParser,
     ) -> io::Result<Self> {
         let mut collector = Collector::default();
         // The thread looks many times a second whether it has been asked.
@@ -94,7 +94,7 @@ impl LogObserver {
             };
             let _ = opened.send(Ok(()));
             let (counter, health) = (LogCounter::default(), LineHealth::default());
-            Reader { source, format, counter, health, shared: reader_state }.run(reporter);
+            Reader { source, parser, counter, health, shared: reader_state }.run(reporter);
         };
         let thread = std::thread::Builder::new().name("observe".to_owned()).spawn(read)?;
         is_open.recv().unwrap_or_else(|_| Err(io::Error::other("the thread observe ended at once")))?;
@@ -132,7 +132,7 @@ impl LogObserver {
 /// The thread's own.
 struct Reader<S> {
     source: S,
-    format: Box<dyn LogFormat>,
+    parser: LogParser,
     counter: LogCounter,
     health: LineHealth,
     shared: Arc<ObserverState>,
@@ -164,8 +164,8 @@ impl<S: LineSource> Reader<S> {
     }
 
     fn read(&mut self, may_wait: bool) -> io::Result<usize> {
-        let Self { source, format, counter, health, .. } = self;
-        source.read(health, may_wait, &mut |health, line| count_line(&mut **format, counter, health, line))
+        let Self { source, parser, counter, health, .. } = self;
+        source.read(health, may_wait, &mut |health, line| count_line(parser, counter, health, line))
     }
 
     fn publish(&mut self, is_last: bool) {
@@ -190,13 +190,13 @@ impl<S: LineSource> Reader<S> {
 
 /// Counts a line. A line that cannot be read is counted as such, never fatal.
 pub(crate) fn count_line(
-    format: &mut dyn LogFormat,
+    parser: &mut LogParser,
     counter: &mut LogCounter,
     health: &mut LineHealth,
     line: &[u8],
 ) {
     health.lines += 1;
-    let outcome = read_line(format, line, |event| {
+    let outcome = parser.parse(line, |event| {
         let Some(event) = event else { return };
         if let Some(number) = &event.sequence {
             health.number(number);

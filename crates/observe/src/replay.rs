@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use journal::Timestamps;
 use telemetry::{Publisher, RunRecord, Sink};
 
-use crate::format::{LogFormat, read_line};
+use crate::format::LogParser;
 use crate::line_health::LineHealth;
 use crate::lines::LineReader;
 use crate::log_counter::LogCounter;
@@ -18,8 +18,8 @@ pub enum ReplayError {
     /// It cannot be read.
     #[error("cannot read it: {0}")]
     Read(#[from] io::Error),
-    /// No line has a time.
-    #[error("none of its {lines} lines can be read{}", sample.as_ref().map(|text| format!("; {text}")).unwrap_or_default())]
+    /// No line has a time and something to count.
+    #[error("none of its {lines} lines has a time and a connection or request to count{}", sample.as_ref().map(|text| format!("; {text}")).unwrap_or_default())]
     Empty {
         /// Lines that there are.
         lines: u64,
@@ -62,18 +62,14 @@ impl<S: Sink> LogReplay<S> {
     ///
     /// # Errors
     /// When the log cannot be read, has nothing to tell, or its records cannot be written.
-    pub fn run(
-        mut self,
-        format: &mut dyn LogFormat,
-        log: &mut impl Read,
-    ) -> Result<(S, LogStats), ReplayError> {
+    pub fn run(mut self, parser: &mut LogParser, log: &mut impl Read) -> Result<(S, LogStats), ReplayError> {
         let mut lines = LineReader::default();
-        while lines.read(log, |line| self.line(format, line))? > 0 {
+        while lines.read(log, |line| self.line(parser, line))? > 0 {
             if let Some(reason) = self.refused {
                 return Err(ReplayError::Refused(reason));
             }
         }
-        lines.finish(|line| self.line(format, line));
+        lines.finish(|line| self.line(parser, line));
         self.finish()
     }
 
@@ -101,9 +97,9 @@ impl<S: Sink> LogReplay<S> {
         }
     }
 
-    fn line(&mut self, format: &mut dyn LogFormat, line: &[u8]) {
+    fn line(&mut self, parser: &mut LogParser, line: &[u8]) {
         self.health.lines += 1;
-        let outcome = read_line(format, line, |event| {
+        let outcome = parser.parse(line, |event| {
             let Some(event) = event else { return };
             if let Some(time_us) = event.time_us {
                 self.advance(time_us);

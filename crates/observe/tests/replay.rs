@@ -25,7 +25,7 @@ fn replay(log: &str) -> Result<(Vec<Record>, observe::LogStats), ReplayError> {
     let zero = Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(RunId::from_bits(7), Vec::new(), 60, zero);
     let replay = LogReplay::new(publisher, Duration::from_secs(1), RunRecord::default());
-    replay.run(&mut *LogKind::Haproxy.format(), &mut log.as_bytes())
+    replay.run(&mut LogKind::Haproxy.parser(), &mut log.as_bytes())
 }
 
 #[test]

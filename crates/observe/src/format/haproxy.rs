@@ -8,6 +8,7 @@ use telemetry::{ConnectionOutcome, LogFigure, RequestFailure};
 
 use super::{AbsentFigure, BadLine, LogFormat, failure, fields, haproxy_text};
 use crate::event::{LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest};
+use crate::local_clock::LocalClock;
 
 /// Reads our JSON, and HAProxy's own HTTP and TCP formats.
 #[derive(Debug)]
@@ -100,12 +101,12 @@ struct HaproxyLine<'a> {
 }
 
 impl LogFormat for Haproxy {
-    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine> {
         if OWN_MESSAGES.iter().any(|begin| line.starts_with(begin)) {
             return Ok(None);
         }
         if !line.starts_with('{') {
-            return haproxy_text::parse(line).map(Some);
+            return haproxy_text::parse(line, clock).map(Some);
         }
         let line = fields::json::<HaproxyLine<'a>>(line)?;
         match &*line.kind {

@@ -4,13 +4,16 @@ use std::borrow::Cow;
 
 use super::{BadLine, fields, haproxy};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};
+use crate::local_clock::LocalClock;
 
 /// Reads `127.0.0.1:33317 [06/Feb/2026:12:14:14.655] in back/server …`, or a failed handshake's line.
-pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
+pub(super) fn parse<'a>(line: &'a str, clock: &mut LocalClock) -> Result<LogEvent<'a>, BadLine> {
     let (source, rest) = line.split_once(" [").ok_or(BadLine::Unknown)?;
     let (time, rest) = rest.split_once("] ").ok_or(BadLine::Unknown)?;
     let address = source.rsplit_once(':').map_or(source, |(address, _)| address);
-    let base = LogEvent { time_us: Some(time_us(time)?), ..LogEvent::of(fields::client(address)?) };
+    // Local time without a zone.
+    let time_us = clock.parse("%d/%b/%Y:%H:%M:%S%.f", time)?;
+    let base = LogEvent { time_us: Some(time_us), ..LogEvent::of(fields::client(address)?) };
     // in/1: SSL handshake failure
     if let Some((_, error)) = rest.split_once(": ").filter(|(place, _)| !place.contains(' ')) {
         let outcome = super::failure::outcome_of(error);
@@ -68,12 +71,4 @@ fn tcp<'a>(base: LogEvent<'a>, times: &str, [bytes, state]: [&'a str; 2]) -> Res
     };
     let bytes_out = fields::bytes(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
     Ok(LogEvent { connection: Some(connection), bytes_out, ..base })
-}
-
-/// HAProxy writes local time without a zone.
-fn time_us(text: &str) -> Result<u64, BadLine> {
-    let bad = |_| BadLine::Field("time");
-    let time = jiff::civil::DateTime::strptime("%d/%b/%Y:%H:%M:%S%.f", text).map_err(bad)?;
-    let time = time.to_zoned(jiff::tz::TimeZone::system()).map_err(bad)?;
-    u64::try_from(time.timestamp().as_microsecond()).map_err(|_| BadLine::Field("time"))
 }

@@ -17,14 +17,43 @@ use std::str::FromStr;
 use telemetry::LogFigure;
 
 use crate::event::LogEvent;
+use crate::local_clock::LocalClock;
 
-/// Reads the lines of one kind of log.
-pub trait LogFormat: fmt::Debug + Send + Sync {
-    /// Reads a line without its end. `Ok(None)`: the line is none that counts.
+/// One kind of log.
+trait LogFormat: fmt::Debug + Send + Sync {
+    /// Reads a line without its end and without the header of syslog. `Ok(None)`: the line is none that counts.
     ///
     /// # Errors
     /// When the line is not of this format.
-    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine>;
+    fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine>;
+}
+
+/// Reads the lines of one log.
+#[derive(Debug)]
+pub struct LogParser {
+    format: Box<dyn LogFormat>,
+    clock: LocalClock,
+}
+
+impl LogParser {
+    /// Reads a line of bytes and passes on what it says, `None` if it is none that counts. What is not UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// When the line is not of this format.
+    pub fn parse<T>(
+        &mut self,
+        line: &[u8],
+        then: impl FnOnce(Option<LogEvent<'_>>) -> T,
+    ) -> Result<T, BadLine> {
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(line),
+        };
+        match fields::without_syslog_header(text.trim_end()) {
+            "" => Ok(then(None)),
+            line => Ok(then(self.format.parse(line, &mut self.clock)?)),
+        }
+    }
 }
 
 /// Why a line cannot be read.
@@ -64,13 +93,14 @@ impl LogKind {
     ];
 
     /// A reader of its lines.
-    pub fn format(self) -> Box<dyn LogFormat> {
-        match self {
+    pub fn parser(self) -> LogParser {
+        let format: Box<dyn LogFormat> = match self {
             Self::Haproxy => Box::new(haproxy::Haproxy),
             Self::Nginx => Box::new(nginx::NginxFormat),
             Self::NginxStream => Box::new(nginx_stream::NginxStream),
             Self::Stunnel => Box::<stunnel::Stunnel>::default(),
-        }
+        };
+        LogParser { format, clock: LocalClock::system() }
     }
 
     /// The figures that its log cannot give, each with the reason.
@@ -126,25 +156,6 @@ pub struct AbsentFigure {
     pub figure: LogFigure,
     /// Why, or what would give it.
     pub reason: &'static str,
-}
-
-/// Reads a line of bytes: what is not UTF-8 is replaced, and the header of syslog is left out.
-///
-/// # Errors
-/// As those of [`LogFormat::parse`].
-pub fn read_line<T>(
-    format: &mut dyn LogFormat,
-    line: &[u8],
-    then: impl FnOnce(Option<LogEvent<'_>>) -> T,
-) -> Result<T, BadLine> {
-    let text = match std::str::from_utf8(line) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(line),
-    };
-    match fields::without_syslog_header(text.trim_end()) {
-        "" => Ok(then(None)),
-        line => Ok(then(format.parse(line)?)),
-    }
 }
 
 #[cfg(test)]

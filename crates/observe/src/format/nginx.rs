@@ -7,6 +7,7 @@ use telemetry::{LogFigure, RequestFailure};
 
 use super::{AbsentFigure, BadLine, LogFormat, combined, fields, nginx_error};
 use crate::event::{LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
+use crate::local_clock::LocalClock;
 
 /// What nginx sends as the status of a request whose client went away before one was sent.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -88,11 +89,11 @@ struct NginxLine<'a> {
 }
 
 impl LogFormat for NginxFormat {
-    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine> {
         if line.starts_with('{') {
             return fields::json::<NginxLine<'a>>(line)?.event().map(Some);
         }
-        nginx_error::parse(line).unwrap_or_else(|| combined::parse(line).map(Some))
+        nginx_error::parse(line, clock).unwrap_or_else(|| combined::parse(line).map(Some))
     }
 }
 

@@ -7,6 +7,7 @@ use telemetry::{ConnectionOutcome, LogFigure};
 
 use super::{AbsentFigure, BadLine, LogFormat, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
+use crate::local_clock::LocalClock;
 
 /// Reads our JSON.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ struct NginxStreamLine<'a> {
 }
 
 impl LogFormat for NginxStream {
-    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str, _clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine> {
         fields::json::<NginxStreamLine<'a>>(line)?.event().map(Some)
     }
 }

@@ -7,6 +7,7 @@ use telemetry::{ClientId, ConnectionOutcome, LogFigure};
 
 use super::{AbsentFigure, BadLine, LogFormat, failure, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
+use crate::local_clock::LocalClock;
 
 /// The most connections that may be open at once; a line of a further one is a bad line.
 const OPEN_MAX: usize = 100_000;
@@ -30,8 +31,6 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
 #[derive(Debug, Default)]
 pub(super) struct Stunnel {
     open: HashMap<u64, OpenConnection>,
-    /// The second that was read last, and what it is in microseconds since 1970.
-    second: Option<(Box<str>, u64)>,
 }
 
 /// What the lines of a connection said so far.
@@ -47,7 +46,7 @@ struct OpenConnection {
 }
 
 impl LogFormat for Stunnel {
-    fn parse<'a>(&mut self, line: &'a str) -> Result<Option<LogEvent<'a>>, BadLine> {
+    fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine> {
         // 2026.11.23 22:02:43 LOG5[0]: message; journald and syslog have their own time.
         let (time, rest) = line.split_once("LOG").ok_or(BadLine::Unknown)?;
         let (head, message) = rest.split_once("]: ").ok_or(BadLine::Unknown)?;
@@ -67,7 +66,9 @@ impl LogFormat for Stunnel {
                 Ok(None)
             }
             Some(bytes) => {
-                let time_us = self.time_us(time.trim_end())?;
+                let time = time.trim_end();
+                let time_us = Some(time).filter(|time| !time.is_empty());
+                let time_us = time_us.map(|time| clock.parse("%Y.%m.%d %H:%M:%S", time)).transpose()?;
                 let connection = self.open.remove(&number);
                 connection.map(|connection| connection.event(bytes?, time_us)).transpose()
             }
@@ -94,22 +95,6 @@ impl Stunnel {
         // stunnel was restarted if there is one of this number.
         self.open.insert(number, connection);
         Ok(())
-    }
-
-    /// The time of a line, which stunnel writes as local time.
-    fn time_us(&mut self, text: &str) -> Result<Option<u64>, BadLine> {
-        if text.is_empty() {
-            return Ok(None);
-        }
-        if let Some((_, us)) = self.second.as_ref().filter(|(second, _)| **second == *text) {
-            return Ok(Some(*us));
-        }
-        let bad = |_| BadLine::Field("time");
-        let time = jiff::civil::DateTime::strptime("%Y.%m.%d %H:%M:%S", text).map_err(bad)?;
-        let time = time.to_zoned(jiff::tz::TimeZone::system()).map_err(bad)?;
-        let us = u64::try_from(time.timestamp().as_microsecond()).map_err(|_| BadLine::Field("time"))?;
-        self.second = Some((text.into(), us));
-        Ok(Some(us))
     }
 }
 

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use telemetry::{ConnectionOutcome, RequestFailure};
 
-use super::{BadLine, LogKind, read_line};
+use super::{BadLine, LogKind};
 use crate::event::LogEvent;
 
 /// Reads a line and passes what it says to `then`.
 fn said<T>(kind: LogKind, line: &str, then: impl FnOnce(&LogEvent<'_>) -> T) -> T {
-    read_line(&mut *kind.format(), line.as_bytes(), |event| then(&event.expect("the line counts")))
-        .expect(line)
+    kind.parser().parse(line.as_bytes(), |event| then(&event.expect("the line counts"))).expect(line)
 }
 
 const HAPROXY_HTTP: &str = r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","took":"12","response":"0"}"#;
@@ -120,10 +119,11 @@ fn failed_handshakes_of_nginx_come_from_its_error_log() {
     said(LogKind::Nginx, line, |event| {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
         assert_eq!(failure.outcome, ConnectionOutcome::HandshakeEof);
+        assert!(event.time_us.is_some(), "its own, so that the error log alone is enough");
         assert_eq!(event.client, telemetry::ClientId::from("10.0.0.9".parse::<std::net::IpAddr>().unwrap()));
     });
     let other = "2026/11/23 13:00:00 [notice] 12#12: using the \"epoll\" event method";
-    assert_eq!(read_line(&mut *LogKind::Nginx.format(), other.as_bytes(), |event| event.is_none()), Ok(true));
+    assert_eq!(LogKind::Nginx.parser().parse(other.as_bytes(), |event| event.is_none()), Ok(true));
 }
 
 #[test]
@@ -164,29 +164,24 @@ fn a_connection_of_the_stream_module_is_one_line() {
 
 #[test]
 fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
-    let mut format = LogKind::Haproxy.format();
-    let format = &mut *format;
+    let mut parser = LogKind::Haproxy.parser();
     let cut = &HAPROXY_HTTP.as_bytes()[..100];
-    assert!(matches!(read_line(format, cut, |_| ()), Err(BadLine::Json(_))));
-    assert_eq!(read_line(format, b"hello", |_| ()), Err(BadLine::Unknown));
+    assert!(matches!(parser.parse(cut, |_| ()), Err(BadLine::Json(_))));
+    assert_eq!(parser.parse(b"hello", |_| ()), Err(BadLine::Unknown));
     let own = b"Proxy clients stopped (cumulated conns: FE: 23, BE: 0).";
-    assert_eq!(read_line(format, own, |event| event.is_none()), Ok(true), "HAProxy says that of itself");
+    assert_eq!(parser.parse(own, |event| event.is_none()), Ok(true), "HAProxy says that of itself");
     let hostile = HAPROXY_HTTP.replace("127.0.0.1", "\u{1b}[2J");
-    assert!(read_line(format, hostile.as_bytes(), |_| ()).is_err());
+    assert!(parser.parse(hostile.as_bytes(), |_| ()).is_err());
     let binary =
         HAPROXY_HTTP.as_bytes().iter().map(|&b| if b == b'b' { 0xff } else { b }).collect::<Vec<_>>();
-    assert_eq!(
-        read_line(format, &binary, |event| event.unwrap().bytes_in),
-        Ok(92),
-        "a path need not be UTF-8"
-    );
-    assert_eq!(read_line(format, b"\n", |event| event.is_none()), Ok(true));
+    assert_eq!(parser.parse(&binary, |event| event.unwrap().bytes_in), Ok(92), "a path need not be UTF-8");
+    assert_eq!(parser.parse(b"\n", |event| event.is_none()), Ok(true));
 }
 
 #[test]
 fn stunnel_has_connected_to_the_upstream_unless_it_says_otherwise() {
     let has_upstream = |error: &str| {
-        let mut format = LogKind::Stunnel.format();
+        let mut parser = LogKind::Stunnel.parser();
         let mut connected = None;
         for line in [
             "LOG5[0]: Service [web] accepted connection from 127.0.0.1:46722",
@@ -195,10 +190,12 @@ fn stunnel_has_connected_to_the_upstream_unless_it_says_otherwise() {
             error,
             "LOG5[0]: Connection closed: 0 byte(s) sent to TLS, 0 byte(s) sent to socket",
         ] {
-            read_line(&mut *format, line.as_bytes(), |event| {
-                connected = event.and_then(|event| event.connection).map(|it| it.has_upstream).or(connected);
-            })
-            .expect(line);
+            parser
+                .parse(line.as_bytes(), |event| {
+                    connected =
+                        event.and_then(|event| event.connection).map(|it| it.has_upstream).or(connected);
+                })
+                .expect(line);
         }
         connected.unwrap()
     };
@@ -208,24 +205,25 @@ fn stunnel_has_connected_to_the_upstream_unless_it_says_otherwise() {
 
 #[test]
 fn lines_of_a_connection_of_stunnel_are_put_together() {
-    let mut format = LogKind::Stunnel.format();
+    let mut parser = LogKind::Stunnel.parser();
     let mut count = |line: &str| {
-        read_line(&mut *format, line.as_bytes(), |event| {
-            event.map(|event| {
-                let connection = event.connection.unwrap();
-                let handshake = connection
-                    .handshake
-                    .map(|it| format!("{} {} {} {}", it.version, it.cipher, it.group, it.is_resumed));
-                (
-                    event.client.to_string(),
-                    event.bytes_in,
-                    event.bytes_out,
-                    handshake,
-                    connection.failure.map(|it| it.outcome),
-                )
+        parser
+            .parse(line.as_bytes(), |event| {
+                event.map(|event| {
+                    let connection = event.connection.unwrap();
+                    let handshake = connection
+                        .handshake
+                        .map(|it| format!("{} {} {} {}", it.version, it.cipher, it.group, it.is_resumed));
+                    (
+                        event.client.to_string(),
+                        event.bytes_in,
+                        event.bytes_out,
+                        handshake,
+                        connection.failure.map(|it| it.outcome),
+                    )
+                })
             })
-        })
-        .expect(line)
+            .expect(line)
     };
     for line in [
         "2026.11.23 22:02:41 LOG6[ui]: Accepting new connections",

@@ -260,7 +260,7 @@ mod tests {
         let newest = Version(99, 0, 0);
         let format = json(None, &[NGINX], newest).replace("$msec", "1.000").replace("$remote_addr", "::1");
         // The names of variables are no numbers: what is refused is a value, never a key.
-        let refused = LogKind::Nginx.format().parse(&format).unwrap_err();
+        let refused = LogKind::Nginx.parser().parse(format.as_bytes(), |_| ()).unwrap_err();
         assert!(matches!(refused, crate::BadLine::Field(_)), "{refused}");
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             let socket = bind(args, address)?;
             let stream = socket.local_address();
             let observer =
-                LogObserver::start(socket, kind.format()).context("cannot start the thread observe")?;
+                LogObserver::start(socket, kind.parser()).context("cannot start the thread observe")?;
             Ok((observer, stream.map(|address| format!("udp:{address}"))))
         }),
         (None, Some(path)) if args.follow => {
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             live(args, kind, &path.display().to_string(), appearance, || {
                 let file = FollowedFile::open(path).with_context(|| cannot_read(path))?;
                 let observer =
-                    LogObserver::start(file, kind.format()).context("cannot start the thread observe")?;
+                    LogObserver::start(file, kind.parser()).context("cannot start the thread observe")?;
                 Ok((observer, None))
             })
         }
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             live(args, kind, &format!("of {unit} in the journal"), appearance, || {
                 let opened = unit.clone();
                 let open = move || JournalLines::open(&opened).map_err(std::io::Error::other);
-                let observer = LogObserver::start_with(open, kind.format())
+                let observer = LogObserver::start_with(open, kind.parser())
                     .with_context(|| format!("cannot follow --journal-unit {unit}"))?;
                 Ok((observer, None))
             })

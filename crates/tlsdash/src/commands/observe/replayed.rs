@@ -37,7 +37,7 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let publisher = Publisher::new(run, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
     let replay = LogReplay::new(publisher, args.run.interval.0, header(kind, &name));
-    let (writer, stats) = match replay.run(&mut *kind.format(), &mut log) {
+    let (writer, stats) = match replay.run(&mut kind.parser(), &mut log) {
         Ok(ended) => ended,
         Err(error) => {
             // An empty recording is useless.
