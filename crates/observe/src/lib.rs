@@ -21,6 +21,7 @@ mod log_socket;
 mod names;
 mod replay;
 pub mod setup;
+mod syslog;
 
 pub use followed_file::FollowedFile;
 pub use format::{AbsentFigure, BadLine, LogKind, LogParser, UnknownLogKind};

@@ -12,11 +12,17 @@ use crate::format::BadLine;
 const DISORDER_US: u64 = Duration::from_secs(30 * 60).as_micros() as u64;
 /// The longest time that the end of summer time repeats.
 const REPEATED_US: u64 = Duration::from_secs(2 * 3_600).as_micros() as u64;
+/// How far the clock of a log may be ahead of ours.
+pub(crate) const AHEAD: Duration = Duration::from_secs(24 * 3_600);
+/// A leap day may be this many years ago.
+const LEAP_YEARS: i16 = 8;
 
 /// Reads local times, each after those of the lines before.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalClock {
     zone: TimeZone,
+    /// When reading began.
+    now: Timestamp,
     /// The time that was read last, and what it is in microseconds since 1970: many lines have the same second.
     last: Option<(DateTime, u64)>,
     /// The latest that was read.
@@ -26,7 +32,11 @@ pub(crate) struct LocalClock {
 impl LocalClock {
     /// In the zone of this machine.
     pub(crate) fn system() -> Self {
-        Self { zone: TimeZone::system(), last: None, latest_us: 0 }
+        Self { zone: TimeZone::system(), ..Self::utc(Timestamp::now()) }
+    }
+
+    pub(crate) fn utc(now: Timestamp) -> Self {
+        Self { zone: TimeZone::UTC, now, last: None, latest_us: 0 }
     }
 
     /// A time in a format of `strptime`, in microseconds since 1970.
@@ -36,6 +46,16 @@ impl LocalClock {
     pub(crate) fn parse(&mut self, format: &str, text: &str) -> Result<u64, BadLine> {
         let time = DateTime::strptime(format, text).ok();
         time.and_then(|time| self.us(time)).ok_or(BadLine::Field("time"))
+    }
+
+    /// The latest year's that is not in the future. `of_year` gives the time in a year, if that has such a day.
+    pub(crate) fn us_of_latest_year(&mut self, of_year: impl Fn(i16) -> Option<DateTime>) -> Option<u64> {
+        let this = self.now.to_zoned(self.zone.clone()).year();
+        let future_us = (self.now + AHEAD).as_microsecond() as u64;
+        let times = (0..=LEAP_YEARS).filter_map(|years| of_year(this + 1 - years));
+        let (time, _) =
+            times.map(|time| (time, self.resolve(time))).find(|(_, us)| *us <= Some(future_us))?;
+        self.us(time)
     }
 
     fn us(&mut self, time: DateTime) -> Option<u64> {
@@ -68,7 +88,7 @@ mod tests {
     #[test]
     fn the_hour_that_summer_time_repeats_is_two_hours() {
         let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        let mut clock = LocalClock { zone: berlin, ..LocalClock::system() };
+        let mut clock = LocalClock { zone: berlin, ..LocalClock::utc(Timestamp::UNIX_EPOCH) };
         let hours =
             [1, 2, 2, 3].map(|hour| (0..60).map(move |minute| format!("2025-10-26 0{hour}:{minute:02}")));
         let times: Vec<u64> =

@@ -188,7 +188,9 @@ impl LineSource for LogSocket {
         while count < DATAGRAMS_EACH_TURN {
             let Some(bytes) = self.receive(flags)? else { break };
             flags = MsgFlags::MSG_DONTWAIT;
-            line(health, &self.buffer[..bytes]);
+            // Some senders put several lines into one, or end one as C ends text.
+            let lines = self.buffer[..bytes].split(|byte| matches!(byte, b'\n' | b'\0'));
+            lines.filter(|text| !text.is_empty()).for_each(|text| line(health, text));
             count += 1;
         }
         health.dropped = self.dropped.into();
@@ -247,8 +249,8 @@ mod tests {
         let mut socket = LogSocket::bind(&address, OPTIONS).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o620);
         assert!(matches!(LogSocket::bind(&address, OPTIONS), Err(SocketError::Served)));
-        UnixDatagram::unbound().unwrap().send_to(b"one line", &path).unwrap();
-        assert_eq!(lines(&mut socket).1, [b"one line"]);
+        UnixDatagram::unbound().unwrap().send_to(b"one line\nnext line\n\0", &path).unwrap();
+        assert_eq!(lines(&mut socket).1, [&b"one line"[..], b"next line"]);
         drop(socket);
         assert!(!path.exists());
     }

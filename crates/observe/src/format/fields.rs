@@ -9,17 +9,6 @@ use telemetry::ClientId;
 
 use super::BadLine;
 
-/// The line without the header that a syslog sender puts before it (RFC 3164): `<190>Nov 23 13:00:00 host nginx: `.
-pub(super) fn without_syslog_header(line: &str) -> &str {
-    let Some(rest) = line.strip_prefix('<') else { return line };
-    let Some((priority, rest)) = rest.split_once('>') else { return line };
-    if priority.len() > 3 || priority.is_empty() || !priority.bytes().all(|byte| byte.is_ascii_digit()) {
-        return line;
-    }
-    // The header ends with the tag, whose end is the first colon and blank; times have no blank behind their colons.
-    rest.split_once(": ").map_or(rest, |(_, text)| text)
-}
-
 /// Reads a line of JSON.
 pub(super) fn json<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, BadLine> {
     serde_json::from_str(line).map_err(|error| BadLine::Json(error.to_string()))

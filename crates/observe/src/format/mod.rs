@@ -18,6 +18,7 @@ use telemetry::LogFigure;
 
 use crate::event::LogEvent;
 use crate::local_clock::LocalClock;
+use crate::syslog::SyslogLine;
 
 /// One kind of log.
 trait LogFormat: fmt::Debug + Send + Sync {
@@ -49,10 +50,15 @@ impl LogParser {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(line),
         };
-        match fields::without_syslog_header(text.trim_end()) {
-            "" => Ok(then(None)),
-            line => Ok(then(self.format.parse(line, &mut self.clock)?)),
+        let line = SyslogLine::parse(&text);
+        if line.message.is_empty() {
+            return Ok(then(None));
         }
+        let event = self.format.parse(line.message, &mut self.clock)?;
+        Ok(then(event.map(|event| LogEvent {
+            time_us: event.time_us.or_else(|| line.time_us(&mut self.clock)),
+            ..event
+        })))
     }
 }
 
