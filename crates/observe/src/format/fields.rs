@@ -24,9 +24,9 @@ pub(super) fn or_empty(text: Cow<'_, str>) -> Cow<'_, str> {
     present(text).unwrap_or_default()
 }
 
-/// Whose line it is: an address, or `unix:` for clients without one.
+/// Whose line it is: an address, or `unix` for clients of a Unix socket, with more behind a colon.
 pub(super) fn client(text: &str) -> Result<ClientId, BadLine> {
-    if text.is_empty() || text == "-" || text.starts_with("unix:") {
+    if matches!(text.split(':').next(), Some("unix" | "-")) || text.is_empty() {
         return Ok(ClientId::Other);
     }
     text.parse::<IpAddr>().map(ClientId::from).map_err(|_| BadLine::Field("client"))
@@ -100,7 +100,16 @@ pub(super) fn status(text: &str) -> Result<Option<u16>, BadLine> {
     }
 }
 
-/// Method, path without query, and protocol of a request line; a line that is no HTTP has only empty parts.
+/// The path of a target, without the query. Over HTTP/2 HAProxy logs `https://name/path`.
+pub(super) fn path(target: &str) -> &str {
+    let target = target.split('?').next().unwrap_or_default();
+    match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
+        _ => target,
+    }
+}
+
+/// Method, path and protocol of a request line; a line that is no HTTP has only empty parts.
 pub(super) fn request_line(line: &str) -> [&str; 3] {
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(protocol), None) =
@@ -108,5 +117,5 @@ pub(super) fn request_line(line: &str) -> [&str; 3] {
     else {
         return [""; 3];
     };
-    [method, target.split('?').next().unwrap_or_default(), protocol]
+    [method, path(target), protocol]
 }

@@ -171,7 +171,10 @@ impl<'a> HaproxyLine<'a> {
             took,
             body_out: None,
             method: fields::or_empty(self.method),
-            path: fields::or_empty(self.path),
+            path: match fields::or_empty(self.path) {
+                Cow::Borrowed(target) => Cow::Borrowed(fields::path(target)),
+                Cow::Owned(target) => Cow::Owned(fields::path(&target).to_owned()),
+            },
             protocol: fields::or_empty(self.protocol),
             upstream: fields::or_empty(self.upstream),
         };

@@ -1,4 +1,5 @@
-//! HAProxy's own HTTP and TCP log formats (its manual, 8.2.2 and 8.2.3): no word about TLS.
+//! HAProxy's own HTTP, HTTPS and TCP log formats (its manual, 8.2.2 to 8.2.4). None says which request is the first of its
+//! connection, so that the TLS fields of `option httpslog` count no handshakes.
 
 use std::borrow::Cow;
 
@@ -41,7 +42,9 @@ fn http<'a>(
     let times: Vec<&str> = times.split('/').collect();
     let [.., response, took] = times[..] else { return Err(BadLine::Field("times")) };
     let state = middle.split(' ').nth(2).unwrap_or_default();
-    let [method, path, protocol] = fields::request_line(request.trim_end_matches('"')).map(Cow::Borrowed);
+    // HAProxy encodes quotes within; of a line that is cut the last is missing.
+    let request = request.split('"').next().unwrap_or_default();
+    let [method, path, protocol] = fields::request_line(request).map(Cow::Borrowed);
     let request = LoggedRequest {
         method,
         path,

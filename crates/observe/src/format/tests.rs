@@ -26,6 +26,10 @@ fn the_first_request_of_a_connection_counts_it() {
         assert_eq!(event.time_us, Some(1_795_440_001_103_000), "when it ended");
         assert_eq!((event.bytes_in, event.bytes_out), (92, 185));
     });
+    let over_http2 = HAPROXY_HTTP.replace(r"\/a", r"https:\/\/localhost\/a");
+    said(LogKind::Haproxy, &over_http2, |event| assert_eq!(event.request.as_ref().unwrap().path, "/a\"b"));
+    let of_unix_socket = HAPROXY_HTTP.replace("127.0.0.1", "unix");
+    said(LogKind::Haproxy, &of_unix_socket, |event| assert_eq!(event.client, telemetry::ClientId::Other));
     let later = HAPROXY_HTTP.replace(r#""number":"1""#, r#""number":"2""#);
     said(LogKind::Haproxy, &later, |event| assert!(event.connection.is_none() && event.request.is_some()));
 }
@@ -80,6 +84,13 @@ fn own_formats_of_haproxy_are_read_with_fewer_figures() {
         assert_eq!(request.failure, Some(RequestFailure::UpstreamClosed));
         assert_eq!(request.took, Some(Duration::from_millis(109)));
         assert!(event.connection.is_none() && event.bytes_out == 2_750);
+    });
+    let https = r#"unix:1 [25/Nov/2025:17:59:01.906] https~ be/s1 0/0/1/3/4 200 52 - - ---- 1/1/0/0/0 0/0 {a #22b#22|c} "GET https://localhost/s1?q HTTP/2.0" 0/0000000000000000/0/0/0 localhost/TLSv1.3/TLS_AES_256_GCM_SHA384"#;
+    said(LogKind::Haproxy, https, |event| {
+        let request = event.request.as_ref().unwrap();
+        let [method, path, protocol] = [&request.method, &request.path, &request.protocol];
+        assert_eq!([&**method, path, protocol], ["GET", "/s1", "HTTP/2.0"]);
+        assert_eq!((event.client, event.connection.as_ref()), (telemetry::ClientId::Other, None));
     });
     let tcp = "10.0.1.2:33313 [06/Feb/2026:12:12:51.443] fnt bck/srv1 0/0/5007 212 cD 0/0/0/0/3 0/0";
     said(LogKind::Haproxy, tcp, |event| {
