@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{BadLine, fields};
+use super::{BadLine, fields, nginx};
 use crate::event::{LogEvent, LoggedRequest};
 
 /// Reads `127.0.0.1 - - [10/Oct/2026:13:55:36 -0700] "GET / HTTP/1.1" 200 2326 "referrer" "agent"`.
@@ -11,12 +11,16 @@ pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
     let (time, rest) = rest.split_once("] \"").ok_or(BadLine::Unknown)?;
     let (request, rest) = rest.split_once("\" ").ok_or(BadLine::Unknown)?;
     let mut words = rest.split(' ');
-    let status = fields::status(words.next().ok_or(BadLine::Unknown)?)?;
+    let sent = fields::status(words.next().ok_or(BadLine::Unknown)?)?;
     let body_out = fields::bytes(words.next().ok_or(BadLine::Unknown)?, "size")?;
     let [method, path, protocol] = fields::request_line(request).map(Cow::Borrowed);
-    let request = LoggedRequest { method, path, protocol, status, body_out, ..LoggedRequest::default() };
+    let status = nginx::answered(sent);
+    let failure = sent.and_then(|sent| nginx::failure_of(sent, &method));
+    let request =
+        LoggedRequest { method, path, protocol, status, failure, body_out, ..LoggedRequest::default() };
     let client = fields::client(who.split(' ').next().unwrap_or_default())?;
-    Ok(LogEvent { time_us: Some(time_us(time)?), request: Some(request), ..LogEvent::of(client) })
+    let (time_us, bytes_out) = (Some(time_us(time)?), body_out.unwrap_or(0));
+    Ok(LogEvent { time_us, request: Some(request), bytes_out, ..LogEvent::of(client) })
 }
 
 fn time_us(text: &str) -> Result<u64, BadLine> {

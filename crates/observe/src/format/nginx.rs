@@ -88,6 +88,21 @@ struct NginxLine<'a> {
     header: Cow<'a, str>,
 }
 
+/// The status that the client got.
+pub(super) fn answered(status: Option<u16>) -> Option<u16> {
+    status.filter(|status| *status != CLIENT_CLOSED_REQUEST)
+}
+
+/// Why a request failed, as far as its status and its method tell.
+pub(super) fn failure_of(status: u16, method: &str) -> Option<RequestFailure> {
+    match status {
+        CLIENT_CLOSED_REQUEST => Some(RequestFailure::ClientGone),
+        400 if method.is_empty() => Some(RequestFailure::Malformed),
+        408 if method.is_empty() => Some(RequestFailure::HeadTimeout),
+        _ => None,
+    }
+}
+
 impl LogFormat for NginxFormat {
     fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine> {
         if line.starts_with('{') {
@@ -103,7 +118,7 @@ impl<'a> NginxLine<'a> {
         let sent = fields::status(&self.status)?;
         let request = LoggedRequest {
             connection: fields::number(&self.connection, "connection")?.unwrap_or(0),
-            status: sent.filter(|status| *status != CLIENT_CLOSED_REQUEST),
+            status: answered(sent),
             failure: self.failure(sent),
             upstream_time: fields::seconds_sum(&self.header, "header")?,
             took: fields::seconds(&self.took, "took")?,
@@ -136,9 +151,8 @@ impl<'a> NginxLine<'a> {
     /// Why the request failed, as far as the line tells: nginx writes dashes for steps that an upstream did not reach.
     fn failure(&self, status: Option<u16>) -> Option<RequestFailure> {
         let is_absent = |text: &str| text.is_empty() || text.ends_with('-');
-        match status? {
-            CLIENT_CLOSED_REQUEST => Some(RequestFailure::ClientGone),
-            400 if self.method.is_empty() => Some(RequestFailure::Malformed),
+        let status = status?;
+        failure_of(status, &self.method).or_else(|| match status {
             408 if is_absent(&self.upstream) => Some(RequestFailure::HeadTimeout),
             502 if !is_absent(&self.upstream) && is_absent(&self.connect) => Some(RequestFailure::Connect),
             502 if !is_absent(&self.upstream) && is_absent(&self.header) => {
@@ -151,6 +165,6 @@ impl<'a> NginxLine<'a> {
                 Some(RequestFailure::UpstreamTimeout)
             }
             _ => None,
-        }
+        })
     }
 }

@@ -143,9 +143,24 @@ fn the_combined_format_gives_requests_alone() {
     said(LogKind::Nginx, line, |event| {
         let request = event.request.as_ref().unwrap();
         assert_eq!((&*request.method, &*request.path, request.status), ("POST", "/a", Some(201)));
-        assert_eq!((request.took, request.body_out), (None, Some(2_326)));
+        assert_eq!((request.took, request.body_out, event.bytes_out), (None, Some(2_326), 2_326));
         assert_eq!((event.time_us, event.connection.as_ref()), (Some(1_791_665_736_000_000), None));
     });
+}
+
+#[test]
+fn failures_that_a_status_names_are_the_same_in_the_combined_format() {
+    for (request, sent, status, failure) in [
+        ("GET /slow HTTP/1.1", 499, None, RequestFailure::ClientGone),
+        ("-", 408, Some(408), RequestFailure::HeadTimeout),
+        (r"\x16\x03\x01", 400, Some(400), RequestFailure::Malformed),
+    ] {
+        let line = format!(r#"10.0.0.7 - - [10/Oct/2026:13:55:36 -0700] "{request}" {sent} 0 "-" "-""#);
+        said(LogKind::Nginx, &line, |event| {
+            let request = event.request.as_ref().unwrap();
+            assert_eq!((request.status, request.failure), (status, Some(failure)), "{line}");
+        });
+    }
 }
 
 #[test]
