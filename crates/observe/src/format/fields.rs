@@ -65,9 +65,16 @@ pub(super) fn seconds_us(text: &str, field: &'static str) -> Result<Option<u64>,
     whole.checked_mul(1_000_000).and_then(|us| us.checked_add(part_us)).map(Some).ok_or_else(bad)
 }
 
+/// Longer than any connection lasts: what claims more is no time.
+const TOOK_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+fn plausible(took: Option<Duration>, field: &'static str) -> Result<Option<Duration>, BadLine> {
+    if took > Some(TOOK_MAX) { Err(BadLine::Field(field)) } else { Ok(took) }
+}
+
 /// The same as a duration.
 pub(super) fn seconds(text: &str, field: &'static str) -> Result<Option<Duration>, BadLine> {
-    Ok(seconds_us(text, field)?.map(Duration::from_micros))
+    plausible(seconds_us(text, field)?.map(Duration::from_micros), field)
 }
 
 /// The sum of several times, as nginx writes them if it tried several upstreams: `0.001, 0.002 : 0.003`. `None` if one of
@@ -77,7 +84,7 @@ pub(super) fn seconds_sum(text: &str, field: &'static str) -> Result<Option<Dura
     for part in text.split([',', ':']) {
         sum = sum.zip(seconds(part.trim(), field)?).map(|(sum, part)| sum.saturating_add(part));
     }
-    Ok(sum)
+    plausible(sum, field)
 }
 
 /// Milliseconds; HAProxy writes -1 for what did not happen, and a plus before what was logged early.
@@ -86,7 +93,7 @@ pub(super) fn millis(text: &str, field: &'static str) -> Result<Option<Duration>
     if digits == "-1" {
         return Ok(None);
     }
-    Ok(number(digits, field)?.map(Duration::from_millis))
+    plausible(number(digits, field)?.map(Duration::from_millis), field)
 }
 
 /// The status; 0, -1 and 000 stand for none.

@@ -198,6 +198,12 @@ fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
     assert_eq!(parser.parse(own, |event| event.is_none()), Ok(true), "HAProxy says that of itself");
     let hostile = HAPROXY_HTTP.replace("127.0.0.1", "\u{1b}[2J");
     assert!(parser.parse(hostile.as_bytes(), |_| ()).is_err());
+    let forged = HAPROXY_HTTP.replace(r#""took":"12""#, r#""took":"77000000000000""#);
+    assert_eq!(
+        parser.parse(forged.as_bytes(), |_| ()),
+        Err(BadLine::Field("took")),
+        "no request takes so long"
+    );
     let binary =
         HAPROXY_HTTP.as_bytes().iter().map(|&b| if b == b'b' { 0xff } else { b }).collect::<Vec<_>>();
     assert_eq!(parser.parse(&binary, |event| event.unwrap().bytes_in), Ok(92), "a path need not be UTF-8");
