@@ -14,6 +14,7 @@ use crate::record::age_counts::AgeCounts;
 use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
+use crate::record::log_figure::AbsentFigures;
 use crate::record::process_cpu::{ProcessCpu, ProcessCpuList};
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::status_counts::StatusCounts;
@@ -201,7 +202,8 @@ fn experiment(numbers: &[u64], text: &str, flag: bool) -> ExperimentRecord {
 
 fn notice(text: &str, flag: bool) -> NoticeRecord {
     let level = if flag { Level::Warning } else { Level::Info };
-    NoticeRecord { level, topic: "upstream".into(), text: text.into() }
+    let absent = if flag { "lost lines: not numbered; or not told".into() } else { AbsentFigures::default() };
+    NoticeRecord { level, topic: "upstream".into(), text: text.into(), absent }
 }
 
 fn alert(numbers: &[u64], text: &str, flag: bool) -> AlertRecord {

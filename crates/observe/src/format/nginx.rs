@@ -26,8 +26,8 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
         reason: "nginx logs a handshake with the first request of its connection",
     },
     AbsentFigure {
-        figure: LogFigure::FailureCauses,
-        reason: "add: error_log syslog:server=unix:PATH,nohostname info;",
+        figure: LogFigure::Failures,
+        reason: "the access log has none; add: error_log syslog:server=unix:PATH,nohostname info;",
     },
     AbsentFigure { figure: LogFigure::Exchange, reason: "requests are timed instead" },
     AbsentFigure { figure: LogFigure::FullReasons, reason: "no log says why a client did not resume" },

@@ -346,7 +346,7 @@ impl Run {
             log: self.counted_log().map(|began| LogSummary {
                 terminator: began.log.clone(),
                 resolution_us: began.log_resolution_us,
-                absent: began.absent.iter().map(str::to_owned).collect(),
+                absent: self.absent_figures(),
             }),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load_summary::of(self, series)),

@@ -199,6 +199,7 @@ impl<S: Sink> Publisher<S> {
 
     /// Records a notice for the operator. The caller limits how often.
     pub fn notice(&mut self, notice: NoticeRecord, now: Timestamps) {
+        self.written.began.iter_mut().for_each(|began| began.absent.extend(&notice.absent));
         self.event(Body::Notice(notice), now);
     }
 

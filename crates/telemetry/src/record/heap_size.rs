@@ -180,7 +180,9 @@ impl HeapSize for Record {
             }
             Body::Mark(mark) => mark.text.heap_bytes(),
             Body::Calibration(costs) => costs.heap_bytes(),
-            Body::Notice(NoticeRecord { topic, text, .. }) => topic.heap_bytes() + text.heap_bytes(),
+            Body::Notice(NoticeRecord { topic, text, absent, level: _ }) => {
+                topic.heap_bytes() + text.heap_bytes() + absent.as_str().len()
+            }
             Body::Health(health) => health.error.heap_bytes(),
             Body::Experiment(experiment) => experiment.heap_bytes(),
             Body::Alert(alert) => alert.heap_bytes(),

@@ -46,11 +46,13 @@ pub enum LogFigure {
     ExactBytes,
     /// Bytes of each client.
     Bytes,
+    /// Lines that did not arrive.
+    LostLines,
 }
 
 impl LogFigure {
     /// Each with its name on the screen and in records.
-    pub const ALL: [(Self, &'static str); 20] = [
+    pub const ALL: [(Self, &'static str); 21] = [
         (Self::Open, "open connections"),
         (Self::HandshakeTime, "handshake time"),
         (Self::HandshakeCpu, "handshake CPU time"),
@@ -71,6 +73,7 @@ impl LogFigure {
         (Self::ResponseBodies, "response bodies"),
         (Self::ExactBytes, "exact bytes"),
         (Self::Bytes, "bytes"),
+        (Self::LostLines, "lost lines"),
     ];
 
     /// Its name on the screen and in records.
@@ -106,6 +109,7 @@ impl LogFigure {
                 | Self::ResponseBodies
                 | Self::ExactBytes
                 | Self::Bytes
+                | Self::LostLines
         )
     }
 }
@@ -120,6 +124,16 @@ impl AbsentFigures {
         let parts: Vec<_> =
             figures.into_iter().map(|(figure, reason)| format!("{}: {reason}", figure.name())).collect();
         Self(parts.join("; "))
+    }
+
+    /// Adds those of others that are not among these.
+    pub fn extend(&mut self, others: &Self) {
+        for (figure, name) in LogFigure::ALL {
+            if let Some(reason) = others.reason(figure).filter(|_| self.reason(figure).is_none()) {
+                let separator = if self.0.is_empty() { "" } else { "; " };
+                self.0 = format!("{}{separator}{name}: {reason}", self.0);
+            }
+        }
     }
 
     /// All in one line, as records have it.
@@ -179,6 +193,14 @@ mod tests {
         assert_eq!(absent.reason(LogFigure::Handshakes), Some("no TLS in it, add: a;"));
         assert_eq!(absent.reason(LogFigure::Exchange), Some("none"));
         assert_eq!(absent.reason(LogFigure::Open), None);
+        let mut more = AbsentFigures::default();
+        more.extend(&"exchange: another".into());
+        more.extend(&absent);
+        assert_eq!(more.reason(LogFigure::Exchange), Some("another"), "the first stays");
+        assert_eq!(
+            (more.reason(LogFigure::Handshakes), more.iter().count()),
+            (absent.reason(LogFigure::Handshakes), 3)
+        );
         assert_eq!(absent.iter().count(), 3);
     }
 }

@@ -399,13 +399,15 @@ wire! {
         pub topic: String = &field::NOTICE_TOPIC,
         /// The sentence, cleaned.
         pub text: String = &field::NOTICE_TEXT,
+        /// Figures that turn out to be absent from the lines of the log, each with the reason.
+        pub absent: AbsentFigures = &field::ABSENT,
     }
 }
 
 impl NoticeRecord {
     /// About `topic`, in words that are made printable here: they may quote peers and files.
     pub fn new(level: Level, topic: &str, text: &str) -> Self {
-        Self { level, topic: topic.to_owned(), text: clean::line(text) }
+        Self { level, topic: topic.to_owned(), text: clean::line(text), absent: AbsentFigures::default() }
     }
 }
 

@@ -60,6 +60,9 @@ impl SliceBaseline {
                     put_setting(&mut began.settings, after.clone());
                 }
             }
+            Body::Notice(notice) => {
+                self.began.iter_mut().for_each(|began| began.absent.extend(&notice.absent));
+            }
             Body::Proxy(proxy) => {
                 self.ticked = Some(record.stamp);
                 self.proxy = proxy.without_intervals();
@@ -91,7 +94,6 @@ impl SliceBaseline {
             | Body::Mark(_)
             | Body::Calibration(_)
             | Body::Experiment(_)
-            | Body::Notice(_)
             | Body::Alert(_) => {}
         }
     }

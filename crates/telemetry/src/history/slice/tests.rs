@@ -5,11 +5,12 @@ use super::*;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::publish::{LoadState, Publisher};
 use crate::record::setting::{Applies, Setting, Value};
-use crate::record::{ClientRecord, SettingRecord};
+use crate::record::{ClientRecord, NoticeRecord, SettingRecord};
 use crate::testing::finished;
 use crate::{
     ClientCounter, ClientDelta, Counters, CpuGroup, FinishedRequest, HostRecord, HttpCounter, HttpDelta,
-    HttpLatency, LoadDelta, LoadEvent, Model, ProxyDelta, RouteCounter, RouteLatency, Sketch, Timestamps,
+    HttpLatency, LoadDelta, LoadEvent, LogFigure, Model, ProxyDelta, RouteCounter, RouteLatency, Sketch,
+    Timestamps,
 };
 
 const BEGAN_S: u64 = 1_700_000_000;
@@ -144,6 +145,29 @@ fn stretches_that_follow_each_other_add_up_to_the_whole() {
     for border in [1, 3, 10, 19] {
         let (a, b) = (of(&model(recorded(20), 0, border)), of(&model(recorded(20), border, 1_000)));
         assert_eq!((a.0 + b.0, a.1 + b.1), of(&whole), "{border}");
+    }
+}
+
+#[test]
+fn what_a_log_turns_out_to_lack_is_absent_from_then_on() {
+    let mut records = recorded_and_watched(20, |second, publisher| {
+        if second == 4 {
+            let absent = "lost lines: not numbered".into();
+            publisher.notice(NoticeRecord { absent, ..NoticeRecord::default() }, at(second));
+        }
+    });
+    for record in &mut records {
+        if let Body::Run(run) = &mut record.body {
+            run.log = "nginx".to_owned();
+        }
+    }
+    let reason = |from, to| {
+        let model = model(records.clone(), from, to);
+        model.current().unwrap().absent(LogFigure::LostLines).map(str::to_owned)
+    };
+    assert_eq!(reason(0, 3), None);
+    for (from, to) in [(0, 1_000), (6, 10)] {
+        assert_eq!(reason(from, to).as_deref(), Some("not numbered"), "{from} to {to}");
     }
 }
 

@@ -82,12 +82,24 @@ impl Run {
     /// Why a figure is absent, and which log format would have it; `None` if it is present.
     pub fn absent(&self, figure: LogFigure) -> Option<&str> {
         let began = self.counted_log()?;
-        let has_tls = self.proxy().is_none_or(|track| track.totals()[ProxyCounter::Accepted] > 0);
+        let counted = |counter| self.proxy().map_or(0, |track| track.totals()[counter]);
+        let has_tls = self.proxy().is_none() || counted(ProxyCounter::Accepted) > 0;
         let has_lines = self.http().is_some_and(|track| track.totals()[HttpCounter::Requests] > 0);
         if figure.is_of_connections() && has_lines && !has_tls {
-            return Some(LINES_WITHOUT_TLS);
+            return began.absent.reason(LogFigure::Handshakes).or(Some(LINES_WITHOUT_TLS));
         }
-        began.absent.reason(figure)
+        // A log of its own may have them, which is there if it has some.
+        let is_counted = figure == LogFigure::Failures && counted(ProxyCounter::HandshakesFailed) > 0;
+        began.absent.reason(figure).filter(|_| !is_counted)
+    }
+
+    /// The figures that its log is known to lack, each as `name: reason`.
+    pub fn absent_figures(&self) -> Vec<String> {
+        let named = |(figure, name)| {
+            let reason = self.counted_log()?.absent.reason(figure)?;
+            self.absent(figure).map(|_| format!("{name}: {reason}"))
+        };
+        LogFigure::ALL.into_iter().filter_map(named).collect()
     }
 
     /// The same of a class of latencies.

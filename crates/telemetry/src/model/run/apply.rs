@@ -66,6 +66,9 @@ impl Run {
             return;
         }
         self.header.note(record.stamp);
+        if let Body::Notice(notice) = &record.body {
+            self.header.add_absent(&notice.absent);
+        }
         if self.retention.is_brief {
             self.apply_abridged(record);
         } else {

@@ -4,6 +4,7 @@ use super::merged::{AlignedRun, covered_us, joined, sum_by_host};
 use super::settings::RunSettings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
+use crate::record::log_figure::AbsentFigures;
 use crate::record::origin::Writer;
 use crate::record::{Phase, RunRecord, Stamp};
 
@@ -39,6 +40,11 @@ impl RunHeader {
             Phase::Start => self.began = Some((stamp, run)),
             Phase::Stop => self.stopped = Some((stamp, run)),
         }
+    }
+
+    /// Adds figures that turn out to be absent from the log.
+    pub(super) fn add_absent(&mut self, figures: &AbsentFigures) {
+        self.began.iter_mut().for_each(|(_, began)| began.absent.extend(figures));
     }
 
     /// The header of several runs as one; `None` without runs.
@@ -102,6 +108,8 @@ fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
     let by_host = |of: fn(&RunRecord) -> u64| sum_by_host(members, |run| run.began().map_or(0, of));
     let together = members.iter().filter(|member| member.is_together);
     let workers = together.filter_map(|member| member.run.began()).map(|run| run.workers).sum();
+    let mut absent = AbsentFigures::default();
+    members.iter().filter_map(|member| member.run.counted_log()).for_each(|run| absent.extend(&run.absent));
     RunRecord {
         phase: Phase::Start,
         version: text(|run| &run.version),
@@ -126,12 +134,7 @@ fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
             .map(|run| run.log_resolution_us)
             .max()
             .unwrap_or(0),
-        absent: members
-            .iter()
-            .filter_map(|member| member.run.counted_log())
-            .map(|run| run.absent.clone())
-            .next()
-            .unwrap_or_default(),
+        absent,
         runs_on: false,
         next_run: String::new(),
         proxy: None,
