@@ -3,6 +3,7 @@
 use crate::events::part_letter;
 use crate::numbers::grouped;
 use crate::report::Report;
+use telemetry::model::LineCounts;
 
 /// Plots that begin later than this get a note, in seconds.
 const KEPT_FROM_S_MIN: f64 = 60.0;
@@ -15,6 +16,7 @@ impl Report<'_> {
             let [read, made, lost] = [journal.read, journal.made, journal.lost].map(grouped);
             all.push(format!("{read} of {made} records were read, {lost} lost."));
         }
+        all.extend(self.line_counts().map(|lines| format!("Lines of the log: {lines}.")));
         all.extend(self.warnings());
         if !self.parts.is_empty() {
             all.push(format!(
@@ -25,6 +27,10 @@ impl Report<'_> {
             all.extend(parts.map(|(at, part)| format!("{}: {part}.", part_letter(at))));
         }
         all
+    }
+
+    fn line_counts(&self) -> Option<LineCounts> {
+        self.summary.log.as_ref()?.lines
     }
 
     /// A message if the run has no final record.
@@ -38,6 +44,13 @@ impl Report<'_> {
     /// Caveats about the figures of a run that has ended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut all = self.journal_warnings();
+        if let Some(LineCounts { out_of_order, lost, .. }) = self.line_counts() {
+            let counts = [
+                (lost.unwrap_or(0), "lines of the log were lost: counts are too low by them"),
+                (out_of_order, "lines of the log count in a later time than their own"),
+            ];
+            all.extend(told(counts));
+        }
         let kept_from = [
             self.run.proxy().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
             self.run.load().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
@@ -75,7 +88,12 @@ impl Report<'_> {
             (journal.malformed, "entries of the journal claim to be records and are none"),
             (journal.skipped_bytes, "bytes of the journal could not be read"),
         ];
-        let found = counts.into_iter().filter(|(count, _)| *count > 0);
-        found.map(|(count, what)| format!("{} {what}.", grouped(count))).collect()
+        told(counts).collect()
     }
+}
+
+/// A sentence of each count that is not 0.
+fn told<const N: usize>(counts: [(u64, &str); N]) -> impl Iterator<Item = String> {
+    let found = counts.into_iter().filter(|(count, _)| *count > 0);
+    found.map(|(count, what)| format!("{} {what}.", grouped(count)))
 }

@@ -103,6 +103,9 @@ impl Assertion {
             Ok(limit) => limit,
             Err(error) => return AssertionOutcome::Breached(error.to_string()),
         };
+        if let Some(reason) = figure.absent(figures.run) {
+            return AssertionOutcome::Breached(format!("the log does not say: {reason}"));
+        }
         if let Some((n, needed)) = figure.too_few_samples(figures.run) {
             return AssertionOutcome::Breached(format!("too few samples: {n} of the {needed} that it takes"));
         }

@@ -87,6 +87,12 @@ pub(super) fn obstacle(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>
         if lost > LOST_MAX {
             return Some(format!("losses: {:.1} % of the {name} run's records", lost * 100.0));
         }
+        let lines = side.summary.log.as_ref().and_then(|log| log.lines);
+        let lost =
+            lines.and_then(|lines| Some(lines.lost? as f64 / lines.read.saturating_add(lines.lost?) as f64));
+        if let Some(lost) = lost.filter(|lost| *lost > LOST_MAX) {
+            return Some(format!("losses: {:.1} % of the lines of the {name} run's log", lost * 100.0));
+        }
         let limit = side.summary.load.as_ref().and_then(|load| load.generator.limits.first());
         let limit = limit.filter(|_| metric.is_of_generator())?;
         Some(format!("generator-bound in the {name} run: {limit}"))

@@ -23,6 +23,10 @@ pub(super) const PROXY: &[(&str, ProxyCounter)] = &[
     ("upstream_connects", ProxyCounter::UpstreamConnects),
     ("upstream_connects_failed", ProxyCounter::UpstreamConnectsFailed),
     ("connection_errors_unrecorded", ProxyCounter::EventsUnrecorded),
+    ("log_lines", ProxyCounter::LinesRead),
+    ("log_lines_unreadable", ProxyCounter::LinesUnreadable),
+    ("log_lines_out_of_order", ProxyCounter::LinesOutOfOrder),
+    ("log_lines_lost", ProxyCounter::LinesLost),
 ];
 /// Why established connections are cut.
 pub(super) const CUTS: [(&str, ProxyCounter); 5] = [

@@ -314,6 +314,15 @@ impl Figure {
         }
     }
 
+    /// Why the log of another terminator does not give the figure; `None` if it does.
+    pub fn absent<'r>(&self, run: &'r Run) -> Option<&'r str> {
+        match self {
+            Self::Latency(class, _) => run.absent_class(*class),
+            Self::Scalar(scalar) => scalar.absent(run),
+            Self::Quotient(_) | Self::Route(_) => None,
+        }
+    }
+
     /// The same, as far as it is known.
     pub fn known_value(&self, run: &Run, summary: &Summary) -> Option<KnownValue> {
         self.value(run, summary).map(|value| self.known(value, self.resolution(run)))

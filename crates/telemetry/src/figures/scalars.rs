@@ -4,6 +4,7 @@ use super::{FigureSide, FigureUnit};
 use crate::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
 use crate::model::{HttpSummary, JournalSummary, LoadSummary, ObservedProcess, Run, Summary};
 use crate::record::event_counts::LoadEvent;
+use crate::record::log_figure::LogFigure;
 
 /// A figure that is one number of a run.
 #[derive(Debug)]
@@ -69,8 +70,20 @@ impl Scalar {
         }
     }
 
+    /// Why the log of another terminator does not give it.
+    pub(super) fn absent<'r>(&self, run: &'r Run) -> Option<&'r str> {
+        match self.source {
+            ScalarSource::Proxy(counter) => run.absent(LogFigure::of_counter(counter)?),
+            ScalarSource::Summary { side: Journal, .. } if self.name == "lost" => {
+                run.absent(LogFigure::LostLines)
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
         match self.source {
+            ScalarSource::Proxy(_) if self.absent(run).is_some() => None,
             ScalarSource::Proxy(counter) => run.proxy().map(|series| series.totals()[counter] as f64),
             ScalarSource::Tls(counter) => run.tls().map(|series| series.totals()[counter] as f64),
             ScalarSource::Http(counter) => run.http().map(|series| series.totals()[counter] as f64),
@@ -127,6 +140,15 @@ fn of_observed(summary: &Summary, value: fn(&ObservedProcess) -> f64) -> Option<
     summary.observed.as_ref().map(value)
 }
 
+/// What is missing of records and of the lines of a log; `None` if the log does not show what it lost.
+fn lost(summary: &Summary) -> Option<f64> {
+    let of_log = match summary.log.as_ref().and_then(|log| log.lines.as_ref()) {
+        Some(lines) => lines.lost? as f64,
+        None => 0.0,
+    };
+    of_journal(summary, |journal| journal.lost).map(|records| records + of_log)
+}
+
 /// The number of answers with a status of this class.
 fn answers(summary: &Summary, class: u16) -> Option<f64> {
     let is_of_class = |event| matches!(event, LoadEvent::Status(code) if code / 100 == class);
@@ -178,6 +200,10 @@ pub(super) static SCALARS: &[Scalar] = &[
     tls("handshakes.retransmits", TlsCounter::Retransmits),
     proxy("bytes.in", ProxyCounter::BytesIn),
     proxy("bytes.out", ProxyCounter::BytesOut),
+    proxy("lines", ProxyCounter::LinesRead),
+    proxy("lines.unreadable", ProxyCounter::LinesUnreadable),
+    proxy("lines.out_of_order", ProxyCounter::LinesOutOfOrder),
+    proxy("lines.lost", ProxyCounter::LinesLost),
     summary(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |s| of_load(s, |load| load.spans_s.measured)),
     summary(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |s| of_load(s, |load| load.rate_per_s.achieved)),
     summary(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |s| s.load.as_ref()?.rate_per_s.wanted),
@@ -283,7 +309,7 @@ pub(super) static SCALARS: &[Scalar] = &[
     summary(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |s| Some(f64::from(u8::from(s.ended)))),
     summary(Whole, "errors", Count, "The sum of `proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors`.", |s| Some(errors(s) as f64)),
     summary(Whole, "clients", Count, "Clients that have a record.", |s| Some(s.clients.len() as f64)),
-    summary(Journal, "lost", Count, "Records missing after the first one read.", |s| of_journal(s, |journal| journal.lost)),
+    summary(Journal, "lost", Count, "Records missing after the first one read, and lines of an observed log that did not arrive.", lost),
     summary(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |s| of_journal(s, |journal| journal.merged)),
     summary(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |s| of_journal(s, |journal| journal.suppressed)),
     summary(Journal, "malformed", Count, "Journal entries that are marked as records and cannot be decoded.", |s| of_journal(s, |journal| journal.malformed)),

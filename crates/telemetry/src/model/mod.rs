@@ -19,6 +19,7 @@ mod alert_summary;
 mod experiment_summary;
 mod http_summary;
 mod load_summary;
+mod log_summary;
 mod merged;
 mod run;
 mod series;
@@ -41,6 +42,7 @@ pub use load_summary::{
     ANSWERED, BUSY_MAX, GeneratorSummary, INSECURE, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes,
     Rates, RequestCounts, Resumptions, TRUST, generator_limits,
 };
+pub use log_summary::{LineCounts, LogSummary};
 pub use merged::RunMember;
 pub use run::alerts::AlertEpisode;
 pub use run::client::{ClientRate, ClientStats};
@@ -57,8 +59,8 @@ pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LogSummary,
-    ObservedProcess, Percentiles, ProcessSummary, ProcessUsage, ProxySummary, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, ObservedProcess,
+    Percentiles, ProcessSummary, ProcessUsage, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 

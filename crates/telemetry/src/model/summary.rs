@@ -15,6 +15,7 @@ use crate::model::alert_summary::AlertSummary;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::http_summary::HttpSummary;
 use crate::model::load_summary::{self, LoadSummary};
+use crate::model::log_summary::{self, LogSummary};
 use crate::model::run::Run;
 use crate::model::run::client::ClientStats;
 use crate::model::series::MetricSeries;
@@ -71,17 +72,6 @@ pub struct Summary {
     /// Resources of an observed process and its descendants; absent if none was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<ObservedProcess>,
-}
-
-/// The log of another terminator that was counted.
-#[derive(Clone, Debug, Serialize)]
-pub struct LogSummary {
-    /// The terminator, such as `haproxy`.
-    pub terminator: String,
-    /// Resolution of its times, in microseconds: shorter times count as this much.
-    pub resolution_us: u64,
-    /// Figures that the log does not have, each with the reason: their values are 0 and meaningless.
-    pub absent: Vec<String>,
 }
 
 /// Resources of the process that writes the records, at the last reading.
@@ -343,11 +333,7 @@ impl Run {
             unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
-            log: self.counted_log().map(|began| LogSummary {
-                terminator: began.log.clone(),
-                resolution_us: began.log_resolution_us,
-                absent: self.absent_figures(),
-            }),
+            log: log_summary::of(self),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load_summary::of(self, series)),
             clients: self.client_summaries(),

@@ -244,7 +244,7 @@ fields! {
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal, in words.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "Severity: `info`, `notice` or `warning`.";
-    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-silent`, `metrics`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-order`, `log-silent`, `metrics`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";
     NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "The message.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";

@@ -1,7 +1,7 @@
 //! Figures that the log of another terminator may not have.
 
 use crate::record::clean;
-use crate::{HttpLatency, LatencyClass, ProxyLatency};
+use crate::{HttpLatency, LatencyClass, ProxyCounter, ProxyLatency};
 
 /// A figure that proxy and load always have, and logs do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,6 +95,16 @@ impl LogFigure {
             LatencyClass::Http(HttpLatency::FirstByte) => Some(Self::FirstByte),
             LatencyClass::Http(HttpLatency::Queue) => Some(Self::Queue),
             LatencyClass::Http(_) | LatencyClass::Load(_) => None,
+        }
+    }
+
+    /// The figure of a counter; `None` for a counter that every log has.
+    pub(crate) fn of_counter(counter: ProxyCounter) -> Option<Self> {
+        match counter {
+            ProxyCounter::HandshakesFull | ProxyCounter::HandshakesResumed => Some(Self::Handshakes),
+            ProxyCounter::HandshakesFailed => Some(Self::Failures),
+            ProxyCounter::LinesLost => Some(Self::LostLines),
+            _ => None,
         }
     }
 

@@ -88,6 +88,9 @@ fn text(summary: &Summary) -> String {
         proxy_lines(proxy, summary.log.is_some(), &mut out);
     }
     if let Some(log) = &summary.log {
+        if let Some(lines) = &log.lines {
+            line(&mut out, "log lines", format_args!("{lines}"));
+        }
         let resolution = Duration::from_micros(log.resolution_us);
         line(
             &mut out,

@@ -15,11 +15,31 @@ pub(super) const NEVER_RESUMES: Rule =
 pub(super) const OLD_VERSIONS: Rule =
     Rule { id: "old-versions", judge: old_versions, text: old_versions_text };
 
+pub(super) const LINES_LOST: Rule = Rule { id: "lines-lost", judge: lines_lost, text: lines_lost_text };
+
 /// Full handshakes in ten minutes from which clients are evaluated.
 const FULL_MIN: u64 = 100;
 /// Full handshakes from which on a client that never resumed is found.
 const CLIENT_FULL_MIN: u64 = 20;
 const TLS13: [ProxyCounter; 2] = [ProxyCounter::Tls13Full, ProxyCounter::Tls13Resumed];
+
+fn lines_lost(context: &FindingContext<'_>) -> Option<Severity> {
+    (context.minute().proxy[ProxyCounter::LinesLost] > 0).then_some(Severity::Warning)
+}
+
+fn lines_lost_text(context: &FindingContext<'_>) -> FindingText {
+    let lately = &context.minute().proxy;
+    let (lost, read) = (lately[ProxyCounter::LinesLost], lately[ProxyCounter::LinesRead]);
+    let all = context.run.proxy().map_or(0, |proxy| proxy.totals()[ProxyCounter::LinesLost]);
+    let share = percent(share(lost, lost.saturating_add(read)));
+    FindingText::new(format!(
+        "{share} of the log's lines were lost in the last minute: counts are too low by them"
+    ))
+    .figure("lines lost, last minute", lost)
+    .figure("lines read, last minute", read)
+    .figure("lines lost so far", all)
+    .advise("the notice about lost lines says what helps here; a log file that is followed loses none")
+}
 
 /// The clients that came often and never resumed, with their full handshakes.
 fn never_resumed<'a>(context: &FindingContext<'a>) -> impl Iterator<Item = (ClientId, u64)> + use<'a> {

@@ -188,13 +188,14 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 22] = [
+const RULES: [Rule; 23] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     clients::TLS12_ONLY,
     clients::ONLY_CHOICE,
     logs::OLD_VERSIONS,
     logs::NEVER_RESUMES,
+    logs::LINES_LOST,
     tickets::KEYS_UNKNOWN,
     tickets::RESUMPTION_LOW,
     handshakes::REFUSED,

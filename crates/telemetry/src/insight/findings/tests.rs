@@ -97,6 +97,7 @@ fn counters_open_and_close_their_findings() {
     counted("handshakes-refused", Severity::Critical, ProxyCounter::FailedAlert, 500);
     counted("upstream-unreachable", Severity::Warning, ProxyCounter::UpstreamConnectsFailed, 20);
     counted("accept-errors", Severity::Critical, ProxyCounter::AcceptErrors, 1);
+    counted("lines-lost", Severity::Warning, ProxyCounter::LinesLost, 1);
 }
 
 #[test]
