@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use telemetry::{ClientId, ConnectionOutcome, RequestFailure};
 
+use crate::format::AbsentFigure;
+
 /// What one line of a log says. What the line does not say is `None` or empty; nothing is estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogEvent<'a> {
@@ -22,6 +24,10 @@ pub struct LogEvent<'a> {
     pub bytes_out: u64,
     /// The number of the line among those of one log, if the format has a counter.
     pub sequence: Option<LineNumber<'a>>,
+    /// Whether syslog carried the line.
+    pub is_relayed: bool,
+    /// What lines of its form cannot say, beside what none of the terminator can.
+    pub lacks: &'static [AbsentFigure],
 }
 
 /// A connection, as one line describes it.
@@ -112,6 +118,8 @@ impl LogEvent<'_> {
             bytes_in: 0,
             bytes_out: 0,
             sequence: None,
+            is_relayed: false,
+            lacks: &[],
         }
     }
 }

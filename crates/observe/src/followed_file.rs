@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::line_health::LineHealth;
+use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
 use crate::log_observer::LineSource;
 
@@ -66,6 +66,10 @@ impl FollowedFile {
 }
 
 impl LineSource for FollowedFile {
+    fn transport(&self) -> LogTransport {
+        LogTransport::File
+    }
+
     fn read(
         &mut self,
         health: &mut LineHealth,

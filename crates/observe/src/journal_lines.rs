@@ -7,7 +7,7 @@ use std::time::Duration;
 use journal::{Entry, JournaldInstance, PollProgress, ReadError, Start, Tail};
 use telemetry::SuppressedMessages;
 
-use crate::line_health::LineHealth;
+use crate::line_health::{LineHealth, LogTransport};
 use crate::log_observer::LineSource;
 
 /// The time between two looks at a journal that has not grown.
@@ -40,6 +40,10 @@ impl JournalLines {
 }
 
 impl LineSource for JournalLines {
+    fn transport(&self) -> LogTransport {
+        LogTransport::Journal
+    }
+
     fn read(
         &mut self,
         health: &mut LineHealth,

@@ -1,28 +1,59 @@
 //! What is known of lines that did not arrive, or could not be read.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::HashMap;
-use telemetry::{Level, NoticeRecord, clean};
+use telemetry::{AbsentFigures, Level, LogFigure, NoticeRecord, ProxyCounter, ProxyDelta, clean};
 
-use crate::event::LineNumber;
-use crate::format::BadLine;
+use crate::event::{LineNumber, LogEvent};
+use crate::format::{AbsentFigure, BadLine, LogParser};
+use crate::line_numbers::LineNumbers;
 
 /// The most logs whose line numbers are followed. There are as many as frontends.
 const LOGS_MAX: usize = 256;
 /// The shortest time between two notices about the same.
 const NOTICE_EVERY: Duration = Duration::from_secs(10);
-/// A number that is smaller by more than this began anew: the terminator was restarted.
-const DISORDER_MAX: u64 = 10_000;
 /// How late a line may come, counted from the first that overtook it. A terminator's threads number their lines before
 /// they send them.
 const LATE_MAX: Duration = Duration::from_secs(2);
 /// A log that has had no line for so long since the start gets a notice.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Lines that were lost without a trace.
+const LOST_LINES: &[AbsentFigure] = &[AbsentFigure {
+    figure: LogFigure::LostLines,
+    reason: "the lines have no numbers, and neither a Unix socket nor syslog says what it dropped",
+}];
+
+/// The way of the lines to us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogTransport {
+    /// A Unix socket, whose drops only the sender notices.
+    UnixSocket,
+    /// A UDP port, whose drops the kernel counts.
+    Udp,
+    /// A file, of which nothing is lost.
+    #[default]
+    File,
+    /// The system journal, which says what its rate limit drops.
+    Journal,
+}
+
+impl LogTransport {
+    /// What helps against lost lines.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::UnixSocket => "raise net.unix.max_dgram_qlen, or use --syslog udp:",
+            Self::Udp => "raise net.core.rmem_max, up to which the socket holds lines",
+            Self::File => "they are not in the file: whoever writes it lost them",
+            Self::Journal => "journald's rate limit dropped them: raise LogRateLimitBurst= of the unit",
+        }
+    }
+}
 
 /// What became of the lines.
 #[derive(Debug, Default)]
 pub struct LineHealth {
+    transport: LogTransport,
     /// Lines read.
     pub lines: u64,
     /// Lines that could not be read.
@@ -31,103 +62,124 @@ pub struct LineHealth {
     pub dropped: u64,
     /// Messages that journald's rate limit dropped.
     pub suppressed: u64,
+    /// Lines read, unreadable and lost that are counted in the records.
+    counted: [u64; 3],
     /// The last line that could not be read, with the reason.
     sample: String,
-    logs: HashMap<Box<str>, NumberRange>,
-    /// Missing numbers of earlier lives of a log.
-    missing_before: u64,
+    logs: HashMap<Box<str>, LineNumbers>,
+    /// What the lines so far lack.
+    lacking: Vec<LogFigure>,
     /// When each log's lines were last expected to have come.
-    expected_at: Option<Instant>,
-    /// When the first check was.
-    checked_since: Option<Instant>,
+    expected_at: Option<Duration>,
     is_silence_told: bool,
     notices: Vec<NoticeRecord>,
-    bad_told: Option<(Instant, u64)>,
-    lost_told: Option<(Instant, u64)>,
-}
-
-/// The numbers that one log has given its lines.
-#[derive(Debug)]
-struct NumberRange {
-    first: u64,
-    last: u64,
-    seen: u64,
-    /// The last number whose line can no longer be on its way.
-    due: u64,
-    /// Lines seen with numbers up to `due`.
-    seen_due: u64,
-    missing: u64,
-}
-
-impl NumberRange {
-    fn new(first: u64) -> Self {
-        Self { first, last: first, seen: 1, due: first, seen_due: 1, missing: 0 }
-    }
-
-    fn add(&mut self, number: u64) {
-        self.first = self.first.min(number);
-        self.last = self.last.max(number);
-        self.seen += 1;
-        if number <= self.due {
-            self.seen_due += 1;
-        }
-    }
-
-    /// Counts what is missing of the lines that were due, then makes all that were sent so far due.
-    fn expect(&mut self) {
-        self.missing = (self.due - self.first).saturating_add(1).saturating_sub(self.seen_due);
-        self.due = self.last;
-        self.seen_due = self.seen;
-    }
-
-    /// What is missing, once nothing can follow.
-    fn missing_at_end(&mut self) -> u64 {
-        self.expect();
-        self.expect();
-        self.missing
-    }
+    bad_told: Option<(Duration, u64)>,
+    lost_told: Option<(Duration, u64)>,
 }
 
 impl LineHealth {
-    /// Notes a line's number.
-    pub(crate) fn number(&mut self, line: &LineNumber<'_>) {
-        let number = line.number;
-        let has_room = self.logs.len() < LOGS_MAX;
-        match self.logs.get_mut(&*line.log) {
-            Some(range) if number.saturating_add(DISORDER_MAX) < range.last => {
-                self.missing_before = self.missing_before.saturating_add(range.missing_at_end());
-                *range = NumberRange::new(number);
-            }
-            Some(range) => range.add(number),
-            None if has_room => {
-                self.logs.insert((*line.log).into(), NumberRange::new(number));
-            }
-            None => {}
+    /// Of lines that come in this way.
+    pub fn new(transport: LogTransport) -> Self {
+        Self { transport, ..Self::default() }
+    }
+
+    /// Notes a line's number, and what the line lacks.
+    ///
+    /// # Errors
+    /// When the number is far beyond that of the line before.
+    pub(crate) fn note(&mut self, event: &LogEvent<'_>) -> Result<(), BadLine> {
+        let may_be_lost_unseen = match self.transport {
+            LogTransport::UnixSocket => true,
+            LogTransport::File => event.is_relayed,
+            LogTransport::Udp | LogTransport::Journal => false,
+        };
+        match &event.sequence {
+            Some(number) if !self.number(number) => return Err(BadLine::Implausible("line number")),
+            None if may_be_lost_unseen => self.lack(LOST_LINES),
+            Some(_) | None => {}
+        }
+        self.lack(event.lacks);
+        Ok(())
+    }
+
+    /// Notes what became of a line. The number of one that cannot be read is looked for, so that it is not lost as well.
+    pub(crate) fn close(
+        &mut self,
+        parser: &LogParser,
+        line: &[u8],
+        outcome: Result<Result<(), BadLine>, BadLine>,
+    ) {
+        self.lines += 1;
+        if outcome.is_err() {
+            parser.number(line, |number| self.number(number));
+        }
+        if let Err(why) = outcome.unwrap_or_else(Err) {
+            self.bad += 1;
+            self.sample = format!("{}: {why}", clean::bytes(line));
         }
     }
 
-    /// Notes a line that cannot be read.
-    pub(crate) fn bad_line(&mut self, line: &[u8], why: &BadLine) {
-        self.bad += 1;
-        self.sample = format!("{}: {why}", clean::bytes(line));
+    /// False if the number is far beyond that of the line before.
+    fn number(&mut self, line: &LineNumber<'_>) -> bool {
+        if let Some(log) = self.logs.get_mut(&*line.log) {
+            return log.add(line.number);
+        }
+        if self.logs.len() < LOGS_MAX {
+            self.logs.entry((*line.log).into()).or_default().add(line.number);
+        }
+        true
     }
 
-    /// Lines that did not arrive, as of the last check: dropped by the kernel, or missing in the numbers of a log.
+    fn lack(&mut self, figures: &[AbsentFigure]) {
+        if figures.iter().all(|absent| self.lacking.contains(&absent.figure)) {
+            return;
+        }
+        self.lacking.extend(figures.iter().map(|absent| absent.figure));
+        let absent = AbsentFigures::new(figures.iter().map(|absent| (absent.figure, absent.reason)));
+        let text = format!("these lines do not say: {}", absent.as_str());
+        self.notices.push(NoticeRecord { absent, ..NoticeRecord::new(Level::Warning, "log", &text) });
+    }
+
+    /// Lines that did not arrive, as of the last time they were expected: dropped by the kernel or by journald, or missing in
+    /// the numbers of a log.
     pub fn lost(&self) -> u64 {
-        let missing =
-            self.logs.values().map(|range| range.missing).fold(self.missing_before, u64::saturating_add);
+        let missing = self.logs.values().map(LineNumbers::missing).fold(0, u64::saturating_add);
         // A line that the kernel dropped is missing in its log too, if that has numbers.
         self.dropped.max(missing).max(self.suppressed)
     }
 
-    /// Counts what was lost, and makes notices of what is new, each kind at most every ten seconds. `is_last`: nothing
-    /// follows.
-    pub(crate) fn check(&mut self, now: Instant, is_last: bool) {
-        self.expect_lines(now, is_last);
-        self.notice_silence(now);
-        let is_due = |told: Option<(Instant, u64)>, n: u64| match told {
+    /// Adds the lines since the last time. One that comes very late after all stays counted as lost.
+    pub(crate) fn count_into(&mut self, delta: &mut ProxyDelta) {
+        let counters = [ProxyCounter::LinesRead, ProxyCounter::LinesUnreadable, ProxyCounter::LinesLost];
+        let now = [self.lines, self.bad, self.lost()];
+        for ((counter, counted), now) in counters.into_iter().zip(&mut self.counted).zip(now) {
+            delta.counters[counter] += now.saturating_sub(*counted);
+            *counted = now.max(*counted);
+        }
+    }
+
+    /// Counts what is missing of the lines that were due at a time since the start. `is_last`: nothing follows.
+    pub(crate) fn expect(&mut self, now: Duration, is_last: bool) {
+        let expected_at = *self.expected_at.get_or_insert(now);
+        if is_last || now.saturating_sub(expected_at) >= LATE_MAX {
+            self.expected_at = Some(now);
+            self.logs.values_mut().for_each(|log| log.expect(is_last));
+        }
+    }
+
+    /// Makes notices of what is new, each kind at most every ten seconds.
+    pub(crate) fn tell(&mut self, now: Duration, is_last: bool) {
+        if self.lines == 0 && now >= SILENCE_MAX && !self.is_silence_told {
+            self.is_silence_told = true;
+            let text = format!(
+                "no line of the log came in the first {} s; if there were connections, the terminator does not log here: `tlsdash observe setup` prints what to configure",
+                SILENCE_MAX.as_secs()
+            );
+            self.notices.push(NoticeRecord::new(Level::Notice, "log-silent", &text));
+        }
+        let is_due = |told: Option<(Duration, u64)>, n: u64| match told {
             None => n > 0,
-            Some((at, before)) => n > before && (is_last || now.duration_since(at) >= NOTICE_EVERY),
+            Some((at, before)) => n > before && (is_last || now.saturating_sub(at) >= NOTICE_EVERY),
         };
         if is_due(self.bad_told, self.bad) {
             self.bad_told = Some((now, self.bad));
@@ -138,40 +190,12 @@ impl LineHealth {
         let lost = self.lost();
         if is_due(self.lost_told, lost) {
             self.lost_told = Some((now, lost));
-            let what_helps = if self.suppressed > 0 {
-                "journald's rate limit dropped them: raise LogRateLimitBurst= of the unit"
-            } else {
-                "raise net.unix.max_dgram_qlen, or use --syslog udp:"
-            };
             let text = format!(
-                "{lost} lines of the log were lost beside {} that were read: counts are too low by them; {what_helps}",
-                self.lines
+                "{lost} lines of the log were lost beside {} that were read: counts are too low by them; {}",
+                self.lines,
+                self.transport.remedy()
             );
             self.notices.push(NoticeRecord::new(Level::Warning, "log-lost", &text));
-        }
-    }
-
-    fn notice_silence(&mut self, now: Instant) {
-        let silence = now.duration_since(*self.checked_since.get_or_insert(now));
-        if self.lines == 0 && silence >= SILENCE_MAX && !self.is_silence_told {
-            self.is_silence_told = true;
-            let text = format!(
-                "no line of the log came in the first {} s; if there were connections, the terminator does not log here: `tlsdash observe setup` prints what to configure",
-                SILENCE_MAX.as_secs()
-            );
-            self.notices.push(NoticeRecord::new(Level::Notice, "log-silent", &text));
-        }
-    }
-
-    fn expect_lines(&mut self, now: Instant, is_last: bool) {
-        let expected_at = *self.expected_at.get_or_insert(now);
-        if is_last {
-            for range in self.logs.values_mut() {
-                range.missing_at_end();
-            }
-        } else if now.duration_since(expected_at) >= LATE_MAX {
-            self.expected_at = Some(now);
-            self.logs.values_mut().for_each(NumberRange::expect);
         }
     }
 
@@ -184,27 +208,24 @@ impl LineHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::LogKind;
 
-    fn health(numbers: &[u64]) -> LineHealth {
-        let mut health = LineHealth::default();
-        add(&mut health, numbers);
-        health.check(Instant::now(), true);
-        health
-    }
+    const SECOND: Duration = Duration::from_secs(1);
 
-    fn add(health: &mut LineHealth, numbers: &[u64]) {
-        for &number in numbers {
-            health.number(&LineNumber { log: "in".into(), number });
-        }
+    fn event(number: Option<u64>) -> LogEvent<'static> {
+        let sequence = number.map(|number| LineNumber { log: "in".into(), number });
+        LogEvent { sequence, ..LogEvent::of(telemetry::ClientId::Other) }
     }
 
     #[test]
     fn a_line_is_lost_once_it_can_no_longer_come() {
         let mut health = LineHealth::default();
-        let start = Instant::now();
         let mut lost_at = |seconds, numbers: &[u64]| {
-            add(&mut health, numbers);
-            health.check(start + Duration::from_secs(seconds), false);
+            for &number in numbers {
+                health.note(&event(Some(number))).unwrap();
+            }
+            health.expect(SECOND * seconds, false);
+            health.tell(SECOND * seconds, false);
             health.lost()
         };
         assert_eq!(lost_at(0, &[1, 3]), 0);
@@ -213,28 +234,47 @@ mod tests {
         assert_eq!(lost_at(6, &[9]), 2);
         assert_eq!(lost_at(7, &[]), 2, "8 is awaited");
         assert_eq!(health.take_notices().len(), 1);
+        let mut delta = ProxyDelta::default();
+        health.count_into(&mut delta);
+        health.count_into(&mut delta);
+        assert_eq!(delta.counters[ProxyCounter::LinesLost], 2);
     }
 
     #[test]
-    fn holes_in_the_numbers_of_a_log_are_lost_lines() {
-        assert_eq!(health(&[5, 6, 8, 9, 7]).lost(), 0, "out of order is not lost");
-        assert_eq!(health(&[5, 6, 9]).lost(), 2);
+    fn what_helps_against_lost_lines_depends_on_their_way() {
+        for (transport, remedy) in [
+            (LogTransport::UnixSocket, "max_dgram_qlen"),
+            (LogTransport::Udp, "net.core.rmem_max"),
+            (LogTransport::File, "not in the file"),
+            (LogTransport::Journal, "LogRateLimitBurst"),
+        ] {
+            let mut health = LineHealth { suppressed: 17, ..LineHealth::new(transport) };
+            health.tell(SECOND, true);
+            let notices = health.take_notices();
+            assert!(health.lost() == 17 && notices[0].text.contains(remedy), "{}", notices[0].text);
+        }
     }
 
     #[test]
-    fn what_journald_dropped_is_lost_and_the_notice_names_its_limit() {
-        let mut health = LineHealth { suppressed: 17, ..LineHealth::default() };
-        health.check(Instant::now(), true);
-        assert_eq!(health.lost(), 17);
-        let notices = health.take_notices();
-        assert!(notices[0].text.contains("LogRateLimitBurst"), "{}", notices[0].text);
+    fn lines_that_may_be_lost_without_a_trace_are_told_of_once() {
+        let lacking = |transport, number, is_relayed| {
+            let mut health = LineHealth::new(transport);
+            for _ in 0..3 {
+                health.note(&LogEvent { is_relayed, ..event(number) }).unwrap();
+            }
+            health.take_notices().iter().filter(|it| it.absent.reason(LogFigure::LostLines).is_some()).count()
+        };
+        assert_eq!(lacking(LogTransport::UnixSocket, None, false), 1);
+        assert_eq!(lacking(LogTransport::UnixSocket, Some(1), false), 0);
+        assert_eq!(lacking(LogTransport::File, None, true), 1, "syslog wrote it");
+        assert_eq!(lacking(LogTransport::File, None, false), 0);
+        assert_eq!(lacking(LogTransport::Udp, None, true), 0);
     }
 
     #[test]
     fn a_log_without_a_line_is_told_of_once() {
-        let start = Instant::now();
         let told = |health: &mut LineHealth, after| {
-            health.check(start + Duration::from_secs(after), false);
+            health.tell(SECOND * after, false);
             health.take_notices().len()
         };
         let mut silent = LineHealth::default();
@@ -244,18 +284,11 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_log_loses_nothing_by_counting_from_the_start() {
-        assert_eq!(health(&[50_000, 50_001, 50_003, 1, 2]).lost(), 1);
-    }
-
-    #[test]
     fn a_further_bad_line_is_told_of_later_and_at_the_end() {
         let mut health = LineHealth::default();
-        let start = Instant::now();
         let told = |health: &mut LineHealth, after, is_last| {
-            health.lines += 1;
-            health.bad_line(b"{\x1b[2J", &BadLine::Unknown);
-            health.check(start + Duration::from_secs(after), is_last);
+            health.close(&LogKind::Haproxy.parser(), b"{\x1b[2J", Err(BadLine::Unknown));
+            health.tell(SECOND * after, is_last);
             health.take_notices().len()
         };
         assert_eq!(told(&mut health, 0, false), 1);
@@ -263,5 +296,16 @@ mod tests {
         assert_eq!(told(&mut health, 11, false), 1);
         assert_eq!(told(&mut health, 12, true), 1);
         assert!(!health.sample.contains('\u{1b}'), "{}", health.sample);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_not_lost_as_well() {
+        let (mut health, parser) = (LineHealth::default(), LogKind::Haproxy.parser());
+        health.note(&event(Some(1))).unwrap();
+        let cut = br#"<134>haproxy[1]: {"kind":"http","time":"1.0","log":"in","line":"2","clie"#;
+        health.close(&parser, cut, Err(BadLine::Unknown));
+        health.note(&event(Some(3))).unwrap();
+        health.expect(SECOND, true);
+        assert_eq!((health.bad, health.lost()), (1, 0));
     }
 }

@@ -281,15 +281,8 @@ mod tests {
     #[test]
     fn bytes_beyond_every_bound_do_not_wrap_around() {
         let mut counter = LogCounter::default();
-        let event = LogEvent {
-            time_us: None,
-            client: ClientId::Other,
-            connection: None,
-            request: None,
-            bytes_in: u64::MAX,
-            bytes_out: u64::MAX,
-            sequence: None,
-        };
+        let (bytes_in, bytes_out) = (u64::MAX, u64::MAX);
+        let event = LogEvent { bytes_in, bytes_out, ..LogEvent::of(ClientId::Other) };
         counter.count(&event);
         counter.count(&event);
         counter.seal();

@@ -1,7 +1,7 @@
 //! Reads the lines of a running terminator on a thread of its own.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use telemetry::{Collector, HandoverResult, Level, NoticeRecord, ProxyDelta, Reporter};
 
 use crate::format::LogParser;
-use crate::line_health::LineHealth;
+use crate::line_health::{LineHealth, LogTransport};
 use crate::log_counter::LogCounter;
 
 /// The longest that a source which never falls silent may be read after the end.
@@ -18,6 +18,9 @@ const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where lines come from.
 pub trait LineSource: 'static {
+    /// Which way lines come.
+    fn transport(&self) -> LogTransport;
+
     /// Passes the lines that there are to `line`, and waits a moment for the first if `may_wait`. Gives 0 if there was
     /// none.
     ///
@@ -31,23 +34,9 @@ pub trait LineSource: 'static {
     ) -> io::Result<usize>;
 }
 
-/// What has been read so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogStats {
-    /// Lines read.
-    pub lines: u64,
-    /// Lines that could not be read.
-    pub bad: u64,
-    /// Lines that did not arrive.
-    pub lost: u64,
-}
-
 #[derive(Debug, Default)]
 struct ObserverState {
     must_end: AtomicBool,
-    lines: AtomicU64,
-    bad: AtomicU64,
-    lost: AtomicU64,
     /// Taken once an interval by the controller, and only locked by the thread when there is a notice.
     notices: Mutex<Vec<NoticeRecord>>,
 }
@@ -93,8 +82,9 @@ impl LogObserver {
                 }
             };
             let _ = opened.send(Ok(()));
-            let (counter, health) = (LogCounter::default(), LineHealth::default());
-            Reader { source, parser, counter, health, shared: reader_state }.run(reporter);
+            let (counter, health) = (LogCounter::default(), LineHealth::new(source.transport()));
+            let began = Instant::now();
+            Reader { source, parser, counter, health, shared: reader_state, began }.run(reporter);
         };
         let thread = std::thread::Builder::new().name("observe".to_owned()).spawn(read)?;
         is_open.recv().unwrap_or_else(|_| Err(io::Error::other("the thread observe ended at once")))?;
@@ -116,13 +106,6 @@ impl LogObserver {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// What has been read so far.
-    pub fn stats(&self) -> LogStats {
-        let ObserverState { lines, bad, lost, .. } = &*self.shared;
-        let [lines, bad, lost] = [lines, bad, lost].map(|counter| counter.load(Ordering::Relaxed));
-        LogStats { lines, bad, lost }
-    }
-
     /// Takes the notices made since the last call.
     pub fn take_notices(&self) -> Vec<NoticeRecord> {
         std::mem::take(&mut *self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner))
@@ -136,6 +119,7 @@ struct Reader<S> {
     counter: LogCounter,
     health: LineHealth,
     shared: Arc<ObserverState>,
+    began: Instant,
 }
 
 impl<S: LineSource> Reader<S> {
@@ -169,11 +153,11 @@ impl<S: LineSource> Reader<S> {
     }
 
     fn publish(&mut self, is_last: bool) {
-        let Self { health, shared, .. } = self;
-        shared.lines.store(health.lines, Ordering::Relaxed);
-        shared.bad.store(health.bad, Ordering::Relaxed);
-        health.check(Instant::now(), is_last);
-        shared.lost.store(health.lost(), Ordering::Relaxed);
+        let Self { counter, health, shared, began, .. } = self;
+        let now = began.elapsed();
+        health.expect(now, is_last);
+        health.tell(now, is_last);
+        health.count_into(&mut counter.delta);
         let notices = health.take_notices();
         if !notices.is_empty() {
             shared.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
@@ -189,21 +173,12 @@ impl<S: LineSource> Reader<S> {
 }
 
 /// Counts a line. A line that cannot be read is counted as such, never fatal.
-pub(crate) fn count_line(
-    parser: &mut LogParser,
-    counter: &mut LogCounter,
-    health: &mut LineHealth,
-    line: &[u8],
-) {
-    health.lines += 1;
+fn count_line(parser: &mut LogParser, counter: &mut LogCounter, health: &mut LineHealth, line: &[u8]) {
     let outcome = parser.parse(line, |event| {
-        let Some(event) = event else { return };
-        if let Some(number) = &event.sequence {
-            health.number(number);
-        }
+        let Some(event) = event else { return Ok(()) };
+        health.note(&event)?;
         counter.count(&event);
+        Ok(())
     });
-    if let Err(why) = outcome {
-        health.bad_line(line, &why);
-    }
+    health.close(parser, line, outcome);
 }

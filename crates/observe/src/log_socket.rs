@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
-use crate::line_health::LineHealth;
+use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LINE_BYTES_MAX;
 use crate::log_observer::LineSource;
 
@@ -97,7 +97,8 @@ impl SocketError {
 #[derive(Debug)]
 pub struct LogSocket {
     socket: OwnedFd,
-    _file: Option<BoundFile>,
+    /// The file of a Unix socket.
+    file: Option<BoundFile>,
     buffer: Vec<u8>,
     control: Vec<u8>,
     /// The kernel's counter of dropped datagrams.
@@ -148,7 +149,7 @@ impl LogSocket {
         setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(refused)?;
         setsockopt(&socket, sockopt::ReceiveTimeout, &WAIT_TIME).map_err(refused)?;
         let control = nix::cmsg_space!(u32);
-        Ok(Self { socket, _file: file, buffer: vec![0; LINE_BYTES_MAX], control, dropped: 0 })
+        Ok(Self { socket, file, buffer: vec![0; LINE_BYTES_MAX], control, dropped: 0 })
     }
 
     /// Where a UDP socket is bound.
@@ -177,6 +178,10 @@ impl LogSocket {
 }
 
 impl LineSource for LogSocket {
+    fn transport(&self) -> LogTransport {
+        if self.file.is_some() { LogTransport::UnixSocket } else { LogTransport::Udp }
+    }
+
     fn read(
         &mut self,
         health: &mut LineHealth,

@@ -1,16 +1,15 @@
 //! A log that is whole, counted in its own time: the intervals of a run that nobody watched.
 
 use std::io::{self, Read};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use journal::Timestamps;
-use telemetry::{Publisher, RunRecord, Sink};
+use telemetry::{Delta as _, NoticeRecord, Publisher, RunRecord, Sink};
 
-use crate::format::LogParser;
-use crate::line_health::LineHealth;
+use crate::format::{BadLine, LogParser};
+use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
 use crate::log_counter::LogCounter;
-use crate::log_observer::LogStats;
 
 /// Why a log cannot be counted.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +30,21 @@ pub enum ReplayError {
     Refused(String),
 }
 
+/// A log that was counted.
+#[derive(Debug)]
+pub struct ReplayedLog<S> {
+    /// Has its records.
+    pub sink: S,
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that could not be read.
+    pub bad: u64,
+    /// Lines that did not arrive.
+    pub lost: u64,
+    /// What there is to say of it; the records have it too.
+    pub notices: Vec<NoticeRecord>,
+}
+
 /// Counts a whole log and publishes its intervals.
 #[derive(Debug)]
 pub struct LogReplay<S> {
@@ -39,8 +53,11 @@ pub struct LogReplay<S> {
     header: RunRecord,
     counter: LogCounter,
     health: LineHealth,
-    /// The end of the interval that is counted, in microseconds since 1970; 0 before the first line.
+    /// When the log began, in microseconds since 1970.
+    began_us: u64,
+    /// The end of the interval that is counted, in the same way; 0 before the first line.
     end_us: u64,
+    notices: Vec<NoticeRecord>,
     refused: Option<String>,
 }
 
@@ -52,8 +69,10 @@ impl<S: Sink> LogReplay<S> {
             interval_us: (interval.as_micros() as u64).max(1),
             header,
             counter: LogCounter::default(),
-            health: LineHealth::default(),
+            health: LineHealth::new(LogTransport::File),
+            began_us: 0,
             end_us: 0,
+            notices: Vec::new(),
             refused: None,
         }
     }
@@ -62,7 +81,7 @@ impl<S: Sink> LogReplay<S> {
     ///
     /// # Errors
     /// When the log cannot be read, has nothing to tell, or its records cannot be written.
-    pub fn run(mut self, parser: &mut LogParser, log: &mut impl Read) -> Result<(S, LogStats), ReplayError> {
+    pub fn run(mut self, parser: &mut LogParser, log: &mut impl Read) -> Result<ReplayedLog<S>, ReplayError> {
         let mut lines = LineReader::default();
         while lines.read(log, |line| self.line(parser, line))? > 0 {
             if let Some(reason) = self.refused {
@@ -73,57 +92,46 @@ impl<S: Sink> LogReplay<S> {
         self.finish()
     }
 
-    fn finish(mut self) -> Result<(S, LogStats), ReplayError> {
-        self.health.check(Instant::now(), true);
-        let notices = self.health.take_notices();
-        let Self { mut publisher, mut counter, health, .. } = self;
-        let stats = LogStats { lines: health.lines, bad: health.bad, lost: health.lost() };
+    fn finish(mut self) -> Result<ReplayedLog<S>, ReplayError> {
+        self.note_health(true);
+        let Self { mut publisher, mut counter, health, notices, .. } = self;
+        let (lines, bad, lost) = (health.lines, health.bad, health.lost());
         if self.end_us == 0 {
-            let sample = notices.first().map(|notice| notice.text.clone());
-            return Err(ReplayError::Empty { lines: stats.lines, sample });
-        }
-        let now = timestamps(self.end_us);
-        for notice in notices {
-            publisher.notice(notice, now);
+            let about_lines = notices.iter().find(|notice| notice.topic == "log-line");
+            let sample = about_lines.map(|notice| notice.text.clone());
+            return Err(ReplayError::Empty { lines, sample });
         }
         counter.seal();
-        publisher.stop(self.header, Some(&counter.delta), None, None, now);
+        publisher.stop(self.header, Some(&counter.delta), None, None, timestamps(self.end_us));
         for _ in 0..2 {
             publisher.retry();
         }
         match publisher.refusal() {
             Some(reason) if publisher.pending() > 0 => Err(ReplayError::Refused(reason.to_owned())),
-            _ => Ok((publisher.into_sink(), stats)),
+            _ => Ok(ReplayedLog { sink: publisher.into_sink(), lines, bad, lost, notices }),
         }
     }
 
     fn line(&mut self, parser: &mut LogParser, line: &[u8]) {
-        self.health.lines += 1;
         let outcome = parser.parse(line, |event| {
-            let Some(event) = event else { return };
-            if let Some(time_us) = event.time_us {
-                self.advance(time_us);
-            }
-            if let Some(number) = &event.sequence {
-                self.health.number(number);
-            }
+            let Some(event) = event else { return Ok(()) };
+            self.health.note(&event)?;
+            event.time_us.map_or(Ok(()), |time_us| self.advance(time_us))?;
             self.counter.count(&event);
+            Ok(())
         });
-        if let Err(why) = outcome {
-            self.health.bad_line(line, &why);
-        }
+        self.health.close(parser, line, outcome);
     }
 
     /// Ends the intervals before this time. Lines come a little out of order; a late one counts in the present interval.
-    fn advance(&mut self, time_us: u64) {
+    fn advance(&mut self, time_us: u64) -> Result<(), BadLine> {
         let end_us = (time_us / self.interval_us).saturating_add(1).saturating_mul(self.interval_us);
         if self.end_us == 0 {
-            let began = timestamps(end_us - self.interval_us);
-            self.publisher.start(self.header.clone(), began);
-            self.end_us = end_us;
+            (self.began_us, self.end_us) = (end_us - self.interval_us, end_us);
+            self.publisher.start(self.header.clone(), timestamps(self.began_us));
         }
         if time_us < self.end_us {
-            return;
+            return Ok(());
         }
         self.publish();
         // A time without lines is one interval.
@@ -132,13 +140,29 @@ impl<S: Sink> LogReplay<S> {
             self.publish();
         }
         self.end_us = end_us;
+        Ok(())
     }
 
     fn publish(&mut self) {
+        self.note_health(false);
         self.counter.seal();
         self.publisher.interval(Some(&self.counter.delta), None, None, timestamps(self.end_us));
-        telemetry::Delta::clear(&mut self.counter.delta);
+        self.counter.delta.clear();
         self.refused = self.publisher.refusal().or_else(|| self.publisher.stalled()).map(str::to_owned);
+    }
+
+    /// Counts what is known of the lines. Of those that are lost or cannot be read there is one notice at the end.
+    fn note_health(&mut self, is_last: bool) {
+        let since_start = Duration::from_micros(self.end_us - self.began_us);
+        self.health.expect(since_start, is_last);
+        if is_last {
+            self.health.tell(since_start, is_last);
+        }
+        self.health.count_into(&mut self.counter.delta);
+        for notice in self.health.take_notices() {
+            self.publisher.notice(notice.clone(), timestamps(self.end_us));
+            self.notices.push(notice);
+        }
     }
 }
 

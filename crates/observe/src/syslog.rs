@@ -33,6 +33,11 @@ impl<'a> SyslogLine<'a> {
         Self { time, message }
     }
 
+    /// Whether there was a header with a time.
+    pub(crate) fn has_header(&self) -> bool {
+        !self.time.is_empty()
+    }
+
     /// When the line was logged, in microseconds since 1970; `None` if the header does not say.
     pub(crate) fn time_us(&self, clock: &mut LocalClock) -> Option<u64> {
         if self.time.starts_with(|first: char| first.is_ascii_digit()) {

@@ -5,10 +5,12 @@
 use std::time::Duration;
 
 use journal::Timestamps;
-use observe::{LogKind, LogReplay, ReplayError};
+use observe::{LogKind, LogReplay, ReplayError, ReplayedLog};
 use telemetry::{
     Body, ClientCounter, Model, ProxyCounter, ProxyLatency, Publisher, Record, RunId, RunRecord,
 };
+
+const BEGIN_MS: u64 = 1_700_000_000_000;
 
 /// A connection of HAProxy in TCP mode that ended at this time.
 fn line(number: u64, end_ms: u64, resumed: u8) -> String {
@@ -21,7 +23,7 @@ fn line(number: u64, end_ms: u64, resumed: u8) -> String {
     )
 }
 
-fn replay(log: &str) -> Result<(Vec<Record>, observe::LogStats), ReplayError> {
+fn replay(log: &str) -> Result<ReplayedLog<Vec<Record>>, ReplayError> {
     let zero = Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(RunId::from_bits(7), Vec::new(), 60, zero);
     let replay = LogReplay::new(publisher, Duration::from_secs(1), RunRecord::default());
@@ -31,12 +33,12 @@ fn replay(log: &str) -> Result<(Vec<Record>, observe::LogStats), ReplayError> {
 #[test]
 fn a_log_of_last_week_keeps_its_own_time_and_adds_up() {
     // Two seconds of lines, an hour of nothing, one more line; a line that is cut, and one that is missing.
-    let begin_ms = 1_790_000_000_000;
+    let begin_ms = BEGIN_MS;
     let mut log: String = (0..40).map(|n| line(n, begin_ms + 100 + n * 50, u8::from(n % 4 != 0))).collect();
     log.push_str("{\"kind\":\"tcp\",\"ti\n");
     log.push_str(&line(41, begin_ms + 3_600_000, 0));
-    let (records, stats) = replay(&log).unwrap();
-    assert_eq!((stats.lines, stats.bad, stats.lost), (42, 1, 1));
+    let ReplayedLog { sink: records, lines, bad, lost, .. } = replay(&log).unwrap();
+    assert_eq!((lines, bad, lost), (42, 1, 1));
     let first = records.first().unwrap().stamp.realtime_us;
     let last = records.last().unwrap().stamp.realtime_us;
     assert_eq!((first, last - first), (begin_ms * 1_000, 3_601_000_000));
@@ -50,6 +52,8 @@ fn a_log_of_last_week_keeps_its_own_time_and_adds_up() {
     assert_eq!(totals[ProxyCounter::Accepted], 41);
     assert_eq!((totals[ProxyCounter::HandshakesFull], totals[ProxyCounter::HandshakesResumed]), (11, 30));
     assert_eq!((totals[ProxyCounter::BytesIn], totals[ProxyCounter::BytesOut]), (205, 287));
+    let counted = [ProxyCounter::LinesRead, ProxyCounter::LinesUnreadable, ProxyCounter::LinesLost];
+    assert_eq!(counted.map(|counter| totals[counter]), [42, 1, 1]);
     let of_clients: u64 =
         run.clients().iter().map(|client| client.totals()[ClientCounter::Connections]).sum();
     assert_eq!(of_clients, 41);

@@ -2,8 +2,21 @@
 
 use std::borrow::Cow;
 
-use super::{BadLine, fields, nginx};
+use telemetry::LogFigure;
+
+use super::{AbsentFigure, BadLine, fields, nginx};
 use crate::event::{LogEvent, LoggedRequest};
+
+const LACKS: &[AbsentFigure] = &[
+    AbsentFigure {
+        figure: LogFigure::Handshakes,
+        reason: "the combined format has no fields of TLS; `tlsdash observe setup nginx` prints one that has",
+    },
+    AbsentFigure {
+        figure: LogFigure::Bytes,
+        reason: "the combined format has the size of response bodies alone",
+    },
+];
 
 /// Reads `127.0.0.1 - - [10/Oct/2026:13:55:36 -0700] "GET / HTTP/1.1" 200 2326 "referrer" "agent"`.
 pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
@@ -20,7 +33,7 @@ pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
         LoggedRequest { method, path, protocol, status, failure, body_out, ..LoggedRequest::default() };
     let client = fields::client(who.split(' ').next().unwrap_or_default())?;
     let (time_us, bytes_out) = (Some(time_us(time)?), body_out.unwrap_or(0));
-    Ok(LogEvent { time_us, request: Some(request), bytes_out, ..LogEvent::of(client) })
+    Ok(LogEvent { time_us, request: Some(request), bytes_out, lacks: LACKS, ..LogEvent::of(client) })
 }
 
 fn time_us(text: &str) -> Result<u64, BadLine> {

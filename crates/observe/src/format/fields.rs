@@ -69,7 +69,7 @@ pub(super) fn seconds_us(text: &str, field: &'static str) -> Result<Option<u64>,
 const TOOK_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 fn plausible(took: Option<Duration>, field: &'static str) -> Result<Option<Duration>, BadLine> {
-    if took > Some(TOOK_MAX) { Err(BadLine::Field(field)) } else { Ok(took) }
+    if took > Some(TOOK_MAX) { Err(BadLine::Implausible(field)) } else { Ok(took) }
 }
 
 /// The same as a duration.

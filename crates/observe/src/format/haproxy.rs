@@ -40,6 +40,12 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: LogFigure::RequestBodies, reason: "HAProxy logs bytes with the headers" },
 ];
 
+/// What requests cannot say if the variables of their numbers are not set.
+const WITHOUT_NUMBER: &[AbsentFigure] = &[AbsentFigure {
+    figure: LogFigure::Handshakes,
+    reason: "the lines have no number of the request, by which connections and handshakes are counted; add the lines `http-request set-var…` that `tlsdash observe setup haproxy` prints",
+}];
+
 /// A line in the formats that `observe setup haproxy` prints.
 #[derive(Debug, Deserialize)]
 struct HaproxyLine<'a> {
@@ -117,6 +123,12 @@ impl LogFormat for Haproxy {
         }
         .map(Some)
     }
+
+    fn number<'a>(&self, line: &'a str) -> Option<LineNumber<'a>> {
+        let value = |name| Some(line.split_once(name)?.1.split_once('"')?.0);
+        let number = value(r#""line":""#)?.parse().ok()?;
+        Some(LineNumber { log: Cow::Borrowed(value(r#""log":""#)?), number })
+    }
 }
 
 impl<'a> HaproxyLine<'a> {
@@ -155,8 +167,12 @@ impl<'a> HaproxyLine<'a> {
     }
 
     fn http(self) -> Result<LogEvent<'a>, BadLine> {
-        let is_first = fields::number(&self.number, "number")? == Some(1);
+        let number = fields::number(&self.number, "number")?;
+        let is_first = number == Some(1);
         let base = self.base()?;
+        // HAProxy answers some requests itself, which may be before its rules number them.
+        let is_forwarded = !self.state.starts_with(['L', 'P']);
+        let lacks = if number.is_none() && is_forwarded { WITHOUT_NUMBER } else { &[] };
         let took = self.took()?;
         let connection = if is_first {
             Some(LoggedConnection { handshake: self.handshake()?, ..LoggedConnection::default() })
@@ -179,7 +195,7 @@ impl<'a> HaproxyLine<'a> {
             upstream: fields::or_empty(self.upstream),
         };
         let time_us = Self::ended_us(base.time_us, took);
-        Ok(LogEvent { time_us, connection, request: Some(request), ..base })
+        Ok(LogEvent { time_us, connection, request: Some(request), lacks, ..base })
     }
 
     fn tcp(self) -> Result<LogEvent<'a>, BadLine> {

@@ -3,9 +3,19 @@
 
 use std::borrow::Cow;
 
-use super::{BadLine, fields, haproxy};
+use telemetry::LogFigure;
+
+use super::{AbsentFigure, BadLine, fields, haproxy};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};
 use crate::local_clock::LocalClock;
+
+const LACKS: &[AbsentFigure] = &[
+    AbsentFigure {
+        figure: LogFigure::Handshakes,
+        reason: "HAProxy's own formats do not say which there were; `tlsdash observe setup haproxy` prints one that does",
+    },
+    AbsentFigure { figure: LogFigure::Bytes, reason: "HAProxy's own formats have those to clients alone" },
+];
 
 /// Reads `127.0.0.1:33317 [06/Feb/2026:12:14:14.655] in back/server …`, or a failed handshake's line.
 pub(super) fn parse<'a>(line: &'a str, clock: &mut LocalClock) -> Result<LogEvent<'a>, BadLine> {
@@ -14,7 +24,7 @@ pub(super) fn parse<'a>(line: &'a str, clock: &mut LocalClock) -> Result<LogEven
     let address = source.rsplit_once(':').map_or(source, |(address, _)| address);
     // Local time without a zone.
     let time_us = clock.parse("%d/%b/%Y:%H:%M:%S%.f", time)?;
-    let base = LogEvent { time_us: Some(time_us), ..LogEvent::of(fields::client(address)?) };
+    let base = LogEvent { time_us: Some(time_us), lacks: LACKS, ..LogEvent::of(fields::client(address)?) };
     // in/1: SSL handshake failure
     if let Some((_, error)) = rest.split_once(": ").filter(|(place, _)| !place.contains(' ')) {
         let outcome = super::failure::outcome_of(error);

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use telemetry::LogFigure;
 
-use crate::event::LogEvent;
+use crate::event::{LineNumber, LogEvent};
 use crate::local_clock::LocalClock;
 use crate::syslog::SyslogLine;
 
@@ -27,6 +27,11 @@ trait LogFormat: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the line is not of this format.
     fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine>;
+
+    /// The number of a line that cannot be read, if the format has a counter.
+    fn number<'a>(&self, _line: &'a str) -> Option<LineNumber<'a>> {
+        None
+    }
 }
 
 /// Reads the lines of one log.
@@ -57,8 +62,14 @@ impl LogParser {
         let event = self.format.parse(line.message, &mut self.clock)?;
         Ok(then(event.map(|event| LogEvent {
             time_us: event.time_us.or_else(|| line.time_us(&mut self.clock)),
+            is_relayed: line.has_header(),
             ..event
         })))
+    }
+
+    /// Passes on the number of a line that cannot be read, if there is one.
+    pub(crate) fn number<T>(&self, line: &[u8], then: impl FnOnce(&LineNumber<'_>) -> T) {
+        self.format.number(&String::from_utf8_lossy(line)).map(|number| then(&number));
     }
 }
 
@@ -71,6 +82,9 @@ pub enum BadLine {
     /// A field is not what it must be.
     #[error("its {0} cannot be read")]
     Field(&'static str),
+    /// A field has a value that it cannot have.
+    #[error("its {0} is not plausible")]
+    Implausible(&'static str),
     /// It is of no format that is known.
     #[error("it is of no known format")]
     Unknown,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::{ConnectionOutcome, RequestFailure};
+use telemetry::{ConnectionOutcome, LogFigure, RequestFailure};
 
 use super::{BadLine, LogKind};
 use crate::event::LogEvent;
@@ -32,6 +32,24 @@ fn the_first_request_of_a_connection_counts_it() {
     said(LogKind::Haproxy, &of_unix_socket, |event| assert_eq!(event.client, telemetry::ClientId::Other));
     let later = HAPROXY_HTTP.replace(r#""number":"1""#, r#""number":"2""#);
     said(LogKind::Haproxy, &later, |event| assert!(event.connection.is_none() && event.request.is_some()));
+}
+
+#[test]
+fn lines_that_cannot_count_handshakes_say_so() {
+    let unnumbered = HAPROXY_HTTP.replace(r#""number":"1""#, r#""number":"-""#);
+    let denied = unnumbered.replace(r#""state":"--""#, r#""state":"PR""#);
+    let text = r#"10.0.1.2:1 [06/Feb/2026:12:14:14.655] in be/s1 1/0/3/6/9 200 1 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1""#;
+    let combined = r#"10.0.0.7 - - [10/Oct/2026:13:55:36 -0700] "GET / HTTP/1.1" 200 1"#;
+    for (kind, line, counts) in [
+        (LogKind::Haproxy, HAPROXY_HTTP, true),
+        (LogKind::Haproxy, &unnumbered, false),
+        (LogKind::Haproxy, &denied, true),
+        (LogKind::Haproxy, text, false),
+        (LogKind::Nginx, combined, false),
+    ] {
+        let lacks = |event: &LogEvent<'_>| event.lacks.iter().any(|it| it.figure == LogFigure::Handshakes);
+        assert_eq!(said(kind, line, lacks), !counts, "{line}");
+    }
 }
 
 #[test]
@@ -201,7 +219,7 @@ fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
     let forged = HAPROXY_HTTP.replace(r#""took":"12""#, r#""took":"77000000000000""#);
     assert_eq!(
         parser.parse(forged.as_bytes(), |_| ()),
-        Err(BadLine::Field("took")),
+        Err(BadLine::Implausible("took")),
         "no request takes so long"
     );
     let binary =

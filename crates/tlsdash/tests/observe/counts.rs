@@ -200,6 +200,7 @@ fn what_overflows_the_socket_is_counted_as_lost() {
     let counted = observed.pointer("/proxy/http/requests/total").and_then(Value::as_u64).unwrap();
     let lost = lost(&said);
     assert!(lost > 0 && counted > 0, "{said}");
+    assert_eq!(observed["log"]["lines"]["lost"], lost);
     assert_eq!(counted + lost, sum(&[load], "/requests/ok"), "{said}");
 }
 

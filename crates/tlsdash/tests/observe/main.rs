@@ -32,8 +32,8 @@ fn a_terminator_that_logs_too_little_is_refused_with_another_way() {
 #[test]
 fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let line = r#"{"kind":"tcp","time":"1795440001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;
-    let log: String = (1..7).map(|second| line.replace("40001", &format!("4000{second}")) + "\n").collect();
+    let line = r#"{"kind":"tcp","time":"1700000001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;
+    let log: String = (1..7).map(|second| line.replace("00001.", &format!("0000{second}.")) + "\n").collect();
     std::fs::write(folder.path().join("log"), log).unwrap();
     let args = ["observe", "haproxy", "--headless", "--file", "log", "--record", "run.journal"];
     let mut observe = tlsdash(folder.path());
@@ -87,7 +87,7 @@ fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
 
 /// A line of HAProxy in TCP mode: a handshake, or a failed one with OpenSSL's words.
 fn logged(n: u64, client: &str, handshake: Result<(&str, u8), &str>) -> String {
-    let head = format!(r#""time":"17954400{:02}.000","log":"t","line":"{n}","client":"{client}""#, n / 20);
+    let head = format!(r#""time":"17000000{:02}.000","log":"t","line":"{n}","client":"{client}""#, n / 20);
     match handshake {
         Ok((version, resumed)) => {
             format!(
@@ -125,6 +125,44 @@ fn findings_name_old_versions_clients_that_never_resume_and_causes() {
     assert_eq!(of("old-versions")["title"], "TLS 1.3 only would refuse 1 client, with 60 % of handshakes");
     let refused = of("handshakes-refused")["whom"].to_string();
     assert!(refused.contains("unsupported protocol"), "{refused}");
+}
+
+#[test]
+fn lost_lines_are_in_every_total_and_so_is_not_knowing_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let run_in =
+        |args: &[&str]| tlsdash(folder.path()).args(args).current_dir(folder.path()).output().unwrap();
+    let count = |log: String, name: &str| {
+        std::fs::write(folder.path().join("log"), log).unwrap();
+        let counted = run_in(&[
+            "observe",
+            "haproxy",
+            "--headless",
+            "--format",
+            "json",
+            "--file",
+            "log",
+            "--record",
+            name,
+        ]);
+        assert!(counted.status.success(), "{}", stderr(&counted));
+        serde_json::from_slice::<Value>(&counted.stdout).unwrap()["log"]["lines"].take()
+    };
+    let numbered = (0..40).filter(|n| n / 10 != 2).map(|n| logged(n, "10.0.0.1", Ok(("TLSv1.3", 0))));
+    let lines = count(numbered.collect(), "numbered.journal");
+    assert_eq!(lines, serde_json::json!({"read": 30, "unreadable": 0, "out_of_order": 0, "lost": 10}));
+    let said = |args: &[&str]| {
+        let ended = run_in(args);
+        format!("{}{}", String::from_utf8_lossy(&ended.stdout), stderr(&ended))
+    };
+    assert!(said(&["report", "numbered.journal", "--md", "-"]).contains("10 lines of the log were lost"));
+    assert!(said(&["explain", "numbered.journal"]).contains("of the log's lines were lost"));
+    let check = |name| said(&["check", name, "--assert", "lost == 0"]);
+    assert!(check("numbered.journal").contains("lost == 0: it is 10"), "{}", check("numbered.journal"));
+    let own = r#"Nov  6 12:14:14 web haproxy[1]: 10.0.1.2:1 [06/Nov/2023:12:14:14.655] in be/s1 1/0/3/6/9 200 1 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1""#;
+    assert_eq!(count(format!("{own}\n"), "own.journal")["lost"], Value::Null);
+    assert!(check("own.journal").contains("lost == 0: the log does not say: the lines have no numbers"));
+    assert!(said(&["watch", "own.journal", "--headless"]).contains("how many were lost is not known"));
 }
 
 #[test]

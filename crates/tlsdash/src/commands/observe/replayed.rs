@@ -5,7 +5,7 @@ use std::io::{Read, stdin};
 use std::path::Path;
 
 use anyhow::Context;
-use observe::{LogKind, LogReplay};
+use observe::{LogKind, LogReplay, ReplayedLog};
 use telemetry::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, RunId};
 
 use super::{ObserveArgs, cannot_read, header};
@@ -37,7 +37,7 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let publisher = Publisher::new(run, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
     let replay = LogReplay::new(publisher, args.run.interval.0, header(kind, &name));
-    let (writer, stats) = match replay.run(&mut kind.parser(), &mut log) {
+    let replayed = match replay.run(&mut kind.parser(), &mut log) {
         Ok(ended) => ended,
         Err(error) => {
             // An empty recording is useless.
@@ -45,11 +45,10 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
             return Err(error).with_context(|| format!("observe {kind} --file {name}"));
         }
     };
+    let ReplayedLog { sink: writer, lines, bad, lost, notices } = replayed;
     writer.close().with_context(|| format!("--record {}", record.display()))?;
-    crate::say(format_args!(
-        "{} lines of {name}, {} not readable, {} lost",
-        stats.lines, stats.bad, stats.lost
-    ));
+    crate::say(format_args!("{lines} lines of {name}, {bad} not readable, {lost} lost"));
+    notices.iter().for_each(|notice| crate::say(format_args!("{}", notice.text)));
     let shown = WatchArgs {
         source: Some(record.into_os_string()),
         play: None,
