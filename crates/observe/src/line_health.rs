@@ -185,7 +185,7 @@ impl LineHealth {
             self.bad_told = Some((now, self.bad));
             let text =
                 format!("{} of {} lines cannot be read; the last: {}", self.bad, self.lines, self.sample);
-            self.notices.push(NoticeRecord::new(Level::Warning, "log-line", &text));
+            self.warn("log-line", &text);
         }
         let lost = self.lost();
         if is_due(self.lost_told, lost) {
@@ -195,8 +195,13 @@ impl LineHealth {
                 self.lines,
                 self.transport.remedy()
             );
-            self.notices.push(NoticeRecord::new(Level::Warning, "log-lost", &text));
+            self.warn("log-lost", &text);
         }
+    }
+
+    /// Adds a warning.
+    pub(crate) fn warn(&mut self, topic: &str, text: &str) {
+        self.notices.push(NoticeRecord::new(Level::Warning, topic, text));
     }
 
     /// Takes the notices made so far.

@@ -1,15 +1,22 @@
 //! A log that is whole, counted in its own time: the intervals of a run that nobody watched.
 
 use std::io::{self, Read};
-use std::time::Duration;
+use std::ops::RangeInclusive;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use journal::Timestamps;
-use telemetry::{Delta as _, NoticeRecord, Publisher, RunRecord, Sink};
+use telemetry::{Delta as _, NoticeRecord, ProxyCounter, Publisher, RunRecord, Sink};
 
 use crate::format::{BadLine, LogParser};
 use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
+use crate::local_clock::AHEAD;
 use crate::log_counter::LogCounter;
+
+/// A clock that was never set says less: 2000-01-01, in microseconds since 1970.
+const EARLIEST_US: u64 = 946_684_800_000_000;
+/// Lines that are earlier than others before them by more than this get a notice: a log is never in exact order.
+const DISORDER_MAX: Duration = Duration::from_secs(60);
 
 /// Why a log cannot be counted.
 #[derive(Debug, thiserror::Error)]
@@ -53,10 +60,15 @@ pub struct LogReplay<S> {
     header: RunRecord,
     counter: LogCounter,
     health: LineHealth,
+    /// Times that lines may have, in microseconds since 1970.
+    plausible_us: RangeInclusive<u64>,
     /// When the log began, in microseconds since 1970.
     began_us: u64,
     /// The end of the interval that is counted, in the same way; 0 before the first line.
     end_us: u64,
+    /// Lines that count in a later time than their own, and by how much at most.
+    out_of_order: u64,
+    late_us_max: u64,
     notices: Vec<NoticeRecord>,
     refused: Option<String>,
 }
@@ -64,14 +76,18 @@ pub struct LogReplay<S> {
 impl<S: Sink> LogReplay<S> {
     /// Counts into this publisher, which must be new. `header` opens the run, at the time of the log's first line.
     pub fn new(publisher: Publisher<S>, interval: Duration, header: RunRecord) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             publisher,
             interval_us: (interval.as_micros() as u64).max(1),
             header,
             counter: LogCounter::default(),
             health: LineHealth::new(LogTransport::File),
+            plausible_us: EARLIEST_US..=(now + AHEAD).as_micros() as u64,
             began_us: 0,
             end_us: 0,
+            out_of_order: 0,
+            late_us_max: 0,
             notices: Vec::new(),
             refused: None,
         }
@@ -93,6 +109,14 @@ impl<S: Sink> LogReplay<S> {
     }
 
     fn finish(mut self) -> Result<ReplayedLog<S>, ReplayError> {
+        if self.out_of_order > 0 {
+            let text = format!(
+                "{} lines are up to {} minutes earlier than a line before them, and count in the time of that: read the oldest log first, such as `zcat -f access.log.2.gz access.log.1 access.log | tlsdash observe … --file -`",
+                self.out_of_order,
+                Duration::from_micros(self.late_us_max).as_secs().div_ceil(60)
+            );
+            self.health.warn("log-order", &text);
+        }
         self.note_health(true);
         let Self { mut publisher, mut counter, health, notices, .. } = self;
         let (lines, bad, lost) = (health.lines, health.bad, health.lost());
@@ -125,12 +149,21 @@ impl<S: Sink> LogReplay<S> {
 
     /// Ends the intervals before this time. Lines come a little out of order; a late one counts in the present interval.
     fn advance(&mut self, time_us: u64) -> Result<(), BadLine> {
+        if !self.plausible_us.contains(&time_us) {
+            return Err(BadLine::Implausible("time"));
+        }
         let end_us = (time_us / self.interval_us).saturating_add(1).saturating_mul(self.interval_us);
         if self.end_us == 0 {
             (self.began_us, self.end_us) = (end_us - self.interval_us, end_us);
             self.publisher.start(self.header.clone(), timestamps(self.began_us));
         }
         if time_us < self.end_us {
+            let late_us = (self.end_us - self.interval_us).saturating_sub(time_us);
+            if late_us > DISORDER_MAX.as_micros() as u64 {
+                self.late_us_max = self.late_us_max.max(late_us);
+                self.out_of_order += 1;
+                self.counter.delta.counters[ProxyCounter::LinesOutOfOrder] += 1;
+            }
             return Ok(());
         }
         self.publish();

@@ -66,6 +66,27 @@ fn a_log_of_last_week_keeps_its_own_time_and_adds_up() {
 }
 
 #[test]
+fn dates_that_cannot_be_make_no_run_and_lines_in_the_wrong_order_are_told_of() {
+    let (hour, year_ms) = (3_600_000, 366 * 24 * 3_600_000);
+    let in_future = line(3, BEGIN_MS + 60 * year_ms, 0);
+    let never_set = line(4, 20 * year_ms, 0);
+    let log = [
+        line(1, BEGIN_MS + hour, 0),
+        in_future,
+        never_set,
+        line(2, BEGIN_MS + 2 * hour, 0),
+        line(0, BEGIN_MS, 0),
+    ];
+    let ReplayedLog { sink: records, bad, notices, .. } = replay(&log.concat()).unwrap();
+    let span_us = records.last().unwrap().stamp.realtime_us - records[0].stamp.realtime_us;
+    assert_eq!((span_us, bad), (3_601_000_000, 2));
+    let notice = notices.iter().find(|notice| notice.topic == "log-order").unwrap();
+    let Body::Run(stop) = &records.last().unwrap().body else { panic!("{:?}", records.last()) };
+    assert_eq!(stop.proxy.as_ref().unwrap().counters[ProxyCounter::LinesOutOfOrder], 1);
+    assert!(notice.text.starts_with("1 lines are up to 120 minutes earlier"), "{}", notice.text);
+}
+
+#[test]
 fn a_log_without_a_readable_line_is_refused_with_a_sample() {
     let error = replay("what is this\nno log\n").unwrap_err().to_string();
     assert!(
