@@ -2,9 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use nix::fcntl::OFlag;
 
 use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
@@ -25,17 +27,32 @@ pub struct FollowedFile {
     position: u64,
     /// The file was renamed or removed, and had been read to its end then.
     was_replaced: bool,
+    /// Why the file that has the name cannot be opened.
+    refusal: String,
+}
+
+/// Opens a file. Anything else that has its name, such as a named pipe, must not hold the thread.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
 }
 
 impl FollowedFile {
     /// Follows a file from its end.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// When the file cannot be opened, or is no regular one.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         let position = file.seek(SeekFrom::End(0))?;
-        Ok(Self { path: path.to_owned(), file, lines: LineReader::default(), position, was_replaced: false })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            lines: LineReader::default(),
+            position,
+            was_replaced: false,
+            refusal: String::new(),
+        })
     }
 
     /// Reads as much as there is within bounds. Gives the bytes read.
@@ -56,12 +73,34 @@ impl FollowedFile {
         Ok(sum)
     }
 
-    /// Whether another file has this name by now.
+    /// Whether another file has this name by now, with something in it.
     fn is_replaced(&self) -> io::Result<bool> {
         let own = self.file.metadata()?;
-        // Between rename and create there is no file.
+        // Between rename and create there is no file, or something else for a moment.
         let Ok(named) = fs::metadata(&self.path) else { return Ok(false) };
-        Ok((named.dev(), named.ino()) != (own.dev(), own.ino()))
+        let is_other = (named.dev(), named.ino()) != (own.dev(), own.ino());
+        Ok(is_other && named.is_file() && named.len() > 0)
+    }
+
+    /// Opens the file that has the name now. If that fails, it is tried again.
+    fn reopen(&mut self, health: &mut LineHealth) -> bool {
+        self.was_replaced = false;
+        match open_regular(&self.path) {
+            Ok(file) => {
+                (self.file, self.position) = (file, 0);
+                self.refusal.clear();
+                true
+            }
+            Err(error) => {
+                let refusal = error.to_string();
+                if refusal != self.refusal {
+                    let path = self.path.display();
+                    health.warn("log", &format!("cannot open the new {path}: {refusal}; it is tried again"));
+                }
+                self.refusal = refusal;
+                false
+            }
+        }
     }
 }
 
@@ -89,11 +128,12 @@ impl LineSource for FollowedFile {
         if self.was_replaced {
             // The terminator may have written to the old file until it was told to reopen, and has had its time.
             self.lines.finish(|text| line(health, text));
-            self.file = File::open(&self.path)?;
-            (self.position, self.was_replaced) = (0, false);
-            return self.read_on(health, line);
+            if self.reopen(health) {
+                return self.read_on(health, line);
+            }
+        } else {
+            self.was_replaced = self.is_replaced()?;
         }
-        self.was_replaced = self.is_replaced()? && fs::metadata(&self.path)?.len() > 0;
         if may_wait && !self.was_replaced {
             std::thread::sleep(POLL);
         }
@@ -129,6 +169,26 @@ mod tests {
         fs::write(&path, "three\n").unwrap();
         old.write_all(b"late\n").unwrap();
         assert_eq!(read_all(&mut followed), ["late", "three"]);
+    }
+
+    #[test]
+    fn what_is_no_file_for_a_moment_does_not_end_following() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        fs::write(&path, "before\n").unwrap();
+        let mut followed = FollowedFile::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("log"), "within\n").unwrap();
+        assert!(FollowedFile::open(&path).unwrap_err().to_string().contains("no regular file"));
+        assert_eq!(read_all(&mut followed), [""; 0]);
+        fs::remove_dir_all(&path).unwrap();
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(FollowedFile::open(&path).is_err());
+        assert_eq!(read_all(&mut followed), [""; 0]);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "after\n").unwrap();
+        assert_eq!(read_all(&mut followed), ["after"]);
     }
 
     #[test]
