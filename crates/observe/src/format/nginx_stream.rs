@@ -22,6 +22,10 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
         figure: LogFigure::FailureCauses,
         reason: "the stream log says that one failed and not why, and does not have all",
     },
+    AbsentFigure {
+        figure: LogFigure::Groups,
+        reason: "with OpenSSL before 3.5, to log the group of a handshake that failed ends nginx's worker",
+    },
     AbsentFigure { figure: LogFigure::Exchange, reason: "the stream log has no times of exchanges" },
     AbsentFigure { figure: LogFigure::FullReasons, reason: "no log says why a client did not resume" },
 ];
@@ -39,6 +43,9 @@ struct NginxStreamLine<'a> {
     cipher: Cow<'a, str>,
     #[serde(borrow, default)]
     group: Cow<'a, str>,
+    /// A handshake with TLS 1.3 has one once it is complete.
+    #[serde(borrow, default)]
+    session: Cow<'a, str>,
     #[serde(borrow, default)]
     reused: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -66,10 +73,12 @@ impl LogFormat for NginxStream {
 impl<'a> NginxStreamLine<'a> {
     fn event(self) -> Result<LogEvent<'a>, BadLine> {
         let status = fields::status(&self.status)?;
-        // A handshake that failed has a version, and no cipher.
+        let connect = fields::seconds_sum(&self.connect, "connect")?;
+        // A handshake that failed has a version. It has no cipher, unless a client of TLS 1.3 rejected what nginx had chosen.
         let has_cipher = !matches!(&*self.cipher, "" | "-" | "(NONE)");
-        let is_failed_handshake = status == Some(500) && !has_cipher;
-        let handshake = fields::present(self.version).filter(|_| has_cipher);
+        let is_rejected = &*self.version == "TLSv1.3" && self.session.is_empty() && connect.is_none();
+        let is_failed_handshake = status == Some(500) && (!has_cipher || is_rejected);
+        let handshake = fields::present(self.version).filter(|_| has_cipher && !is_failed_handshake);
         let handshake = handshake.map(|version| LoggedHandshake {
             version,
             cipher: fields::or_empty(self.cipher),
@@ -79,7 +88,6 @@ impl<'a> NginxStreamLine<'a> {
             is_resumed: self.reused == "r",
             took: None,
         });
-        let connect = fields::seconds_sum(&self.connect, "connect")?;
         let failure = |outcome, detail| Some(LoggedFailure { outcome, detail: Cow::Borrowed(detail) });
         let failure = match status {
             Some(500) if is_failed_handshake => {

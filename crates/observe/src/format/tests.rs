@@ -200,6 +200,20 @@ fn a_connection_of_the_stream_module_is_one_line() {
         assert_eq!(connection.failure.as_ref().unwrap().outcome, ConnectionOutcome::HandshakeOther);
         assert_eq!(connection.handshake, None);
     });
+    let of_tls13 = |session| {
+        line(500, ".", "")
+            .replace("TLSv1.2", "TLSv1.3")
+            .replace(r#""group":"""#, &format!(r#""session":"{session}""#))
+    };
+    for (session, is_complete) in [("", false), ("ffae85607643b6ac", true)] {
+        said(LogKind::NginxStream, &of_tls13(session), |event| {
+            let connection = event.connection.as_ref().unwrap();
+            assert_eq!(
+                (connection.handshake.is_some(), connection.failure.is_none()),
+                (is_complete, is_complete)
+            );
+        });
+    }
     said(LogKind::NginxStream, &line(502, ".", "-"), |event| {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
         assert_eq!(failure.outcome, ConnectionOutcome::UpstreamConnect);

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::directives::{Directive, Place, of_haproxy, of_nginx};
 use super::{
-    HAPROXY_CONNECTION, HAPROXY_ERROR, HAPROXY_HTTP, HAPROXY_HTTP_ERROR, HAPROXY_OLDEST, HAPROXY_TCP, Key,
-    NGINX, NGINX_STREAM, Version,
+    HAPROXY_CONNECTION, HAPROXY_ERROR, HAPROXY_GROUP, HAPROXY_HTTP, HAPROXY_HTTP_ERROR, HAPROXY_OLDEST,
+    HAPROXY_TCP, Key, NGINX, NGINX_STREAM, Version,
 };
 use crate::format::LogKind;
 
@@ -62,6 +62,16 @@ impl Check {
         }
     }
 
+    /// OpenSSL looks for the group in the session, which a handshake that failed has not.
+    fn without_group(&mut self, variable: &str, victim: &str, format: &Directive) {
+        let is_without = format.words.iter().all(|word| !word.contains(variable));
+        let what = format!(
+            "{} without {variable}: with OpenSSL a handshake that fails ends {victim}",
+            format.name()
+        );
+        self.need(is_without, Some(&format.place), what);
+    }
+
     /// nginx takes `access_log` and `error_log` of the innermost block that has one.
     fn nginx(&mut self, all: &[Directive], context: &str, keys: &[Key]) {
         let is_block = |at: usize, name: &str| all[at].name() == name;
@@ -89,6 +99,9 @@ impl Check {
                 "log_format: escape=json: a quote in a name or path breaks its line",
             );
             self.keys(&[keys], format);
+            if context == "stream" {
+                self.without_group("$ssl_curve", "the worker", format);
+            }
         }
         let is_ours = |log: &&Directive| formats.iter().any(|format| format.argument(1) == log.argument(2));
         let logs_in = |blocks: &[usize], name: &str| {
@@ -181,7 +194,9 @@ impl Check {
         let has_kind =
             |format: &Directive, kind| format.argument(1).contains(&format!("\"kind\":\"{kind}\""));
         match directives.first("log-format") {
-            Some(format) if has_kind(format, kind) => self.keys(&[HAPROXY_CONNECTION, keys], format),
+            Some(format) if has_kind(format, kind) => {
+                self.keys(&[HAPROXY_CONNECTION, HAPROXY_GROUP, keys], format);
+            }
             other => {
                 let place = other.map_or(&section.place, |format| &format.place);
                 let what = format!("{title}: log-format with \"kind\":\"{kind}\", since it has mode {kind}");
@@ -189,7 +204,10 @@ impl Check {
             }
         }
         match directives.first("error-log-format") {
-            Some(format) if has_kind(format, "error") => self.keys(error_keys, format),
+            Some(format) if has_kind(format, "error") => {
+                self.keys(error_keys, format);
+                self.without_group("ssl_fc_curve", "HAProxy", format);
+            }
             _ if self.version < HAPROXY_OLDEST => {}
             other => {
                 let place = other.map_or(&section.place, |format| &format.place);
@@ -306,6 +324,22 @@ mod tests {
         // What another section has does not count here.
         let elsewhere = format!("listen admin\n mode http\n{}\n", haproxy_http(Version(2, 6, 12)));
         assert_eq!(lacks(LogKind::Haproxy, &with(&elsewhere)).len(), 2);
+    }
+
+    #[test]
+    fn the_group_of_a_failed_handshake_must_not_be_asked_for() {
+        let stream =
+            lines(LogKind::NginxStream, Version(1, 22, 1)).replace("$ssl_cipher", "$ssl_cipher$ssl_curve");
+        let lacking =
+            lacks(LogKind::NginxStream, &format!("stream {{\n{stream}\nserver {{ listen 443 ssl; }}\n}}"));
+        assert!(lacking.iter().any(|what| what.contains("without $ssl_curve: with OpenSSL")), "{lacking:?}");
+        let http = haproxy_http(Version(2, 9, 0)).replace("%sslc", "%sslc%[ssl_fc_curve]");
+        let configuration = format!("frontend web\n mode http\n bind :443 ssl crt a\n{http}");
+        let lacking = lacks(LogKind::Haproxy, &configuration);
+        assert!(
+            lacking.len() == 1 && lacking[0].contains("error-log-format without ssl_fc_curve"),
+            "{lacking:?}"
+        );
     }
 
     #[test]

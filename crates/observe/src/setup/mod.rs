@@ -76,12 +76,14 @@ const NGINX: &[Key] = &[
     key("header", "$upstream_header_time"),
 ];
 
+/// Without the group: OpenSSL before 3.5 looks for it in the session, which a handshake that failed has not, so that its
+/// line would end the worker ([openssl#26722](https://github.com/openssl/openssl/pull/26722)).
 const NGINX_STREAM: &[Key] = &[
     key("time", "$msec"),
     key("client", "$remote_addr"),
     key("version", "$ssl_protocol"),
     key("cipher", "$ssl_cipher"),
-    key_since("group", "$ssl_curve", Version(1, 21, 5)),
+    key("session", "$ssl_session_id"),
     key("reused", "$ssl_session_reused"),
     key("name", "$ssl_server_name"),
     key_since("alpn", "$ssl_alpn_protocol", Version(1, 21, 4)),
@@ -99,12 +101,14 @@ const HAPROXY_CONNECTION: &[Key] = &[
     key("client", "%ci"),
     key("version", "%sslv"),
     key("cipher", "%sslc"),
-    key_since("group", "%[ssl_fc_curve]", Version(2, 9, 0)),
     key("resumed", "%[ssl_fc_is_resumed]"),
     key("name", "%[ssl_fc_sni,json(utf8s)]"),
     key("alpn", "%[ssl_fc_alpn]"),
     key("handshake", "%Th"),
 ];
+
+/// Not of a handshake that failed: its line would end HAProxy in the same way.
+const HAPROXY_GROUP: &[Key] = &[key_since("group", "%[ssl_fc_curve]", Version(2, 9, 0))];
 
 const HAPROXY_HTTP: &[Key] = &[
     key("number", "%[var(txn.tlsdash)]"),
@@ -166,7 +170,7 @@ pub fn lines(kind: LogKind, version: Version, socket: &SocketAddress) -> String 
     let keys: &[&[Key]] = match kind {
         LogKind::Nginx => &[NGINX],
         LogKind::NginxStream => &[NGINX_STREAM],
-        LogKind::Haproxy => &[HAPROXY_CONNECTION],
+        LogKind::Haproxy => &[HAPROXY_CONNECTION, HAPROXY_GROUP],
         LogKind::Stunnel => &[],
     };
     let lacks = too_new(keys, version);
@@ -208,8 +212,8 @@ fn haproxy(version: Version, socket: &SocketAddress) -> String {
         SocketAddress::Udp(address) => address.to_string(),
     };
     let connection = HAPROXY_CONNECTION;
-    let http = json(Some("http"), &[connection, HAPROXY_HTTP], version);
-    let tcp = json(Some("tcp"), &[connection, HAPROXY_TCP], version);
+    let http = json(Some("http"), &[connection, HAPROXY_GROUP, HAPROXY_HTTP], version);
+    let tcp = json(Some("tcp"), &[connection, HAPROXY_GROUP, HAPROXY_TCP], version);
     let errors = |keys: &[&[Key]]| {
         if version < HAPROXY_OLDEST {
             format!("    # HAProxy {HAPROXY_OLDEST} and later log why handshakes fail (error-log-format)\n")
@@ -239,20 +243,31 @@ pub use check::{Missing, missing};
 mod tests {
     use super::*;
 
+    fn pasted(kind: LogKind, version: &str) -> String {
+        let lines = lines(kind, version.parse().unwrap(), &"unix:/run/log.sock".parse().unwrap());
+        lines.lines().filter(|line| !line.starts_with('#')).map(|line| line.to_owned() + "\n").collect()
+    }
+
     #[test]
     fn old_versions_get_no_variable_that_they_lack() {
-        let socket = "unix:/run/log.sock".parse().unwrap();
         for (kind, old, new, variable) in [
             (LogKind::Nginx, "1.18", "1.22.1", "$ssl_curve"),
             (LogKind::NginxStream, "1.18", "1.22.1", "$ssl_alpn_protocol"),
             (LogKind::Haproxy, "2.6.12", "2.9", "ssl_fc_curve"),
         ] {
-            let pasted = |version: &str| {
-                let lines = lines(kind, version.parse().unwrap(), &socket);
-                lines.lines().any(|line| !line.starts_with('#') && line.contains(variable))
-            };
-            assert!(!pasted(old) && pasted(new), "{kind}");
+            assert!(!pasted(kind, old).contains(variable) && pasted(kind, new).contains(variable), "{kind}");
         }
+    }
+
+    #[test]
+    fn no_line_of_a_failed_handshake_asks_for_its_group() {
+        assert!(!pasted(LogKind::NginxStream, "1.29").contains("curve"));
+        let haproxy = pasted(LogKind::Haproxy, "3.2");
+        let with_group: Vec<_> = haproxy.lines().filter(|line| line.contains("curve")).collect();
+        assert!(
+            with_group.len() == 2 && with_group.iter().all(|line| line.contains(" log-format ")),
+            "{haproxy}"
+        );
     }
 
     #[test]

@@ -168,6 +168,21 @@ fn failures_in_haproxys_log_are_counted_by_what_caused_them() {
 }
 
 #[test]
+fn every_failed_handshake_in_nginxs_stream_log_is_one() {
+    let site = ObserveTestBed::new();
+    let log = site.path("access.log");
+    let lines = site.nginx_lines("nginx-stream", &log);
+    let nginx = site.start_nginx("stream", &lines, &format!("proxy_pass {};", site.upstream()));
+    fail_handshakes(&site);
+    TlsClient::start(&site, &["-tls1_2", "-verify_return_error", "-verify", "1"]).wait();
+    nginx.finish(Signal::QUIT);
+    let observed = observe_file(&site, "nginx-stream", &log);
+    // With the connection that looks whether it listens. The log does not say why they failed.
+    assert_eq!(observed["causes"], json!({"other": 8}));
+    assert_eq!(observed["proxy"]["handshakes"]["full"], 0);
+}
+
+#[test]
 fn failures_in_nginxs_log_are_counted_by_what_caused_them() {
     let site = ObserveTestBed::new();
     let (closes, _) = faulty_upstream(UpstreamFault::Closes);

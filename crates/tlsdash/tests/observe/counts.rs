@@ -136,8 +136,8 @@ fn lost(said: &str) -> u64 {
 const OF_HAPROXY: UncountedEvents = UncountedEvents { handshakes: 2, failed: 2, header_bytes_off: 0 };
 /// In HTTP mode it counts headers in a form of its own.
 const OF_HAPROXY_HTTP: UncountedEvents = UncountedEvents { header_bytes_off: 8, ..OF_HAPROXY };
-/// The stream module logs no connection that breaks within the first flight.
-const OF_NGINX_STREAM: UncountedEvents = UncountedEvents { handshakes: 2, failed: 0, header_bytes_off: 0 };
+/// Failed: the connection that looks whether it listens.
+const OF_NGINX_STREAM: UncountedEvents = UncountedEvents { handshakes: 2, failed: 1, header_bytes_off: 0 };
 /// The access log has no connection without a request, and the error log the one that looks whether it listens.
 const OF_NGINX: UncountedEvents = UncountedEvents { handshakes: 0, failed: 1, header_bytes_off: 0 };
 
