@@ -3,7 +3,7 @@
 use telemetry::ConnectionOutcome;
 
 /// Parts of what OpenSSL, nginx or HAProxy say, with the cause that they stand for. The first that fits counts.
-const WORDS: [(&str, ConnectionOutcome); 20] = [
+const WORDS: [(&str, ConnectionOutcome); 22] = [
     ("unsupported protocol", ConnectionOutcome::Incompatible),
     ("version too low", ConnectionOutcome::Incompatible),
     ("no shared cipher", ConnectionOutcome::Incompatible),
@@ -20,10 +20,12 @@ const WORDS: [(&str, ConnectionOutcome); 20] = [
     ("unexpected eof", ConnectionOutcome::HandshakeEof),
     ("peer closed connection", ConnectionOutcome::HandshakeEof),
     ("client closed connection", ConnectionOutcome::HandshakeEof),
+    ("suddenly disconnected", ConnectionOutcome::HandshakeEof),
     ("Connection closed", ConnectionOutcome::HandshakeEof),
     ("Connection error", ConnectionOutcome::HandshakeEof),
     ("timed out", ConnectionOutcome::HandshakeTimeout),
     ("Timeout during", ConnectionOutcome::HandshakeTimeout),
+    ("TIMEOUT", ConnectionOutcome::HandshakeTimeout),
 ];
 
 /// The cause that these words stand for.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use telemetry::{ClientId, ConnectionOutcome, LogFigure};
 
 use super::{AbsentFigure, BadLine, LogFormat, failure, fields};
@@ -11,8 +11,12 @@ use crate::local_clock::LocalClock;
 
 /// The most connections that may be open at once; a line of a further one is a bad line.
 const OPEN_MAX: usize = 100_000;
-/// The longest message of a failure that is kept, in bytes.
-const DETAIL_BYTES_MAX: usize = 200;
+/// The most services that are known to be servers.
+const SERVERS_MAX: usize = 1_000;
+/// The longest text of a line that is kept, in bytes.
+const KEPT_BYTES_MAX: usize = 200;
+/// The number of the first connection of a process.
+const FIRST_ID: &str = "0";
 
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
@@ -30,15 +34,32 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
 /// Puts the lines of each connection together.
 #[derive(Debug, Default)]
 pub(super) struct Stunnel {
-    open: HashMap<u64, OpenConnection>,
+    open: HashMap<Box<str>, OpenConnection>,
+    /// Services that have accepted TLS. Those with `client = yes` speak it to the upstream.
+    servers: HashSet<Box<str>>,
+}
+
+/// What stunnel is in the TLS of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TlsRole {
+    /// No line has said.
+    Unknown,
+    /// The server, whose handshake is complete.
+    Server { is_resumed: bool },
+    /// The client, of its upstream.
+    Client,
 }
 
 /// What the lines of a connection said so far.
 #[derive(Debug)]
 struct OpenConnection {
     client: ClientId,
-    is_accepted: bool,
-    is_resumed: bool,
+    service: Box<str>,
+    role: TlsRole,
+    /// stunnel connected to the upstream before any TLS: a client does, and a server of some protocols.
+    connects_first: bool,
+    /// There was a line of level `info`.
+    has_info: bool,
     version: Cow<'static, str>,
     cipher: Box<str>,
     group: Box<str>,
@@ -50,34 +71,40 @@ impl LogFormat for Stunnel {
         // 2026.11.23 22:02:43 LOG5[0]: message; journald and syslog have their own time.
         let (time, rest) = line.split_once("LOG").ok_or(BadLine::Unknown)?;
         let (head, message) = rest.split_once("]: ").ok_or(BadLine::Unknown)?;
-        let (level, number) = head.split_once('[').ok_or(BadLine::Unknown)?;
+        let (level, id) = head.split_once('[').ok_or(BadLine::Unknown)?;
         if level.len() != 1 || !level.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(BadLine::Unknown);
         }
-        // Threads that serve no connection have names.
-        let Ok(number) = number.parse::<u64>() else { return Ok(None) };
-        if let Some((_, source)) = message.split_once(" accepted connection from ") {
-            return self.accept(number, source).map(|()| None);
+        // Threads that serve no connection accept none.
+        if let Some((service, source)) = message.split_once(" accepted connection from ") {
+            return self.accept(id, service, source).map(|()| None);
         }
-        let Some(connection) = self.open.get_mut(&number) else { return Ok(None) };
-        match closed_bytes(message) {
-            None => {
-                connection.learn(level, message);
-                Ok(None)
-            }
-            Some(bytes) => {
-                let time = time.trim_end();
-                let time_us = Some(time).filter(|time| !time.is_empty());
-                let time_us = time_us.map(|time| clock.parse("%Y.%m.%d %H:%M:%S", time)).transpose()?;
-                let connection = self.open.remove(&number);
-                connection.map(|connection| connection.event(bytes?, time_us)).transpose()
-            }
-        }
+        let Some(connection) = self.open.get_mut(id) else { return Ok(None) };
+        let Some(bytes) = closed_bytes(message) else {
+            connection.learn(level, message);
+            return Ok(None);
+        };
+        let connection = self.open.remove(id);
+        let Some(connection) = connection.filter(|connection| self.is_served(connection)) else {
+            return Ok(None);
+        };
+        let time = Some(time.trim_end()).filter(|time| !time.is_empty());
+        let time_us = time.map(|time| clock.parse("%Y.%m.%d %H:%M:%S", time)).transpose()?;
+        connection.event(bytes?, time_us).map(Some)
     }
 }
 
 impl Stunnel {
-    fn accept(&mut self, number: u64, source: &str) -> Result<(), BadLine> {
+    fn accept(&mut self, id: &str, service: &str, source: &str) -> Result<(), BadLine> {
+        if id == FIRST_ID {
+            // stunnel was restarted, and what was open is cut.
+            self.open.clear();
+        }
+        if self.open.remove(id).is_some() {
+            return Err(BadLine::Field(
+                "connection, of which one is open (logId = unique tells them apart),",
+            ));
+        }
         if self.open.len() >= OPEN_MAX {
             return Err(BadLine::Field("connection: too many are open"));
         }
@@ -85,17 +112,44 @@ impl Stunnel {
         let address = address.trim_start_matches('[').trim_end_matches(']');
         let connection = OpenConnection {
             client: fields::client(address)?,
-            is_accepted: false,
-            is_resumed: false,
+            service: short(service),
+            role: TlsRole::Unknown,
+            connects_first: false,
+            has_info: false,
             version: Cow::Borrowed(""),
             cipher: Box::default(),
             group: Box::default(),
             error: Box::default(),
         };
-        // stunnel was restarted if there is one of this number.
-        self.open.insert(number, connection);
+        self.open.insert(short(id), connection);
         Ok(())
     }
+
+    /// Whether stunnel was the server of a connection's TLS, or would have been.
+    fn is_served(&mut self, connection: &OpenConnection) -> bool {
+        let OpenConnection { service, role, connects_first, has_info, error, .. } = connection;
+        match role {
+            TlsRole::Client => false,
+            TlsRole::Server { .. } => {
+                if self.servers.len() < SERVERS_MAX {
+                    self.servers.insert(service.clone());
+                }
+                true
+            }
+            // The upstream of either may be out of reach before there is any TLS. At level `notice` there are no lines of it.
+            TlsRole::Unknown => {
+                let has_level = *has_info || !error.is_empty();
+                let may_be_client = *connects_first && has_level && !error.starts_with("SSL_accept");
+                !may_be_client || self.servers.contains(service)
+            }
+        }
+    }
+}
+
+/// The beginning of a text: what is kept of a line is bounded.
+fn short(text: &str) -> Box<str> {
+    let end = (0..=KEPT_BYTES_MAX.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    text[..end.unwrap_or(0)].into()
 }
 
 /// The bytes to the client and to the upstream, of a line that ends a connection; `None` of another line.
@@ -112,41 +166,55 @@ fn closed_bytes(message: &str) -> Option<Result<[u64; 2], BadLine>> {
 }
 
 impl OpenConnection {
-    /// Takes what a line in the middle of a connection says.
+    /// Takes what a line in the middle of a connection says. Versions before 5.39 write SSL for TLS, and those before 5.45
+    /// another line for the suite.
     fn learn(&mut self, level: &str, message: &str) {
-        if let Some(how) = message.strip_prefix("TLS accepted: ") {
-            self.is_accepted = true;
-            self.is_resumed = how == "previous session reused";
-        } else if let Some((version, rest)) = message.split_once(" ciphersuite: ") {
-            self.version = match version {
+        self.has_info |= level >= "6";
+        let protocol_message = message.strip_prefix("TLS ").or_else(|| message.strip_prefix("SSL "));
+        if let Some(how) = protocol_message.and_then(|message| message.strip_prefix("accepted: ")) {
+            self.role = TlsRole::Server { is_resumed: how == "previous session reused" };
+        } else if protocol_message.is_some_and(|message| message.starts_with("connected: "))
+            || message.starts_with("SSL_connect")
+            || message.starts_with("SNI: sending ")
+        {
+            self.role = TlsRole::Client;
+        } else if let Some((version, rest)) = message.split_once(" ciphersuite") {
+            self.version = match version.trim_start_matches("Negotiated ") {
                 "TLSv1.3" => Cow::Borrowed("TLSv1.3"),
                 "TLSv1.2" => Cow::Borrowed("TLSv1.2"),
-                other => Cow::Owned(other.chars().take(DETAIL_BYTES_MAX / 4).collect()),
+                other => Cow::Owned(short(other).into()),
             };
-            self.cipher = rest.split(' ').next().unwrap_or_default().into();
+            self.cipher = short(rest.trim_start_matches([':', ' ']).split(' ').next().unwrap_or_default());
         } else if let Some(group) = message.strip_prefix("Peer temporary key: ") {
-            self.group = group.split(',').next().unwrap_or_default().into();
-        } else if level <= "3" && self.error.is_empty() {
-            let end =
-                (0..=DETAIL_BYTES_MAX.min(message.len())).rev().find(|&at| message.is_char_boundary(at));
-            self.error = message[..end.unwrap_or(0)].into();
-        } else if message.starts_with("transfer: s_poll_wait: TIMEOUT") {
-            self.error = message.into();
+            self.group = short(group.split(',').next().unwrap_or_default());
+        } else if message.starts_with("s_connect: connected ") {
+            // One of several upstreams answers.
+            self.error = Box::default();
+        } else if (level <= "3" && self.error.is_empty()) || message.contains(" s_poll_wait: TIMEOUT") {
+            self.error = short(message);
         }
+        self.connects_first |= self.role == TlsRole::Unknown && message.starts_with("s_connect: ");
     }
 
     fn event<'a>(self, [out, r#in]: [u64; 2], time_us: Option<u64>) -> Result<LogEvent<'a>, BadLine> {
-        if self.is_accepted && self.version.is_empty() {
+        let is_silent = match self.role {
+            TlsRole::Unknown => !self.has_info && self.error.is_empty(),
+            TlsRole::Server { .. } | TlsRole::Client => self.version.is_empty(),
+        };
+        if is_silent {
             return Err(BadLine::Field("version, which needs debug = info"));
         }
         let failure = self.failure();
-        let handshake = self.is_accepted.then(|| LoggedHandshake {
-            version: self.version,
-            cipher: Cow::Owned(self.cipher.into()),
-            group: Cow::Owned(self.group.into()),
-            is_resumed: self.is_resumed,
-            ..LoggedHandshake::default()
-        });
+        let handshake = match self.role {
+            TlsRole::Server { is_resumed } => Some(LoggedHandshake {
+                version: self.version,
+                cipher: Cow::Owned(self.cipher.into()),
+                group: Cow::Owned(self.group.into()),
+                is_resumed,
+                ..LoggedHandshake::default()
+            }),
+            TlsRole::Unknown | TlsRole::Client => None,
+        };
         // stunnel connects once the handshake is complete.
         let outcome = failure.as_ref().map(|failure| failure.outcome);
         let has_upstream = handshake.is_some() && outcome != Some(ConnectionOutcome::UpstreamConnect);
@@ -163,12 +231,12 @@ impl OpenConnection {
     fn failure<'a>(&self) -> Option<LoggedFailure<'a>> {
         let error = &*self.error;
         let outcome = match error {
-            _ if !self.is_accepted => failure::outcome_of(error),
-            "" => return None,
-            _ if error.contains("TIMEOUT") => ConnectionOutcome::IdleTimeout,
             _ if error.starts_with("s_connect") || error.starts_with("No more addresses") => {
                 ConnectionOutcome::UpstreamConnect
             }
+            _ if self.role == TlsRole::Unknown => failure::outcome_of(error),
+            "" => return None,
+            _ if error.contains("TIMEOUT") => ConnectionOutcome::IdleTimeout,
             _ if error.starts_with("SSL_") || error.starts_with("TLS") => ConnectionOutcome::ClientBroken,
             _ => ConnectionOutcome::UpstreamBroken,
         };

@@ -242,29 +242,87 @@ fn cut_foreign_and_binary_lines_are_refused_and_no_more() {
     assert_eq!(parser.parse(b"\n", |event| event.is_none()), Ok(true));
 }
 
+/// What the connections of a log of stunnel are counted as. Its times are of syslog.
+fn stunnel_counts(lines: &[&str]) -> Vec<String> {
+    let mut parser = LogKind::Stunnel.parser();
+    let mut counts = Vec::new();
+    for line in lines {
+        let outcome = parser.parse(line.as_bytes(), |event| {
+            let connection = event?.connection.unwrap();
+            let handshake =
+                connection.handshake.map(|it| format!("{} {} {}", it.version, it.cipher, it.is_resumed));
+            let failure = connection.failure.map(|it| it.outcome.to_string());
+            let upstream = connection.has_upstream.then(|| "connected".to_owned());
+            Some([handshake, failure, upstream].into_iter().flatten().collect::<Vec<_>>().join(", "))
+        });
+        counts.extend(outcome.unwrap_or_else(|why| Some(why.to_string())));
+    }
+    counts
+}
+
+const ACCEPTED: &str = "LOG5[0]: Service [web] accepted connection from 127.0.0.1:46722";
+const TLS: &str = "LOG6[0]: TLS accepted: new session negotiated";
+const SUITE: &str = "LOG6[0]: TLSv1.3 ciphersuite: TLS_AES_256_GCM_SHA384 (256-bit encryption)";
+const REFUSED: &str = "LOG3[0]: s_connect: connect ::1:80: Connection refused (111)";
+const CONNECTED: &str = "LOG5[0]: s_connect: connected 127.0.0.1:80";
+const CLOSED: &str = "LOG5[0]: Connection closed: 0 byte(s) sent to TLS, 0 byte(s) sent to socket";
+
 #[test]
-fn stunnel_has_connected_to_the_upstream_unless_it_says_otherwise() {
-    let has_upstream = |error: &str| {
-        let mut parser = LogKind::Stunnel.parser();
-        let mut connected = None;
-        for line in [
-            "LOG5[0]: Service [web] accepted connection from 127.0.0.1:46722",
-            "LOG6[0]: TLS accepted: new session negotiated",
-            "LOG6[0]: TLSv1.3 ciphersuite: TLS_AES_256_GCM_SHA384 (256-bit encryption)",
-            error,
-            "LOG5[0]: Connection closed: 0 byte(s) sent to TLS, 0 byte(s) sent to socket",
-        ] {
-            parser
-                .parse(line.as_bytes(), |event| {
-                    connected =
-                        event.and_then(|event| event.connection).map(|it| it.has_upstream).or(connected);
-                })
-                .expect(line);
-        }
-        connected.unwrap()
-    };
-    assert!(has_upstream("LOG6[0]: s_connect: connected 127.0.0.1:8080"));
-    assert!(!has_upstream("LOG3[0]: s_connect: connect 127.0.0.1:1: Connection refused (111)"));
+fn a_connection_of_stunnel_counts_by_what_its_lines_say() {
+    let done = "TLSv1.3 TLS_AES_256_GCM_SHA384 false";
+    for (middle, counts) in [
+        (&[TLS, SUITE, CONNECTED][..], format!("{done}, connected")),
+        (&[TLS, SUITE, REFUSED], format!("{done}, {}", ConnectionOutcome::UpstreamConnect)),
+        (&[TLS, SUITE, REFUSED, CONNECTED], format!("{done}, connected")),
+        (
+            &["LOG6[0]: ssl_start: s_poll_wait: TIMEOUTbusy exceeded: sending reset"],
+            ConnectionOutcome::HandshakeTimeout.to_string(),
+        ),
+        (&["LOG3[0]: SSL_accept: Peer suddenly disconnected"], ConnectionOutcome::HandshakeEof.to_string()),
+        (&[CONNECTED], "its version, which needs debug = info cannot be read".to_owned()),
+        (
+            &[
+                "LOG6[0]: SSL accepted: previous session reused",
+                "LOG6[0]: Negotiated TLSv1.2 ciphersuite ECDHE-RSA-AES256-GCM-SHA384 (256-bit encryption)",
+            ],
+            "TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384 true, connected".to_owned(),
+        ),
+    ] {
+        let lines = [&[ACCEPTED], middle, &[CLOSED]].concat();
+        assert_eq!(stunnel_counts(&lines), [counts], "{middle:?}");
+    }
+}
+
+#[test]
+fn services_that_are_clients_count_nothing_and_servers_that_connect_first_do() {
+    let connecting = "LOG6[0]: s_connect: connecting 127.0.0.1:80";
+    for client in [
+        "LOG6[0]: TLS connected: new session negotiated",
+        "LOG6[0]: SNI: sending servername: a.example",
+        "LOG3[0]: SSL_connect: error:0A000086:SSL routines::certificate verify failed",
+        REFUSED,
+    ] {
+        assert_eq!(stunnel_counts(&[ACCEPTED, connecting, client, SUITE, CLOSED]), [""; 0], "{client}");
+    }
+    // A server of a protocol that begins without TLS, then one whose upstream is gone.
+    let served = [ACCEPTED, connecting, CONNECTED, TLS, SUITE, CLOSED];
+    let refused = [ACCEPTED, connecting, REFUSED, CLOSED];
+    let counts = stunnel_counts(&[&served[..], &refused].concat());
+    assert_eq!((counts.len(), &*counts[1]), (2, &*ConnectionOutcome::UpstreamConnect.to_string()));
+}
+
+#[test]
+fn connections_of_stunnel_are_told_apart_by_their_ids() {
+    let of = |id: &str| [ACCEPTED, TLS, SUITE, CLOSED].map(|line| line.replace("[0]", &format!("[{id}]")));
+    let [a, b] = ["QZY8dGM0oEIWEm4n0XyiKv", "0aeOlFpuF0gmydzmdTXu0y"].map(of);
+    let mixed: Vec<&str> = a.iter().zip(&b).flat_map(|(a, b)| [&**a, b]).collect();
+    assert_eq!(stunnel_counts(&mixed).len(), 2, "logId = unique");
+    let process = of("4711");
+    let counts = stunnel_counts(&[&*process[0], &process[0], &process[1], &process[2], &process[3]]);
+    assert!(counts.len() == 1 && counts[0].contains("logId = unique"), "logId = process: {counts:?}");
+    let cut = of("1");
+    let counts = stunnel_counts(&[&*cut[0], ACCEPTED, &cut[0], TLS, SUITE, CLOSED]);
+    assert!(counts.len() == 1 && counts[0].starts_with("TLSv1.3"), "restarted: {counts:?}");
 }
 
 #[test]

@@ -228,25 +228,32 @@ impl Check {
         }
     }
 
-    /// Global options come before the first service.
+    /// Global options come before the first service. The last of a name counts, in any case of letters.
     fn stunnel(&mut self, text: &str) {
-        let lines = || text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
-        let sets = |option: &str, values: &[&str]| {
-            lines().any(|line| {
-                line.split_once('=').is_some_and(|(name, value)| {
-                    name.trim() == option && (values.is_empty() || values.contains(&value.trim()))
-                })
-            })
+        let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+        let options = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));
+        let options: Vec<_> =
+            options.map(|(name, value)| (name.trim(), value.trim().to_ascii_lowercase())).collect();
+        let value = |name: &str| {
+            let of_name = options.iter().rfind(|(option, _)| option.eq_ignore_ascii_case(name));
+            of_name.map_or("", |(_, value)| value)
         };
+        // A facility may come before the level.
+        let level = value("debug").rsplit('.').next().unwrap_or_default();
         self.need(
-            sets("debug", &["info", "6", "debug", "7"]),
+            ["info", "6", "debug", "7"].contains(&level),
             None,
             "debug = info, before the first service: neither versions nor resumption are logged",
         );
         self.need(
-            sets("output", &[]) || sets("syslog", &["yes"]),
+            !value("output").is_empty() || value("syslog") == "yes",
             None,
             "output = PATH, before the first service: nothing is written to a file that can be followed",
+        );
+        self.need(
+            value("logid") != "process",
+            None,
+            "logId = sequential or unique: all connections of a process have the same id",
         );
     }
 }
@@ -406,8 +413,17 @@ mod tests {
     }
 
     #[test]
-    fn options_of_stunnel_count_before_its_first_service() {
-        let late = "[web]\naccept = 443\ndebug = info\noutput = /a\n";
-        assert_eq!(lacks(LogKind::Stunnel, late).len(), 2);
+    fn options_of_stunnel_count_before_its_first_service_as_it_reads_them() {
+        for (configuration, lacking) in [
+            ("[web]\naccept = 443\ndebug = info\noutput = /a\n", 2),
+            ("\u{feff}debug = info\noutput = /a\n", 0),
+            ("DEBUG = 6\nOutput=/a\n", 0),
+            ("debug=daemon.INFO\nsyslog = Yes\n", 0),
+            ("debug = 7\ndebug = daemon.notice\noutput = /a\n", 1),
+            ("debug = 7\noutput = /a\nlogId = unique\n", 0),
+            ("debug = 7\noutput = /a\nlogid = process\n", 1),
+        ] {
+            assert_eq!(lacks(LogKind::Stunnel, configuration).len(), lacking, "{configuration}");
+        }
     }
 }
