@@ -157,7 +157,7 @@ pub(crate) enum Mode {
     Load(Box<LoadArgs>),
     /// Compare servers side by side: rounds of short loads, with verdicts
     Bench(Box<BenchArgs>),
-    /// Count the log of a terminator that runs already: HAProxy or nginx
+    /// Count the log of a terminator that runs already: HAProxy, nginx or stunnel
     Observe(Box<ObserveArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),

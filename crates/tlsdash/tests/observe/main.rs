@@ -30,6 +30,23 @@ fn a_terminator_that_logs_too_little_is_refused_with_another_way() {
 }
 
 #[test]
+fn options_of_a_running_terminator_are_refused_for_a_whole_log() {
+    let folder = tempfile::tempdir().unwrap();
+    for option in
+        [&["--journal", "file:out.journal"][..], &["--append"], &["--pid", "1"], &["--keep-running"]]
+    {
+        let refused =
+            run(folder.path(), &[&["observe", "nginx", "--headless", "--file", "log"], option].concat());
+        assert_eq!(refused.status.code(), Some(2), "{option:?}");
+        assert!(
+            stderr(&refused).contains(&format!("{} goes with --syslog", option[0])),
+            "{}",
+            stderr(&refused)
+        );
+    }
+}
+
+#[test]
 fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = r#"{"kind":"tcp","time":"1700000001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;

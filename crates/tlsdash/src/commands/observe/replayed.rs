@@ -17,7 +17,7 @@ use crate::session::recording;
 
 /// Counts the log into a recording, and shows that.
 pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags) -> anyhow::Result<()> {
-    refuse_live_options(args)?;
+    refuse_live_options(flags)?;
     if let Some(record) = &args.run.record {
         recording::check_new("--record", record)?;
     }
@@ -64,22 +64,25 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
 }
 
 /// Options that only mean something while records are being made.
-fn refuse_live_options(args: &ObserveArgs) -> anyhow::Result<()> {
-    let run = &args.run;
-    let given = [
-        ("--pid", !args.pid.is_empty()),
-        ("--unit", args.unit.is_some()),
-        ("--certificate-of", !args.certificate_of.is_empty()),
-        ("--duration", args.duration.is_some()),
-        ("--alert", !run.alert.is_empty()),
-        ("--metrics", run.metrics.is_some()),
-        ("--ab", run.ab.is_some()),
-        ("--append", run.append),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => {
-            Err(usage(format!("{flag} goes with --syslog or --follow: the log of --file is whole")))
-        }
+const LIVE_OPTIONS: [&str; 11] = [
+    "pid",
+    "unit",
+    "certificate-of",
+    "duration",
+    "journal",
+    "append",
+    "keep-running",
+    "alert",
+    "metrics",
+    "metrics-clients",
+    "ab",
+];
+
+fn refuse_live_options(flags: &Flags) -> anyhow::Result<()> {
+    match LIVE_OPTIONS.iter().find(|word| flags.is_given(word)) {
+        Some(word) => Err(usage(format!(
+            "--{word} goes with --syslog, --journal-unit or --follow: the log of --file is whole, and --record keeps its records"
+        ))),
         None => Ok(()),
     }
 }
