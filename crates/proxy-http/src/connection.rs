@@ -226,21 +226,12 @@ impl HttpConnection {
             }
             wire.written.clear();
         }
-        self.send_continues(session, context)?;
+        if let Some(frames) = self.tap(FrameTap::take_own).flatten() {
+            session.send(&frames, context)?;
+        }
         session.flush(context)?;
         wire.set_unsent(session.unsent_bytes());
         Ok(has_written && !session.owes_client())
-    }
-
-    /// Answers clients that wait before they send content.
-    fn send_continues(
-        &self,
-        session: &mut ClientSession,
-        context: &mut WorkerContext,
-    ) -> Result<(), ConnEnd> {
-        let Some(frames) = self.tap(|tap, _| tap.take_continues()).flatten() else { return Ok(()) };
-        self.tap(|tap, counters| tap.note_sent(&frames, context.now, counters));
-        session.send(&frames, context)
     }
 
     fn tap<T>(&self, look: impl FnOnce(&mut FrameTap, &mut Counters<HttpCounter>) -> T) -> Option<T> {

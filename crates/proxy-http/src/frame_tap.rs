@@ -4,13 +4,13 @@
 mod field_kind;
 mod frame_reader;
 mod header_guard;
+mod own_frames;
 mod received_frames;
 
 use std::time::Instant;
 
 use bytes::BytesMut;
 use http_codec::frame::{self, FrameHeader, HEAD_BYTES, flag, kind};
-use http_codec::hpack::{Indexing, encode_field};
 use hyper::Response;
 use hyper::header::{DATE, HeaderMap};
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
@@ -20,12 +20,10 @@ pub(crate) use self::field_kind::VERDICT;
 use self::frame_reader::FrameReader;
 use self::header_guard::{BlockError, BlockKind, HeaderGuard};
 pub(crate) use self::header_guard::{BlockFields, Refusal, Verdict};
+use self::own_frames::OwnFrames;
 use self::received_frames::{HeaderFrames, Received, ReceivedFrames};
 use crate::floods::{Flood, FloodBudgets};
 use crate::limits::HttpLimits;
-
-/// Streams at once whose clients wait for `100 Continue`. Others wait until they lose patience.
-const EXPECTING_MAX: usize = 1_000;
 
 /// Counts the frames of one connection, in both directions.
 #[derive(Debug)]
@@ -40,8 +38,7 @@ pub(crate) struct FrameTap {
     flood: Option<Flood>,
     /// Whether the client was sent a GOAWAY.
     is_told: bool,
-    /// Streams whose clients wait for `100 Continue`.
-    expecting: Vec<u32>,
+    own: OwnFrames,
 }
 
 impl FrameTap {
@@ -55,7 +52,7 @@ impl FrameTap {
             budgets: FloodBudgets::new(limits, now),
             flood: None,
             is_told: false,
-            expecting: Vec::new(),
+            own: OwnFrames::default(),
         }
     }
 
@@ -91,6 +88,7 @@ impl FrameTap {
             }
             kind::RST_STREAM => {
                 counters[HttpCounter::ResetsIn] += 1;
+                self.own.note_reset(head.id);
                 self.budgets.spend_reset(now)
             }
             kind::GOAWAY => {
@@ -141,8 +139,11 @@ impl FrameTap {
             }
             None => out.extend_from_slice(frames.bytes()),
         }
-        if checked.expects_continue && is_request && !ends && self.expecting.len() < EXPECTING_MAX {
-            self.expecting.push(head.id);
+        if checked.expects_continue && is_request && !ends {
+            self.own.note_expecting(head.id);
+        }
+        if checked.is_malformed && is_request {
+            self.own.note_malformed(head.id);
         }
         // An answer takes as much work as a reset.
         if checked.is_malformed { self.budgets.spend_reset(now) } else { None }
@@ -160,13 +161,18 @@ impl FrameTap {
         let (mut rest, mut resets) = (bytes, Vec::new());
         while let Some(head) = self.to_client.next(&mut rest) {
             match head.kind {
-                kind::DATA => self.budgets.earn_data_sent(),
-                kind::HEADERS | kind::CONTINUATION => {
-                    counters[HttpCounter::HeaderBytesOut] += block_bytes(head);
-                    self.expecting.retain(|stream| *stream != head.id);
+                kind::DATA => {
+                    self.budgets.earn_data_sent();
+                    self.own.note_response(head);
                 }
+                kind::HEADERS => {
+                    counters[HttpCounter::HeaderBytesOut] += block_bytes(head);
+                    self.own.note_response(head);
+                }
+                kind::CONTINUATION => counters[HttpCounter::HeaderBytesOut] += block_bytes(head),
                 kind::RST_STREAM => {
                     counters[HttpCounter::ResetsOut] += 1;
+                    self.own.note_reset(head.id);
                     let code = self.to_client.kept(head);
                     if is_provoked(code) {
                         let found = self.budgets.spend_reset(now);
@@ -187,15 +193,9 @@ impl FrameTap {
         resets
     }
 
-    /// The answers `100 Continue` (RFC 9110, section 10.1.1) that can go out now: hyper sends none over HTTP/2.
-    pub(crate) fn take_continues(&mut self) -> Option<Vec<u8>> {
-        if self.expecting.is_empty() || !self.to_client.is_between_frames() {
-            return None;
-        }
-        let (mut block, mut out) = (Vec::new(), Vec::new());
-        encode_field(b":status", b"100", Indexing::Plain, &mut block);
-        self.expecting.drain(..).for_each(|stream| frame::headers(&mut out, stream, &block, false));
-        Some(out)
+    /// What the proxy sends beside h2, if it can go out now.
+    pub(crate) fn take_own(&mut self, counters: &mut Counters<HttpCounter>) -> Option<Vec<u8>> {
+        if self.to_client.is_between_frames() { self.own.take(counters) } else { None }
     }
 
     /// Whether what has passed is a flood.

@@ -47,6 +47,10 @@ impl FrameTapHarness {
         self.tap.flood.take()
     }
 
+    fn take_own(&mut self) -> Option<Vec<u8>> {
+        self.tap.take_own(&mut self.counters)
+    }
+
     fn send(&mut self, bytes: &[u8]) -> Option<Flood> {
         drop(self.tap.note_sent(bytes, self.now, &mut self.counters));
         self.tap.flood.take()
@@ -123,12 +127,32 @@ fn a_client_that_waits_is_answered_between_frames_and_before_its_response() {
         tapped.receive(&frame(HEADERS, flags, stream, &waits));
     }
     tapped.send(&frame(DATA, 0, 9, &[0; 20])[..12]);
-    assert_eq!(tapped.tap.take_continues(), None, "in the middle of a frame");
+    assert_eq!(tapped.take_own(), None, "in the middle of a frame");
     tapped.send(&[0; 17]);
     tapped.send(&frame(HEADERS, END_HEADERS, 3, &[0x88]));
     let answer = frame(HEADERS, END_HEADERS, 1, b"\x08\x82\x08\x01");
-    assert_eq!(tapped.tap.take_continues(), Some(answer), "neither the answered one nor one without content");
-    assert_eq!(tapped.tap.take_continues(), None);
+    assert_eq!(tapped.take_own(), Some(answer), "neither the answered one nor one without content");
+    assert_eq!(tapped.take_own(), None);
+}
+
+#[test]
+fn a_malformed_request_is_reset_after_its_response() {
+    let mut tapped = FrameTapHarness::new();
+    for stream in [1, 3, 5] {
+        tapped.receive(&frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\0\x01X\x01y"));
+    }
+    tapped.receive(&frame(RST_STREAM, 0, 5, &[0, 0, 0, 8]));
+    tapped.send(&frame(HEADERS, END_HEADERS, 1, &[0x8c]));
+    assert_eq!(tapped.take_own(), None, "before the end of the response");
+    tapped.send(&frame(DATA, END_STREAM, 1, b"no"));
+    tapped.send(&frame(HEADERS, END_HEADERS | END_STREAM, 3, &[0x8c]));
+    tapped.send(&frame(DATA, END_STREAM, 5, b"no"));
+    let reset = |stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 1]);
+    assert_eq!(
+        tapped.take_own(),
+        Some([reset(1), reset(3)].concat()),
+        "one that the client has reset is not"
+    );
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn streams_go_on_beside_a_malformed_request() {
         assert_eq!(client.read_stream(1)[0].payload[0], 0x88);
     }
     eventually("they are counted", || site.count(HttpCounter::FailedMalformed) == 4);
-    assert_eq!(site.count(HttpCounter::Status4xx), 4);
+    assert_eq!((site.count(HttpCounter::Status4xx), site.count(HttpCounter::ResetsOut)), (4, 4));
 }
 
 #[test]
