@@ -127,11 +127,12 @@ impl NoticeLog {
         }
     }
 
-    /// Notes that a connection is cut because more than `max` bytes wait to be sent.
+    /// Notes that a connection is cut because connections hold more than `max` bytes.
     pub(crate) fn note_pending_limit(&self, max: usize, now: Instant) {
         if self.pending.see(self.ms(now)) {
             let text = format!(
-                "{} MiB wait to be sent, as much as may; connections are cut whose bytes have waited longest",
+                "connections hold {} MiB for peers that do not read, as much as may; those that hold most or have read \
+                 nothing for longest are cut",
                 max >> 20
             );
             self.say(Subject::Pending, Level::Warning, &text, now);
@@ -173,7 +174,7 @@ impl NoticeLog {
             self.say(Subject::Handshakes, Level::Notice, "handshakes find a place again", now);
         }
         if ends(&self.pending, BOUND_QUIET) {
-            self.say(Subject::Pending, Level::Notice, "what waits to be sent has room again", now);
+            self.say(Subject::Pending, Level::Notice, "what peers have not read has room again", now);
         }
     }
 

@@ -10,9 +10,9 @@ use hyper::header::HeaderValue;
 use proxy_core::handler::ClientSession;
 use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
 
+use crate::held_bytes::HeldBytes;
 use crate::http1_tap::Http1Requests;
 use crate::request::RequestState;
-use crate::unsent_bytes::UnsentBytes;
 use crate::upstream::exchange::Exchange;
 use crate::upstream::head::FieldBytes;
 use crate::worker::HttpWorker;
@@ -39,8 +39,8 @@ pub(crate) struct ClientConn {
     activity: Activity,
     /// Requests whose responses were framed, and may not be flushed.
     framed: RefCell<Vec<Rc<RequestState>>>,
-    /// Bytes of responses that hyper has not framed, over all streams.
-    pub(crate) unsent: UnsentBytes,
+    /// The memory that it holds, over all streams.
+    pub(crate) held: Rc<HeldBytes>,
     /// Times that upstreams took, to be counted as the client's exchanges.
     exchanges: RefCell<Vec<Duration>>,
     shutdown: RefCell<GracefulShutdown>,
@@ -96,7 +96,7 @@ impl ClientConn {
                 is_ending: Cell::new(false),
             },
             framed: RefCell::default(),
-            unsent: UnsentBytes::default(),
+            held: Rc::default(),
             exchanges: RefCell::default(),
             shutdown: RefCell::default(),
         })

@@ -49,7 +49,7 @@ impl Handler for HttpConnection {
         worker.begin(&context.registry, context.limits.connect_timeout);
         let client = ClientConn::new(worker, session, context.now);
         let wire =
-            Rc::new(RefCell::new(WireBuffers::new(client.unsent.pieces.clone(), client.http1.clone())));
+            Rc::new(RefCell::new(WireBuffers::new(client.held.long_pieces.clone(), client.http1.clone())));
         let tasks = Tasks::new(session.key(), worker.woken.clone(), worker.spare_tasks.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
         let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
@@ -89,6 +89,7 @@ impl Handler for HttpConnection {
                 return Err(self.end(&ending, session, context));
             }
         }
+        session.set_handler_bytes(self.client.held.total());
         self.arm_deadline(session, context);
         Ok(if is_again || session.wants_read() { NextStep::Again } else { NextStep::Wait })
     }
@@ -203,7 +204,10 @@ impl HttpConnection {
                 continue;
             }
             let is_stuck = !is_again && !session.owes_client();
-            if !is_stuck || !self.client.unsent.call_next() {
+            if !is_again && !self.wire.borrow().is_blocked() {
+                self.client.held.release_heads();
+            }
+            if !is_stuck || !self.client.held.call_next() {
                 return Ok(is_again);
             }
         }

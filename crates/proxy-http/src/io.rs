@@ -74,6 +74,11 @@ impl WireBuffers {
         self.written.len() + self.unsent_bytes < UNSENT_BYTES_MAX
     }
 
+    /// Whether hyper waits to write.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.writer.is_some()
+    }
+
     /// The number of bytes that it accepts from the client.
     pub(crate) fn room(&self) -> usize {
         RECEIVED_BYTES_MAX.saturating_sub(self.received.len())

@@ -21,6 +21,7 @@ use hyper::{Method, Request, Uri};
 use telemetry::{ClientId, FinishedRequest, RequestFailure};
 
 use crate::client::ClientConn;
+use crate::held_bytes::REQUEST_BYTES;
 use crate::route_timeouts::RouteTimeouts;
 
 /// The state of a request.
@@ -44,6 +45,8 @@ pub(crate) struct RequestState {
     /// When the head of the upstream's response was read.
     answered_at: Cell<Option<Instant>>,
     first_byte: Cell<Option<Duration>>,
+    /// What it holds of its client's bound.
+    held: Cell<usize>,
     body_in: Cell<u64>,
     body_out: Cell<u64>,
     is_reused: Cell<bool>,
@@ -60,7 +63,7 @@ impl RequestHandle {
     /// Begins with the head of a request of this client.
     pub(crate) fn begin<B>(client: &Rc<ClientConn>, request: &Request<B>) -> Self {
         let head_at = client.worker.now();
-        Self(Rc::new(RequestState {
+        let handle = Self(Rc::new(RequestState {
             began_at: client.begin_request(head_at),
             client: Rc::clone(client),
             method: request.method().clone(),
@@ -76,12 +79,15 @@ impl RequestHandle {
             upstream_time: Cell::default(),
             answered_at: Cell::default(),
             first_byte: Cell::default(),
+            held: Cell::default(),
             body_in: Cell::default(),
             body_out: Cell::default(),
             is_reused: Cell::default(),
             is_retried: Cell::default(),
             is_complete: Cell::default(),
-        }))
+        }));
+        handle.set_head_bytes(0);
+        handle
     }
 
     /// Notes on whose behalf a trusted peer has forwarded it.
@@ -97,6 +103,12 @@ impl RequestHandle {
     /// The path with its query as it was received, if that is not the path of its URI.
     pub(crate) fn received_path(&self) -> Option<&str> {
         self.0.received_path.get().map(|path| &**path)
+    }
+
+    /// Notes the memory of its head for the upstream; 0 once it is not needed any more.
+    pub(crate) fn set_head_bytes(&self, bytes: usize) {
+        let path = self.0.uri.path_and_query().map_or(0, |path| path.as_str().len());
+        self.0.set_held(REQUEST_BYTES + path + bytes);
     }
 
     /// Notes its route.
@@ -197,6 +209,11 @@ impl Drop for RequestHandle {
 }
 
 impl RequestState {
+    fn set_held(&self, bytes: usize) {
+        self.client.held.release_request(self.held.replace(bytes));
+        self.client.held.hold_request(bytes);
+    }
+
     /// Its path without the query.
     fn path(&self) -> &str {
         let received = self.received_path.get().and_then(|path| path.split('?').next());
@@ -206,6 +223,7 @@ impl RequestState {
     /// Counts it, and returns why it failed, if it has. `cut`: why the kernel has not taken everything that was framed, if
     /// it has not.
     pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) -> Option<RequestFailure> {
+        self.set_held(0);
         let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
         let failure = self.failure.get().or(cut);
         let ClientConn { worker, conn, id, is_http2, .. } = &*self.client;

@@ -85,8 +85,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long a client may read nothing while bytes are pending.
     pub send_timeout: Duration,
-    /// Memory for pending bytes of all connections together, of which each worker has its share. Beyond it the
-    /// connection whose bytes have waited longest is cut.
+    /// Memory that all connections together hold for peers that do not read, of which each worker has its share. Beyond it
+    /// connections are cut: those that hold far more than others, then those whose peer has read nothing for longest.
     pub pending_bytes_max: usize,
     /// How long a client may stay after the end of its upstream, even if it still sends.
     pub half_closed_timeout: Duration,

@@ -52,8 +52,8 @@ const LIMITS: [OptionSpec<Limits>; 11] = [
         ("pending-max", "SIZE"),
         Applies::Live,
         OptionKind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
-        "Memory for bytes waiting to be sent, all connections together; beyond it, the connection whose \
-         bytes have waited longest is cut",
+        "Memory that all connections together hold for peers that do not read; beyond it, those are cut that hold far more \
+         than others, then those whose peer has read nothing for longest",
     ),
     timeout("handshake-timeout", |limits| &mut limits.handshake_timeout, "Deadline of a handshake"),
     timeout("connect-timeout", |limits| &mut limits.connect_timeout, "Deadline for reaching the upstream"),

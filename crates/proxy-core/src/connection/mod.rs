@@ -18,7 +18,7 @@ mod session;
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::Token;
 use mio::event::Event;
@@ -96,6 +96,11 @@ impl<H: Handler> Connection<H> {
     /// Bytes that wait to be written, in both directions.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.session.pending_bytes()
+    }
+
+    /// The memory that it holds while somebody does not read, and since when a peer has taken nothing.
+    pub(crate) fn pending_memory(&self) -> (usize, Option<Instant>) {
+        (self.session.held_bytes(), self.session.stalled_since())
     }
 
     /// Records what an event reports. Reads and writes nothing.
@@ -221,7 +226,7 @@ impl<H: Handler> Connection<H> {
     /// Resets the connection to free memory, because the worker holds too many pending bytes. The caller must call
     /// [`Connection::write`] afterwards.
     pub(crate) fn cut_for_room(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
-        let detail = "too many bytes waited to be sent, and its own had waited longest";
+        let detail = "connections hold too much memory, this one most of all or for the longest time";
         self.end(ConnEnd::reset(ConnectionOutcome::PendingBound, detail), context, resources);
     }
 
@@ -252,6 +257,7 @@ impl<H: Handler> Connection<H> {
             }
             ConnState::Serving(handler) => {
                 handler.stop(outcome, resources);
+                self.session.set_handler_bytes(0);
                 self.session.count_error(outcome, false, context);
                 EndReason { outcome, detail }
             }

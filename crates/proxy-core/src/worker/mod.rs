@@ -10,6 +10,7 @@ pub(crate) mod setup;
 pub(crate) mod timers;
 mod turn;
 
+use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +35,9 @@ use crate::worker::timers::ConnTimers;
 
 /// Events taken from the kernel in one turn.
 const EVENTS_MAX: usize = 256;
+
+/// Memory of a connection up to which it is one among others: two peers that do not read cost less.
+const FAIR_BYTES: usize = 256 << 10;
 
 const WAKER: Token = Token(usize::MAX);
 
@@ -293,15 +297,26 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Cuts the connections whose bytes have waited longest, until the rest is within the bound.
+    /// Cuts connections until the memory of the others is within the bound.
     #[cold]
     fn bound_pending(&mut self) {
         while self.context.has_too_much_pending() {
-            let Some(key) = self.context.pending.oldest() else { return };
+            let Some(key) = self.heaviest() else { return };
             self.notices.note_pending_limit(self.context.limits.pending_bytes_max, self.context.now);
             self.connections[key].cut_for_room(&mut self.context, &mut self.resources);
             self.again.push(key);
         }
+    }
+
+    /// The connection to cut first: one that holds far more than others, else the one whose peer has taken nothing for
+    /// longest, else the one that holds most.
+    fn heaviest(&self) -> Option<usize> {
+        let weight = |connection: &Connection<H>| {
+            let (held_bytes, stalled_since) = connection.pending_memory();
+            (held_bytes.max(FAIR_BYTES).ilog2(), stalled_since.map(Reverse), held_bytes)
+        };
+        let holders = self.connections.iter().filter(|(_, connection)| connection.pending_memory().0 > 0);
+        holders.max_by_key(|(_, connection)| weight(connection)).map(|(key, _)| key)
     }
 
     fn close(&mut self, key: usize) {

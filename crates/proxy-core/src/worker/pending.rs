@@ -1,13 +1,12 @@
-//! Bytes that wait to be written on a worker's connections: how much memory they hold, and who has waited
-//! longest.
+//! Memory that a worker's connections hold while somebody does not read, and who has waited longest.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Bytes that wait on all connections of a worker.
+/// What waits on all connections of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct PendingBytes {
-    /// Memory of the buffers that hold them. Empty buffers are in the pool and do not count.
+    /// Memory of buffers that are not empty, and of what handlers hold.
     pub(crate) held_bytes: usize,
     pub(crate) to_client: StallQueue,
     pub(crate) to_upstream: StallQueue,
@@ -28,11 +27,12 @@ impl PendingBytes {
     pub(crate) fn is_empty(&self) -> bool {
         self.held_bytes == 0
     }
+}
 
-    /// The connection whose bytes have waited longest, for either of its sockets.
-    pub(crate) fn oldest(&self) -> Option<usize> {
-        let oldest = self.to_client.oldest().into_iter().chain(self.to_upstream.oldest()).min();
-        oldest.map(|(_, key)| key)
+impl StallEntry {
+    /// Since when none was taken, if any waits.
+    pub(crate) fn since(&self) -> Option<Instant> {
+        self.0
     }
 }
 
@@ -80,16 +80,5 @@ mod tests {
             stalls.forget(&mut stalled[key], key);
             assert_eq!(stalls.oldest(), rest);
         }
-    }
-
-    #[test]
-    fn whichever_socket_has_taken_nothing_for_longest_counts() {
-        let (mut pending, start) = (PendingBytes::default(), Instant::now());
-        let [mut first, mut second] = <[StallEntry; 2]>::default();
-        assert_eq!(pending.oldest(), None);
-        pending.to_client.note(&mut first, 7, true, start + Duration::from_millis(1));
-        assert_eq!(pending.oldest(), Some(7));
-        pending.to_upstream.note(&mut second, 8, true, start);
-        assert_eq!(pending.oldest(), Some(8));
     }
 }

@@ -247,7 +247,7 @@ fn at_the_bound_those_that_have_waited_longest_are_cut_and_no_others() {
     assert!(!stalled[first_left..].iter().any(is_cut), "and no others");
     reading.read_exact(&mut vec![0; 10 << 20]).unwrap();
     let notices = proxy.proxy.take_notices();
-    assert!(notices.iter().any(|notice| notice.text.starts_with("1 MiB wait")), "{notices:?}");
+    assert!(notices.iter().any(|notice| notice.text.contains(" hold 1 MiB ")), "{notices:?}");
     drop((reading, stalled));
     let total = proxy.finish();
     let outcomes =

@@ -88,6 +88,10 @@ fn prepare(
         handle.set_client(client);
     }
     let head = head.finish(request.method(), framing);
+    if !client.held.has_room_for_request(head.capacity()) {
+        return Err(RequestFailure::QueueFull.into());
+    }
+    handle.set_head_bytes(head.capacity());
     let (parts, body) = request.into_parts();
     let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
@@ -156,6 +160,7 @@ async fn exchange(
         match poll_fn(|cx| exchange.poll_head(cx, &mut request.fields)).await {
             Ok(response) => {
                 worker.keep_head(mem::take(&mut request.head));
+                handle.set_head_bytes(0);
                 return respond(client, handle, response, exchange, request.upgrade.take());
             }
             Err(ExchangeError::Failed(failure)) => return Err(failure.into()),

@@ -23,6 +23,8 @@ pub(crate) struct PooledConn {
     is_connecting: bool,
     /// Bytes received from the upstream and not consumed yet.
     pub(super) received: Bytes,
+    /// The size of the memory in which they lie.
+    pub(super) received_memory: usize,
     /// Bytes to send to the upstream.
     pub(super) unsent: BytesMut,
     /// Whether the upstream sends nothing more.
@@ -49,6 +51,7 @@ impl PooledConn {
             next_addr: 1,
             is_connecting,
             received: Bytes::new(),
+            received_memory: 0,
             unsent: BytesMut::new(),
             has_ended: false,
             wanted_bytes: 0,
@@ -123,12 +126,22 @@ impl PooledConn {
             return Ok(false);
         }
         match self.socket.read(buffer.room(bytes_max))? {
-            IoResult::Bytes(n) if self.received.is_empty() => self.received = buffer.take(n),
-            IoResult::Bytes(n) => append(&mut self.received, buffer.bytes(n)),
+            IoResult::Bytes(n) if self.received.is_empty() => {
+                (self.received, self.received_memory) = (buffer.take(n), ReadBuffer::memory(n));
+            }
+            IoResult::Bytes(n) => {
+                append(&mut self.received, buffer.bytes(n));
+                self.received_memory = self.received.len();
+            }
             IoResult::End => self.has_ended = true,
             IoResult::Blocked => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// The memory of what was received and not consumed.
+    pub(super) fn received_memory(&self) -> usize {
+        if self.received.is_empty() { 0 } else { self.received_memory }
     }
 
     /// Waits until the address that is being tried has answered.

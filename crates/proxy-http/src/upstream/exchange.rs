@@ -11,10 +11,11 @@ use telemetry::RequestFailure;
 
 use super::acquire::Lease;
 use super::content::RequestContent;
-use super::framing::Framing;
+use super::framing::{Framing, TRAILER_BYTES_MAX};
 use super::head;
 use super::pool::UpstreamPool;
 use super::read_buffer::READ_BYTES_MAX;
+use crate::held_bytes::ExchangeBytes;
 use crate::request::RequestHandle;
 use crate::special_fields::{SpecialField, SpecialFields};
 
@@ -30,6 +31,8 @@ const INTERIM_RESPONSES_MAX: usize = 16;
 pub(crate) struct Exchange {
     lease: Lease,
     request: RequestHandle,
+    /// The memory of what its connection has yet to send and to read.
+    held: ExchangeBytes,
     content: RequestContent,
     framing: Option<Framing>,
     /// The special fields of the response.
@@ -72,6 +75,7 @@ impl Exchange {
             may_be_kept: sent.is_ok(),
             sent_at: sent.is_ok_and(|bytes| bytes > 0).then(Instant::now),
             lease,
+            held: ExchangeBytes::new(&request.client().held),
             request: request.clone(),
             content,
             framing: None,
@@ -97,6 +101,15 @@ impl Exchange {
         act(&mut self.lease.worker.pool.borrow_mut(), self.lease.key)
     }
 
+    /// Notes the memory that its connection holds.
+    fn settle_held(&mut self) {
+        let bytes = self.with_pool(|pool, key| {
+            let connection = pool.connection(key);
+            connection.unsent.capacity() + connection.received_memory()
+        });
+        self.held.set(bytes);
+    }
+
     /// Sends what the client has sent of its content.
     fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), RequestFailure> {
         while !self.is_deaf {
@@ -118,7 +131,8 @@ impl Exchange {
                 }
             }
             let unsent = self.with_pool(|pool, key| pool.connection(key).unsent.len());
-            if self.content.is_whole() || unsent >= UNSENT_BYTES_MAX {
+            let has_room = unsent == 0 || unsent < UNSENT_BYTES_MAX && self.held.may_take();
+            if self.content.is_whole() || !has_room {
                 return Ok(());
             }
             let piece = match self.content.poll_piece(cx) {
@@ -126,8 +140,8 @@ impl Exchange {
                 Poll::Ready(piece) => piece?,
             };
             let content = &self.content;
-            let mut pool = self.lease.worker.pool.borrow_mut();
-            content.encode(piece, &mut pool.connection(self.lease.key).unsent);
+            self.with_pool(|pool, key| content.encode(piece, &mut pool.connection(key).unsent));
+            self.settle_held();
         }
         Ok(())
     }
@@ -138,10 +152,26 @@ impl Exchange {
         cx: &mut Context<'_>,
         fields: &mut HeaderMap,
     ) -> Poll<Result<Response<()>, ExchangeError>> {
-        self.pump(cx).map_err(ExchangeError::Failed)?;
+        let pumped = self.pump(cx).map_err(ExchangeError::Failed);
+        let polled =
+            pumped.map_or_else(|error| Poll::Ready(Err(error)), |()| self.poll_whole_head(cx, fields));
+        self.settle_held();
+        polled
+    }
+
+    fn poll_whole_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &mut HeaderMap,
+    ) -> Poll<Result<Response<()>, ExchangeError>> {
         loop {
-            let bytes_max = self.request.client().unsent.head_read_bytes_max();
-            match self.with_pool(|pool, key| pool.read(key, bytes_max, cx.waker())) {
+            let held = &self.request.client().held;
+            // The first read does not wait for room: it says when the upstream has answered.
+            let is_first = self.with_pool(|pool, key| pool.connection(key).received.is_empty());
+            if !is_first && !held.may_read(cx.waker()) {
+                return Poll::Pending;
+            }
+            match self.with_pool(|pool, key| pool.read(key, held.read_bytes_max(), cx.waker())) {
                 Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
                 Ok(true) => {}
                 Err(_) => self.with_pool(|pool, key| pool.connection(key).has_ended = true),
@@ -167,7 +197,9 @@ impl Exchange {
             let mut pool = self.lease.worker.pool.borrow_mut();
             let received = &mut pool.connection(self.lease.key).received;
             self.has_answered |= !received.is_empty();
+            let before = received.len();
             let Some(head) = head::take(received, fields).map_err(invalid)? else { return Ok(None) };
+            let head_bytes = before - received.len();
             drop(pool);
             let status = head.status();
             // An interim response; hyper sends 100 when the content is asked for.
@@ -187,6 +219,7 @@ impl Exchange {
                 .map_err(|error| invalid(error.into()))?;
             self.may_be_kept &= framing != Framing::UntilClose && head::keeps_alive(&head, self.special);
             self.framing = Some(framing);
+            self.request.client().held.hold_head(head_bytes);
             return Ok(Some(head));
         }
     }
@@ -219,19 +252,33 @@ impl Exchange {
             self.may_be_kept = false;
             self.content.stop();
         }
+        let polled = self.poll_piece(cx);
+        self.settle_held();
+        polled
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         let Some(framing) = &mut self.framing else { return Poll::Ready(None) };
         loop {
             let mut pool = self.lease.worker.pool.borrow_mut();
             let connection = pool.connection(self.lease.key);
             match framing.take(&mut connection.received, connection.has_ended, &mut self.trailers) {
-                Ok(Some(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(Some(bytes)) => {
+                    let memory = connection.received_memory.max(bytes.len());
+                    let received = &mut connection.received;
+                    let piece =
+                        framing.merge(bytes, memory, received, connection.has_ended, &mut self.trailers);
+                    return Poll::Ready(Some(Ok(piece)));
+                }
                 Ok(None) if *framing == Framing::Complete => return Poll::Ready(None),
-                Ok(None) if !self.request.client().unsent.may_read(cx.waker()) => return Poll::Pending,
-                Ok(None) => match pool.read(self.lease.key, READ_BYTES_MAX, cx.waker()) {
-                    Ok(true) => {}
-                    Ok(false) => return Poll::Pending,
-                    Err(error) => return Poll::Ready(Some(Err(error))),
-                },
+                Ok(None) if !self.request.client().held.may_read(cx.waker()) => return Poll::Pending,
+                Ok(None) => {
+                    match pool.read(self.lease.key, self.request.client().held.read_bytes_max(), cx.waker()) {
+                        Ok(true) => {}
+                        Ok(false) => return Poll::Pending,
+                        Err(error) => return Poll::Ready(Some(Err(error))),
+                    }
+                }
                 Err(error) => return Poll::Ready(Some(Err(error.into()))),
             }
         }
@@ -244,7 +291,9 @@ impl Exchange {
 
     /// The response's trailers, once its content is complete.
     pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
-        self.trailers.take().map(|trailers| *trailers)
+        let trailers = *self.trailers.take()?;
+        self.request.client().held.hold_head(TRAILER_BYTES_MAX);
+        Some(trailers)
     }
 
     /// Whether the response has trailers that were not taken.
@@ -315,8 +364,11 @@ impl Exchange {
             bytes.advance(n);
             self.request.received(n as u64);
         }
-        pool.flush(self.lease.key, cx.waker())?;
+        let flushed = pool.flush(self.lease.key, cx.waker());
         let has_room = pool.connection(self.lease.key).unsent.len() < UNSENT_BYTES_MAX;
+        drop(pool);
+        self.settle_held();
+        flushed?;
         if has_room { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 

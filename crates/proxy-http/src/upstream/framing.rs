@@ -10,8 +10,10 @@ use crate::special_fields::{SpecialField, SpecialFields, may_be_trailer};
 
 /// Longest line of a chunk's size, with its extensions.
 const CHUNK_LINE_MAX: usize = 1_024;
+/// Pieces of content from here on are not joined with others.
+const MERGED_BYTES_MAX: usize = 8 << 10;
 /// Longest trailer section.
-const TRAILER_BYTES_MAX: usize = 16 << 10;
+pub(super) const TRAILER_BYTES_MAX: usize = 16 << 10;
 /// Most fields of a trailer section.
 const TRAILERS_MAX: usize = 64;
 
@@ -131,6 +133,31 @@ impl Framing {
         // The end often comes with the last data, and is best known with it.
         self.advance(received, trailers)?;
         Ok(Some(data))
+    }
+
+    /// Joins a short piece of content with others that were received with it: each would cost more than its bytes. `memory`
+    /// is what the piece keeps allocated.
+    pub(crate) fn merge(
+        &mut self,
+        piece: Bytes,
+        memory: usize,
+        received: &mut Bytes,
+        has_ended: bool,
+        trailers: &mut Option<Box<HeaderMap>>,
+    ) -> Bytes {
+        let may_have_more = !received.is_empty() && piece.len() < MERGED_BYTES_MAX;
+        if !may_have_more && piece.len() >= memory / 2 {
+            return piece;
+        }
+        let mut merged = Vec::from(&*piece);
+        drop(piece);
+        while *self != Self::Complete
+            && let Ok(Some(next)) = self.take(received, has_ended, trailers)
+        {
+            merged.extend_from_slice(&next);
+        }
+        merged.shrink_to_fit();
+        merged.into()
     }
 
     /// Takes what stands between the data of chunks, and behind them.

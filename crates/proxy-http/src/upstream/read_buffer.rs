@@ -54,6 +54,11 @@ impl ReadBuffer {
         &self.buffer[..n]
     }
 
+    /// The memory that [`ReadBuffer::take`] gives `n` bytes. Small reads share theirs.
+    pub(super) fn memory(n: usize) -> usize {
+        if n < LENT_BYTES_MIN { n } else { READ_BYTES_MAX }
+    }
+
     /// Takes the first `n` bytes that were read.
     pub(super) fn take(&mut self, n: usize) -> Bytes {
         if n <= SMALL_BYTES_MAX {

@@ -71,7 +71,7 @@ impl ResponseBody {
     }
 
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
-        self.request.client().unsent.hold(&bytes);
+        self.request.client().held.hold(&bytes);
         Frame::data(Chunk { bytes, request: self.request.clone() })
     }
 }
@@ -144,17 +144,15 @@ impl Buf for Chunk {
 
     fn advance(&mut self, n: usize) {
         self.bytes.advance(n);
-        self.request.client().unsent.release(n);
+        self.request.client().held.release(n);
         self.request.sent(n as u64);
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        let unsent = &self.request.client().unsent;
-        unsent.pieces.remove(&self.bytes);
+        self.request.client().held.drop_piece(&self.bytes);
         if !self.bytes.is_empty() {
-            unsent.release(self.bytes.len());
             self.request.set_cut();
         }
     }

@@ -94,7 +94,12 @@ impl Http2Client {
 
     /// With settings: identifiers and values.
     pub(crate) fn connect_with(site: &AttackTarget, settings: &[(u16, u32)]) -> Self {
-        let mut client = Self { tls: site.connect("h2") };
+        Self::begin(site.connect("h2"), settings)
+    }
+
+    /// Over a connection, with settings.
+    pub(crate) fn begin(tls: TlsStream, settings: &[(u16, u32)]) -> Self {
+        let mut client = Self { tls };
         let settings: Vec<u8> = settings
             .iter()
             .flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat())

@@ -7,6 +7,7 @@
 mod common;
 #[allow(dead_code, reason = "each module uses its part")]
 mod http2_client;
+mod memory;
 #[allow(dead_code, reason = "each module uses its part")]
 mod support;
 

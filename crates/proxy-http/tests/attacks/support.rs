@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -121,18 +122,9 @@ impl AttackTarget {
                 thread::spawn(move || serve(&stream, &requests, respond, &endless));
             }
         });
-        let certificate = Certificate::generate(&[]).unwrap();
-        let leaf = certificate.leaf_der().to_vec();
-        let mut tls = Tls::new(certificate);
-        tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
-        let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], Upstream::Unix(path), tls);
-        config.workers = 1.try_into().unwrap();
-        let mut http = HttpConfig::default();
-        change(&mut config, &mut http);
-        let proxy =
-            proxy_http::bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap();
+        let (proxy, certificate) = start_proxy(path, change);
         let total = ProxyDelta::default();
-        Self { proxy, total, certificate: leaf, received, connections, endless, _folder: folder }
+        Self { proxy, total, certificate, received, connections, endless, _folder: folder }
     }
 
     /// A connection whose client offers one application protocol.
@@ -173,6 +165,23 @@ impl AttackTarget {
     }
 }
 
+/// A proxy with one worker, and its certificate.
+pub(crate) fn start_proxy(
+    upstream: PathBuf,
+    change: impl FnOnce(&mut ProxyConfig, &mut HttpConfig),
+) -> (Proxy, Vec<u8>) {
+    let certificate = Certificate::generate(&[]).unwrap();
+    let leaf = certificate.leaf_der().to_vec();
+    let mut tls = Tls::new(certificate);
+    tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
+    let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], Upstream::Unix(upstream), tls);
+    config.workers = 1.try_into().unwrap();
+    let mut http = HttpConfig::default();
+    change(&mut config, &mut http);
+    let proxy = proxy_http::bind(config, http, proxy_core::ListenerSource::Bind).unwrap().start().unwrap();
+    (proxy, leaf)
+}
+
 /// Reads to the end, clean or not.
 pub(crate) fn read_to_end(stream: &mut impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -207,7 +216,8 @@ pub(crate) fn read_message(reader: &mut impl BufRead) -> Option<RawRequest> {
     Some(message)
 }
 
-fn serve(
+/// Answers each request of a connection.
+pub(crate) fn serve(
     mut stream: &UnixStream,
     requests: &Mutex<Vec<RawRequest>>,
     respond: Respond,

@@ -47,7 +47,7 @@ metrics! {
         AcceptErrors = "ACCEPT_ERRORS_TOTAL", Count, "0", "Failed attempts to accept, mostly for lack of descriptors.";
         EventsUnrecorded = "EVENTS_UNRECORDED_TOTAL", Count, "0", "Connection errors for which no record had room.";
         SendTimeouts = "SEND_TIMEOUTS_TOTAL", Count, "0", "Connections cut because the client took nothing for the send timeout.";
-        PendingCuts = "PENDING_CUTS_TOTAL", Count, "0", "Connections cut because too many bytes waited to be sent, and theirs had waited longest.";
+        PendingCuts = "PENDING_CUTS_TOTAL", Count, "0", "Connections cut because all together held too much memory for peers that did not read, and these most or longest.";
         LinesRead = "LOG_LINES_TOTAL", Count, "0", "Lines of an observed log that arrived.";
         LinesUnreadable = "LOG_LINES_UNREADABLE_TOTAL", Count, "0", "Of these, lines that could not be read and count nothing.";
         LinesOutOfOrder = "LOG_LINES_OUT_OF_ORDER_TOTAL", Count, "0", "Of these, lines that are earlier than one before them by more than a minute, and count in the time of that.";

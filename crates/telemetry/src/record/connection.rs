@@ -34,7 +34,7 @@ pub enum ConnectionOutcome {
     DrainTimeout,
     /// The client read nothing for the send timeout, although bytes were pending.
     SendTimeout,
-    /// Too many bytes waited on all connections together, and its own had waited longest.
+    /// All connections together held too much memory, and it far more than others, or for the longest time.
     PendingBound,
 }
 

@@ -44,7 +44,9 @@ pub struct ClientSession {
     prefix_bytes: usize,
     /// Whether anything is pending for the client but TLS's own messages.
     owes_client: bool,
-    /// Memory that both directions hold, as counted in the worker's pending bytes.
+    /// Memory that the handler holds for the connection.
+    handler_bytes: usize,
+    /// Memory that both directions and the handler hold, as counted in the worker's pending bytes.
     held_bytes: usize,
     /// When the state or the handler must act if nothing happens before.
     deadline: Deadline,
@@ -97,6 +99,7 @@ impl ClientSession {
             to_client: HalfDuplex::default(),
             prefix_bytes: 0,
             owes_client: false,
+            handler_bytes: 0,
             held_bytes: 0,
             deadline: Deadline::default(),
             ticket: Deadline::default(),

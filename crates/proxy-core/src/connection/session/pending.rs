@@ -1,25 +1,44 @@
 //! The memory that a session holds for bytes that wait, and how long they have waited.
 
+use std::time::Instant;
+
 use super::ClientSession;
 use crate::worker::context::WorkerContext;
 
 impl ClientSession {
+    /// Notes how much memory the handler holds for the connection, besides what the session has.
+    #[inline]
+    pub fn set_handler_bytes(&mut self, bytes: usize) {
+        self.handler_bytes = bytes;
+    }
+
+    /// Memory that counts towards the bound of the worker.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Since when its socket, or that of its upstream, has taken none of what waits for it.
+    pub(crate) fn stalled_since(&self) -> Option<Instant> {
+        [&self.from_client, &self.to_client].into_iter().filter_map(|half| half.stalled.since()).min()
+    }
+
     /// Frees the memory of empty buffers, and accounts for the rest. A handshake has its own deadline, so the send
     /// timeout does not apply to it.
     pub(crate) fn settle_pending(&mut self, in_handshake: bool, context: &mut WorkerContext) {
         let pool = &mut context.pool;
-        let held = pool.reclaim(&mut self.from_client.pending) + pool.reclaim(&mut self.to_client.pending);
+        let waiting = pool.reclaim(&mut self.from_client.pending) + pool.reclaim(&mut self.to_client.pending);
+        let held = waiting + self.handler_bytes;
         // Nothing is and nothing was left: both peers keep up.
         if held != 0 || self.held_bytes != 0 {
-            self.note_pending(held, in_handshake, context);
+            let pending = &mut context.pending;
+            pending.held_bytes = pending.held_bytes + held - self.held_bytes;
+            self.held_bytes = held;
+            self.note_stalls(in_handshake, context);
         }
     }
 
-    #[cold]
-    fn note_pending(&mut self, held: usize, in_handshake: bool, context: &mut WorkerContext) {
+    fn note_stalls(&mut self, in_handshake: bool, context: &mut WorkerContext) {
         let pending = &mut context.pending;
-        pending.held_bytes = pending.held_bytes + held - self.held_bytes;
-        self.held_bytes = held;
         self.from_client.note_stall(&mut pending.to_upstream, self.key, context.now);
         if !in_handshake {
             self.to_client.note_stall(&mut pending.to_client, self.key, context.now);
@@ -30,7 +49,8 @@ impl ClientSession {
     pub(crate) fn drop_pending(&mut self, context: &mut WorkerContext) {
         self.from_client.pending.clear();
         self.to_client.pending.clear();
-        self.note_pending(0, false, context);
+        self.handler_bytes = 0;
+        self.settle_pending(false, context);
     }
 
     /// Bytes that wait to be written, both ways.

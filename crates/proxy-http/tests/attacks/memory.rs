@@ -1,0 +1,225 @@
+//! Clients and upstreams that do not read what they asked for: the memory that a proxy in a process of its own takes.
+
+use std::io::Read as _;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use super::http2_client::*;
+use super::support::*;
+use crate::common;
+
+/// What a connection may take, and what the process takes besides.
+const CONNECTION_BYTES_MAX: usize = 6 << 20;
+const PROCESS_BYTES_MAX: usize = 12 << 20;
+
+const STREAMS: u32 = 128;
+const FOLDER_VARIABLE: &str = "TLSDASH_TEST_PROXY_FOLDER";
+
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const WIDE: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
+const CLOSED: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0)];
+
+/// A proxy in another process.
+struct SeparateProxy {
+    process: Child,
+    folder: tempfile::TempDir,
+}
+
+impl SeparateProxy {
+    /// Before an upstream that answers with `respond`, or else reads nothing.
+    fn start(respond: Option<Respond>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("app.sock")).unwrap();
+        thread::spawn(move || {
+            let mut held = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                match respond {
+                    None => held.push(stream),
+                    Some(respond) => drop(thread::spawn(move || {
+                        serve(&stream, &Mutex::default(), respond, &EndlessResponses::default());
+                    })),
+                }
+            }
+        });
+        let process = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "memory::serves_in_a_process_of_its_own"])
+            .env(FOLDER_VARIABLE, folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let proxy = Self { process, folder };
+        eventually("the other process serves", || proxy.file("port").exists());
+        proxy
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn connect(&self, settings: &[(u16, u32)]) -> Http2Client {
+        let port: u16 = fs::read_to_string(self.file("port")).unwrap().parse().unwrap();
+        let certificate = fs::read(self.file("certificate")).unwrap();
+        let config = common::client_config(&certificate, &["h2"]);
+        Http2Client::begin(common::connect(([127, 0, 0, 1], port).into(), config), settings)
+    }
+
+    /// Its resident memory, in bytes.
+    fn memory(&self) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let kilobytes =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB")).unwrap();
+        kilobytes.trim().parse::<usize>().unwrap() << 10
+    }
+
+    /// Its memory once that grows no more.
+    fn settled_memory(&self) -> usize {
+        const NOISE_BYTES: usize = 128 << 10;
+        let (mut most, mut grew_at) = (0, Instant::now());
+        eventually("its memory grows no more", || {
+            let memory = self.memory();
+            if memory > most + NOISE_BYTES {
+                (most, grew_at) = (memory, Instant::now());
+            }
+            grew_at.elapsed() > Duration::from_secs(1)
+        });
+        most
+    }
+}
+
+impl Drop for SeparateProxy {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+#[ignore = "the other process of the tests in this file"]
+fn serves_in_a_process_of_its_own() {
+    let folder = env::var(FOLDER_VARIABLE).unwrap();
+    let folder = Path::new(&folder);
+    let (proxy, certificate) = start_proxy(folder.join("app.sock"), |_, http| {
+        // Few descriptors; other requests wait in the queue.
+        http.limits.upstream_connections_max = 3 * STREAMS as usize;
+    });
+    fs::write(folder.join("certificate"), certificate).unwrap();
+    fs::write(folder.join("new"), proxy.local_addrs()[0].port().to_string()).unwrap();
+    fs::rename(folder.join("new"), folder.join("port")).unwrap();
+    // Until the other process closes it.
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+/// Lets clients attack a proxy, and checks what it holds then.
+fn expect_bounded(
+    what: &str,
+    respond: Option<Respond>,
+    settings: &[(u16, u32)],
+    clients: usize,
+    attack: fn(&mut Http2Client),
+) {
+    let proxy = SeparateProxy::start(respond);
+    let before = proxy.settled_memory();
+    let clients: Vec<Http2Client> = (0..clients)
+        .map(|_| {
+            let mut client = proxy.connect(settings);
+            client.send(&frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0]));
+            attack(&mut client);
+            client
+        })
+        .collect();
+    let grown = proxy.settled_memory().saturating_sub(before);
+    let bound = PROCESS_BYTES_MAX + clients.len() * CONNECTION_BYTES_MAX;
+    assert!(grown > 1 << 20, "{what}: {grown} bytes: this is no attack");
+    assert!(grown < bound, "{what}: {grown} bytes for {} connections", clients.len());
+}
+
+fn streams() -> impl Iterator<Item = u32> {
+    (0..STREAMS).map(|nth| 2 * nth + 1)
+}
+
+fn get_all(client: &mut Http2Client) {
+    client.send(&streams().flat_map(get).collect::<Vec<u8>>());
+}
+
+#[test]
+fn responses_that_nobody_reads_take_bounded_memory() {
+    const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    const LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
+    let attacks: [(&str, Respond); 4] = [
+        ("chunks of a byte", |_| UpstreamResponse::Endless(CHUNKED, b"1\r\na\r\n".repeat(700))),
+        ("long content", |_| UpstreamResponse::Endless(LENGTH, vec![b'x'; 64 << 10])),
+        ("large heads", |_| {
+            let fields = format!("x: {}\r\n", "y".repeat(15_000)).repeat(4);
+            UpstreamResponse::bytes(format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\nok"))
+        }),
+        ("trailers", |_| {
+            let fields = format!("x: {}\r\n", "y".repeat(300)).repeat(40);
+            UpstreamResponse::bytes(format!(
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n{fields}\r\n"
+            ))
+        }),
+    ];
+    for (what, respond) in attacks {
+        for (settings, windows) in [(WIDE, "wide"), (CLOSED, "closed")] {
+            expect_bounded(&format!("{what}, {windows} windows"), Some(respond), settings, 3, get_all);
+        }
+    }
+}
+
+#[test]
+fn requests_that_no_upstream_reads_take_bounded_memory() {
+    // A field of 4,000 bytes that is kept in HPACK's table, and then named again and again.
+    expect_bounded("heads", None, &[], 12, |client| {
+        let mut kept = block(&pseudo(b"GET", b"/"));
+        kept.extend_from_slice(&block(&[(b"a", &[b'v'; 3_900])]));
+        let kept_at = block(&pseudo(b"GET", b"/")).len();
+        kept[kept_at] = 0x40;
+        let named = [block(&pseudo(b"GET", b"/")), vec![0xbe; 15]].concat();
+        client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &kept));
+        for stream in streams().skip(1) {
+            client.send(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &named));
+        }
+    });
+    // Each adds a short field to HPACK's table, in a frame that is long for its other fields.
+    expect_bounded("frames behind short fields", None, &[], 12, |client| {
+        for stream in streams() {
+            let mut fields = block(&[(b"a", b"v"), (b"b", &[b'v'; 15_000])]);
+            fields[0] = 0x40;
+            let fields = [block(&pseudo(b"GET", b"/")), fields].concat();
+            client.send(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields));
+        }
+    });
+    expect_bounded("content", None, &[], 3, |client| upload(client, 1));
+    expect_bounded("content in small frames", None, &[], 3, |client| upload(client, 64));
+}
+
+/// Sends content on all streams, each in `pieces` of 16 KiB, as far as the windows of the connection and of each stream
+/// allow.
+fn upload(client: &mut Http2Client, pieces: usize) {
+    const SENT_BYTES: usize = 16 << 10;
+    client.tls.sock.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let post = block(&pseudo(b"POST", b"/"));
+    client
+        .send(&streams().flat_map(|stream| frame(HEADERS, END_HEADERS, stream, &post)).collect::<Vec<u8>>());
+    let data = |stream| frame(DATA, 0, stream, &vec![b'x'; SENT_BYTES / pieces]).repeat(pieces);
+    let mut window = 65_535;
+    for _ in 0..3 {
+        for stream in streams() {
+            while window < SENT_BYTES {
+                let Some(frame) = client.next() else { return };
+                assert_ne!(frame.kind, GOAWAY, "{frame:?}");
+                if frame.kind == WINDOW_UPDATE && frame.stream == 0 {
+                    window += u32::from_be_bytes(frame.payload.try_into().unwrap()) as usize;
+                }
+            }
+            client.send(&data(stream));
+            window -= SENT_BYTES;
+        }
+    }
+}
