@@ -6,7 +6,7 @@
 //!
 //! | time | from | to |
 //! |---|---|---|
-//! | queue | the first refusal by the pool | a connection to an upstream |
+//! | queue | the pool's refusal | a connection of the pool, which may not be connected yet, or the end of the wait without one |
 //! | upstream | head handed to the upstream's socket | head of the response read |
 //! | first byte | head handed over by hyper | head of the response handed to hyper |
 //! | request | HTTP/1.1: the worker's turn that read its first byte, or the end of the request before it if that came later; HTTP/2: its head handed over by hyper | first complete flush after the response was framed |
@@ -123,11 +123,14 @@ impl RequestHandle {
         route.get().map_or_else(RouteTimeouts::default, |route| destinations[route].timeouts)
     }
 
-    /// Notes the upstream that it is sent to, how long it waited for a connection, and whether that was a kept one.
-    pub(crate) fn set_upstream(&self, upstream: usize, waited: Option<Duration>, is_reused: bool) {
+    /// Notes that it has waited for a connection to an upstream.
+    pub(crate) fn add_queued(&self, waited: Duration) {
+        self.0.queue.set(Some(self.0.queue.get().unwrap_or_default() + waited));
+    }
+
+    /// Notes the upstream that it is sent to, and whether the connection was a kept one.
+    pub(crate) fn set_upstream(&self, upstream: usize, is_reused: bool) {
         self.0.upstream.set(Some(upstream));
-        let before = self.0.queue.get();
-        self.0.queue.set(waited.map(|waited| waited + before.unwrap_or_default()).or(before));
         self.0.is_reused.set(is_reused);
     }
 

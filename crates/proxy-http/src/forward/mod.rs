@@ -153,8 +153,8 @@ async fn exchange(
         content.look_ahead().await?;
     }
     loop {
-        let lease = acquire(worker, destination, is_retry).await?;
-        handle.set_upstream(lease.upstream, lease.waited, lease.is_reused());
+        let lease = acquire(handle, destination, is_retry).await?;
+        handle.set_upstream(lease.upstream, lease.is_reused());
         let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
         let mut exchange = Exchange::begin(lease, handle, &request.head, content);
         match poll_fn(|cx| exchange.poll_head(cx, &mut request.fields)).await {

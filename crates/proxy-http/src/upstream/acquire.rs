@@ -13,6 +13,7 @@ use telemetry::RequestFailure;
 use super::pool::AcquireError;
 use super::queue::QueueTicket;
 use crate::config::Destination;
+use crate::request::RequestHandle;
 use crate::route_timeouts::RouteTimeouts;
 use crate::timers::Sleep;
 use crate::worker::HttpWorker;
@@ -26,8 +27,6 @@ pub(crate) struct Lease {
     pub(crate) worker: Rc<HttpWorker>,
     pub(crate) key: usize,
     pub(crate) upstream: usize,
-    /// How long the request waited for it; `None` if it did not.
-    pub(crate) waited: Option<Duration>,
     may_be_kept: bool,
 }
 
@@ -42,16 +41,17 @@ struct ChosenUpstream<'a> {
 /// The wait for a connection to one upstream.
 struct ConnectionWait<'a> {
     worker: &'a HttpWorker,
+    handle: &'a RequestHandle,
     upstream: usize,
     timeouts: RouteTimeouts,
     must_be_new: bool,
     place: Option<QueueTicket>,
+    /// When it joined the queue, while it waits there.
+    queued_at: Option<Instant>,
     /// A new connection that is not connected yet.
     connecting: Option<usize>,
-    began_at: Instant,
     connect_timeout: Duration,
     timer: Option<Sleep>,
-    has_waited: bool,
 }
 
 /// Waits for a connection to one of the upstreams of a destination: the one with the fewest requests in flight, and if it
@@ -60,30 +60,22 @@ struct ConnectionWait<'a> {
 /// # Errors
 /// With the last upstream's failure.
 pub(crate) async fn acquire(
-    worker: &Rc<HttpWorker>,
+    handle: &RequestHandle,
     destination: &Destination,
     must_be_new: bool,
 ) -> Result<Lease, RequestFailure> {
-    let began_at = worker.now();
+    let worker = &handle.client().worker;
     let mut tried = !destination.upstreams;
-    let mut has_waited = false;
     let mut failure = RequestFailure::Connect;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, tried) {
         tried |= 1 << chosen.index;
-        let mut waiting = ConnectionWait::new(&chosen, destination.timeouts, must_be_new);
-        let acquired = poll_fn(|cx| waiting.poll(cx)).await;
-        has_waited |= waiting.has_waited;
-        match acquired {
+        let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
+        match poll_fn(|cx| waiting.poll(cx)).await {
             Ok(key) => {
                 chosen.is_leased = true;
                 worker.upstreams.succeeded(chosen.index, worker.now());
-                let lease = Lease {
-                    worker: Rc::clone(worker),
-                    key,
-                    upstream: chosen.index,
-                    waited: has_waited.then(|| worker.now().saturating_duration_since(began_at)),
-                    may_be_kept: false,
-                };
+                let lease =
+                    Lease { worker: Rc::clone(worker), key, upstream: chosen.index, may_be_kept: false };
                 lease.count_connect();
                 return Ok(lease);
             }
@@ -125,30 +117,29 @@ impl Drop for ChosenUpstream<'_> {
 }
 
 impl<'a> ConnectionWait<'a> {
-    fn new(chosen: &ChosenUpstream<'a>, timeouts: RouteTimeouts, must_be_new: bool) -> Self {
+    fn new(
+        chosen: &ChosenUpstream<'a>,
+        handle: &'a RequestHandle,
+        timeouts: RouteTimeouts,
+        must_be_new: bool,
+    ) -> Self {
         let worker = chosen.worker;
         let timeout = timeouts.connect.unwrap_or_else(|| worker.connect_timeout.get());
         Self {
             worker,
+            handle,
             upstream: chosen.index,
             timeouts,
             must_be_new,
             place: None,
+            queued_at: None,
             connecting: None,
-            began_at: worker.now(),
             connect_timeout: if chosen.is_up { timeout } else { timeout.min(DOWN_PATIENCE) },
             timer: None,
-            has_waited: false,
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, WaitError>> {
-        let polled = self.poll_acquired(cx);
-        self.has_waited |= polled.is_pending();
-        polled
-    }
-
-    fn poll_acquired(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, WaitError>> {
         let key = if let Some(key) = self.connecting {
             key
         } else {
@@ -157,6 +148,7 @@ impl<'a> ConnectionWait<'a> {
             drop(pool);
             let Poll::Ready(acquired) = polled else { return self.poll_queue_timeout(cx).map(Err) };
             self.timer = None;
+            self.count_queued();
             *self.connecting.insert(acquired?)
         };
         loop {
@@ -179,9 +171,16 @@ impl<'a> ConnectionWait<'a> {
     fn poll_queue_timeout(&mut self, cx: &mut Context<'_>) -> Poll<WaitError> {
         let timers = &self.worker.timers;
         let timeout = self.timeouts.queue.unwrap_or_else(|| self.worker.limits().queue_timeout);
-        let until = self.began_at + timeout;
+        let until = *self.queued_at.get_or_insert_with(|| self.worker.now()) + timeout;
         let timer = self.timer.get_or_insert_with(|| timers.at(until));
         Pin::new(timer).poll(cx).map(|()| WaitError::QueueTimeout)
+    }
+
+    /// Counts its time in the queue, once, however that has ended.
+    fn count_queued(&mut self) {
+        if let Some(since) = self.queued_at.take() {
+            self.handle.add_queued(self.worker.now().saturating_duration_since(since));
+        }
     }
 
     /// An address that never answers must leave time for the others.
@@ -198,6 +197,7 @@ impl<'a> ConnectionWait<'a> {
 
 impl Drop for ConnectionWait<'_> {
     fn drop(&mut self) {
+        self.count_queued();
         let mut pool = self.worker.pool.borrow_mut();
         pool.leave_queue(self.upstream, &mut self.place);
         if let Some(key) = self.connecting {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
 use proxy_http::{Route, RouteTimeouts};
-use telemetry::{HttpCounter, Value};
+use telemetry::{HttpCounter, HttpLatency, Value};
 
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};
@@ -91,7 +91,30 @@ fn requests_queue_for_a_bounded_time_and_in_a_bounded_number() {
     drop((first, second));
     proxy.expect(HttpCounter::FailedQueueFull, 1);
     proxy.expect(HttpCounter::FailedQueueTimeout, 1);
-    proxy.finish();
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Queued], 1, "what was refused did not wait");
+    let queue = &http.latencies()[HttpLatency::Queue];
+    assert!(queue.count() == 1 && u128::from(queue.max_ns()) >= SHORT.as_nanos(), "{queue:?}");
+}
+
+#[test]
+fn a_request_whose_client_leaves_the_queue_has_waited_too() {
+    let upstream = deaf();
+    let mut proxy =
+        TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
+    let request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    let (mut first, mut second) = (proxy.connect(), proxy.connect());
+    first.send(request);
+    eventually("the only connection is in use", || upstream.connections() == 1);
+    second.send(request);
+    eventually("a request waits", || proxy.collect().gauges.queued == 1);
+    drop(second);
+    proxy.expect(HttpCounter::FailedClientGone, 1);
+    drop(first);
+    proxy.expect(HttpCounter::FailedClientGone, 2);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Queued], 1);
+    assert_eq!(http.latencies()[HttpLatency::Queue].count(), 1);
 }
 
 #[test]
@@ -149,6 +172,7 @@ fn an_address_that_never_answers_is_a_504() {
     assert_eq!(proxy.get("/").status, 504);
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedConnectTimeout], 1);
+    assert_eq!(http.counters[HttpCounter::Queued], 0, "connecting is no waiting for a connection");
     drop(fillers);
 }
 

@@ -45,7 +45,11 @@ pub(super) const TLS: &[(&str, &str, TlsLatency)] = &[
 ];
 /// Latencies of requests of HTTP mode over all routes.
 pub(super) const HTTP: &[(&str, &str, HttpLatency)] = &[
-    ("http_queue_seconds", "Waiting for an upstream connection, of requests that waited", HttpLatency::Queue),
+    (
+        "http_queue_seconds",
+        "Waiting for an upstream connection, of requests that waited, also in vain",
+        HttpLatency::Queue,
+    ),
     (
         "http_upstream_seconds",
         "From the request head sent to the upstream to its response head",

@@ -68,7 +68,7 @@ metrics! {
 metrics! {
     /// The proxy's latencies of a request.
     HttpLatency {
-        Queue = "HTTP_QUEUE", Histogram, "HISTFAAA…", "Waiting for an upstream connection, of requests that waited.";
+        Queue = "HTTP_QUEUE", Histogram, "HISTFAAA…", "Waiting for an upstream connection, of requests that waited, also in vain.";
         Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received.";
         FirstByte = "HTTP_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client.";
         Request = "HTTP_REQUEST", Histogram, "HISTFAAA…", "First byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel: slow clients are in it.";

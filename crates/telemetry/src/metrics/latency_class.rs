@@ -209,7 +209,7 @@ fn of_http(class: HttpLatency) -> ClassInfo {
                 "http.queue",
                 "HTTP queue",
                 "all upstream connections in use when the request came",
-                "upstream connection assigned",
+                "upstream connection assigned, or the request gave up",
             )
         },
         HttpLatency::Upstream => ClassInfo {
