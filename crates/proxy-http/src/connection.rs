@@ -82,10 +82,14 @@ impl Handler for HttpConnection {
         let has_flushed = !session.owes_client() && self.wire.borrow().written.is_empty();
         if has_flushed {
             let failed = self.client.count_framed(None);
+            let ended = self.ended.borrow_mut().take();
+            // A response that its upstream breaks ends HTTP/1.1's connection, which counts as the error of both.
+            let is_broken = ended.as_ref().is_some_and(HttpConnEnd::is_of_upstream);
+            let failed = failed.saturating_sub(is_broken.into());
             if failed > 0 {
                 session.count_failed_requests(failed, context);
             }
-            if let Some(ending) = self.ended.borrow_mut().take() {
+            if let Some(ending) = ended {
                 return Err(self.end(&ending, session, context));
             }
         }
@@ -265,7 +269,7 @@ impl HttpConnection {
             self.client.count_refused(failure, status, context.now);
         }
         // Without a close_notify the client can tell that an answer is cut.
-        if ending.outcome != ConnectionOutcome::UpstreamBroken {
+        if !ending.is_of_upstream() {
             session.close_notify(context);
         }
         ConnEnd::after_sending(ending.outcome, &ending.detail)

@@ -131,6 +131,11 @@ impl HttpConnEnd {
         Self { outcome: ConnectionOutcome::Ended, detail: String::new(), refused: None }
     }
 
+    /// Whether the upstream has broken a response, or a tunnel.
+    pub(super) fn is_of_upstream(&self) -> bool {
+        self.outcome == ConnectionOutcome::UpstreamBroken
+    }
+
     fn of(error: &hyper::Error) -> Self {
         let outcome =
             if error.is_user() { ConnectionOutcome::UpstreamBroken } else { ConnectionOutcome::ClientBroken };

@@ -2,7 +2,7 @@
 
 use telemetry::{HttpCounter, ProxyCounter};
 
-use crate::support::TestHttpProxy;
+use crate::support::{TestHttpProxy, client_errors};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
@@ -61,6 +61,7 @@ fn an_upstream_that_breaks_in_mid_body_leaves_no_whole_answer() {
     proxy.expect(HttpCounter::FailedUpstreamCut, 2);
     let total = proxy.finish();
     assert_eq!(total.counters[ProxyCounter::UpstreamBroken], 2);
+    assert_eq!(client_errors(&total), 2, "each once");
     assert_eq!(total.http.unwrap().counters[HttpCounter::Status2xx], 2, "the status was sent");
 }
 
@@ -70,10 +71,12 @@ fn heads_that_hyper_refuses_itself_are_counted() {
     let mut proxy = TestHttpProxy::start(&upstream.upstream);
     let long_path = format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "x".repeat(40_000));
     let large = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(70_000));
+    let bad_chunk = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nx\r\n".to_owned();
     let many = (0..101).fold(String::new(), |head, n| head + &format!("x{n}: y\r\n"));
     let many = format!("GET / HTTP/1.1\r\nhost: a\r\n{many}\r\n");
     for (request, status, counter) in [
         ("GET /\0 HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(), 400, HttpCounter::FailedMalformed),
+        (bad_chunk, 400, HttpCounter::FailedMalformed),
         (large, 431, HttpCounter::FailedHeaderTooLarge),
         (many, 431, HttpCounter::FailedHeaderTooLarge),
         (long_path, 200, HttpCounter::Status2xx),
@@ -82,7 +85,7 @@ fn heads_that_hyper_refuses_itself_are_counted() {
         assert_eq!(proxy.ask(&request).status, status, "{counter:?}");
         proxy.expect(counter, before + 1);
     }
-    proxy.finish();
+    assert_eq!(client_errors(&proxy.finish()), 4);
 }
 
 #[test]
@@ -134,8 +137,9 @@ fn bodies_beyond_their_bound_are_refused() {
     client.send(&chunk);
     client.send("1\r\nx\r\n");
     assert_eq!(client.answer().status, 413);
-    let http = proxy.finish().http.unwrap();
-    assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 2);
+    let total = proxy.finish();
+    assert_eq!(client_errors(&total), 2);
+    assert_eq!(total.http.unwrap().counters[HttpCounter::FailedBodyTooLarge], 2);
 }
 
 #[test]

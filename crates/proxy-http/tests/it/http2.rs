@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use telemetry::{HttpCounter, ProxyCounter};
 
 use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
-use crate::support::{TestHttpProxy, field};
+use crate::support::{TestHttpProxy, client_errors, field};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
 fn echoing() -> ScriptedUpstream {
@@ -87,7 +87,7 @@ fn an_upstream_that_breaks_in_mid_body_resets_its_stream_only() {
         assert_eq!(get(&client, "/").await.unwrap(), (200, b"hello".to_vec()));
     });
     proxy.expect(HttpCounter::FailedUpstreamCut, 1);
-    proxy.finish();
+    assert_eq!(client_errors(&proxy.finish()), 1);
 }
 
 #[test]

@@ -151,6 +151,11 @@ pub(crate) struct Http1Response {
     pub(crate) body: Vec<u8>,
 }
 
+/// The errors of all clients.
+pub(crate) fn client_errors(total: &ProxyDelta) -> u64 {
+    total.clients.iter().map(|client| client.counters[ClientCounter::Errors]).sum()
+}
+
 impl Http1Response {
     /// The value of a field; all of them, if there are several.
     pub(crate) fn field(&self, name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use telemetry::HttpCounter;
 
-use crate::support::{Http1Client, TestHttpProxy, field};
+use crate::support::{Http1Client, TestHttpProxy, client_errors, field};
 use crate::upstream::{HELLO, ScriptedConn, ScriptedUpstream};
 
 const UPGRADE: &str = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\n\
@@ -143,5 +143,5 @@ fn an_upstream_that_breaks_a_tunnel_is_counted() {
     client.send("more than a byte");
     assert_eq!(client.read_until(|_| false), Err(true), "without a close_notify");
     proxy.expect(HttpCounter::FailedUpstreamCut, 1);
-    proxy.finish();
+    assert_eq!(client_errors(&proxy.finish()), 1);
 }
