@@ -18,6 +18,11 @@ const RESUMED_TARGET: f64 = 0.8;
 const REQUESTS_TARGET: f64 = 10.0;
 /// Handshakes that an estimate needs.
 const HANDSHAKES_MIN: u64 = 30;
+/// Share of a full handshake's rest by which the rest of a resumed one may differ from its calibrated share of it: a busy
+/// machine need not slow both alike.
+const REST_ERROR: f64 = 0.1;
+/// How much more a signature may take on a busy machine than alone.
+const BUSY_SIGNATURE: f64 = 1.5;
 /// Standard errors on either side of a mean in which it lies in 95 of 100 cases.
 const STANDARD_ERRORS: f64 = 1.96;
 
@@ -147,7 +152,8 @@ fn ecdsa_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate
         return None;
     }
     let signatures = mix.signature.n as f64;
-    let ecdsa = Estimate::from(costs.signature.of("ECDSA P-256")?);
+    let Estimate { low, mid, high } = costs.signature.of("ECDSA P-256")?.into();
+    let ecdsa = Estimate { low, mid, high: high * BUSY_SIGNATURE };
     // The other signatures are far cheaper than RSA's, so their mix does not matter.
     let rsa_ns = mix.signature.sum() - ecdsa * (signatures * (1.0 - rsa));
     Some(rsa_ns - ecdsa * (signatures * rsa))
@@ -183,9 +189,12 @@ const CLASSICAL: &str = "x25519";
 fn resuming_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
     let handshakes = mix.handshakes() as f64;
     let more = RESUMED_TARGET - mix.resumed.n as f64 / handshakes;
-    let resumed =
-        if mix.resumed.n >= HANDSHAKES_MIN { mix.resumed.mean() } else { mix.resumed_costs(costs)? };
-    (more > 0.0 && mix.full.n > 0).then(|| (mix.full.mean() - resumed) * (more * handshakes))
+    let each_ns = if mix.resumed.n >= HANDSHAKES_MIN {
+        mix.full.mean() - mix.resumed.mean()
+    } else {
+        mix.resuming_spares_ns(costs)?
+    };
+    (more > 0.0 && mix.full.n > 0).then(|| each_ns * (more * handshakes))
 }
 
 /// The same requests come on fewer connections.
@@ -217,14 +226,17 @@ fn load_setting(run: &Run) -> Option<HowTo> {
 }
 
 impl HandshakeMix {
-    /// The calibrated cost of a resumed handshake, if none was measured.
-    fn resumed_costs(&self, costs: &HandshakeCosts) -> Option<Estimate> {
-        let rest = costs.rest.of(&format!("{} {RESUMED}", self.version()))?;
-        let group = self.exchanges_by_group.iter().max_by_key(|(_, n)| *n).map(|(name, _)| *name);
+    /// What a full handshake would not have needed as a resumed one, if too few of these were measured; `None` if its parts
+    /// were not measured either.
+    fn resuming_spares_ns(&self, costs: &HandshakeCosts) -> Option<Estimate> {
+        let scale = self.rest_scale(costs)?;
+        let rest = |kind: &str| costs.rest.of(&format!("{} {kind}", self.version())).map(Estimate::from);
+        let Estimate { low, mid, high } = (rest(FULL)? - rest(RESUMED)?) * scale;
+        let error = REST_ERROR * scale * rest(FULL)?.mid;
+        let rest = Estimate { low: low - error, mid, high: high + error };
         // A session of TLS 1.2 resumes without a key exchange.
-        let exchange = group.filter(|_| self.is_mostly_tls13).and_then(|group| costs.key_exchange.of(group));
-        let exchange = exchange.map_or_else(Estimate::default, Estimate::from);
-        Some(exchange + Estimate::from(rest))
+        let exchange = if self.is_mostly_tls13 { Estimate::default() } else { self.key_exchange.mean() };
+        Some(self.signature.mean() + exchange + rest)
     }
 }
 

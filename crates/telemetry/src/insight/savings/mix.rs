@@ -3,6 +3,7 @@
 use super::{Estimate, STANDARD_ERRORS};
 use crate::collect::tls::Dimension;
 use crate::histogram::SparseHistogram;
+use crate::insight::costs::{FULL, HYBRID, HandshakeCosts};
 use crate::metrics::{Counters, HttpCounter, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
 use crate::model::Run;
 
@@ -11,7 +12,7 @@ const GROUPS: [(ProxyCounter, &str); 4] = [
     (ProxyCounter::GroupX25519, super::CLASSICAL),
     (ProxyCounter::GroupP256, "secp256r1"),
     (ProxyCounter::GroupP384, "secp384r1"),
-    (ProxyCounter::GroupMlkem, super::HYBRID),
+    (ProxyCounter::GroupMlkem, HYBRID),
 ];
 
 /// Handshakes over a span of time, and the CPU time that they took.
@@ -107,6 +108,19 @@ impl HandshakeMix {
             }
             _ => 1.0,
         }
+    }
+
+    /// How much more full handshakes took, less key exchange and signature, than their calibrated rest; `None` if one of these
+    /// is not known.
+    pub(super) fn rest_scale(&self, costs: &HandshakeCosts) -> Option<f64> {
+        let measured = [self.full, self.key_exchange, self.signature];
+        let [full, exchange, signature] = measured.map(|times| times.mean().mid);
+        let full_name = format!("{} {FULL}", self.version());
+        let group = self.exchanges_by_group.iter().max_by_key(|(_, n)| *n).map_or("", |(group, _)| *group);
+        let of_group = costs.rest.of(&format!("{full_name} {group}"));
+        let rest = of_group.or_else(|| costs.rest.of(&full_name))?.median_ns as f64;
+        let is_known = measured.iter().all(|times| times.n > 0) && rest > 0.0;
+        is_known.then(|| (full - exchange - signature).max(0.0) / rest)
     }
 }
 
