@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use common::{TlsdashProcess, journalctl, run, stderr, tlsdash};
 use loadgen::{DemoUpstream, UpstreamAddr};
@@ -233,6 +234,30 @@ fn ctrl_c_gives_the_summary_so_far() {
     assert_eq!(code, 0, "{printed}");
     assert_eq!(printed.matches("Requests ").count(), 1, "no further run begins: {printed}");
     assert!(printed.contains("100.00%"), "{printed}");
+}
+
+#[test]
+fn all_requests_due_while_the_generator_stood_still_are_late() {
+    const STOPPED: Duration = Duration::from_secs(1);
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("http://{}/", freezing_server(usize::MAX));
+    let mut command = tlsdash(folder.path());
+    command.args(["load", &url, "--headless", "--interval", "100ms", "--format", "json"]);
+    command.args("-r 200 -n 800 -c 2 -t 1".split(' '));
+    let running = TlsdashProcess::start(command);
+    let journal = folder.path().join("tlsdash.journal");
+    common::until("something was measured", || {
+        journal.exists() && !journalctl(&journal, &["TLSDASH_KIND=load"]).is_empty()
+    });
+    running.signal(Signal::STOP);
+    // What is tested is the time itself.
+    std::thread::sleep(STOPPED);
+    running.signal(Signal::CONT);
+    let (code, printed) = running.wait();
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    let requests = &summary["load"]["requests"];
+    assert_eq!((code, &requests["answered"]), (0, &800.into()), "{requests}");
+    assert!(requests["late"].as_u64().unwrap() >= 198, "{requests}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The state of a load on one thread: running, draining, paused or ended.
 
+use std::ops::Range;
+
 use telemetry::LoadCounter;
 
 use super::{DueRequest, Pacer, Segment, ThreadPart};
@@ -47,6 +49,8 @@ pub(crate) struct ThreadLoadState {
     /// The end of the warm-up.
     warm_ns: u64,
     ran: RunningTime,
+    /// When the thread last stood still although it was to go on.
+    stall_ns: Range<u64>,
 }
 
 /// The result of [`ThreadLoadState::apply_control`].
@@ -73,6 +77,7 @@ impl ThreadLoadState {
             warmup_left_ns: Some(plan.warmup.map_or(0, nanos)),
             warm_ns: 0,
             ran: RunningTime::default(),
+            stall_ns: 0..0,
         }
     }
 
@@ -267,9 +272,20 @@ impl ThreadLoadState {
         }
     }
 
-    /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`.
+    /// Notes a turn of the thread, which was to wake up at `wakes_ns`.
+    pub(crate) fn note_turn(&mut self, wakes_ns: Option<u64>, now_ns: u64) {
+        // A request that already waits for a connection may do so because of the server.
+        let wakes_ns = wakes_ns.filter(|_| !self.has_backlog());
+        if let Some(wakes_ns) = wakes_ns.filter(|wakes_ns| now_ns.saturating_sub(*wakes_ns) > LATE_NS) {
+            self.stall_ns = wakes_ns..now_ns;
+        }
+    }
+
+    /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`, or it fell
+    /// due while the thread stood still, and could not learn which connections were free.
     pub(crate) fn note_late(&self, due: DueRequest, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
         if let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) {
+            let free_ns = if self.stall_ns.contains(&intended_ns) { intended_ns } else { free_ns };
             let late_ns = now_ns.saturating_sub(intended_ns.max(free_ns));
             stats.add(LoadCounter::Late, u64::from(late_ns > LATE_NS));
         }

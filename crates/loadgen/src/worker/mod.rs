@@ -130,9 +130,13 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// Runs until the load ends.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut wakes_ns = None;
         while !self.load.has_ended() {
-            self.run_once(now_ns());
+            let turn_ns = now_ns();
+            self.load.note_turn(wakes_ns, turn_ns);
+            self.run_once(turn_ns);
             let (at_ns, timeout) = (self.next_wakeup_ns(), self.poll_timeout());
+            wakes_ns = at_ns.into_iter().chain(timeout.map(|_| self.next_tick_ns)).min();
             if self.timer.wait(&mut self.poll, &mut events, at_ns, timeout).is_err() {
                 // Without poll the worker can only record its unfinished requests.
                 break;

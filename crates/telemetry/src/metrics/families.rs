@@ -94,7 +94,7 @@ metrics! {
         Sent = "LOAD_SENT_TOTAL", Count, "10000", "Requests whose first byte was handed to the connection.";
         Ok = "LOAD_OK_TOTAL", Count, "10000", "Requests answered whole, with a status below 400.";
         Failed = "LOAD_FAILED_TOTAL", Count, "0", "Requests that failed; each also counts under one class.";
-        Late = "LOAD_LATE_TOTAL", Count, "0", "Requests that the generator started more than 1 ms after they were due although a connection was free.";
+        Late = "LOAD_LATE_TOTAL", Count, "0", "Requests that the generator started more than 1 ms after they were due although a connection was free, or because it stood still.";
         NeverSent = "LOAD_NEVER_SENT_TOTAL", Count, "0", "Requests that fell due and had not been sent when the load ended.";
         Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to retry after failed attempts; also counted as never sent.";
         Unfinished = "LOAD_UNFINISHED_TOTAL", Count, "0", "Requests that were sent and had no whole answer when the load ended.";
