@@ -1,7 +1,7 @@
 //! The tables of a report, for the page and for Markdown.
 
 use telemetry::model::{ClientSummary, Level, RecordedRequest};
-use telemetry::{LoadCounter, LogFigure, ProxyCounter, labels};
+use telemetry::{LoadCounter, LogFigure, ProxyCounter, labels, quantity};
 
 use crate::assert::AssertionOutcome;
 use crate::events::EventKind;
@@ -238,14 +238,14 @@ impl Report<'_> {
                     row.extend(estimate.map_or_else(
                         || vec![String::new(); 7],
                         |estimate| {
+                            let percents =
+                                [estimate.effect_percent, estimate.low_percent, estimate.high_percent];
+                            let [effect, low, high] = quantity::difference(percents, "%", 2);
                             vec![
                                 short(estimate.a),
                                 short(estimate.b),
-                                format!("{:+.2}", estimate.effect_percent),
-                                format!(
-                                    "{:+.2} to {:+.2} at {:.1} %",
-                                    estimate.low_percent, estimate.high_percent, estimate.confidence_percent
-                                ),
+                                effect,
+                                format!("{low} to {high} at {:.1} %", estimate.confidence_percent),
                                 format!("{:.4}", estimate.p),
                                 estimate.pairs.to_string(),
                                 short(estimate.resolution_percent),
@@ -262,7 +262,7 @@ impl Report<'_> {
             Words("verdict"),
             Number("A"),
             Number("B"),
-            Number("difference, %"),
+            Number("difference"),
             Number("interval"),
             Number("p"),
             Number("pairs"),

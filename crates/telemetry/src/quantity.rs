@@ -41,6 +41,21 @@ pub fn parse(text: &str, unit: &str) -> Option<f64> {
     }
 }
 
+/// Formats a difference and the ends of its interval: `+12.34 %`, `+10.00` and `+15.00`; from a tenfold value on as factors,
+/// `×287`, `×201` and `×401`. Units other than percent have no factors.
+pub fn difference(values: [f64; 3], unit: &str, decimals: usize) -> [String; 3] {
+    let factor = |percent: f64| match 1.0 + percent / 100.0 {
+        factor if factor < 9.995 => format!("×{factor:.2}"),
+        factor if factor < 99.95 => format!("×{factor:.1}"),
+        factor => format!("×{factor:.0}"),
+    };
+    if unit == "%" && values.iter().any(|percent| *percent >= 900.0) {
+        return values.map(factor);
+    }
+    let [effect, low, high] = values.map(|value| format!("{value:+.decimals$}"));
+    [format!("{effect} {unit}"), low, high]
+}
+
 /// Describes the accepted numbers: `a time from 1ms to 24h, such as 10s`.
 pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
     let (kind, example) = match unit {
@@ -57,6 +72,15 @@ pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_from_tenfold_on_are_factors() {
+        let told = |values, unit| difference(values, unit, 2);
+        assert_eq!(told([12.345, -3.0, 899.0], "%"), ["+12.35 %", "-3.00", "+899.00"]);
+        assert_eq!(told([28_577.24, 900.0, 1.5e5], "%"), ["×287", "×10.0", "×1501"]);
+        assert_eq!(told([3.0, -60.0, 1_000.0], "%"), ["×1.03", "×0.40", "×11.0"], "all in one form");
+        assert_eq!(told([1_000.0, 0.0, 0.0], "points")[0], "+1000.00 points");
+    }
 
     #[test]
     fn displayed_values_parse_back() {

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use telemetry::figures::FigureUnit;
-use telemetry::{KnownValue, TimeResolution};
+use telemetry::{KnownValue, TimeResolution, quantity};
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
 use crate::numbers::{bound_ms, fixed, known_ms};
 use crate::text::markdown;
 
-pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
+pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference", "B against A"];
 
 /// The limit of a comparison of single runs.
 const NOT_BETTER: &str =
@@ -83,18 +83,16 @@ impl ComparisonRow {
                 reason => format!("{} ({reason})", self.metric),
             };
         };
-        let RowEstimate { effect_percent, low_percent, high_percent, .. } = figures;
-        let unit = self.unit_of_effect();
+        let [effect, low, high] = self.difference(figures, 2);
         let within = if self.outcome == RowOutcome::Differs { " within the runs" } else { "" };
-        format!(
-            "{} by {effect_percent:+.2} {unit} ({low_percent:+.2} to {high_percent:+.2}{within})",
-            self.metric
-        )
+        format!("{} by {effect} ({low} to {high}{within})", self.metric)
     }
 
-    /// The unit of its difference.
-    pub(crate) fn unit_of_effect(&self) -> &'static str {
-        if self.unit.is_empty() { "points" } else { "%" }
+    /// Its difference with the ends of its interval.
+    pub(crate) fn difference(&self, figures: &RowEstimate, decimals: usize) -> [String; 3] {
+        let RowEstimate { effect_percent, low_percent, high_percent, .. } = *figures;
+        let unit = if self.unit.is_empty() { "points" } else { "%" };
+        quantity::difference([effect_percent, low_percent, high_percent], unit, decimals)
     }
 
     /// Its name, with its unit if it has one. People read times in milliseconds.
@@ -137,11 +135,10 @@ impl ComparisonRow {
         let Some(figures) = &self.estimate else {
             return [self.name(), a, b, "-".to_owned(), outcome];
         };
-        let RowEstimate { effect_percent, low_percent, high_percent, confidence_percent, p, .. } = figures;
-        let difference = format!(
-            "{effect_percent:+.2} ({low_percent:+.2} to {high_percent:+.2} at {confidence_percent:.1} %), p {}",
-            probability(*p)
-        );
+        let [effect, low, high] = self.difference(figures, 2);
+        let RowEstimate { confidence_percent, p, .. } = figures;
+        let difference =
+            format!("{effect} ({low} to {high} at {confidence_percent:.1} %), p {}", probability(*p));
         [self.name(), a, b, difference, outcome]
     }
 }

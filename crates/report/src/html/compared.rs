@@ -243,14 +243,15 @@ pub(super) fn figure_table(rows: &[ComparisonRow]) -> Markup {
 
 fn figure_cells(row: &ComparisonRow) -> Markup {
     let [a, b] = row.values(digits).map(|value| value.unwrap_or_else(|| DASH.to_owned()));
+    let estimate = row.estimate.map(|figures| (row.difference(&figures, 2), figures.p));
     html! {
         td { (row.name()) }
         td.n { (a) }
         td.n { (b) }
-        @if let Some(figures) = &row.estimate {
-            td.n { (format!("{:+.2} {}", figures.effect_percent, row.unit_of_effect())) }
-            td.n { (format!("{:+.2} to {:+.2}", figures.low_percent, figures.high_percent)) }
-            td.n { (probability(figures.p)) }
+        @if let Some(([effect, low, high], p)) = estimate {
+            td.n { (effect) }
+            td.n { (low) " to " (high) }
+            td.n { (probability(p)) }
         } @else {
             td.n { "–" } td.n { "–" } td.n { "–" }
         }

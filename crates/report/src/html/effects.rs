@@ -70,7 +70,7 @@ pub(super) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
         let estimate = row.estimate.as_ref()?;
         Some(EffectRow {
             name: row.metric.clone(),
-            finding: format!("{:+.1} {}, {}", estimate.effect_percent, row.unit_of_effect(), row.outcome),
+            finding: format!("{}, {}", row.difference(estimate, 1)[0], row.outcome),
             low: estimate.low_percent,
             value: estimate.effect_percent,
             high: estimate.high_percent,

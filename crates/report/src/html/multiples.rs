@@ -123,7 +123,6 @@ impl CommonFrame {
 /// Both figures, their difference and the outcome.
 fn caption(row: &ComparisonRow) -> String {
     let [a, b] = row.values(short).map(|value| value.unwrap_or_else(|| DASH.to_owned()));
-    let effect =
-        row.estimate.map(|estimate| format!(", {:+.1} {}", estimate.effect_percent, row.unit_of_effect()));
+    let effect = row.estimate.map(|estimate| format!(", {}", row.difference(&estimate, 1)[0]));
     format!("{a} → {b}{}: {}", effect.unwrap_or_default(), row.outcome)
 }

@@ -10,6 +10,7 @@ use crate::metrics::{
     ClientCounter, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
     RouteCounter, RouteLatency, UsageCounter,
 };
+use crate::quantity;
 use crate::record::{
     AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HttpRecord, Level,
     LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, TlsRecord, UsageRecord,
@@ -105,8 +106,9 @@ fn experiment_sentence(record: &ExperimentRecord) -> String {
         ExperimentStep::Verdict => write!(text, ": {metric} {}", record.outcome),
     };
     if let Some(estimate) = &record.estimate {
-        let EstimateRecord { effect, low, high, p_value, .. } = estimate;
-        let _ = write!(text, ", {effect:+.2} % ({low:+.2} to {high:+.2}), p {p_value:.4}");
+        let EstimateRecord { effect, low, high, p_value, .. } = *estimate;
+        let [effect, low, high] = quantity::difference([effect, low, high], "%", 2);
+        let _ = write!(text, ", {effect} ({low} to {high}), p {p_value:.4}");
     }
     if !record.reason.is_empty() {
         let _ = write!(text, "; {}", record.reason);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use telemetry::model::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+use telemetry::quantity;
 
 /// Adds some lines for each experiment.
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
@@ -45,11 +46,13 @@ fn told(verdict: &VerdictSummary) -> String {
         let _ = write!(text, ": {}", verdict.reason);
     }
     if let Some(estimate) = &verdict.estimate {
-        let EstimateSummary { pairs, a, b, effect_percent, low_percent, high_percent, p, .. } = estimate;
+        let EstimateSummary { pairs, a, b, p, .. } = estimate;
+        let percents = [estimate.effect_percent, estimate.low_percent, estimate.high_percent];
+        let [effect, low, high] = quantity::difference(percents, "%", 2);
         let confidence = estimate.confidence_percent;
         let _ = write!(
             text,
-            "; {a:.4} and {b:.4}, {effect_percent:+.2} % ({low_percent:+.2} to {high_percent:+.2} at {confidence:.1} %), p {p:.4}, {pairs} pairs; {:.2} % could be shown",
+            "; {a:.4} and {b:.4}, {effect} ({low} to {high} at {confidence:.1} %), p {p:.4}, {pairs} pairs; {:.2} % could be shown",
             estimate.resolution_percent
         );
     }

@@ -12,10 +12,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::EstimateRecord;
 use telemetry::experiment::{ExperimentOutcome, Stage};
 use telemetry::figures::{FigureName, FigureUnit};
 use telemetry::model::{ComparedFigure, Experiment};
+use telemetry::{EstimateRecord, quantity};
 
 use super::experiment_form;
 use super::parts::{heading, put};
@@ -206,7 +206,11 @@ fn figure_lines(state: &State, compared: &ComparedFigure, widths: FigureWidths) 
     };
     let effect = estimate.as_ref().map_or_else(
         || format!("  {none}"),
-        |e| format!("  {:+.1} % ({:+.1} to {:+.1}, {:.0} %)", e.effect, e.low, e.high, e.confidence_percent),
+        |e| {
+            let [effect, low, high] = quantity::difference([e.effect, e.low, e.high], "%", 1);
+            let text = format!("  {effect} ({low} to {high}, {:.0} %)", e.confidence_percent);
+            text.replace('×', &theme.glyphs.times().to_string())
+        },
     );
     let chance = estimate.as_ref().map_or_else(|| none.to_string(), |e| format!("{:.3}", e.p_value));
     let (word, style) = outcome(state, compared);
