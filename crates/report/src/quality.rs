@@ -61,13 +61,10 @@ impl Report<'_> {
                 "Plots and intervals begin {kept_from_s:.0} s after the run did: earlier ones were not kept. Totals are of the whole run."
             ));
         }
-        let step_us = self.run.health().clock_step_us;
-        if step_us != 0 {
-            all.push(format!(
-                "The wall clock was set by {:.3} s during the run; rates use another clock.",
-                step_us as f64 / 1e6
-            ));
-        }
+        let steps = self.run.health().clock_steps();
+        all.extend(
+            steps.map(|steps| format!("The wall clock was {steps} during the run; rates use another clock.")),
+        );
         if let Some(load) = &self.summary.load {
             all.extend(load.notes.iter().map(|note| format!("Load: {note}.")));
         }

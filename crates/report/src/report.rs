@@ -50,17 +50,17 @@ pub struct RunPart {
     pub from_s: f64,
     /// When it ended.
     pub to_s: f64,
-    /// By how much its wall clock was set meanwhile, in seconds.
-    pub clock_step_s: f64,
+    /// What happened to its wall clock meanwhile, such as `set by +3.000 s`.
+    pub clock_steps: Option<String>,
 }
 
 impl fmt::Display for RunPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, run, account, from_s, to_s, clock_step_s } = self;
+        let Self { name, run, account, from_s, to_s, clock_steps } = self;
         let of = if account.is_empty() { "" } else { " of " };
         write!(f, "{name}: run {run}{of}{account}, from {from_s:.3} s to {to_s:.3} s")?;
-        if *clock_step_s != 0.0 {
-            write!(f, "; its wall clock was set by {clock_step_s:+.3} s meanwhile")?;
+        if let Some(steps) = clock_steps {
+            write!(f, "; its wall clock was {steps} meanwhile")?;
         }
         Ok(())
     }

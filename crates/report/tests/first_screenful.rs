@@ -193,7 +193,7 @@ fn marks_of_merged_runs_keep_their_labels_apart() {
         account: String::new(),
         from_s: 0.0,
         to_s: 6.0,
-        clock_step_s: 0.0,
+        clock_steps: None,
     });
     let report = Report::new(&model, model.current().unwrap(), "file:x", String::new());
     let report = report.of_parts(described.collect());

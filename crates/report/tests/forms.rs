@@ -119,7 +119,7 @@ fn an_anonymous_report_of_several_hosts_names_none() {
         account: format!("user of {HOST}"),
         from_s: 0.0,
         to_s: 6.0,
-        clock_step_s: 0.0,
+        clock_steps: None,
     };
     for form in anonymous_forms(settings, vec![part]) {
         assert!(!form.contains(HOST), "{form}");

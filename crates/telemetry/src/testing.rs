@@ -310,6 +310,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         Body::Health(HealthRecord {
             refused_total: numbers[13],
             clock_step_us: numbers[14] as i64,
+            clock_steps_total: numbers[12],
             error: text.into(),
             ..HealthRecord::default()
         }),

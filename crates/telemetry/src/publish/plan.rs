@@ -210,6 +210,7 @@ impl<S: Sink> Publisher<S> {
         let step_us = offset_us(now) - offset_us(self.ticked);
         if step_us.abs() >= CLOCK_STEP_US_MIN {
             self.health.clock_step_us += step_us;
+            self.health.clock_steps_total += 1;
         }
     }
 }

@@ -281,10 +281,25 @@ fn a_jump_of_the_wall_clock_is_told_and_moves_no_rate() {
     publisher.interval(Some(&proxy_delta(2)), None, None, stepped);
     let model = read(&publisher.into_sink().entries, |_| false);
     let run = model.current().unwrap();
-    assert_eq!(run.health().clock_step_us, -3_600_000_000);
+    assert_eq!(run.health().clock_steps().as_deref(), Some("set by -3600.000 s"));
     let rates: Vec<_> =
         run.proxy().unwrap().intervals().map(|i| i.rate(ProxyCounter::Accepted).unwrap()).collect();
     assert_eq!(rates, [4.0, 4.0]);
+}
+
+#[test]
+fn jumps_of_the_wall_clock_that_cancel_out_are_told() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), MemorySink::default(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    for (second, ahead_us) in [(1, 0), (2, 5_000_000), (3, 0)] {
+        let now = Timestamps { realtime_us: at(second).realtime_us + ahead_us, ..at(second) };
+        publisher.interval(Some(&proxy_delta(second)), None, None, now);
+    }
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let steps = model.current().unwrap().health().clock_steps();
+    assert_eq!(steps.as_deref(), Some("set 2 times, by +0.000 s in sum"));
+    let older = HealthRecord { clock_step_us: -1_000_000, ..HealthRecord::default() };
+    assert_eq!(older.clock_steps().as_deref(), Some("set by -1.000 s in sum"), "how often is not known");
 }
 
 proptest! {

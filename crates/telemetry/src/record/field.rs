@@ -241,7 +241,8 @@ fields! {
     HEALTH_DROPPED = "HEALTH_DROPPED_TOTAL", Count, "0", "Discarded records: too many events waited, the journal would never have accepted them, or its file was removed or truncated.";
     HEALTH_SUPPRESSED = "HEALTH_SUPPRESSED_TOTAL", Count, "0", "Messages of this service, records or not, that journald's rate limit dropped.";
     HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors and failed requests without room in the budget.";
-    HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
+    HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Sum of the wall clock's jumps against the monotonic clock; negative if backwards.";
+    HEALTH_CLOCK_STEPS = "HEALTH_CLOCK_STEPS_TOTAL", Count, "0", "Jumps of the wall clock.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal, in words.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "Severity: `info`, `notice` or `warning`.";
     NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-order`, `log-silent`, `metrics`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";

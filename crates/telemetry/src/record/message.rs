@@ -127,9 +127,7 @@ fn health_sentence(health: &HealthRecord) -> String {
     ];
     let told = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
     let mut parts: Vec<String> = told.collect();
-    if health.clock_step_us != 0 {
-        parts.push(format!("clock step {} us", health.clock_step_us));
-    }
+    parts.extend(health.clock_steps().map(|steps| format!("wall clock {steps}")));
     if !health.error.is_empty() {
         parts.push(format!("last error: {}", health.error));
     }

@@ -362,14 +362,27 @@ wire! {
         pub suppressed_total: u64 = &field::HEALTH_SUPPRESSED,
         /// Records of connection errors and failed requests without room in the budget.
         pub over_budget_total: u64 = &field::HEALTH_OVER_BUDGET,
-        /// By how much the wall clock jumped against the monotonic clock, in microseconds; negative if backwards.
+        /// By how much the wall clock jumped against the monotonic clock, summed, in microseconds; negative if backwards.
         pub clock_step_us: i64 = &field::HEALTH_CLOCK_STEP,
+        /// How often it did; 0 in recordings of an older version.
+        pub clock_steps_total: u64 = &field::HEALTH_CLOCK_STEPS,
         /// The last refusal in words; empty if there was none.
         pub error: String = &field::HEALTH_ERROR,
     }
 }
 
 impl HealthRecord {
+    /// What happened to the wall clock, such as `set by +3.000 s`; `None` if it was not set.
+    pub fn clock_steps(&self) -> Option<String> {
+        let by = format!("by {:+.3} s", self.clock_step_us as f64 / 1e6);
+        match self.clock_steps_total {
+            0 if self.clock_step_us == 0 => None,
+            0 => Some(format!("set {by} in sum")),
+            1 => Some(format!("set {by}")),
+            n => Some(format!("set {n} times, {by} in sum")),
+        }
+    }
+
     /// True if no record was lost or refused. Records that only wait do not count.
     pub fn is_healthy(&self) -> bool {
         *self == Self { waits_total: self.waits_total, ..Self::default() }

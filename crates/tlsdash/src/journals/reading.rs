@@ -213,7 +213,7 @@ fn described(parts: &[model::RunMember<'_>]) -> Vec<RunPart> {
             account: run.writer().account(),
             from_s,
             to_s: from_s + run.duration_us() as f64 / 1e6,
-            clock_step_s: run.health().clock_step_us as f64 / 1e6,
+            clock_steps: run.health().clock_steps(),
         }
     };
     parts.iter().map(part).collect()

@@ -15,6 +15,7 @@ pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
             suppressed_total,
             over_budget_total,
             clock_step_us,
+            clock_steps_total,
             error,
         } = &member.run.health;
         sum.refused_total += refused_total;
@@ -23,8 +24,9 @@ pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
         sum.dropped_total += dropped_total;
         sum.suppressed_total += suppressed_total;
         sum.over_budget_total += over_budget_total;
-        if clock_step_us.unsigned_abs() > sum.clock_step_us.unsigned_abs() {
-            sum.clock_step_us = *clock_step_us;
+        let jumped = |us: i64, steps: u64| (us.unsigned_abs(), steps);
+        if jumped(*clock_step_us, *clock_steps_total) > jumped(sum.clock_step_us, sum.clock_steps_total) {
+            (sum.clock_step_us, sum.clock_steps_total) = (*clock_step_us, *clock_steps_total);
         }
         if sum.error.is_empty() {
             sum.error.clone_from(error);
@@ -44,6 +46,7 @@ impl HealthRecord {
             suppressed_total,
             over_budget_total,
             clock_step_us: _,
+            clock_steps_total: _,
             error: _,
         } = self;
         for (total, before) in [

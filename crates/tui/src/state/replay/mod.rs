@@ -177,7 +177,7 @@ impl State {
         self.reads.ticket += 1;
         let ticket = self.reads.ticket;
         let is_whole = from_us <= run.began_us();
-        let is_clock_steady = run.health().clock_step_us == 0;
+        let is_clock_steady = run.health().clock_steps().is_none();
         let since_us = run.realtime_at(from_us).saturating_sub(CLOCKS_DIFFER_US_MAX);
         let read = ReadInFlight {
             ticket,
