@@ -89,14 +89,22 @@ fn main() -> Result<(), Failure> {
     let restarts = serve_on_a_thread(&socket)?;
     let steady = folder.path().join("steady.sock");
     let _goes_on = serve_on_a_thread(&steady)?;
-    let (proxy, config) = proxy(&socket, &steady)?;
+    let (mut proxy, config) = proxy(&socket, &steady)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (ends, restarted) = runtime.block_on(LocalSet::new().run_until(load(
+    let began_at = Instant::now();
+    let loaded = runtime.block_on(LocalSet::new().run_until(load(
         Duration::from_secs(seconds),
         proxy.local_addrs()[0],
         config,
         restarts,
-    )))?;
+    )));
+    let (ends, restarted) = loaded.inspect_err(|_| {
+        let mut total = ProxyDelta::default();
+        proxy.collect(&mut total, Duration::from_secs(5));
+        let causes = RequestFailure::ALL
+            .map(|(_, counter, cause)| (cause, total.http.as_ref().map_or(0, |http| http.counters[counter])));
+        println!("after {:?}: {causes:?} {:?}", began_at.elapsed(), total.counters);
+    })?;
     check(proxy, &ends, restarted)
 }
 

@@ -13,8 +13,8 @@ use anyhow::Context;
 use rustix::io::Errno;
 
 use telemetry::model::{
-    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProcessUsage, ProxySummary,
-    Summary,
+    HandshakeCounts, JournalSummary, LoadSummary, LogSummary, Percentiles, ProcessSummary, ProcessUsage,
+    ProxySummary, Summary,
 };
 use telemetry::{KnownValue, LoadEvent};
 
@@ -88,18 +88,7 @@ fn text(summary: &Summary) -> String {
         proxy_lines(proxy, summary.log.is_some(), &mut out);
     }
     if let Some(log) = &summary.log {
-        if let Some(lines) = &log.lines {
-            line(&mut out, "log lines", format_args!("{lines}"));
-        }
-        let resolution = Duration::from_micros(log.resolution_us);
-        line(
-            &mut out,
-            "log",
-            format_args!("of {}, times to {resolution:?}; it does not say:", log.terminator),
-        );
-        for absent in &log.absent {
-            line(&mut out, "", format_args!("{absent}"));
-        }
+        log_lines(log, &mut out);
     }
     if let Some(load) = &summary.load {
         load_lines(load, &mut out);
@@ -148,6 +137,18 @@ fn text(summary: &Summary) -> String {
         }
     }
     out
+}
+
+/// What an observed log has and lacks.
+fn log_lines(log: &LogSummary, out: &mut String) {
+    if let Some(lines) = &log.lines {
+        line(out, "log lines", format_args!("{lines}"));
+    }
+    let resolution = Duration::from_micros(log.resolution_us);
+    line(out, "log", format_args!("of {}, times to {resolution:?}; it does not say:", log.terminator));
+    for absent in &log.absent {
+        line(out, "", format_args!("{absent}"));
+    }
 }
 
 /// Other problems of the records on their way.

@@ -48,7 +48,9 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let ReplayedLog { sink: writer, lines, bad, lost, notices } = replayed;
     writer.close().with_context(|| format!("--record {}", record.display()))?;
     crate::say(format_args!("{lines} lines of {name}, {bad} not readable, {lost} lost"));
-    notices.iter().for_each(|notice| crate::say(format_args!("{}", notice.text)));
+    for notice in &notices {
+        crate::say(format_args!("{}", notice.text));
+    }
     let shown = WatchArgs {
         source: Some(record.into_os_string()),
         play: None,
