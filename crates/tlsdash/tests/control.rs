@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// A service with a load and a control socket, ready for requests.
 fn service(folder: &Path, args: &[&str]) -> (TlsdashProcess, PathBuf) {
-    let (app, socket) = (upstream(folder, b"hello"), folder.join("control.sock"));
+    let (app, socket) = (upstream(folder, b"hello"), folder.join("made/control.sock"));
     let place = socket.to_str().unwrap().to_owned();
     let mut running =
         proxy(folder, &app, &[&["--control", &place, "--load", "rate=50,connections=2"], args].concat());

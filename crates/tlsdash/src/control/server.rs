@@ -22,6 +22,7 @@ use super::access::{Access, AccessRules, ControlPeer};
 use super::conversation::{IDLE, converse, line, send};
 use super::protocol::{AccessData, ControlRequest, ControlResponse, revert_after};
 use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
+use crate::service;
 use crate::service::accepting::AcceptStop;
 use crate::service::clients::{ClientSemaphore, read_model};
 use crate::session::spawn;
@@ -116,6 +117,7 @@ impl ControlListener {
             Err(_) => {}
         }
         let cannot = || format!("cannot make the socket --control {name}");
+        service::make_socket_folder(path).with_context(cannot)?;
         // Created without permissions, so no client connects before its mode is set.
         let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o777));
         let listener = UnixListener::bind(path);

@@ -1,5 +1,5 @@
-//! The service manager: sockets it passes, and notifications (`sd_listen_fds(3)`, `sd_notify(3)`). Without a service
-//! manager, none of this does anything.
+//! The service manager: sockets it passes, notifications (`sd_listen_fds(3)`, `sd_notify(3)`), and the folder that it makes
+//! for sockets. Without a service manager, only the last does anything.
 
 pub(crate) mod accepting;
 pub(crate) mod clients;
@@ -8,15 +8,19 @@ pub(crate) mod privileges;
 pub(crate) mod signals;
 
 use std::ffi::OsStr;
+use std::fs::{self, Permissions};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use listenfd::ListenFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -91,6 +95,22 @@ fn await_service_manager() -> io::Result<()> {
     let timeout = Timespec::try_from(BARRIER_PATIENCE).map_err(io::Error::other)?;
     poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timeout))?;
     Ok(())
+}
+
+/// Makes the folder of a socket, as `RuntimeDirectory=` does. The mode of the socket says who may connect.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn make_socket_folder(socket: &Path) -> anyhow::Result<()> {
+    let Some(folder) = socket.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let made =
+        fs::create_dir(folder).and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error).with_context(|| {
+            format!("cannot make its folder {}; make it, or name another path", folder.display())
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn tell(states: &[NotifyState<'_>]) {

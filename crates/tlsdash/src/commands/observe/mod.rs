@@ -133,6 +133,9 @@ fn processes(args: &ObserveArgs) -> anyhow::Result<Option<ProcessObserver>> {
     let pids: Vec<u32> = args.pid.iter().copied().chain(of_unit).collect();
     ProcessObserver::new(&pids).context("cannot observe --pid")
 }
+    if let SocketAddress::Unix(path) = address {
+        service::make_socket_folder(path).with_context(|| format!("cannot listen on --syslog {address}"))?;
+    }
 
 /// The certificates of `--certificate-of`, each as the setting that findings read.
 fn certificates(args: &ObserveArgs) -> anyhow::Result<Vec<Setting>> {
