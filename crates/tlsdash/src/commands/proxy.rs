@@ -217,6 +217,7 @@ impl BoundSession {
         let workload = Workload {
             proxy: Some(proxy),
             observer: None,
+            late_certificates: None,
             routes,
             load,
             load_cpus: None,

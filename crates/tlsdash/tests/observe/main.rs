@@ -14,6 +14,8 @@ mod common;
 mod counts;
 mod test_bed;
 
+use std::os::unix::net::UnixDatagram;
+
 use common::{TlsdashProcess, outside, run, stderr, tlsdash, until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -184,31 +186,43 @@ fn lost_lines_are_in_every_total_and_so_is_not_knowing_of_them() {
 
 #[test]
 fn the_certificate_of_a_terminator_is_recorded_and_its_end_is_found() {
-    let site = ObserveTestBed::new();
-    let (listen, upstream, pem) = (site.listen, site.upstream(), site.path("both.pem"));
-    let configuration = format!(
-        "defaults\n    mode tcp\n    timeout connect 10s\n    timeout client 60s\n    timeout server 60s\n\
-         frontend clients\n    bind {listen} ssl crt {}\n    default_backend upstream\n\
-         backend upstream\n    server upstream {upstream}\n",
-        pem.display()
-    );
-    std::fs::write(site.path("haproxy.cfg"), configuration).unwrap();
-    let mut haproxy = outside("haproxy", "haproxy");
-    haproxy.args(["-W", "-db", "-f"]).arg(site.path("haproxy.cfg"));
-    let haproxy = site.start(haproxy, "haproxy");
+    let start = |site: &ObserveTestBed| {
+        let (listen, upstream, pem) = (site.listen, site.upstream(), site.path("both.pem"));
+        let configuration = format!(
+            "defaults\n    mode tcp\n    timeout connect 10s\n    timeout client 60s\n    timeout server 60s\n\
+             frontend clients\n    bind {listen} ssl crt {}\n    default_backend upstream\n\
+             backend upstream\n    server upstream {upstream}\n",
+            pem.display()
+        );
+        std::fs::write(site.path("haproxy.cfg"), configuration).unwrap();
+        let mut haproxy = outside("haproxy", "haproxy");
+        haproxy.args(["-W", "-db", "-f"]).arg(site.path("haproxy.cfg"));
+        site.start(haproxy, "haproxy")
+    };
+    let [site, later] = [ObserveTestBed::new(), ObserveTestBed::new()];
+    let haproxy = start(&site);
     let mut command = tlsdash(site.folder.path());
     let pid = haproxy.0.id().to_string();
-    let certificate = format!("localhost@{listen}");
-    command.args(["observe", "haproxy", "--syslog", "udp:127.0.0.1:0", "--headless", "--format", "json"]);
+    let [certificate, late] = [site.listen, later.listen].map(|listen| format!("localhost@{listen}"));
+    command.args(["observe", "haproxy", "--syslog", "unix:made/log", "--headless", "--format", "json"]);
     command.args(["--pid", &pid, "--certificate-of", &certificate, "--journal", "file:run.journal"]);
+    command.args(["--certificate-of", &late]);
     command.current_dir(site.folder.path());
     let mut observing = TlsdashProcess::start(command);
     let line = observing.line_with("certificate of");
     assert!(line.contains("ECDSA P-256 for localhost until") && line.contains("(no chain)"), "{line}");
-    let address = observing.line_with("observing haproxy");
-    let address = address.split("udp:").nth(1).unwrap().split(',').next().unwrap().to_owned();
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.send_to(logged(1, "10.0.0.1", Ok(("TLSv1.3", 0))).as_bytes(), &address).unwrap();
+    let warning = observing.line_with("warning");
+    let expected =
+        format!("cannot ask --certificate-of {} for its certificate: Connection refused", later.listen);
+    assert!(warning.contains(&expected) && warning.ends_with("; trying again"), "{warning}");
+    observing.line_with("observing haproxy");
+    let later_haproxy = start(&later);
+    let line = observing.line_with("proxy.certificate.1");
+    assert!(line.contains("ECDSA P-256 for localhost until"), "{line}");
+    later_haproxy.finish(Signal::TERM);
+    // The folder was made as well.
+    let socket = UnixDatagram::unbound().unwrap();
+    socket.send_to(logged(1, "10.0.0.1", Ok(("TLSv1.3", 0))).as_bytes(), site.path("made/log")).unwrap();
     until("a reading with the line", || {
         let mut explain = tlsdash(site.folder.path());
         let explained =

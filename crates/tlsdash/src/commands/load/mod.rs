@@ -108,6 +108,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     let workload = Workload {
         proxy: None,
         observer: None,
+        late_certificates: None,
         routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),

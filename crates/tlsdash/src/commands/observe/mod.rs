@@ -1,18 +1,16 @@
 //! `tlsdash observe`: the figures of another terminator, from its log.
 
 mod args;
+mod certificates;
 mod replayed;
 mod setup;
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context;
 use nix::unistd::{Group, User};
 use observe::{FollowedFile, JournalLines, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
-use telemetry::{
-    AbsentFigures, Applies, Level, NoticeRecord, ProcessObserver, RunRecord, Setting, Value, unit_processes,
-};
+use telemetry::{AbsentFigures, Level, NoticeRecord, ProcessObserver, RunRecord, unit_processes};
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
@@ -23,10 +21,8 @@ use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig};
 
 pub(crate) use args::ObserveArgs;
-use args::{CertificateSource, ObserveCommand};
-
-/// The longest that a server may take to present its certificate.
-const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(5);
+use args::ObserveCommand;
+use certificates::ServerCertificates;
 
 /// Observes until it must end, or to the end of a log.
 pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
@@ -97,12 +93,12 @@ fn live(
     let duration = args.duration.as_ref().map(|duration| duration.0);
     let session = SessionConfig::resolve(&args.run, duration, appearance)?;
     let processes = processes(args)?;
-    let certificates = certificates(args)?;
+    let ServerCertificates { settings, notices, late } = ServerCertificates::ask(&args.certificate_of)?;
     let channels = Channels::new(&session)?;
     let journal = session.journal.open()?;
     let (observer, address) = start()?;
     let place = address.as_deref().unwrap_or(place);
-    let header = RunRecord { settings: certificates, ..header(kind, place) };
+    let header = RunRecord { settings, ..header(kind, place) };
     service::ready();
     if session.frontend == Frontend::Headless {
         let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
@@ -110,10 +106,11 @@ fn live(
     }
     let title = format!("{kind} < {place}");
     let absent = format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent.as_str());
-    let notices = vec![NoticeRecord::new(Level::Notice, "log", &absent)];
+    let notices = [vec![NoticeRecord::new(Level::Notice, "log", &absent)], notices].concat();
     let workload = Workload {
         proxy: None,
         observer: Some(observer),
+        late_certificates: Some(late),
         routes: None,
         load: None,
         load_cpus: None,
@@ -133,27 +130,12 @@ fn processes(args: &ObserveArgs) -> anyhow::Result<Option<ProcessObserver>> {
     let pids: Vec<u32> = args.pid.iter().copied().chain(of_unit).collect();
     ProcessObserver::new(&pids).context("cannot observe --pid")
 }
-    if let SocketAddress::Unix(path) = address {
-        service::make_socket_folder(path).with_context(|| format!("cannot listen on --syslog {address}"))?;
-    }
-
-/// The certificates of `--certificate-of`, each as the setting that findings read.
-fn certificates(args: &ObserveArgs) -> anyhow::Result<Vec<Setting>> {
-    let describe = |(at, source): (usize, &CertificateSource)| {
-        let chain = loadgen::fetch_certificates(source.address, &source.name, CERTIFICATE_TIMEOUT)
-            .with_context(|| format!("cannot ask --certificate-of {} for its certificate", source.address))?;
-        let text = proxy_core::describe_chain(&chain)
-            .with_context(|| format!("cannot read the certificate of {}", source.address))?;
-        crate::say(format_args!("certificate of {}: {text}", source.address));
-        let name = if at == 0 { "proxy.certificate".to_owned() } else { format!("proxy.certificate.{at}") };
-        let (value, unit) = (Value::Text(text), String::new());
-        Ok(Setting { name, value, unit, applies: Applies::Restart, range: None })
-    };
-    args.certificate_of.iter().enumerate().map(describe).collect()
-}
 
 fn bind(args: &ObserveArgs, address: &SocketAddress) -> anyhow::Result<LogSocket> {
     let owner = args.socket_owner.as_deref().map(owner).transpose()?.unwrap_or_default();
+    if let SocketAddress::Unix(path) = address {
+        service::make_socket_folder(path).with_context(|| format!("cannot listen on --syslog {address}"))?;
+    }
     let options = SocketOptions { mode: args.socket_mode, owner };
     LogSocket::bind(address, options).with_context(|| format!("cannot listen on --syslog {address}"))
 }

@@ -70,4 +70,16 @@ impl RunController {
         }
         taken
     }
+
+    /// Records the certificates that the observed terminator has presented after the start.
+    pub(super) fn record_late_certificates(&mut self) {
+        let late = self.workload.late_certificates.as_ref().and_then(|late| late.try_recv().ok());
+        let Some(after) = late else { return };
+        let settings = &mut self.setup.header.settings;
+        if let Some(setting) = settings.iter_mut().find(|setting| setting.name == after.name) {
+            let before = std::mem::replace(setting, after.clone());
+            self.console.echo(Level::Notice, &format!("{}: {}", after.name, after.value));
+            self.record_change(before, after, "");
+        }
+    }
 }

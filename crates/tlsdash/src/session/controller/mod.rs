@@ -225,6 +225,7 @@ impl RunController {
                 self.publisher.retry();
             }
             self.check_certificates();
+            self.record_late_certificates();
             self.check_reload();
             self.check_calibration();
             self.check_upgrade(stage);

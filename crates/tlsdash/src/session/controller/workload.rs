@@ -1,5 +1,7 @@
 //! The proxy and the load of a run, and their settings.
 
+use std::sync::mpsc::Receiver;
+
 use loadgen::Load;
 use observe::LogObserver;
 use proxy_core::Proxy;
@@ -12,6 +14,8 @@ pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
     /// The observer of another terminator's log.
     pub(crate) observer: Option<LogObserver>,
+    /// Settings for the certificates of that terminator which were unknown at the start.
+    pub(crate) late_certificates: Option<Receiver<Setting>>,
     /// The names of the proxy's routes; `None` in TCP mode.
     pub(crate) routes: Option<Vec<String>>,
     pub(crate) load: Option<Load>,

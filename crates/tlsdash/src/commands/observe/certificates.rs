@@ -1,0 +1,93 @@
+//! The certificates that the observed terminator presents: `--certificate-of`.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use anyhow::Context;
+use loadgen::FetchCertificatesError;
+use telemetry::{Applies, Level, NoticeRecord, Setting, Value};
+
+use super::args::CertificateSource;
+use crate::session::console;
+use crate::session::controller::CERTIFICATE;
+use crate::session::spawn;
+
+/// The longest that a server may take to present its certificate.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The first and the longest wait before a server is asked again. The wait doubles, because a server that refuses the
+/// handshake logs each as a failed one.
+const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// The certificates of `--certificate-of`, each as the setting that findings read.
+pub(super) struct ServerCertificates {
+    /// One for each server; the value is unknown if the server has not presented its certificate.
+    pub(super) settings: Vec<Setting>,
+    /// A warning for each of those.
+    pub(super) notices: Vec<NoticeRecord>,
+    /// The settings of those, as soon as they are known.
+    pub(super) late: Receiver<Setting>,
+}
+
+impl ServerCertificates {
+    /// Asks each server once, and those without an answer again in the background: the terminator may start after
+    /// tlsdash.
+    ///
+    /// # Errors
+    /// If a name cannot be asked for, or there can be no thread.
+    pub(super) fn ask(sources: &[CertificateSource]) -> anyhow::Result<Self> {
+        let (mut settings, mut notices, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, source) in sources.iter().enumerate() {
+            let name =
+                if at == 0 { "proxy.certificate".to_owned() } else { format!("proxy.certificate.{at}") };
+            let text = match fetch(source) {
+                Ok(text) => {
+                    crate::say(format_args!("certificate of {}: {text}", source.address));
+                    text
+                }
+                Err(error) if matches!(error.downcast_ref(), Some(FetchCertificatesError::Setup(_))) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    let notice =
+                        NoticeRecord::new(Level::Warning, CERTIFICATE, &format!("{error:#}; trying again"));
+                    console::report_early(&notice);
+                    notices.push(notice);
+                    missing.push((name.clone(), source.clone()));
+                    "unknown".to_owned()
+                }
+            };
+            settings.push(setting(name, text));
+        }
+        let (tell, late) = channel();
+        if !missing.is_empty() {
+            // CPU time is accounted by the beginning of the name.
+            spawn("observe-certs", move || ask_again(missing, &tell))?;
+        }
+        Ok(Self { settings, notices, late })
+    }
+}
+
+fn ask_again(mut missing: Vec<(String, CertificateSource)>, tell: &Sender<Setting>) {
+    let [mut wait, longest] = WAITS;
+    while !missing.is_empty() {
+        std::thread::sleep(wait);
+        wait = (wait * 2).min(longest);
+        missing.retain(|(name, source)| match fetch(source) {
+            // The run may have ended.
+            Ok(text) => tell.send(setting(name.clone(), text)).is_err(),
+            Err(_) => true,
+        });
+    }
+}
+
+/// A description of the certificate.
+fn fetch(source: &CertificateSource) -> anyhow::Result<String> {
+    let address = source.address;
+    let chain = loadgen::fetch_certificates(address, &source.name, TIMEOUT)
+        .with_context(|| format!("cannot ask --certificate-of {address} for its certificate"))?;
+    proxy_core::describe_chain(&chain).with_context(|| format!("cannot read the certificate of {address}"))
+}
+
+fn setting(name: String, text: String) -> Setting {
+    Setting { name, value: Value::Text(text), unit: String::new(), applies: Applies::Restart, range: None }
+}
