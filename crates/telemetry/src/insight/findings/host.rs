@@ -2,8 +2,9 @@
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
+use crate::histogram::SparseHistogram;
 use crate::insight::{counted, percent, share};
-use crate::metrics::ProxyCounter;
+use crate::metrics::{ProxyCounter, ProxyLatency};
 use crate::record::setting::Value;
 
 pub(super) const ACCEPT_ERRORS: Rule =
@@ -41,20 +42,50 @@ fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
     (host.listen_overflows.max(host.listen_drops) > 0).then_some(Severity::Warning)
 }
 
+/// Shorter than the wait before a SYN is sent again (1 s, RFC 6298 section 2), by the error of times in a histogram.
+const SYN_RESENT_NS: u64 = 990_000_000;
+
+/// The 99th percentile of connecting to upstreams in the last minute, in nanoseconds.
+fn connect_p99_ns(context: &FindingContext<'_>) -> Option<u64> {
+    let proxy = context.run.proxy()?;
+    let from_us = proxy.last_us().saturating_sub(60_000_000);
+    let minute = proxy.intervals().filter(|interval| interval.start_us >= from_us);
+    SparseHistogram::merged(minute.map(|interval| interval.latency(ProxyLatency::Connect))).quantile_ns(0.99)
+}
+
 fn overflow_text(context: &FindingContext<'_>) -> FindingText {
     let host = context.minute().host;
     let n = host.listen_overflows.max(host.listen_drops);
     let what = counted(n, "connection");
     let dropped = format!("The kernel dropped {what} before they could be accepted, in the last minute");
-    FindingText::new(format!("{dropped}; which of this host's programs they were for is unknown"))
+    let connect_ns = connect_p99_ns(context).filter(|ns| *ns >= SYN_RESENT_NS);
+    let whose = match connect_ns {
+        Some(_) => "most likely those to the upstream, whose backlog was full",
+        None => "which of this host's programs they were for is unknown",
+    };
+    let text = FindingText::new(format!("{dropped}; {whose}"))
         .figure("backlog full (ListenOverflows), last minute", host.listen_overflows)
         .figure("dropped in all (ListenDrops), last minute", host.listen_drops)
-        .figure("counted over", "all listening sockets of the network namespace")
+        .figure("counted over", "all listening sockets of the network namespace");
+    let Some(connect_ns) = connect_ns else {
+        return text
+            .advise(
+                "set net.core.somaxconn to at least 4096, which is the proxy's backlog, or give it more workers \
+                 (--workers): each has a backlog of its own",
+            )
+            .about("proxy.workers");
+    };
+    let upstream = context.run.began().map_or("", |began| began.upstream.as_str());
+    // Which of several it was is unknown, and the header of a log names its terminator here.
+    let is_one = context.run.counted_log().is_none() && !upstream.is_empty() && !upstream.contains(' ');
+    text.figure("connecting to the upstream, 99th percentile, last minute", format!("{:.2} s", connect_ns as f64 / 1e9))
+        .figure("the kernel sends a dropped SYN again after", "1 s")
         .advise(
-            "set net.core.somaxconn to at least 4096, which is the proxy's backlog, or give it more workers (--workers): \
-             each has a backlog of its own",
+            "raise the upstream's backlog, which is the argument of its listen(), and net.core.somaxconn, which bounds \
+             it; or let the upstream accept sooner",
         )
-        .about("proxy.workers")
+        .about("proxy.upstream")
+        .whom(is_one.then(|| upstream.to_owned()))
 }
 
 /// The share of the descriptors from which on there are hardly any left.

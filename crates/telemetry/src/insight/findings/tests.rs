@@ -1,15 +1,19 @@
 //! Each finding opens and closes with its figures, and a calm run has none.
 
+use std::time::Duration;
+
 use super::*;
 use crate::collect::tls::Dimension;
-use crate::histogram::Sketch;
+use crate::histogram::{Histograms, Sketch};
 use crate::insight::testing::{RunBuilder, add, calm};
 use crate::metrics::{
-    ClientCounter, Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter,
-    UsageCounter,
+    ClientCounter, Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, ProxyLatency,
+    TlsCounter, UsageCounter,
 };
 use crate::record::setting::Value;
-use crate::record::{Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, UsageRecord};
+use crate::record::{
+    Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, Latencies, LoadRecord, RunRecord, UsageRecord,
+};
 use crate::testing::{client, connection};
 
 const CERTIFICATE: &str = "ECDSA P-256 for www.example.org until 2026-06-01 sha256:5b1e";
@@ -147,6 +151,29 @@ fn scarcity_of_the_host_opens_and_closes_findings() {
     counted("backlog-overflow", Severity::Warning, |host| host.listen_drops_total += 1);
     counted("cpu-throttled", Severity::Warning, |host| host.cpu_throttled_us_total += 200_000);
     counted("cpu-stolen", Severity::Critical, |host| host.cpu_stolen_us_total += 900_000);
+}
+
+#[test]
+fn dropped_connections_are_the_upstreams_if_its_syns_are_sent_again() {
+    for (connect_ms, whose, whom) in
+        [(2, "is unknown", vec![]), (1_025, "those to the upstream", vec!["10.0.0.2:80"])]
+    {
+        let mut recorder = begun(&[]);
+        let began = RunRecord { upstream: "10.0.0.2:80".to_owned(), ..RunRecord::default() };
+        recorder.write(Body::Run(Box::new(began)));
+        let mut times = Histograms::<ProxyLatency>::default();
+        // One in fifty.
+        (0..49).for_each(|_| times[ProxyLatency::Connect].record(Duration::from_micros(300)));
+        times[ProxyLatency::Connect].record(Duration::from_millis(connect_ms));
+        recorder.proxy.latencies = Latencies::new(&times, &Counters::default());
+        recorder.seconds(3, |recorder| {
+            calm(recorder);
+            recorder.host.listen_overflows_total += 1;
+        });
+        let finding = finding_text(&recorder, "backlog-overflow");
+        assert!(finding.title.contains(whose), "{finding:?}");
+        assert_eq!(finding.whom, whom);
+    }
 }
 
 #[test]
