@@ -58,13 +58,16 @@ pub fn difference(values: [f64; 3], unit: &str, decimals: usize) -> [String; 3] 
 
 /// Describes the accepted numbers: `a time from 1ms to 24h, such as 10s`.
 pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
-    let (kind, example) = match unit {
-        "s" => ("time", ", such as 10s"),
-        "MiB" => ("size", ", such as 512MiB or 2GiB"),
-        "%" => ("percentage", ""),
-        _ if is_whole => ("whole number", ""),
-        _ => ("number", ""),
+    let (kind, examples) = match unit {
+        "s" => ("time", &["10s", "10m"][..]),
+        "MiB" => ("size", &["512MiB", "2GiB"][..]),
+        "%" => ("percentage", &[][..]),
+        _ if is_whole => ("whole number", &[][..]),
+        _ => ("number", &[][..]),
     };
+    let is_accepted = |text: &str| parse(text, unit).is_some_and(|number| (low..=high).contains(&number));
+    let example = examples.iter().find(|text| is_accepted(text));
+    let example = example.map_or_else(String::new, |example| format!(", such as {example}"));
     let range = bounds((low, high), unit).unwrap_or_else(|| shown(low, unit));
     format!("a {kind} from {range}{example}")
 }
@@ -108,6 +111,9 @@ mod tests {
     fn allowed_values_are_described_with_range_and_unit() {
         let time = allowed((0.001, 86_400.0), "s", false);
         assert_eq!(time, "a time from 1ms to 24h, such as 10s");
+        let lifetime = allowed((60.0, 604_800.0), "s", false);
+        assert_eq!(lifetime, "a time from 60s to 7d, such as 10m");
+        assert_eq!(allowed((1.0, 64.0), "MiB", true), "a size from 1MiB to 64MiB");
         assert_eq!(allowed((1.0, 256.0), "", true), "a whole number from 1 to 256");
         assert_eq!(allowed((1.0, f64::INFINITY), "", true), "a whole number from 1");
     }

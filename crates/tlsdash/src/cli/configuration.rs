@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use telemetry::Cpus;
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
+use super::configuration_error::{ConfigurationError, table_lines};
 use super::http::{ALPN, HttpOptions, OnOff};
 use super::mode::ProxyMode;
 use super::option_values::OptionValues;
@@ -187,36 +188,10 @@ impl ProxyOptions {
 
     /// Reads the text of one.
     pub(super) fn parse(text: &str) -> Result<Self, ConfigurationError> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            let before = text.char_indices().take_while(|(place, _)| *place < at);
-            let line = before.filter(|(_, c)| *c == '\n').count() + 1;
-            ConfigurationError { line: Some(line), problem: error.message().to_owned() }
-        })?;
-        let mut options = Self::deserialize(table.clone()).map_err(|error| {
-            // An error in a key concerns only this key, and can name it.
-            let alone = |(word, value): (&String, toml::Value)| {
-                let alone = toml::Table::from_iter([(word.clone(), value)]);
-                Self::deserialize(alone).err().map(|error| (word.clone(), error))
-            };
-            if let Some(toml::Value::Array(routes)) = table.get(ROUTE) {
-                let each = routes.iter().map(|route| toml::Value::Array(vec![route.clone()]));
-                let wrong = each.zip(route_lines(text)).find_map(|(route, line)| {
-                    alone((&ROUTE.to_owned(), route)).map(|(_, error)| (line, error))
-                });
-                if let Some((line, error)) = wrong {
-                    let problem = format!("{ROUTE}: {}", error.message());
-                    return ConfigurationError { line: Some(line), problem };
-                }
-            }
-            let Some((word, error)) = table.iter().find_map(|(word, value)| alone((word, value.clone())))
-            else {
-                return ConfigurationError { line: None, problem: error.message().to_owned() };
-            };
-            let line = text.lines().position(|line| line.trim_start().starts_with(&*word)).unwrap_or(0) + 1;
-            ConfigurationError { line: Some(line), problem: format!("{word}: {}", error.message()) }
-        })?;
-        for (route, line) in options.http.route.iter_mut().zip(route_lines(text)) {
+        let table: toml::Table = text.parse().map_err(|error| ConfigurationError::syntax(text, &error))?;
+        let mut options =
+            Self::deserialize(table.clone()).map_err(|error| ConfigurationError::of_keys(text, &error))?;
+        for (route, line) in options.http.route.iter_mut().zip(table_lines(text, ROUTE)) {
             route.line = Some(line);
         }
         options.words = table.keys().cloned().collect();
@@ -257,21 +232,6 @@ fn read_text(path: &Path, file: io::Result<File>) -> anyhow::Result<String> {
         return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
     }
     Ok(text)
-}
-
-/// The lines at which the routes of a file begin, from 1.
-fn route_lines(text: &str) -> impl Iterator<Item = usize> {
-    let begins = |line: &str| line.split('#').next().unwrap_or_default().replace(' ', "") == "[[route]]";
-    text.lines().enumerate().filter(move |(_, line)| begins(line.trim())).map(|(n, _)| n + 1)
-}
-
-/// The text of a configuration means nothing. One printable line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}", line.map_or_else(String::new, |line| format!("line {line}: ")), telemetry::clean::line(problem))]
-pub struct ConfigurationError {
-    /// `None`: the error concerns no single line.
-    line: Option<usize>,
-    problem: String,
 }
 
 /// Parses the text of a configuration file, and checks its keys and values as far as possible without other files and
@@ -323,8 +283,24 @@ mod tests {
             ("upstream = [", "line 1"),
             ("\n\nworkers = \"two\"", "line 3: workers"),
             ("idle-timeout = \"2days\"", "line 1: idle-timeout: 2days: expected a time from 1ms to 24h"),
-            ("idle-timeout = 2", "idle-timeout: expected a text"),
-            ("tickets = \"2\"", "tickets: expected a number"),
+            ("idle-timeout = 30", "idle-timeout: expected a text: write \"30s\""),
+            ("idle-timeout = 100000", "idle-timeout: 100000s: expected a time from 1ms to 24h"),
+            ("\nworkers = []", "line 2: workers: "),
+            ("interval = 1", "interval: expected a text: write \"1s\""),
+            ("tls-min = 1.2", "tls-min: expected a text: write \"1.2\""),
+            ("tickets = \"2\"", "tickets: expected a number: write 2"),
+            ("tickets = \"x\"", "tickets: x: expected a whole number from"),
+            (
+                "# idle_timeout\n\nidle_timeout = \"1s\"",
+                "line 3: idle_timeout: unknown field `idle_timeout`; did you mean `idle-timeout`?",
+            ),
+            ("tickets = 2\nticket = 2", "line 2: ticket: unknown field `ticket`; did you mean"),
+            (
+                "tickets = 2\n[limits]\ntickets = 2",
+                "line 2: limits: unknown field `limits`; the tables are [[route]]",
+            ),
+            ("[keys]\nquit = [\"q\"]\nhelp = \"h\"", "line 3: keys: "),
+            ("[colors]\n\nkeys.quit = 1", "line 3: colors: "),
             ("groups = \"x448\"", "x448 is not known"),
             ("listen = [\"8443\"]", "line 1: listen: 8443"),
             ("listen = \"8443\"", "line 1: listen: 8443"),

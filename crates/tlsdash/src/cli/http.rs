@@ -80,6 +80,8 @@ enum RouteEntryError {
     Unknown { word: String },
     #[error("{word}: {value}: {error}")]
     Timeout { word: String, value: toml::Value, error: OptionValueError },
+    #[error("{word}: expected a text: write {meant:?}")]
+    Number { word: String, meant: String },
     #[error(transparent)]
     Route(#[from] ParseRouteError),
 }
@@ -90,11 +92,17 @@ impl TryFrom<RouteEntry> for RouteOption {
     fn try_from(entry: RouteEntry) -> Result<Self, RouteEntryError> {
         let mut timeouts = RouteTimeouts::default();
         for (word, value) in entry.timeouts {
-            let read = read_timeout(&word, value.as_str().unwrap_or_default());
+            // A number without its unit is refused with a remedy.
+            let number = value.as_integer().map(|number| quantity::shown(number as f64, "s"));
+            let read = read_timeout(&word, number.as_deref().or(value.as_str()).unwrap_or_default());
             let (Some(timeout), Some(read)) = (timeouts.of(&word), read) else {
                 return Err(RouteEntryError::Unknown { word });
             };
-            *timeout = Some(read.map_err(|error| RouteEntryError::Timeout { word, value, error })?);
+            let read = read.map_err(|error| RouteEntryError::Timeout { word: word.clone(), value, error })?;
+            if let Some(meant) = number {
+                return Err(RouteEntryError::Number { word, meant });
+            }
+            *timeout = Some(read);
         }
         let route = Route::new(&entry.host, &entry.path, values(&entry.upstreams))?;
         Ok(Self { route: Route { timeouts, ..route }, line: None })
@@ -255,22 +263,22 @@ mod tests {
             ("path = \"a\"\nupstreams = \"h:1\"", "line 5: route: \"a\" is not a route: the path is missing"),
             (
                 "path = \"/a\"\nupstreams = []",
-                "line 5: route: \"/a\" is not a route: the upstream is missing",
+                "line 6: route: \"/a\" is not a route: the upstream is missing",
             ),
-            ("path = \"/a\"\nupstreams = \"h\"", "line 5: route: h: "),
-            ("path = \"/a\"\nupstream = \"h:1\"", "line 5: route: unknown field `upstream`"),
+            ("path = \"/a\"\nupstreams = \"h\"", "line 7: route: h: "),
+            ("path = \"/a\"\nupstream = \"h:1\"", "line 7: route: unknown field `upstream`"),
             (
                 "path = \"/a\"\nupstreams = \"h:1\"\nheader-timeout = \"1s\"",
-                "line 5: route: unknown field `header-timeout`, expected one of `host`, `path`, `upstreams`, \
+                "line 8: route: unknown field `header-timeout`, expected one of `host`, `path`, `upstreams`, \
                  `connect-timeout`, `queue-timeout`, `response-timeout`, `body-timeout`",
             ),
             (
                 "path = \"/a\"\nupstreams = \"h:1\"\nqueue-timeout = \"2days\"",
-                "line 5: route: queue-timeout: \"2days\": expected a time from 1ms to 24h, such as 10s",
+                "line 8: route: queue-timeout: \"2days\": expected a time from 1ms to 24h, such as 10s",
             ),
             (
                 "path = \"/a\"\nupstreams = \"h:1\"\nbody-timeout = 5",
-                "line 5: route: body-timeout: 5: expected a time from 1ms to 24h, such as 10s",
+                "line 8: route: body-timeout: expected a text: write \"5s\"",
             ),
         ] {
             let text =

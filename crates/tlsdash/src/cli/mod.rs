@@ -10,6 +10,7 @@
 pub(crate) mod appearance;
 pub(crate) mod config;
 mod configuration;
+mod configuration_error;
 pub(crate) mod ctl;
 #[cfg(test)]
 mod document;
@@ -52,8 +53,9 @@ use option_values::OptionValues;
 use tls::TlsFileOptions;
 use value::{ParsedValue, PositiveDuration, RecordInterval, one_or_many};
 
-pub use configuration::{ConfigurationError, read_configuration};
+pub use configuration::read_configuration;
 pub(crate) use configuration::{ProxyArgs, ProxyOptions, read_file};
+pub use configuration_error::ConfigurationError;
 pub(crate) use internal::{BenchUpstreamArgs, InternalCommand};
 pub(crate) use recorded::{
     CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ListRunsArgs, ReportArgs, RunsArgs,

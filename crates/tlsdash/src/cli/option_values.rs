@@ -191,20 +191,28 @@ impl<'de, T: DeclaredOptions> Visitor<'de> for OptionsVisitor<T> {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "expected a text or a number")]
         enum OptionScalar {
-            Number(u64),
+            Number(f64),
             Text(String),
         }
         let mut options = OptionValues::default();
         while let Some((name, word)) = map.next_entry::<String, OptionScalar>()? {
             let unknown = || de::Error::unknown_field(&name, T::NAMES);
             let option = T::option(&name).filter(|option| option.has_flag).ok_or_else(unknown)?;
-            let text = match word {
-                OptionScalar::Number(number) if is_number(option) => number.to_string(),
-                OptionScalar::Text(text) if !is_number(option) => text,
-                OptionScalar::Number(_) => return Err(de::Error::custom("expected a text")),
-                OptionScalar::Text(_) => return Err(de::Error::custom("expected a number")),
+            let (text, remedy) = match word {
+                OptionScalar::Number(number) => {
+                    let text = quantity::shown(number, option.unit());
+                    let remedy = format!("expected a text: write {text:?}");
+                    (text, Some(remedy).filter(|_| !is_number(option)))
+                }
+                OptionScalar::Text(text) => {
+                    let remedy = format!("expected a number: write {text}");
+                    (text, Some(remedy).filter(|_| is_number(option)))
+                }
             };
             options.set(option, &text).map_err(|error| de::Error::custom(format_args!("{text}: {error}")))?;
+            if let Some(remedy) = remedy {
+                return Err(de::Error::custom(remedy));
+            }
         }
         Ok(options)
     }
@@ -224,6 +232,22 @@ mod tests {
                 let default = OptionValues::<T>::default().text(option);
                 let text = default.unwrap_or_else(|| option.absent.unwrap().example.to_owned());
                 OptionValues::<T>::default().set(option, &text).unwrap();
+            }
+        }
+        check::<Limits>();
+        check::<TlsSettings>();
+        check::<HttpLimits>();
+    }
+
+    #[test]
+    fn examples_in_errors_are_within_the_range() {
+        fn check<T: DeclaredOptions>() {
+            for (option, _) in flags::<T>().filter(|(option, _)| option.range().is_some()) {
+                let error = read(option, "none").unwrap_err().to_string();
+                let examples = error.split_once("such as ").map_or("", |(_, examples)| examples);
+                for example in examples.split(" or ").filter(|example| !example.is_empty()) {
+                    read(option, example).unwrap_or_else(|why| panic!("{}: {error}: {why}", option.name));
+                }
             }
         }
         check::<Limits>();

@@ -54,8 +54,23 @@ impl<T> Serialize for ParsedValue<T> {
 
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for ParsedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|error| D::Error::custom(format_args!("{text}: {error}")))
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a text")]
+        enum TextOrNumber {
+            Text(String),
+            Number(f64),
+        }
+        match TextOrNumber::deserialize(deserializer)? {
+            TextOrNumber::Text(text) => {
+                text.parse().map_err(|error| D::Error::custom(format_args!("{text}: {error}")))
+            }
+            TextOrNumber::Number(number) => {
+                let texts = ["", "s"].map(|unit| format!("{number}{unit}"));
+                let meant = texts.iter().find(|text| text.parse::<T>().is_ok());
+                let remedy = meant.map_or_else(String::new, |text| format!(": write {text:?}"));
+                Err(D::Error::custom(format_args!("expected a text{remedy}")))
+            }
+        }
     }
 }
 
@@ -90,7 +105,7 @@ pub(crate) struct InvalidValue(pub(crate) &'static str);
 
 const TIME: InvalidValue = InvalidValue("a time with its unit, such as 500ms, 10s or 5m");
 const NONZERO_TIME: InvalidValue = InvalidValue("a time longer than nothing");
-const INTERVAL: InvalidValue = InvalidValue("a time from 100ms to 60s");
+const INTERVAL: InvalidValue = InvalidValue("a time from 100ms to 60s, such as 1s");
 
 /// Parses a duration such as `10s`; `0s` means none.
 pub(crate) fn time_or_none(text: &str) -> Result<Duration, InvalidValue> {
@@ -158,9 +173,8 @@ impl FromStr for RecordInterval {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let interval = time(text)?;
-        let is_in_range = (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval);
-        if is_in_range { Ok(Self(interval)) } else { Err(INTERVAL) }
+        let interval = time(text).ok().filter(|time| (INTERVAL_MIN..=INTERVAL_MAX).contains(time));
+        interval.map(Self).ok_or(INTERVAL)
     }
 }
 
@@ -185,7 +199,7 @@ mod tests {
         }
         assert_eq!(time_or_none("0s"), Ok(Duration::ZERO));
         assert_eq!(time_or_seconds("10"), time("10s"));
-        for text in ["99ms", "61s"] {
+        for text in ["99ms", "61s", "1"] {
             assert_eq!(text.parse::<RecordInterval>().unwrap_err(), INTERVAL);
         }
     }
