@@ -1,6 +1,6 @@
 //! Errors of rustls in plain words: the problem of a certificate, and a remedy.
 
-use rustls::{CertificateError, Error};
+use rustls::{CertificateError, Error, InvalidMessage};
 
 /// A refused certificate, or another error, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ impl TlsRefusal {
             Error::NoCertificatesPresented => Self::new("the server presents no certificate", ""),
             Error::UnsupportedNameType => {
                 Self::new("the server's name is neither a DNS name nor an address", "")
+            }
+            Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                Self::new("the server does not speak TLS on this port, where plain HTTP may be: http://", "")
             }
             other => Self::new(other.to_string(), ""),
         }

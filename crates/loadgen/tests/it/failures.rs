@@ -95,6 +95,16 @@ fn a_response_that_is_not_http_is_a_protocol_failure() {
 }
 
 #[test]
+fn a_server_that_answers_with_tls_is_named_as_that() {
+    let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(1));
+    let mut config = config(&server, "connections=1,requests=2");
+    config.target = server.url("/").replace("https", "http").parse().unwrap();
+    let (all, _) = run(config);
+    let failed = all.tally.iter().find(|entry| entry.event == LoadEvent::Protocol).unwrap();
+    assert!(failed.example.contains("answers with TLS: ask for https://"), "{failed:?}");
+}
+
+#[test]
 fn an_endless_response_is_cut_off() {
     let ok = b"HTTP/1.1 200 OK\r\n";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

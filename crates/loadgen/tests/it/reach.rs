@@ -94,6 +94,17 @@ fn a_probe_names_the_obstacle() {
     drop(listener);
     assert!(refusal(&silent).contains("Connection refused"), "{}", refusal(&silent));
 
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let plain = format!("https://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 10_000]).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    });
+    let plain = refusal(&LoadConfig { target: plain, ..good.clone() });
+    assert!(plain.contains("the server does not speak TLS on this port"), "{plain}");
+    server.join().unwrap();
+
     let nowhere = LoadConfig { unix_socket: Some("/no/such.sock".into()), ..good };
     assert!(refusal(&nowhere).contains("/no/such.sock"), "{}", refusal(&nowhere));
 }

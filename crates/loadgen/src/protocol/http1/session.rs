@@ -119,7 +119,11 @@ impl ProtocolSession for Http1Session {
             self.first_byte_ns = now_ns();
         }
         let Ok(fed) = fed else {
-            let sample = String::from_utf8_lossy(&plaintext[..plaintext.len().min(SAMPLE_BYTES)]);
+            // An alert: the server takes a request without TLS for a broken ClientHello.
+            let sample = match plaintext {
+                [0x15, 3, ..] => "the server answers with TLS: ask for https://".into(),
+                other => String::from_utf8_lossy(&other[..other.len().min(SAMPLE_BYTES)]),
+            };
             let failure = Failure::new(LoadEvent::Protocol, sample);
             ended.extend(self.request.take().map(|request| (request, RequestOutcome::Failed(failure))));
             self.fate = ConnectionReuse::Lost;
