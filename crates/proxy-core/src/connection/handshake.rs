@@ -92,6 +92,7 @@ impl HandshakeState {
         if len == 0 {
             return Ok(());
         }
+        let is_http = starts_an_http_request(&context.scratch[..len]);
         let waiting_bytes = session.pending_bytes();
         let began_at = Instant::now();
         let result = session.decrypt(len, context);
@@ -102,7 +103,12 @@ impl HandshakeState {
             crypto: CryptoTime::take(),
             has_answered: session.pending_bytes() > waiting_bytes,
         });
-        result.map(|_| ())
+        result.map(|_| ()).map_err(|end| match end.outcome {
+            ConnectionOutcome::NotTls if is_http => {
+                ConnEnd { detail: "the client sent an HTTP request without TLS".to_owned(), ..end }
+            }
+            _ => end,
+        })
     }
 
     /// Takes an awaited header off the front of the first `len` bytes of the scratch buffer, where room was left for
@@ -155,4 +161,11 @@ impl HandshakeState {
             session.count_open(context);
         }
     }
+}
+
+/// Whether the first bytes, of which there may be few, are those of a request of HTTP/1.1 or HTTP/2.
+fn starts_an_http_request(bytes: &[u8]) -> bool {
+    const METHODS: [&[u8]; 9] =
+        [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE", b"CONNECT", b"OPTIONS", b"PATCH ", b"PRI *"];
+    METHODS.iter().any(|method| bytes.starts_with(method))
 }

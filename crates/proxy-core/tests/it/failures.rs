@@ -49,9 +49,11 @@ fn a_first_record_that_is_not_tls_has_its_own_outcome() {
     ];
     for bytes in sent {
         let answer = send(&proxy, bytes);
-        assert!(answer.is_empty() || answer[0] == 21, "only an alert may come: {answer:?}");
+        assert_eq!(answer.first(), Some(&21), "an alert: {answer:?}");
     }
-    only_failure(proxy, ProxyCounter::FailedNotTls, 5, ConnectionOutcome::NotTls);
+    let details = only_failure(proxy, ProxyCounter::FailedNotTls, 5, ConnectionOutcome::NotTls);
+    let of_http = details.iter().filter(|detail| *detail == "the client sent an HTTP request without TLS");
+    assert_eq!(of_http.count(), 1, "{details:?}");
 }
 
 #[test]
