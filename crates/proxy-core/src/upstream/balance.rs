@@ -7,7 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use telemetry::Level;
@@ -46,6 +46,8 @@ struct UpstreamHealth {
     failures: AtomicU32,
     /// Until when it rests, in milliseconds since the epoch.
     down_until_ms: AtomicU64,
+    /// That has been said.
+    has_answered_with_tls: AtomicBool,
 }
 
 /// Connections of one upstream, including attempts. It has two cache lines to itself: processors fetch them in pairs.
@@ -178,6 +180,18 @@ impl Upstreams {
             member.health.down_until_ms.store(0, Ordering::Relaxed);
             let text = format!("the upstream {} can be reached again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
+        }
+    }
+
+    /// Notes that the upstream `index` answered plaintext with a TLS record, once.
+    pub fn answered_with_tls(&self, index: usize, now: Instant) {
+        let member = &self.members[index];
+        if !member.health.has_answered_with_tls.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "the upstream {} answers with TLS, and is sent plaintext: name its port for plain HTTP",
+                member.name
+            );
+            self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
         }
     }
 

@@ -198,7 +198,16 @@ impl Exchange {
             let received = &mut pool.connection(self.lease.key).received;
             self.has_answered |= !received.is_empty();
             let before = received.len();
-            let Some(head) = head::take(received, fields).map_err(invalid)? else { return Ok(None) };
+            // An alert or another handshake record: the upstream takes a request for a broken ClientHello.
+            let is_tls = matches!(received.first_chunk(), Some([0x15 | 0x16, 3]));
+            let head = head::take(received, fields).map_err(|error| {
+                if is_tls {
+                    let Lease { worker, upstream, .. } = &self.lease;
+                    worker.upstreams.answered_with_tls(*upstream, worker.now());
+                }
+                invalid(error)
+            })?;
+            let Some(head) = head else { return Ok(None) };
             let head_bytes = before - received.len();
             drop(pool);
             let status = head.status();

@@ -7,8 +7,10 @@ use crate::upstream::{HELLO, ScriptedUpstream};
 
 #[test]
 fn a_malformed_response_head_is_a_502_with_its_cause() {
-    let scripts: [(&str, &str, HttpCounter); 5] = [
+    let scripts: [(&str, &str, HttpCounter); 6] = [
         ("/closes", "", HttpCounter::FailedUpstreamClosed),
+        // A fatal alert of TLS, decode_error.
+        ("/tls", "\x15\x03\x03\0\x02\x02\x32", HttpCounter::FailedUpstreamInvalid),
         ("/garbage", "SSH-2.0-x\r\n\r\n", HttpCounter::FailedUpstreamInvalid),
         ("/half", "HTTP/1.1 200 OK\r\ncontent-le", HttpCounter::FailedUpstreamInvalid),
         (
@@ -35,7 +37,9 @@ fn a_malformed_response_head_is_a_502_with_its_cause() {
         assert!(answer.text().starts_with("the upstream") && !answer.text().contains('/'), "{answer:?}");
         proxy.expect(counter, before + 1);
     }
-    proxy.expect(HttpCounter::Status5xx, 5);
+    proxy.expect(HttpCounter::Status5xx, 6);
+    let notices: Vec<_> = proxy.proxy.take_notices().into_iter().map(|notice| notice.text).collect();
+    assert!(notices.len() == 1 && notices[0].contains("answers with TLS"), "{notices:?}");
     proxy.finish();
 }
 
