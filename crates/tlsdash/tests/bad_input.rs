@@ -385,9 +385,8 @@ fn a_dashboard_cannot_go_without_a_journal() {
     // A terminal is needed to be asked for a dashboard at all.
     let mut command = Command::new("script");
     command
-        .args(["-qec"])
-        .arg(format!("{} demo --journal off", env!("CARGO_BIN_EXE_tlsdash")))
-        .arg("/dev/null");
+        .args(["-qec", "\"$PROGRAM\" demo --journal off", "/dev/null"])
+        .env("PROGRAM", env!("CARGO_BIN_EXE_tlsdash"));
     command.env("STATE_DIRECTORY", folder.path()).env("TERM", "xterm");
     let output = command.output().expect("script is part of Debian's package bsdutils");
     assert_eq!(output.status.code(), Some(2));
