@@ -1,7 +1,7 @@
 //! The parts of a handshake's wall time add up to it, and its cryptography is timed.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use rustls::ClientConnection;
 use socket2::{SockFilter, SockRef};
 use telemetry::{ProxyDelta, ProxyLatency, TlsCounter, TlsLatency};
 
+use crate::not_run::say_not_run;
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo};
 
 /// Sums in nanoseconds, of full and of resumed handshakes alike: the whole, and its parts.
@@ -98,15 +99,19 @@ fn timeouts(local: SocketAddr, remote: SocketAddr) -> u64 {
 
 #[test]
 fn segments_that_the_kernel_sends_again_are_counted() {
+    const TEST: &str = "segments_that_the_kernel_sends_again_are_counted";
     let served = TestUpstream::unix(serve_echo);
     let proxy = TestProxy::start(&served.upstream);
+    let mut tcp = proxy.tcp();
+    if let Err(error) = SockRef::from(&tcp).attach_filter(&DROP_ALL) {
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+        return say_not_run(TEST, "only root can drop segments here");
+    }
     let client = proxy.client(&TLS13);
     let mut undisturbed = proxy.connect(&client);
     echo(&mut undisturbed, b"hello");
     end(&mut undisturbed);
 
-    let mut tcp = proxy.tcp();
-    SockRef::from(&tcp).attach_filter(&DROP_ALL).unwrap();
     let mut connection = ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
     connection.write_tls(&mut tcp).unwrap();
     eventually("the server's flight is sent again", || timeouts(proxy.addr(), tcp.local_addr().unwrap()) > 0);

@@ -16,6 +16,8 @@ mod identity;
 mod limits;
 mod listening;
 mod misbehaving;
+#[path = "../../../journal/tests/common/not_run.rs"]
+mod not_run;
 mod obsolete;
 mod openssl;
 mod outside;
