@@ -8,7 +8,6 @@ mod terminal;
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::Duration;
 
 use common::{
     TlsdashProcess, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
@@ -266,7 +265,9 @@ fn sigterm_lets_a_transfer_finish() {
     let mut head = [0; 16];
     let _ = stream.read(&mut head).unwrap();
     stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nfirst").unwrap();
+    // `timeout` sends two signals, to the program and to its group.
     running.signal(Signal::TERM);
+    running.signal(Signal::INT);
     until("the proxy accepts no more", || !connects(address));
     stream.write_all(b" last").unwrap();
     drop(stream);
@@ -286,7 +287,11 @@ fn a_second_signal_ends_at_once() {
     let hung = accept_client(&listener);
     running.signal(Signal::TERM);
     until("the proxy accepts no more", || !connects(address));
-    running.signal(Signal::TERM);
+    let stat = format!("/proc/{}/stat", running.pid());
+    until("a later signal ends it", || {
+        running.signal(Signal::TERM);
+        std::fs::read_to_string(&stat).unwrap().contains(") Z ")
+    });
     running.line_with("second signal");
     assert_eq!(running.wait().0, 1);
     drop(hung);
@@ -396,10 +401,18 @@ fn completions_and_the_manual_are_printed() {
 fn a_hang_up_without_a_lost_terminal_does_not_end_the_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"x");
-    let mut running = proxy(folder.path(), &socket, &[]);
-    let address = running.address();
-    running.signal(Signal::HUP);
-    std::thread::sleep(Duration::from_millis(50));
-    assert!(connects(address));
-    assert_eq!(running.end().0, 0);
+    let plain = tlsdash(folder.path());
+    // It starts the program with the signal ignored.
+    let mut nohup = outside("nohup", "coreutils");
+    nohup.arg(plain.get_program()).env("STATE_DIRECTORY", folder.path());
+    for mut command in [plain, nohup] {
+        command.args(["--headless", "--listen", "127.0.0.1:0", "--journal", "off", "--upstream"]);
+        command.arg(format!("unix:{}", socket.display()));
+        let mut running = TlsdashProcess::start(command);
+        let address = running.address();
+        running.signal(Signal::HUP);
+        running.line_with("are the same");
+        assert!(connects(address));
+        assert_eq!(running.end().0, 0);
+    }
 }

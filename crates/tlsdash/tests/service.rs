@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::not_run::say_not_run;
-use common::{PATIENCE, TlsdashProcess, outside, run, stderr, tlsdash, until, upstream};
+use common::{TlsdashProcess, outside, run, stderr, tlsdash, told, until, upstream};
 use rustix::process::Signal;
 
 fn curl(url: &str) -> String {
@@ -50,18 +50,6 @@ fn sockets_that_are_handed_over_are_served() {
     socket.set_nonblocking(true).unwrap();
     std::net::TcpStream::connect(addr).unwrap();
     until("a connection waits", || socket.accept().is_ok());
-}
-
-/// What is told until `last` is; each message as one string.
-fn told(socket: &UnixDatagram, last: &str) -> Vec<String> {
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut messages = Vec::new();
-    while !messages.iter().any(|message: &String| message.contains(last)) {
-        let mut buffer = [0; 1000];
-        let n = socket.recv(&mut buffer).unwrap_or_else(|_| panic!("never told {last}: {messages:?}"));
-        messages.push(String::from_utf8(buffer[..n].to_vec()).unwrap());
-    }
-    messages
 }
 
 #[test]

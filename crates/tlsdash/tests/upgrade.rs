@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
-use common::{PATIENCE, TlsdashProcess, journal, journalctl, outside, run, stderr, until, upstream};
+use common::{TlsdashProcess, journal, journalctl, outside, run, stderr, told, until, upstream};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -455,19 +455,6 @@ fn an_upgrade_is_refused_when_it_would_lose_something() {
     assert!(said.contains("upgrade: this process goes on: it is ending by itself"), "{said}");
 }
 
-/// Reads notifications until one holds `text`.
-fn told(socket: &UnixDatagram, text: &str) -> String {
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut bytes = [0; 4096];
-    loop {
-        let length = socket.recv(&mut bytes).expect(text);
-        let message = String::from_utf8_lossy(&bytes[..length]).into_owned();
-        if message.contains(text) {
-            return message;
-        }
-    }
-}
-
 #[test]
 fn sigusr2_upgrades_and_tells_the_service_manager_the_new_main_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -479,7 +466,7 @@ fn sigusr2_upgrades_and_tells_the_service_manager_the_new_main_process() {
     });
     told(&socket, "READY=1");
     service.first.signal(Signal::USR2);
-    let message = told(&socket, "MAINPID=");
+    let message = told(&socket, "MAINPID=").pop().unwrap();
     let pid = message.trim().strip_prefix("MAINPID=").unwrap().parse().unwrap();
     service.others.push(NextProcess(pid));
     // A service manager kills a main process at once that is not its own child, instead of letting it drain.

@@ -1,8 +1,9 @@
 //! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
 
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR2, SIGXFSZ};
@@ -57,6 +58,49 @@ pub(crate) enum SighupAction {
     Reload,
 }
 
+/// A second signal this soon after the first is the same request: `timeout` sends two.
+const SAME_REQUEST: Duration = Duration::from_millis(100);
+
+/// Tells the process that replaces this one that SIGHUP was ignored at the start: a caught signal is not ignored there.
+pub(crate) const HANGUP_IGNORED_VARIABLE: &str = "TLSDASH_HANGUP_IGNORED";
+
+/// Whether the program was started with SIGHUP ignored, as by `nohup`. Read before the signal is caught.
+static HANGUP_IGNORED: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os(HANGUP_IGNORED_VARIABLE).is_some() || is_ignored(SIGHUP));
+
+/// Whether the program was started with SIGHUP ignored: it means a reload then, and never the end.
+pub(crate) fn is_hangup_ignored() -> bool {
+    *HANGUP_IGNORED
+}
+
+/// The first signal that asked for the end.
+#[derive(Debug, Default)]
+struct EndRequest {
+    at: Option<Instant>,
+}
+
+/// What a signal that asks for the end means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndSignal {
+    First,
+    /// It belongs to the first.
+    Same,
+    Second,
+}
+
+impl EndRequest {
+    fn note(&mut self, now: Instant) -> EndSignal {
+        match self.at {
+            None => {
+                self.at = Some(now);
+                EndSignal::First
+            }
+            Some(at) if now.saturating_duration_since(at) < SAME_REQUEST => EndSignal::Same,
+            Some(_) => EndSignal::Second,
+        }
+    }
+}
+
 /// Whether a signal has asked the program to end.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -79,12 +123,23 @@ pub(crate) fn survive_file_limits() {
 /// If signals cannot be caught.
 pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
-        // In this order: the flag is not set yet at the first signal.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
-            .context("cannot listen for signals")?;
-    }
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+    let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
+    let flag = Arc::clone(&interrupted);
+    let mut end = EndRequest::default();
+    let listen = move || {
+        for _ in signals.forever() {
+            match end.note(Instant::now()) {
+                EndSignal::First => flag.store(true, Ordering::Relaxed),
+                EndSignal::Same => {}
+                EndSignal::Second => std::process::exit(1),
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(listen)
+        .context("cannot start the thread for signals")?;
     Ok(interrupted)
 }
 
@@ -95,11 +150,8 @@ pub(crate) fn listen(
     events: DashboardSender,
     reload: Reload,
 ) -> anyhow::Result<()> {
-    let mut wanted = vec![SIGTERM, SIGINT];
-    // nohup ignores SIGHUP, and this keeps it so.
-    if !is_ignored(SIGHUP) {
-        wanted.push(SIGHUP);
-    }
+    let hangup_ignored = is_hangup_ignored();
+    let mut wanted = vec![SIGTERM, SIGINT, SIGHUP];
     // Without a dashboard the default action applies: the shell stops the program.
     if frontend == Frontend::Dashboard {
         wanted.push(SIGTSTP);
@@ -109,33 +161,37 @@ pub(crate) fn listen(
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            let mut ending = false;
+            let mut end = EndRequest::default();
             for signal in signals.forever() {
                 match signal {
                     SIGTSTP => {
                         let _ = events.send(Event::Suspend);
                     }
-                    SIGHUP if !had_terminal || has_controlling_terminal() => {
+                    SIGHUP if hangup_ignored || !had_terminal || has_controlling_terminal() => {
                         reload.ask();
                     }
                     SIGHUP if sighup == SighupAction::Reload => had_terminal = false,
-                    SIGHUP if ending => {}
-                    _ if ending => end_at_once(frontend),
-                    _ => {
-                        ending = true;
-                        ASKED.store(true, Ordering::Relaxed);
-                        // Sending may block while the program is busy. A second signal must still get through.
-                        let events = events.clone();
-                        let tell = move || events.send(Event::Terminate);
-                        if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
-                            end_at_once(frontend);
-                        }
-                    }
+                    SIGHUP if end.at.is_some() => {}
+                    _ => match end.note(Instant::now()) {
+                        EndSignal::First => ask_for_end(frontend, &events),
+                        EndSignal::Same => {}
+                        EndSignal::Second => end_at_once(frontend),
+                    },
                 }
             }
         })
         .context("cannot start the thread for signals")?;
     Ok(())
+}
+
+fn ask_for_end(frontend: Frontend, events: &DashboardSender) {
+    ASKED.store(true, Ordering::Relaxed);
+    // Sending may block while the program is busy. A second signal must still get through.
+    let events = events.clone();
+    let tell = move || events.send(Event::Terminate);
+    if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
+        end_at_once(frontend);
+    }
 }
 
 /// Ends the program, after restoring the terminal.
@@ -157,4 +213,17 @@ fn is_ignored(signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask & (1 << (signal - 1)) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_within_a_moment_of_the_first_are_one_request() {
+        let (mut end, begun) = (EndRequest::default(), Instant::now());
+        let said = [0, 1, 99, 100, 101].map(|ms| end.note(begun + Duration::from_millis(ms)));
+        let [same, second] = [EndSignal::Same, EndSignal::Second];
+        assert_eq!(said, [EndSignal::First, same, same, second, second]);
+    }
 }

@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use super::VARIABLE;
+use crate::service::signals;
 
 /// Variables for this process alone. Without `WATCHDOG_PID` the watchdog applies to any process that reads it.
 const OWN_VARIABLES: [&str; 4] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_PID"];
@@ -58,6 +59,9 @@ impl UpgradeProgram {
         command.args(args).env(VARIABLE, "1");
         for variable in OWN_VARIABLES {
             command.env_remove(variable);
+        }
+        if signals::is_hangup_ignored() {
+            command.env(signals::HANGUP_IGNORED_VARIABLE, "1");
         }
         if let Some(folder) = &self.state_directory {
             command.env("STATE_DIRECTORY", folder);

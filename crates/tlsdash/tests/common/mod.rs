@@ -10,7 +10,7 @@ pub(crate) mod not_run;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -205,6 +205,21 @@ pub(crate) fn response(body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     bytes.extend_from_slice(body);
     bytes
+}
+
+/// What the service manager is told until `last` is; each message as one string.
+pub(crate) fn told(socket: &UnixDatagram, last: &str) -> Vec<String> {
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut messages = Vec::new();
+    let begun = Instant::now();
+    while !messages.iter().any(|message: &String| message.contains(last)) {
+        let mut buffer = [0; 1000];
+        // Those of the watchdog never end.
+        assert!(begun.elapsed() < PATIENCE, "never told {last}: {messages:?}");
+        let n = socket.recv(&mut buffer).unwrap_or_else(|_| panic!("never told {last}: {messages:?}"));
+        messages.push(String::from_utf8(buffer[..n].to_vec()).unwrap());
+    }
+    messages
 }
 
 /// A headless proxy on a free port with its journal, and whatever else `args` say.
