@@ -136,7 +136,10 @@ fn as_nobody(script: &str, socket: &Path) -> Command {
 #[test]
 fn only_those_who_may_reach_and_change_a_service() {
     if !rustix::process::geteuid().is_root() {
-        return common::not_run::say_not_run("control: access of other users", "it needs root");
+        return common::not_run::say_not_run(
+            "only_those_who_may_reach_and_change_a_service",
+            "it needs root",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -248,7 +248,7 @@ fn watch_stays_with_the_shown_account() {
 #[test]
 fn a_user_sees_own_runs_and_those_of_root_and_the_unit() {
     if !rustix::process::geteuid().is_root() {
-        let test = "forged::a_user_sees_own_runs_and_those_of_root_and_the_unit";
+        let test = "a_user_sees_own_runs_and_those_of_root_and_the_unit";
         return say_not_run(test, "only root can become another user");
     }
     let host = with_a_forged_run();

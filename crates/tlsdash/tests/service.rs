@@ -206,6 +206,9 @@ fn whoever_serves_as_root_is_warned() {
     assert_eq!(said.contains("warning: serving as root: use --user"), is_root, "{said}");
     let told = common::journalctl(&common::journal(folder.path()), &["TLSDASH_NOTICE_TOPIC=root"]);
     assert_eq!(told.len(), usize::from(is_root));
+    if !is_root {
+        say_not_run("whoever_serves_as_root_is_warned", "only root is warned, and nobody else was");
+    }
 }
 
 #[test]

@@ -396,7 +396,10 @@ fn connections_from_before_go_on_and_the_records_name_the_next_run() {
     if rustix::process::geteuid().is_root() {
         assert_has_only_its_own_file(pid);
     } else {
-        common::not_run::say_not_run("upgrade: files of the new process", "only root sees its descriptors");
+        common::not_run::say_not_run(
+            "connections_from_before_go_on_and_the_records_name_the_next_run",
+            "only root sees the descriptors of the new process, the rest of it has run",
+        );
     }
     assert!(folder.path().join("control.sock").exists(), "the first process has left it");
     let said = service.end();

@@ -157,7 +157,7 @@ fn keys_say_that_the_socket_has_gone_or_is_another_runs() {
 #[test]
 fn another_user_can_only_watch_and_sees_why() {
     if !rustix::process::geteuid().is_root() {
-        return common::not_run::say_not_run("watch: keys of another user", "it needs root");
+        return common::not_run::say_not_run("another_user_can_only_watch_and_sees_why", "it needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
