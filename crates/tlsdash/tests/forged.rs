@@ -116,7 +116,8 @@ fn who_asks_for_a_user_a_unit_or_all_gets_their_runs() {
 
 #[test]
 fn the_error_names_the_writers_and_the_option_to_read_them() {
-    let host = TestHost::new();
+    let (host, folder) = (TestHost::new(), tempfile::tempdir().unwrap());
+    let never_made = folder.path().join("never-made.journal").display().to_string();
     FORGED.write(&mut host.file("user-1000.journal"), FORGER);
     HostRun { run: 3, ..FORGED }
         .write(&mut host.file("user-1001.journal"), RunWriter::of(1_001, "session-2.scope"));
@@ -124,7 +125,7 @@ fn the_error_names_the_writers_and_the_option_to_read_them() {
         &["watch", "system", "--headless"][..],
         &["report", "system", "--md", "-"],
         &["check", "system", "--assert", "lost == 0"],
-        &["compact", "system", "is-never-made.journal"],
+        &["compact", "system", &never_made],
         &["watch", "system", "--headless", "--run", "0000000"],
     ] {
         let said = refused(&host.run(args), 1);
