@@ -96,7 +96,7 @@ impl ClientConn {
                 is_ending: Cell::new(false),
             },
             framed: RefCell::default(),
-            held: Rc::default(),
+            held: Rc::new(HeldBytes::new(&worker.is_short_of_memory)),
             exchanges: RefCell::default(),
             shutdown: RefCell::default(),
         })

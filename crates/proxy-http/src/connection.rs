@@ -76,6 +76,7 @@ impl Handler for HttpConnection {
         worker: &mut Rc<HttpWorker>,
     ) -> Result<NextStep, ConnEnd> {
         worker.set_now(context.now);
+        worker.is_short_of_memory.set(context.is_short_of_memory());
         self.wire.borrow_mut().lend(&worker.spare_written);
         let is_again = self.serve(session, context)?;
         self.wire.borrow_mut().reclaim(&worker.spare_written);
@@ -93,7 +94,9 @@ impl Handler for HttpConnection {
                 return Err(self.end(&ending, session, context));
             }
         }
-        session.set_handler_bytes(self.client.held.total());
+        let held = &self.client.held;
+        held.note_stall(context.now);
+        session.set_handler_bytes(held.total(), held.stalled_since());
         self.arm_deadline(session, context);
         Ok(if is_again || session.wants_read() { NextStep::Again } else { NextStep::Wait })
     }

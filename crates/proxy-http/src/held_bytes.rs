@@ -25,6 +25,8 @@ use crate::written::LongPieces;
 
 /// Memory for responses on a connection, over all streams, beyond which they wait.
 const RESPONSE_BYTES_MAX: usize = 256 << 10;
+/// The same where the worker is short of memory: who reads fast holds little, and is not cut for those who do not.
+const SCARCE_BYTES_MAX: usize = 64 << 10;
 /// Most that is read then of a response, so that no stream waits for another one.
 const READ_BYTES_MIN: usize = 16 << 10;
 /// Memory for heads and content of a connection's requests, beyond which no more is taken of content.
@@ -59,6 +61,8 @@ pub(crate) struct HeldBytes {
     waiting: RefCell<VecDeque<Waker>>,
     /// Whether a response was called that has not come since.
     is_called: Cell<bool>,
+    /// Whether the worker is short of memory.
+    is_scarce: Rc<Cell<bool>>,
 }
 
 /// What one exchange holds.
@@ -92,6 +96,11 @@ impl Drop for ExchangeBytes {
 }
 
 impl HeldBytes {
+    /// Of a worker that says whether it `is_scarce`.
+    pub(crate) fn new(is_scarce: &Rc<Cell<bool>>) -> Self {
+        Self { is_scarce: Rc::clone(is_scarce), ..Self::default() }
+    }
+
     /// All of it.
     pub(crate) fn total(&self) -> usize {
         self.pieces.get() + self.heads.get() + self.request_heads.get() + self.exchanges.get()
@@ -125,7 +134,7 @@ impl HeldBytes {
 
     /// Notes that hyper has written all heads.
     pub(crate) fn release_heads(&self) {
-        if self.heads.take() >= RESPONSE_BYTES_MAX {
+        if self.heads.take() > 0 && self.has_room() {
             self.call_next();
         }
     }
@@ -145,10 +154,14 @@ impl HeldBytes {
         others <= REQUEST_BYTES || others + bytes <= HEAD_BYTES_MAX
     }
 
-    /// Since when the client takes nothing of any response that waits for it.
-    pub(crate) fn stalled_since(&self, now: Instant) -> Option<Instant> {
+    /// Notes at the end of a turn whether the client has taken something.
+    pub(crate) fn note_stall(&self, now: Instant) {
         let since = self.stalled_since.get().filter(|_| !self.has_released.take()).unwrap_or(now);
         self.stalled_since.set((self.pieces.get() > 0).then_some(since));
+    }
+
+    /// Since when the client takes nothing of any response that waits for it.
+    pub(crate) fn stalled_since(&self) -> Option<Instant> {
         self.stalled_since.get()
     }
 
@@ -179,7 +192,8 @@ impl HeldBytes {
     }
 
     fn has_room(&self) -> bool {
-        self.pieces.get() + self.heads.get() < RESPONSE_BYTES_MAX
+        let bytes_max = if self.is_scarce.get() { SCARCE_BYTES_MAX } else { RESPONSE_BYTES_MAX };
+        self.pieces.get() + self.heads.get() < bytes_max
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct HttpWorker {
     now: Cell<Instant>,
     pub(crate) woken: WokenConnections,
     pub(crate) spare_tasks: SpareTasks,
+    /// Whether connections should hold little.
+    pub(crate) is_short_of_memory: Rc<Cell<bool>>,
     /// For reaching an upstream, as proxy-core's limits have it.
     pub(crate) connect_timeout: Cell<Duration>,
     /// Where the choice between equally loaded upstreams begins next.
@@ -83,6 +85,7 @@ impl HttpWorker {
             timers,
             woken: WokenConnections::default(),
             spare_tasks: SpareTasks::default(),
+            is_short_of_memory: Rc::default(),
             connect_timeout: Cell::new(Duration::ZERO),
             turn: Cell::new(number),
             number,

@@ -257,7 +257,7 @@ impl<H: Handler> Connection<H> {
             }
             ConnState::Serving(handler) => {
                 handler.stop(outcome, resources);
-                self.session.set_handler_bytes(0);
+                self.session.set_handler_bytes(0, None);
                 self.session.count_error(outcome, false, context);
                 EndReason { outcome, detail }
             }

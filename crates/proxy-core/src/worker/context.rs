@@ -54,6 +54,11 @@ impl WorkerContext {
         held > HELD_BYTES_MIN && held > self.control.share(self.limits.pending_bytes_max)
     }
 
+    /// Whether the worker holds so much that its connections should hold less.
+    pub fn is_short_of_memory(&self) -> bool {
+        self.pending.held_bytes > self.control.share(self.limits.pending_bytes_max) / 2
+    }
+
     /// The next send timeout, and the connection that it cuts.
     pub(crate) fn next_send_timeout(&self) -> Option<(Instant, usize)> {
         let (since, key) = self.pending.to_client.oldest()?;

@@ -42,7 +42,7 @@ impl HttpConnection {
         }
         if !client.is_idle() {
             let moved_by = session.active_at() + context.limits.idle_timeout;
-            let stalled_since = client.held.stalled_since(context.now);
+            let stalled_since = client.held.stalled_since();
             let taken_by = stalled_since.map(|since| since + context.limits.send_timeout);
             return taken_by
                 .filter(|at| *at < moved_by)

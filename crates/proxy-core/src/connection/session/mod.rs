@@ -46,6 +46,8 @@ pub struct ClientSession {
     owes_client: bool,
     /// Memory that the handler holds for the connection.
     handler_bytes: usize,
+    /// Since when the client has taken none of it.
+    handler_stalled_since: Option<Instant>,
     /// Memory that both directions and the handler hold, as counted in the worker's pending bytes.
     held_bytes: usize,
     /// When the state or the handler must act if nothing happens before.
@@ -100,6 +102,7 @@ impl ClientSession {
             prefix_bytes: 0,
             owes_client: false,
             handler_bytes: 0,
+            handler_stalled_since: None,
             held_bytes: 0,
             deadline: Deadline::default(),
             ticket: Deadline::default(),

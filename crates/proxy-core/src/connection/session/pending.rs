@@ -6,10 +6,12 @@ use super::ClientSession;
 use crate::worker::context::WorkerContext;
 
 impl ClientSession {
-    /// Notes how much memory the handler holds for the connection, besides what the session has.
+    /// Notes how much memory the handler holds for the connection, besides what the session has, and since when the client
+    /// has taken none of it.
     #[inline]
-    pub fn set_handler_bytes(&mut self, bytes: usize) {
+    pub fn set_handler_bytes(&mut self, bytes: usize, stalled_since: Option<Instant>) {
         self.handler_bytes = bytes;
+        self.handler_stalled_since = stalled_since;
     }
 
     /// Memory that counts towards the bound of the worker.
@@ -19,7 +21,8 @@ impl ClientSession {
 
     /// Since when its socket, or that of its upstream, has taken none of what waits for it.
     pub(crate) fn stalled_since(&self) -> Option<Instant> {
-        [&self.from_client, &self.to_client].into_iter().filter_map(|half| half.stalled.since()).min()
+        let halves = [&self.from_client, &self.to_client].into_iter().filter_map(|half| half.stalled.since());
+        halves.chain(self.handler_stalled_since).min()
     }
 
     /// Frees the memory of empty buffers, and accounts for the rest. A handshake has its own deadline, so the send
