@@ -1,4 +1,4 @@
-//! HTTP mode with the clients of others: Go, Node, Chromium, and a WebSocket.
+//! HTTP mode with the clients of others: curl, Go, Node, Chromium, and a WebSocket.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -150,6 +150,26 @@ fn serving(folder: &Path) -> (DemoUpstream, TlsdashProcess, SocketAddr) {
     let mut running = proxy(folder, &path, &["--mode", "http"]);
     let address = running.address();
     (upstream, running, address)
+}
+
+#[test]
+fn curl_learns_that_its_upload_is_refused() {
+    if !is_there("curl", "--version", "curl_learns_that_its_upload_is_refused") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.sock");
+    let _upstream = DemoUpstream::start(UpstreamAddr::Unix(path.clone())).unwrap();
+    let mut running = proxy(folder.path(), &path, &["--mode", "http", "--body-max", "1MiB"]);
+    let url = format!("https://{}/echo", running.address());
+    let upload = folder.path().join("upload");
+    std::fs::write(&upload, vec![b'x'; 3 << 20]).unwrap();
+    for (protocol, expected) in [("--http1.1", "1.1 413"), ("--http2", "2 413")] {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--insecure", "--output", "/dev/null", "--max-time", "20"]);
+        curl.args(["--write-out", "%{http_version} %{http_code}", protocol, "--upload-file"]);
+        assert_eq!(printed(curl.arg(&upload).arg(&url)), expected);
+    }
 }
 
 #[test]
