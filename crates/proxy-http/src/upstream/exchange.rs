@@ -34,6 +34,8 @@ pub(crate) struct Exchange {
     /// The memory of what its connection has yet to send and to read.
     held: ExchangeBytes,
     content: RequestContent,
+    /// Why the content has failed since the response began.
+    content_failure: Option<RequestFailure>,
     framing: Option<Framing>,
     /// The special fields of the response.
     special: SpecialFields,
@@ -78,6 +80,7 @@ impl Exchange {
             held: ExchangeBytes::new(&request.client().held),
             request: request.clone(),
             content,
+            content_failure: None,
             framing: None,
             special: SpecialFields::default(),
             trailers: None,
@@ -256,14 +259,26 @@ impl Exchange {
 
     /// The next data of the response's content; `None` once it is complete.
     pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        // What goes wrong with the request's content now does not change the response.
-        if self.pump(cx).is_err() {
-            self.may_be_kept = false;
-            self.content.stop();
+        if let Err(failure) = self.pump(cx) {
+            self.give_content_up(failure);
         }
         let polled = self.poll_piece(cx);
         self.settle_held();
         polled
+    }
+
+    /// Tells the upstream, which has begun its response, that the rest of the content never comes. It may still complete the
+    /// response, if that does not depend on it.
+    fn give_content_up(&mut self, failure: RequestFailure) {
+        self.may_be_kept = false;
+        self.content.stop();
+        self.content_failure = Some(failure);
+        self.with_pool(|pool, key| pool.connection(key).socket.shut_down());
+    }
+
+    /// Why the response is cut.
+    pub(crate) fn cut_by(&self) -> RequestFailure {
+        self.content_failure.unwrap_or(RequestFailure::UpstreamCut)
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {

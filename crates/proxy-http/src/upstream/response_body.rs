@@ -6,7 +6,6 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
-use telemetry::RequestFailure;
 
 use super::exchange::Exchange;
 use crate::request::RequestHandle;
@@ -103,7 +102,8 @@ impl Body for ResponseBody {
                 Poll::Ready(Some(Ok(self.data(bytes))))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.request.fail(RequestFailure::UpstreamCut);
+                let failure = exchange.cut_by();
+                self.request.fail(failure);
                 // hyper drops what it has framed and not written when it learns of the error: that goes first.
                 self.source = BodySource::Broken(error);
                 cx.waker().wake_by_ref();

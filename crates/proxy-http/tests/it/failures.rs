@@ -147,6 +147,24 @@ fn bodies_beyond_their_bound_are_refused() {
 }
 
 #[test]
+fn a_response_that_waits_for_a_body_beyond_its_bound_is_cut() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n");
+        peer.wait_for_end();
+    });
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.body_bytes_max = 10);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\nb\r\n");
+    assert!(client.head().starts_with("http/1.1 200 "));
+    client.send("b\r\nbbbbbbbbbbb\r\n");
+    assert!(client.read_until(|_| false).is_err());
+    assert!(!client.received.ends_with(b"0\r\n\r\n"), "it looks complete");
+    proxy.expect(HttpCounter::FailedBodyTooLarge, 1);
+    assert_eq!(proxy.finish().http.unwrap().counters[HttpCounter::FailedUpstreamCut], 0);
+}
+
+#[test]
 fn a_client_that_aborts_its_body_counts_as_unanswered() {
     let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head();
