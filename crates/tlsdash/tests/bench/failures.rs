@@ -80,7 +80,7 @@ fn a_target_that_dies_under_load_and_leaks_a_child_leaves_nothing() {
     // Forked twice into a session of its own: it has no parent left.
     let leak = "setsid sh -c \"sleep 1000 & exec true\"";
     let script = format!(
-        "{leak}; {{tlsdash}} bench-upstream --unix sock --tcp {{port}} & \
+        "{leak}; \"{{tlsdash}}\" bench-upstream --unix sock --tcp {{port}} & \
          while [ ! -e {{dir}}/../../dies ]; do sleep 0.05; done; echo out of memory; exit 9"
     );
     let targets = format!("{TLSDASH}{}", shell_target("bad", &script));
@@ -107,7 +107,7 @@ fn a_target_that_dies_under_load_and_leaks_a_child_leaves_nothing() {
 
 #[test]
 fn a_target_that_is_slow_to_stop_has_its_time() {
-    let slow = r#"{tlsdash} bench-upstream --unix sock --tcp {port} & trap "sleep 1; echo > {dir}/../../stopped" TERM; wait"#;
+    let slow = r#""{tlsdash}" bench-upstream --unix sock --tcp {port} & trap "sleep 1; echo > {dir}/../../stopped" TERM; wait"#;
     let folder = scenario(1, &shell_target("slow", slow));
     let mut command = crate::bench_command(folder.path(), "--save saved");
     let output = command.env("TMPDIR", folder.path()).output().unwrap();
@@ -136,7 +136,7 @@ fn mistakes_in_a_scenario_name_its_line() {
 #[test]
 fn a_process_that_had_to_be_killed_is_a_remark() {
     let script =
-        r#"(trap "" TERM; exec sleep 1000) & exec {tlsdash} bench-upstream --unix sock --tcp {port}"#;
+        r#"(trap "" TERM; exec sleep 1000) & exec "{tlsdash}" bench-upstream --unix sock --tcp {port}"#;
     let folder = scenario(1, &shell_target("stubborn", script));
     let output = bench(folder.path(), "--save saved --md tables.md");
     assert!(output.status.success(), "{}", stderr(&output));
