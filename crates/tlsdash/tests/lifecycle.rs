@@ -229,6 +229,7 @@ fn a_summary_can_be_had_from_the_journal_of_a_running_proxy() {
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };
+    until("the journal holds a record", || !common::journalctl(&file, &["TLSDASH_KIND=run"]).is_empty());
     until("requests are in the journal", || watched()["load"]["requests"]["ok"].as_u64().unwrap_or(0) > 0);
     let (code, printed) = running.end();
     assert_eq!(code, 0);
