@@ -56,6 +56,7 @@ impl ErrorCode {
     pub const NO_ERROR: Self = Self(0);
     pub const PROTOCOL_ERROR: Self = Self(1);
     pub const FLOW_CONTROL_ERROR: Self = Self(3);
+    pub const STREAM_CLOSED: Self = Self(5);
     pub const FRAME_SIZE_ERROR: Self = Self(6);
     pub const REFUSED_STREAM: Self = Self(7);
     pub const CANCEL: Self = Self(8);
@@ -138,10 +139,10 @@ pub fn rst_stream(out: &mut Vec<u8>, id: u32, ErrorCode(code): ErrorCode) {
     out.extend_from_slice(&code.to_be_bytes());
 }
 
-/// Writes that the client goes away. It has taken no stream of the server's.
-pub fn goaway(out: &mut Vec<u8>, ErrorCode(code): ErrorCode) {
+/// Writes that this side goes away, and has taken the peer's streams up to `last_id`.
+pub fn goaway(out: &mut Vec<u8>, last_id: u32, ErrorCode(code): ErrorCode) {
     head(out, 8, kind::GOAWAY, 0, 0);
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&last_id.to_be_bytes());
     out.extend_from_slice(&code.to_be_bytes());
 }
 

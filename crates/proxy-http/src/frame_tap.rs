@@ -10,7 +10,7 @@ mod received_frames;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use http_codec::frame::{self, FrameHeader, HEAD_BYTES, flag, kind};
+use http_codec::frame::{self, ErrorCode, FrameHeader, HEAD_BYTES, flag, kind};
 use hyper::Response;
 use hyper::header::{DATE, HeaderMap};
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
@@ -235,10 +235,9 @@ impl FrameTap {
     }
 
     /// A GOAWAY frame with `ENHANCE_YOUR_CALM`; `None` after another, or in the middle of a frame.
-    fn goaway(&self) -> Option<[u8; 17]> {
-        const ENHANCE_YOUR_CALM: u8 = 11;
-        let mut frame = [0, 0, 8, kind::GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ENHANCE_YOUR_CALM];
-        frame[HEAD_BYTES..HEAD_BYTES + 4].copy_from_slice(&self.last_stream.to_be_bytes());
+    fn goaway(&self) -> Option<Vec<u8>> {
+        let mut frame = Vec::new();
+        frame::goaway(&mut frame, self.last_stream, ErrorCode::ENHANCE_YOUR_CALM);
         (!self.is_told && self.to_client.is_between_frames()).then_some(frame)
     }
 }
@@ -254,11 +253,14 @@ fn block_bytes(head: FrameHeader) -> u64 {
 /// `INTERNAL_ERROR` and CANCEL come from upstreams, and `REFUSED_STREAM` from a client that does not yet know how many
 /// streams it may open.
 fn is_provoked(error_code: &[u8]) -> bool {
-    const PROTOCOL_ERROR: u8 = 1;
-    const FLOW_CONTROL_ERROR: u8 = 3;
-    const STREAM_CLOSED: u8 = 5;
-    const FRAME_SIZE_ERROR: u8 = 6;
-    matches!(error_code, [0, 0, 0, PROTOCOL_ERROR | FLOW_CONTROL_ERROR | STREAM_CLOSED | FRAME_SIZE_ERROR])
+    let code = error_code.try_into().map(|code| ErrorCode(u32::from_be_bytes(code)));
+    matches!(
+        code,
+        Ok(ErrorCode::PROTOCOL_ERROR
+            | ErrorCode::FLOW_CONTROL_ERROR
+            | ErrorCode::STREAM_CLOSED
+            | ErrorCode::FRAME_SIZE_ERROR)
+    )
 }
 
 /// What the header of a response has before compression, with the date that hyper adds.

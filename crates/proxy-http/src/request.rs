@@ -23,6 +23,7 @@ use telemetry::{ClientId, FinishedRequest, RequestFailure};
 use crate::client::ClientConn;
 use crate::held_bytes::REQUEST_BYTES;
 use crate::route_timeouts::RouteTimeouts;
+use crate::target_text::without_query;
 
 /// The state of a request.
 #[derive(Debug)]
@@ -219,8 +220,7 @@ impl RequestState {
 
     /// Its path without the query.
     fn path(&self) -> &str {
-        let received = self.received_path.get().and_then(|path| path.split('?').next());
-        received.unwrap_or_else(|| self.uri.path())
+        self.received_path.get().map_or_else(|| self.uri.path(), |path| without_query(path))
     }
 
     /// Counts it, and returns why it failed, if it has. `cut`: why the kernel has not taken everything that was framed, if

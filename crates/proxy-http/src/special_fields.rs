@@ -48,12 +48,14 @@ impl SpecialFields {
 
     /// Whether any field belongs to one connection, apart from those that `Connection` lists.
     pub(crate) fn has_hop_by_hop(self) -> bool {
-        use SpecialField::{Connection, OtherHopByHop, Te, TransferEncoding, Upgrade};
-        [Connection, OtherHopByHop, Te, TransferEncoding, Upgrade].into_iter().any(|field| self.has(field))
+        SpecialField::HOP_BY_HOP.into_iter().any(|field| self.has(field))
     }
 }
 
 impl SpecialField {
+    const HOP_BY_HOP: [Self; 5] =
+        [Self::Connection, Self::OtherHopByHop, Self::Te, Self::TransferEncoding, Self::Upgrade];
+
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name {
             "host" => Some(Self::Host),
@@ -82,8 +84,7 @@ impl SpecialField {
 
     /// Whether it belongs to one connection.
     pub(crate) fn is_hop_by_hop(self) -> bool {
-        use SpecialField::{Connection, OtherHopByHop, Te, TransferEncoding, Upgrade};
-        matches!(self, Connection | OtherHopByHop | Te | TransferEncoding | Upgrade)
+        Self::HOP_BY_HOP.contains(&self)
     }
 
     fn bit(self) -> u16 {

@@ -21,6 +21,12 @@ pub(crate) fn stand_in(path: &[u8]) -> Option<Box<[u8]>> {
     has_odd.then(|| path.iter().map(|byte| if is_odd(*byte) { STAND_IN } else { *byte }).collect())
 }
 
+/// A path without the query.
+pub(crate) fn without_query(path: &str) -> &str {
+    // A path is too short for a search that sets out to be fast.
+    path.bytes().position(|byte| byte == b'?').map_or(path, |at| &path[..at])
+}
+
 #[cfg(test)]
 mod tests {
     use hyper::http::uri::PathAndQuery;

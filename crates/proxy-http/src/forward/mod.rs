@@ -9,7 +9,6 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::rc::Rc;
 
-use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
@@ -59,10 +58,11 @@ pub(crate) fn forward(
 
 /// What follows the head of a request of HTTP/1.1.
 fn content_behind(request: &Request<Incoming>) -> Http1Content {
-    match request.body().size_hint().exact() {
-        Some(0) if request.headers().contains_key(UPGRADE) => Http1Content::Unknown,
-        Some(length) => Http1Content::Length(length),
-        None => Http1Content::Chunked,
+    match RequestFraming::of(request.body()) {
+        RequestFraming::None if request.headers().contains_key(UPGRADE) => Http1Content::Unknown,
+        RequestFraming::None => Http1Content::Length(0),
+        RequestFraming::Length(length) => Http1Content::Length(length),
+        RequestFraming::Chunked => Http1Content::Chunked,
     }
 }
 

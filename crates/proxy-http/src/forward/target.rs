@@ -9,6 +9,7 @@ use super::failure::RefusedRequest;
 use crate::client::ClientConn;
 use crate::frame_tap::{VERDICT, Verdict};
 use crate::special_fields::{SpecialField, SpecialFields};
+use crate::target_text::without_query;
 
 /// The target of a request, and its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,11 +133,6 @@ fn path<B>(request: &Request<B>) -> Result<&str, RequestFailure> {
         Some(path) if path.starts_with('/') => Ok(path),
         Some(_) => Err(RequestFailure::Malformed),
     }
-}
-
-fn without_query(path: &str) -> &str {
-    // A path is too short for a search that sets out to be fast.
-    path.bytes().position(|byte| byte == b'?').map_or(path, |at| &path[..at])
 }
 
 #[cfg(test)]

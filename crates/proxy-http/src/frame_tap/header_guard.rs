@@ -13,7 +13,7 @@ use crate::target_text;
 /// Beyond so many times its bound a header list is a flood.
 const FLOOD_FACTOR: usize = 4;
 /// Longest trailer section of a request: names, values, and 32 bytes a field.
-pub(crate) const TRAILER_BYTES_MAX: usize = 16 << 10;
+const TRAILER_BYTES_MAX: usize = 16 << 10;
 
 /// Stand for what a refused request does not say, or says so that it cannot be repeated.
 const UNKNOWN_METHOD: &[u8] = b"-";

@@ -238,5 +238,5 @@ fn a_goaway_names_the_last_stream_and_is_never_in_another_frame() {
     tapped.send(&frame(DATA, 0, 7, &[0; 100])[..50]);
     assert_eq!(tapped.tap.goaway(), None);
     tapped.send(&[0; 59]);
-    assert_eq!(tapped.tap.goaway(), Some(*b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x07\0\0\0\x0b"));
+    assert_eq!(tapped.tap.goaway(), Some(b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x07\0\0\0\x0b".to_vec()));
 }

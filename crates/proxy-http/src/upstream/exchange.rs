@@ -155,9 +155,10 @@ impl Exchange {
         cx: &mut Context<'_>,
         fields: &mut HeaderMap,
     ) -> Poll<Result<Response<()>, ExchangeError>> {
-        let pumped = self.pump(cx).map_err(ExchangeError::Failed);
-        let polled =
-            pumped.map_or_else(|error| Poll::Ready(Err(error)), |()| self.poll_whole_head(cx, fields));
+        let polled = match self.pump(cx) {
+            Ok(()) => self.poll_whole_head(cx, fields),
+            Err(failure) => Poll::Ready(Err(ExchangeError::Failed(failure))),
+        };
         self.settle_held();
         polled
     }

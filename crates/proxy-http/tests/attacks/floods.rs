@@ -181,7 +181,6 @@ fn respond_large(request: &RawRequest) -> UpstreamResponse {
 
 #[test]
 fn streams_that_nobody_reads_end_with_the_send_timeout() {
-    const INITIAL_WINDOW_SIZE: u16 = 4;
     // Closed windows; open ones, and a socket that nobody reads.
     for window in [0, 0x7fff_ffff] {
         let mut site = AttackTarget::start_with(respond_large, |config, http| {

@@ -2,25 +2,18 @@
 
 use std::io::{Read, Write};
 
+use http_codec::frame::ErrorCode;
+pub(crate) use http_codec::frame::flag::{ACK, END_HEADERS, END_STREAM};
+pub(crate) use http_codec::frame::kind::{
+    CONTINUATION, DATA, GOAWAY, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+};
+pub(crate) use http_codec::frame::setting::INITIAL_WINDOW_SIZE;
+
 use super::support::{AttackTarget, TlsStream};
 
-pub(crate) const DATA: u8 = 0;
-pub(crate) const HEADERS: u8 = 1;
-pub(crate) const PRIORITY: u8 = 2;
-pub(crate) const RST_STREAM: u8 = 3;
-pub(crate) const SETTINGS: u8 = 4;
-pub(crate) const PING: u8 = 6;
-pub(crate) const GOAWAY: u8 = 7;
-pub(crate) const WINDOW_UPDATE: u8 = 8;
-pub(crate) const CONTINUATION: u8 = 9;
-
-pub(crate) const ACK: u8 = 0x1;
-pub(crate) const END_STREAM: u8 = 0x1;
-pub(crate) const END_HEADERS: u8 = 0x4;
-
-pub(crate) const PROTOCOL_ERROR: u32 = 1;
-pub(crate) const CANCEL: u32 = 8;
-pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
+pub(crate) const PROTOCOL_ERROR: u32 = ErrorCode::PROTOCOL_ERROR.0;
+pub(crate) const CANCEL: u32 = ErrorCode::CANCEL.0;
+pub(crate) const ENHANCE_YOUR_CALM: u32 = ErrorCode::ENHANCE_YOUR_CALM.0;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {

@@ -20,7 +20,6 @@ const PROCESS_BYTES_MAX: usize = 12 << 20;
 const STREAMS: u32 = 128;
 const FOLDER_VARIABLE: &str = "TLSDASH_TEST_PROXY_FOLDER";
 
-const INITIAL_WINDOW_SIZE: u16 = 4;
 const WIDE: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
 const CLOSED: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0)];
 

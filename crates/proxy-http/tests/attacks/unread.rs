@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use super::http2_client::*;
 use super::support::*;
 
-const INITIAL_WINDOW_SIZE: u16 = 4;
 /// More than kernel and proxy hold for a client.
 const HELD_BYTES_MAX: usize = 12 << 20;
 

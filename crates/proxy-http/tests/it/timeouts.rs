@@ -7,10 +7,11 @@ use proxy_core::Upstream;
 use proxy_http::{Route, RouteTimeouts};
 use telemetry::{HttpCounter, HttpLatency, Value};
 
-use crate::support::{TestHttpProxy, eventually};
+use crate::support::{Http1Client, TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
 const SHORT: Duration = Duration::from_millis(200);
+const GET: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
 fn deaf() -> ScriptedUpstream {
     ScriptedUpstream::unix(|mut peer| peer.wait_for_end())
@@ -70,6 +71,19 @@ fn an_upstream_that_does_not_answer_is_a_504_and_not_tried_again() {
     assert_eq!(http.counters[HttpCounter::Retried], 0);
 }
 
+/// A client whose request has the only connection to the upstream, and one whose request waits for it.
+fn one_in_use_and_one_waiting(
+    proxy: &mut TestHttpProxy,
+    upstream: &ScriptedUpstream,
+) -> (Http1Client, Http1Client) {
+    let (mut first, mut second) = (proxy.connect(), proxy.connect());
+    first.send(GET);
+    eventually("the only connection is in use", || upstream.connections() == 1);
+    second.send(GET);
+    eventually("a request waits", || proxy.collect().gauges.queued == 1);
+    (first, second)
+}
+
 #[test]
 fn requests_queue_for_a_bounded_time_and_in_a_bounded_number() {
     let upstream = deaf();
@@ -78,14 +92,9 @@ fn requests_queue_for_a_bounded_time_and_in_a_bounded_number() {
         http.limits.queue_max = 1;
         http.limits.queue_timeout = 2 * SHORT;
     });
-    let request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
-    let (mut first, mut second) = (proxy.connect(), proxy.connect());
-    first.send(request);
-    eventually("the only connection is in use", || upstream.connections() == 1);
-    second.send(request);
-    eventually("a request waits", || proxy.collect().gauges.queued == 1);
+    let (first, mut second) = one_in_use_and_one_waiting(&mut proxy, &upstream);
     let began_at = Instant::now();
-    assert_eq!(proxy.ask(request).status, 503, "the queue is full");
+    assert_eq!(proxy.ask(GET).status, 503, "the queue is full");
     assert!(began_at.elapsed() < SHORT);
     assert_eq!(second.answer().status, 503, "it has waited for too long");
     drop((first, second));
@@ -102,12 +111,7 @@ fn a_request_whose_client_leaves_the_queue_has_waited_too() {
     let upstream = deaf();
     let mut proxy =
         TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
-    let request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
-    let (mut first, mut second) = (proxy.connect(), proxy.connect());
-    first.send(request);
-    eventually("the only connection is in use", || upstream.connections() == 1);
-    second.send(request);
-    eventually("a request waits", || proxy.collect().gauges.queued == 1);
+    let (first, second) = one_in_use_and_one_waiting(&mut proxy, &upstream);
     drop(second);
     proxy.expect(HttpCounter::FailedClientGone, 1);
     drop(first);
@@ -129,7 +133,7 @@ fn a_request_gets_the_connection_that_another_one_leaves() {
         TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.upstream_connections_max = 1);
     let mut clients: Vec<_> = (0..5).map(|_| proxy.connect()).collect();
     for client in &mut clients {
-        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        client.send(GET);
     }
     for client in &mut clients {
         assert_eq!(client.answer().status, 200);
@@ -145,7 +149,7 @@ fn idle_clients_are_closed_after_the_keep_alive_timeout_which_is_live() {
     let upstream = ScriptedUpstream::answering(HELLO);
     let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
-    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.send(GET);
     assert_eq!(client.answer().status, 200);
     proxy.proxy.set("proxy.keep-alive-timeout", &Value::Number(SHORT.as_secs_f64())).unwrap();
     assert_eq!(client.read_until(|_| false), Err(false), "closed with a close_notify");
@@ -217,7 +221,7 @@ fn a_route_may_wait_less_for_a_connection() {
         http.limits.response_timeout = 20 * SHORT;
     });
     let mut first = proxy.connect();
-    first.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    first.send(GET);
     eventually("the only connection is taken", || proxy.collect().gauges.upstream_open == 1);
     let began_at = Instant::now();
     assert_eq!(proxy.get("/quick").status, 503);
@@ -236,7 +240,7 @@ fn a_request_on_which_nothing_moves_is_cut_by_the_idle_timeout() {
     });
     let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| config.limits.idle_timeout = SHORT);
     let mut client = proxy.connect();
-    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.send(GET);
     assert!(client.head().starts_with("http/1.1 200"));
     assert!(client.read_until(|bytes| bytes.len() >= 8).is_err(), "the response is not whole");
     let http = proxy.finish().http.unwrap();

@@ -256,7 +256,8 @@ impl ProtocolSession for Http2Session {
     fn close(&mut self) {
         self.is_going_away = true;
         let code = self.broken.map_or(ErrorCode::NO_ERROR, |broken| broken.code);
-        frame::goaway(&mut self.out, code);
+        // The server opens no streams.
+        frame::goaway(&mut self.out, 0, code);
     }
 }
 
