@@ -2,11 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use nix::fcntl::OFlag;
 
 use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
@@ -33,8 +31,7 @@ pub struct FollowedFile {
 
 /// Opens a file. Anything else that has its name, such as a named pipe, must not hold the thread.
 fn open_regular(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+    journal::open_regular(path)?.ok_or_else(|| io::Error::other("it is no regular file"))
 }
 
 impl FollowedFile {

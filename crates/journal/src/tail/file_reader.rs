@@ -1,12 +1,10 @@
 //! Reads the entries of one journal file.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 use super::data_reader::DataReader;
 use super::entry::Entry;
@@ -16,6 +14,7 @@ use super::filter::{FieldFilter, MatchIndex};
 use super::object_reader::{FileHeaderError, ObjectReader};
 use crate::ReadError;
 use crate::layout::FileHeader;
+use crate::regular_file::open_regular;
 
 /// The reason given for a file that journald is creating: it gets its name before its header.
 pub(super) const EMPTY: &str = "it is empty";
@@ -151,14 +150,10 @@ impl FileReader {
 
 /// Opens a file that may be a journal.
 pub(super) fn open(path: &Path) -> Result<ObjectReader, ReadError> {
-    // A pipe or a device must not block.
-    let nonblocking = OFlags::NONBLOCK.bits() as i32;
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
-    let file = file.map_err(ReadError::io("open", path))?;
-    let metadata = file.metadata().map_err(ReadError::io("inspect", path))?;
-    if !metadata.is_file() {
+    let Some(file) = open_regular(path).map_err(ReadError::io("open", path))? else {
         return Err(ReadError::NotAJournal { path: path.to_owned(), reason: "it is not a regular file" });
-    }
+    };
+    let metadata = file.metadata().map_err(ReadError::io("inspect", path))?;
     if metadata.len() == 0 {
         return Err(ReadError::NotAJournal { path: path.to_owned(), reason: EMPTY });
     }

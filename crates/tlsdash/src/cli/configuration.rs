@@ -1,10 +1,9 @@
 //! The options of the proxy, and the configuration file.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,7 +11,6 @@ use loadgen::Plan;
 use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use proxy_core::{Limits, ListenAddr, TlsSettings, Upstream};
 use proxy_http::HttpLimits;
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use telemetry::Cpus;
 
@@ -178,7 +176,9 @@ impl ProxyOptions {
     /// Reads a configuration file again. Unlike at the start, it must be a regular file: nobody writes into a pipe a second
     /// time.
     pub(super) fn read_again(path: &Path) -> anyhow::Result<Self> {
-        Self::read_opened(path, open_regular(path))
+        let file = journal::open_regular(path);
+        let regular = |file: Option<_>| file.ok_or_else(|| io::Error::other("it is not a regular file"));
+        Self::read_opened(path, file.and_then(regular))
     }
 
     fn read_opened(path: &Path, file: io::Result<File>) -> anyhow::Result<Self> {
@@ -213,13 +213,6 @@ impl ProxyOptions {
 /// Reads the text of a configuration file.
 pub(crate) fn read_file(path: &Path) -> anyhow::Result<String> {
     read_text(path, File::open(path))
-}
-
-/// Opens a file without waiting for the writer of a pipe.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let nonblocking = OFlags::NONBLOCK.bits() as i32;
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn read_text(path: &Path, file: io::Result<File>) -> anyhow::Result<String> {
