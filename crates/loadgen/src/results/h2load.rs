@@ -33,19 +33,13 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         view.failures(ERRORED),
         view.failures(&["timeout"])
     );
-    let status = |class: u16| {
-        let of_class =
-            |event| matches!(event, telemetry::LoadEvent::Status(code) if (code / 100).min(5) == class);
-        let counts = load.events.iter().filter(|entry| of_class(entry.event)).map(|entry| entry.count);
-        counts.fold(0, u64::saturating_add)
-    };
     let _ = writeln!(
         out,
         "status codes: {} 2xx, {} 3xx, {} 4xx, {} 5xx",
-        status(2),
-        status(3),
-        status(4),
-        status(5)
+        load.answers(2),
+        load.answers(3),
+        load.answers(4),
+        load.answers(5)
     );
     let compressed = mean(parts.head_out as f64, parts.head_plain as f64);
     let savings = or_dash(compressed.map(|share| 100.0 * (1.0 - share)), percent);

@@ -44,6 +44,18 @@ fn h2load_has_its_figures() {
 }
 
 #[test]
+fn a_status_from_600_on_is_a_servers_error_in_the_style_and_in_the_figure() {
+    let (model, run) = model(|delta, _| {
+        delta.tally.count(telemetry::LoadEvent::Status(999), || "GET /odd".to_owned());
+    });
+    let run = model.run(run).unwrap();
+    let text = report(run, ReportStyle::H2load).unwrap();
+    assert_eq!(line(&text, "status codes"), "status codes: 990 2xx, 0 3xx, 0 4xx, 11 5xx");
+    let figure: telemetry::figures::FigureName = "load.status.5xx".parse().unwrap();
+    assert_eq!(figure.figures().next().unwrap().value(run, &run.summary()), Some(11.0));
+}
+
+#[test]
 fn an_open_loop_shows_corrected_times_in_every_style() {
     // A stall: each tenth request was sent late and then answered at once.
     let stall = |delta: &mut LoadDelta, _: &mut LoadState| {

@@ -3,7 +3,6 @@
 use super::{FigureSide, FigureUnit};
 use crate::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
 use crate::model::{HttpSummary, JournalSummary, LoadSummary, ObservedProcess, Run, Summary};
-use crate::record::event_counts::LoadEvent;
 use crate::record::log_figure::LogFigure;
 
 /// A figure that is one number of a run.
@@ -151,9 +150,7 @@ fn lost(summary: &Summary) -> Option<f64> {
 
 /// The number of answers with a status of this class.
 fn answers(summary: &Summary, class: u16) -> Option<f64> {
-    let is_of_class = |event| matches!(event, LoadEvent::Status(code) if code / 100 == class);
-    let events = summary.load.as_ref()?.events.iter().filter(|entry| is_of_class(entry.event));
-    Some(events.fold(0, |sum: u64, entry| sum.saturating_add(entry.count)) as f64)
+    Some(summary.load.as_ref()?.answers(class) as f64)
 }
 
 /// The number of requests that failed, were never sent, or had no whole answer.
@@ -249,7 +246,7 @@ pub(super) static SCALARS: &[Scalar] = &[
     summary(Load, "status.2xx", Count, "Answers with a status of 200 to 299.", |s| answers(s, 2)),
     summary(Load, "status.3xx", Count, "Answers with a status of 300 to 399.", |s| answers(s, 3)),
     summary(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |s| answers(s, 4)),
-    summary(Load, "status.5xx", Count, "Answers with a status of 500 to 599.", |s| answers(s, 5)),
+    summary(Load, "status.5xx", Count, "Answers with a status of 500 or above.", |s| answers(s, 5)),
     http("http.requests", HttpCounter::Requests),
     http("http.requests.h1", HttpCounter::Requests11),
     http("http.requests.h2", HttpCounter::Requests2),

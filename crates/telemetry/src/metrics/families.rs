@@ -112,7 +112,7 @@ metrics! {
         Status2xx = "LOAD_STATUS_2XX_TOTAL", Count, "10000", "Answers with a status of 200 to 299.";
         Status3xx = "LOAD_STATUS_3XX_TOTAL", Count, "0", "Answers with a status of 300 to 399.";
         Status4xx = "LOAD_STATUS_4XX_TOTAL", Count, "0", "Answers with a status of 400 to 499.";
-        Status5xx = "LOAD_STATUS_5XX_TOTAL", Count, "0", "Answers with a status of 500 to 599.";
+        Status5xx = "LOAD_STATUS_5XX_TOTAL", Count, "0", "Answers with a status of 500 or above.";
         Opened = "LOAD_CONNECTIONS_OPENED_TOTAL", Count, "1000", "Connections that were established.";
         Closed = "LOAD_CONNECTIONS_CLOSED_TOTAL", Count, "968", "Established connections that were closed.";
         HandshakesFull = "LOAD_HANDSHAKES_FULL_TOTAL", Count, "200", "Full handshakes completed, as the client saw them.";

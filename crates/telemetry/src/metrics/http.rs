@@ -12,7 +12,7 @@ metrics! {
         Status2xx = "HTTP_STATUS_2XX_TOTAL", Count, "11800", "Requests answered with a status of 200 to 299.";
         Status3xx = "HTTP_STATUS_3XX_TOTAL", Count, "100", "Requests answered with a status of 300 to 399.";
         Status4xx = "HTTP_STATUS_4XX_TOTAL", Count, "80", "Requests answered with a status of 400 to 499, by an upstream or the proxy.";
-        Status5xx = "HTTP_STATUS_5XX_TOTAL", Count, "15", "Requests answered with a status of 500 to 599, by an upstream or the proxy.";
+        Status5xx = "HTTP_STATUS_5XX_TOTAL", Count, "15", "Requests answered with a status of 500 or above, by an upstream or the proxy.";
         Unanswered = "HTTP_UNANSWERED_TOTAL", Count, "2", "Requests that were over before any status was sent.";
         MethodGet = "HTTP_METHOD_GET_TOTAL", Count, "11000", "Requests with the method GET.";
         MethodHead = "HTTP_METHOD_HEAD_TOTAL", Count, "0", "Requests with the method HEAD.";
@@ -41,7 +41,7 @@ metrics! {
         FailedDrainTimeout = "HTTP_FAILED_DRAIN_TIMEOUT_TOTAL", Count, "0", "Requests in flight when the drain's time was over.";
         FailedIdleTimeout = "HTTP_FAILED_IDLE_TIMEOUT_TOTAL", Count, "0", "Requests whose connection was closed since nothing moved on it.";
         FailedSendTimeout = "HTTP_FAILED_SEND_TIMEOUT_TOTAL", Count, "0", "Requests whose connection was reset since the client took nothing of what waited for it.";
-        FailedPendingBound = "HTTP_FAILED_PENDING_BOUND_TOTAL", Count, "0", "Requests whose connection was reset since too many bytes waited to be sent.";
+        FailedPendingBound = "HTTP_FAILED_PENDING_BOUND_TOTAL", Count, "0", "Requests whose connection was reset since connections held too much memory for peers that did not read.";
         Unrecorded = "HTTP_REQUESTS_UNRECORDED_TOTAL", Count, "0", "Failed requests, and responses of 500 or above, for which no record had room.";
         Retried = "HTTP_RETRIED_TOTAL", Count, "4", "Requests sent once more on a new connection, since the upstream had closed the kept one.";
         Reused = "HTTP_UPSTREAM_REUSED_TOTAL", Count, "11900", "Requests sent on a kept upstream connection.";
@@ -86,7 +86,7 @@ metrics! {
         Status2xx = "ROUTE_STATUS_2XX_TOTAL", Count, "8990", "Requests of this route answered with 200 to 299.";
         Status3xx = "ROUTE_STATUS_3XX_TOTAL", Count, "0", "Requests of this route answered with 300 to 399.";
         Status4xx = "ROUTE_STATUS_4XX_TOTAL", Count, "8", "Requests of this route answered with 400 to 499.";
-        Status5xx = "ROUTE_STATUS_5XX_TOTAL", Count, "2", "Requests of this route answered with 500 to 599.";
+        Status5xx = "ROUTE_STATUS_5XX_TOTAL", Count, "2", "Requests of this route answered with 500 or above.";
         Failed = "ROUTE_FAILED_TOTAL", Count, "2", "Requests of this route that failed, whatever status was sent.";
         Retried = "ROUTE_RETRIED_TOTAL", Count, "1", "Requests of this route sent once more on a new connection.";
         BodyIn = "ROUTE_BODY_IN_TOTAL", Bytes, "40210", "Bytes of request bodies of this route.";

@@ -113,7 +113,7 @@ pub struct RouteSummary {
     pub status_3xx: u64,
     /// Answered with 400 to 499.
     pub status_4xx: u64,
-    /// Answered with 500 to 599.
+    /// Answered with 500 or above.
     pub status_5xx: u64,
     /// Failed requests, whatever status was sent.
     pub failed: u64,

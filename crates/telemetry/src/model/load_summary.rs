@@ -10,7 +10,7 @@ use crate::model::run::Run;
 use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::record::LoadRecord;
-use crate::record::event_counts::EventCount;
+use crate::record::event_counts::{EventCount, LoadEvent};
 use crate::record::setting::Value;
 
 /// The setting that says whose certificates the load trusts.
@@ -185,6 +185,15 @@ pub struct LoadSummary {
     pub generator: GeneratorSummary,
     /// Notes that a reader of the figures needs; every form of output has them.
     pub notes: Vec<String>,
+}
+
+impl LoadSummary {
+    /// Answers with a status of this class, of 2 to 5. From 600 on a status is a server's error (RFC 9110, section 15).
+    pub fn answers(&self, class: u16) -> u64 {
+        let is_of_class = |event| matches!(event, LoadEvent::Status(code) if (code / 100).min(5) == class);
+        let counts = self.events.iter().filter(|entry| is_of_class(entry.event)).map(|entry| entry.count);
+        counts.fold(0, u64::saturating_add)
+    }
 }
 
 /// The outcomes that count as an answer.

@@ -86,7 +86,7 @@ impl Row for RouteRow {
         }),
         Column {
             emphasis: Emphasis::Failures,
-            ..counted("5xx", "requests answered with 500 to 599", (6, 3), |row| {
+            ..counted("5xx", "requests answered with 500 or above", (6, 3), |row| {
                 CellValue::count(row.count(RouteCounter::Status5xx))
             })
         },
@@ -143,7 +143,7 @@ impl Row for RouteRow {
         Column {
             name: "5xx%",
             heading: "5xx%",
-            meaning: "share of requests answered with 500 to 599",
+            meaning: "share of requests answered with 500 or above",
             unit: ColumnUnit::Ratio,
             value: |row| CellValue::Number(row.share(&[RouteCounter::Status5xx])),
             ..OPTIONAL
