@@ -1,8 +1,9 @@
 //! Counts what the logs of another TLS terminator say: a third producer of records beside proxy and load.
 //!
-//! A source ([`LogSocket`], [`FollowedFile`], [`JournalLines`]) gives lines. A [`LogParser`] takes off the header
-//! that syslog puts before a line, and makes an [`event`] of each. [`LogCounter`] counts events into the delta that the publisher takes from every producer. [`LogObserver`] does that on a thread of its
-//! own while a terminator runs; [`LogReplay`] does it for a log that is whole, in the log's own time.
+//! A source ([`LogSocket`], [`FollowedFile`], [`JournalLines`]) gives lines. A [`LogParser`] takes off the header that syslog
+//! puts before a line, and makes an [`event`] of each. [`LogCounter`] counts events into the delta that the publisher takes
+//! from every producer. [`LogObserver`] does that on a thread of its own while a terminator runs; [`LogReplay`] does it for a
+//! log that is whole, in the log's own time.
 //!
 //! Only what the log says is counted. What it does not say is absent, and [`LogKind::absent`] has the reasons.
 

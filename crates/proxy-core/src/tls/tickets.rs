@@ -1,8 +1,9 @@
 //! Session tickets (RFC 5077, RFC 8446 4.6.1): their keys, and sealing and opening them.
 //!
 //! A ticket is `name (16) | nonce (12) | sealed(began_at (8) | binding (16) | session) | tag (16)`, where `began_at` is the
-//! time of the session's first handshake in seconds since 1970; AES-256-GCM-SIV (RFC 8452). Unlike GCM it tolerates a repeated random nonce, which may occur on many hosts under
-//! one key. The binding is sealed too, and not only authenticated, so a ticket with another binding can be recognised.
+//! time of the session's first handshake in seconds since 1970; AES-256-GCM-SIV (RFC 8452). Unlike GCM it tolerates a
+//! repeated random nonce, which may occur on many hosts under one key. The binding is sealed too, and not only
+//! authenticated, so a ticket with another binding can be recognised.
 
 pub(super) mod snapshot;
 
