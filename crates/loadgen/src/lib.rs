@@ -27,7 +27,6 @@
 //! | `load` | the checks before the start, and the handle on the threads |
 //! | `control` | live settings, and the results that threads share |
 //! | `schedule`, `worker`, `protocol`, `tls`, `stats` | the six steps above |
-//! | [`results`] | the final report in the style of other load generators |
 //! | `upstream` | the server for demos |
 //!
 //! # Limitations
@@ -44,7 +43,6 @@ mod control;
 mod load;
 mod plan;
 mod protocol;
-pub mod results;
 mod schedule;
 mod stats;
 mod target;

@@ -21,6 +21,7 @@ mod numbers;
 mod open_metrics;
 mod quality;
 mod report;
+pub mod styles;
 mod table;
 mod text;
 mod tls;

@@ -4,7 +4,7 @@ use load_run::model;
 use telemetry::{Histogram, TimeResolution};
 
 #[path = "../../telemetry/tests/load_run/mod.rs"]
-mod load_run;
+pub(crate) mod load_run;
 
 fn check(assertion: &str) -> AssertionOutcome {
     let (model, run) = model(|_, _| {});

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use loadgen::results::ReportStyle;
 use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
+use report::styles::ReportStyle;
 use report::{Assertion, AssertionError};
 use telemetry::Cpus;
 

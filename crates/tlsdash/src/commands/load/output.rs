@@ -1,6 +1,6 @@
 //! The output of a load: its summary, files, and whether its assertions hold.
 
-use loadgen::results::ReportStyle;
+use report::styles::ReportStyle;
 use report::{Assertion, AssertionOutcome, FigureValue};
 use telemetry::model::Run;
 
@@ -69,7 +69,7 @@ impl LoadOutput {
         let Some(run) = finished.run() else { return Ok(()) };
         match self.summary_format {
             SummaryFormat::Style(style) => {
-                summary::print_text(&loadgen::results::report(run, style).unwrap_or_default())?;
+                summary::print_text(&report::styles::report(run, style).unwrap_or_default())?;
             }
             SummaryFormat::Own(format) => finished.print(format)?,
             // Printed at the end, under one line of names.

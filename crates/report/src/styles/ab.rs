@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use http::Uri;
 use telemetry::{EventCount, Histogram, LoadEvent, LoadLatency};
 
 use super::units::{ms, whole_ms};
 use super::{LatencyStats, RunView, mean, or_dash};
-use crate::target::Target;
 
 pub(super) fn text(view: &RunView<'_>) -> String {
     let mut out = String::new();
@@ -82,12 +82,13 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
 fn server(view: &RunView<'_>, out: &mut String) {
     // Header fields of answers are not recorded.
     line(out, "Server Software", "-");
-    if let Ok(target) = view.setting("load.target").parse::<Target>() {
-        line(out, "Server Hostname", target.host());
-        line(out, "Server Port", target.port());
+    if let Ok(target) = view.setting("load.target").parse::<Uri>() {
+        let port = target.port_u16().unwrap_or(if target.scheme_str() == Some("http") { 80 } else { 443 });
+        line(out, "Server Hostname", target.host().unwrap_or_default().trim_matches(['[', ']']));
+        line(out, "Server Port", port);
         negotiated(view, out);
         out.push('\n');
-        line(out, "Document Path", target.path());
+        line(out, "Document Path", target.path_and_query().map_or("/", |path| path.as_str()));
     }
     let length = mean(view.load.parts.body_out as f64, view.answered() as f64);
     let length = or_dash(length, |bytes| format!("{bytes:.0}"));

@@ -1,10 +1,7 @@
 use telemetry::{LoadCounter as C, LoadDelta, LoadState};
 
 use super::*;
-use load_run::model;
-
-#[path = "../../../telemetry/tests/load_run/mod.rs"]
-mod load_run;
+use crate::tests::load_run::model;
 
 fn shown(style: ReportStyle) -> String {
     let (model, run) = model(|_, _| {});
