@@ -80,9 +80,9 @@ pub use record::setting_info::{SettingInfo, SettingKind};
 pub use record::status_counts::StatusCounts;
 pub use record::wire::DecodeError;
 pub use record::{
-    AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
-    HttpRecord, HttpVersion, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
-    ProxyRecord, Record, RecordKind, RequestRecord, RouteRecord, RunRecord, SCHEMA, SettingRecord, Stamp,
-    TlsRecord, UsageRecord,
+    AlertRecord, AlertSentence, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord,
+    HealthRecord, HostRecord, HttpRecord, HttpVersion, Latencies, Latency, Level, LoadRecord, MarkRecord,
+    NoticeRecord, Phase, ProxyRecord, Record, RecordKind, RequestRecord, RouteRecord, RunRecord, SCHEMA,
+    SettingRecord, Stamp, TlsRecord, UsageRecord,
 };
 pub use tls_version::TlsVersion;

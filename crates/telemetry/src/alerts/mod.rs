@@ -14,10 +14,8 @@ mod tests;
 mod watched;
 mod window;
 
-use std::fmt;
-
 use crate::collect::http::HttpGauges;
-use crate::figures::FigureSubjects;
+use crate::figures::{FigureSubjects, RoundedSeconds};
 use crate::metrics::{Counters, ProxyCounter};
 use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
@@ -203,13 +201,4 @@ fn not_evaluated(alert: &Alert, obstacle: Obstacle) -> NoticeRecord {
         ),
     };
     NoticeRecord::new(Level::Notice, "alert", &format!("alert {alert} is not evaluated: {why}"))
-}
-
-/// A time in microseconds, shown in seconds.
-pub(crate) struct RoundedSeconds(pub(crate) u64);
-
-impl fmt::Display for RoundedSeconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} s", crate::figures::three_digits(self.0 as f64 / 1e6))
-    }
 }

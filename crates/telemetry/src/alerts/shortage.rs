@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Alert;
 use super::grammar::WINDOW_MAX;
-use super::{Alert, RoundedSeconds};
-use crate::figures::Figure;
+use crate::figures::{Figure, RoundedSeconds};
 use crate::model::Run;
 
 /// Windows that are proposed, in seconds.

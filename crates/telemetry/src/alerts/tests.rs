@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::{FinishedRequest, HttpDelta};
+use crate::figures::AlertFigure as _;
 use crate::figures::FigureSide;
 use crate::metrics::{
     CpuGroup, KnownValue, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TimeResolution, TlsCounter,
@@ -194,7 +195,7 @@ fn an_alert_fires_after_its_time_and_resolves_at_once() {
     assert_eq!((fired.state, fired.number, fired.firing_us), (AlertState::Fired, 1, 0));
     assert!((fired.value - 7_000.0).abs() < 10.0 && (fired.limit - 5_000.0).abs() < 1e-6, "{fired:?}");
     assert_eq!(
-        fired.sentence(),
+        fired.sentence.0,
         "alert: exchange.p50 is 7 ms > 5 ms for 3 s (over 2 s)"
             .replace("7 ms", &fired.unit().show(fired.value))
     );
@@ -204,9 +205,9 @@ fn an_alert_fires_after_its_time_and_resolves_at_once() {
     assert_eq!(resolved.state, AlertState::Resolved);
     assert!(resolved.worst > 8_900.0 && resolved.firing_us >= 10_000_000, "{resolved:?}");
     assert!(
-        resolved.sentence().starts_with("alert resolved: exchange.p50 is 1 ms; worst 9"),
+        resolved.sentence.0.starts_with("alert resolved: exchange.p50 is 1 ms; worst 9"),
         "{}",
-        resolved.sentence()
+        resolved.sentence.0
     );
 }
 
@@ -263,13 +264,13 @@ fn an_alert_at_the_resolution_of_a_log_is_judged_only_where_it_tells() {
         "alert exchange.p50 > 0.5ms over 1s is not evaluated: it is at most 1 ms, at the log's resolution; a higher limit \
          can be judged"
     );
-    assert_eq!(fired.sentence(), "alert: exchange.p50 is at most 1 ms < 5 ms (over 1 s)");
+    assert_eq!(fired.sentence.0, "alert: exchange.p50 is at most 1 ms < 5 ms (over 1 s)");
     assert_eq!(fired.known(fired.value), KnownValue::AtMost { at_most: 1_000.0 });
     let fired: Vec<u64> = run.run(3, 20_000).into_iter().map(|(_, record)| record.number).collect();
     assert_eq!(fired, [1, 2, 3], "20 ms tells: the second one resolves");
     let resolved = run.run(3, 1_000);
     assert_eq!(resolved.len(), 2, "the first one goes on firing: {resolved:?}");
-    let sentence = resolved.last().unwrap().1.sentence();
+    let sentence = &resolved.last().unwrap().1.sentence.0;
     assert!(sentence.starts_with("alert resolved: exchange.p50 is at most 1 ms; worst 20 ms"), "{sentence}");
 }
 

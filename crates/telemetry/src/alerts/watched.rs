@@ -2,9 +2,9 @@
 
 use super::window::{AlertInterval, AlertWindow, IntervalGauges};
 use super::{Alert, AlertError};
-use crate::figures::{Figure, FigureSubjects, Operator};
+use crate::figures::{Figure, FigureSubjects, Operator, alert_sentence};
 use crate::metrics::KnownValue;
-use crate::record::{AlertRecord, AlertState};
+use crate::record::{AlertRecord, AlertSentence, AlertState};
 
 /// An alert, its figure's last window, and its state.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl WatchedAlert {
 
     /// A record without its number.
     fn record(&self, state: AlertState, held: ConditionPeriod) -> AlertRecord {
-        AlertRecord {
+        let mut record = AlertRecord {
             number: 0,
             state,
             condition: self.alert.to_string(),
@@ -166,7 +166,10 @@ impl WatchedAlert {
             window_us: self.alert.window().as_micros() as u64,
             firing_us: held.until_us.saturating_sub(held.fired_us),
             resolution_us: self.window.resolution().us(),
-        }
+            ..AlertRecord::default()
+        };
+        record.sentence = AlertSentence(alert_sentence(&record));
+        record
     }
 }
 

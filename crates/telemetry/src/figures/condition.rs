@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Figure, FigureName, FigureUnit, UnknownFigure};
 use crate::metrics::KnownValue;
+use crate::record::operator_at;
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,12 +189,6 @@ impl Bound {
             }
         }
     }
-}
-
-/// Where the operator of a condition begins: behind the name of a route, which may contain its characters.
-pub(crate) fn operator_at(text: &str) -> Option<usize> {
-    let from = text.rfind('"').unwrap_or(0);
-    text[from..].find(['<', '>', '=', '!']).map(|at| from + at)
 }
 
 impl Limit {

@@ -8,6 +8,7 @@
 //! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
 //! `metrics/families.rs` and `metrics/latency_class.rs`. `just schema` then writes the document.
 
+mod alert;
 mod condition;
 mod name;
 mod quotients;
@@ -21,7 +22,8 @@ use crate::histogram::{Histogram, quantile_is_thin};
 use crate::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
 use crate::model::{MetricSeries, Run, Summary};
 
-pub(crate) use condition::operator_at;
+pub use alert::AlertFigure;
+pub(crate) use alert::{RoundedSeconds, alert_sentence};
 pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};

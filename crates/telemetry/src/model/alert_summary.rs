@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::run::Run;
 use super::run::alerts::AlertEpisode;
+use crate::figures::AlertFigure as _;
 use crate::metrics::KnownValue;
 use crate::record::AlertState;
 

@@ -1,11 +1,11 @@
 //! The record of an alert that fires, resolves or is withdrawn.
 
-use crate::alerts::RoundedSeconds;
-use crate::figures::{FigureName, FigureUnit, operator_at};
-use crate::metrics::{KnownValue, TimeResolution};
-use crate::record::field;
+use journal::EntryBuf;
+
+use crate::record::field::{self, Field};
 use crate::record::keywords::keyword_enum;
-use crate::record::wire::wire;
+use crate::record::wire::{DecodeError, FAMILY, FieldSource, WireField, wire};
+use crate::record::{clean, codec};
 
 keyword_enum! {
     /// The state of an alert.
@@ -48,56 +48,61 @@ wire! {
         pub firing_us: u64 = &field::ALERT_FIRING,
         /// Resolution of the figure's times, in microseconds; 0 if they are of no log.
         pub resolution_us: u64 = &field::LOG_RESOLUTION,
+        /// The event for people, in the figure's unit.
+        pub sentence: AlertSentence = &FAMILY,
     }
 }
 
 impl AlertRecord {
-    /// The figure's unit.
-    pub fn unit(&self) -> FigureUnit {
-        self.figure.parse().map_or(FigureUnit::Count, |name: FigureName| name.unit())
-    }
-
     /// The figure's name as it was written.
     pub fn name(&self) -> &str {
         operator_at(&self.condition).map_or(&*self.figure, |at| self.condition[..at].trim())
     }
+}
 
-    /// A value of its figure: exact, or a bound of a log.
-    pub fn known(&self, value: f64) -> KnownValue {
-        let name = self.figure.parse::<FigureName>().ok();
-        let figure = name.and_then(|name| name.figures().next());
-        let resolution = TimeResolution::from_us(self.resolution_us);
-        figure.map_or(KnownValue::Exact(value), |figure| figure.known(value, resolution))
+/// The start of a condition's operator: behind the name of a route, which may contain its characters.
+pub(crate) fn operator_at(condition: &str) -> Option<usize> {
+    let from = condition.rfind('"').unwrap_or(0);
+    condition[from..].find(['<', '>', '=', '!']).map(|at| from + at)
+}
+
+/// The record's `MESSAGE`. Only the catalogue of figures knows the unit, so the sentence comes with the record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AlertSentence(pub String);
+
+impl WireField for AlertSentence {
+    /// Every record's message is written with it.
+    fn put(&self, _: &'static Field, _: &mut EntryBuf) {}
+
+    fn get(_: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        Ok(Self(from.text(codec::MESSAGE).map(clean::line).unwrap_or_default()))
     }
 
-    /// A value of its figure, for people.
-    pub fn shown(&self, value: f64) -> String {
-        self.unit().show_known(self.known(value))
-    }
+    fn describe(_: &'static Field, _: &mut Vec<Field>) {}
+}
 
-    /// The event, in a sentence.
-    pub fn sentence(&self) -> String {
-        let Self { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = self;
-        let (unit, name) = (self.unit(), self.name());
-        let value = self.shown(*value);
-        let firing = RoundedSeconds(*firing_us);
-        match self.state {
-            AlertState::Fired => {
-                let hold =
-                    if *hold_us > 0 { format!(" for {}", RoundedSeconds(*hold_us)) } else { String::new() };
-                let limit = unit.show(*limit);
-                format!(
-                    "alert: {name} is {value} {operator} {limit}{hold} (over {})",
-                    RoundedSeconds(*window_us)
-                )
-            }
-            AlertState::Resolved => {
-                let worst = self.shown(*worst);
-                format!("alert resolved: {name} is {value}; worst {worst}, firing for {firing} ({condition})")
-            }
-            AlertState::Withdrawn => {
-                format!("alert withdrawn after firing for {firing} ({condition})")
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ids::RunId;
+    use crate::record::{Body, Record, Stamp};
+
+    #[test]
+    fn the_sentence_is_the_message_of_the_entry_and_is_cleaned() {
+        let sentence = |text: &str| AlertSentence(text.to_owned());
+        let read = |written: AlertSentence| {
+            let stamp =
+                Stamp { run: RunId::from_bits(1), seq: 1, mono_us: 0, realtime_us: 0, interval_us: 0 };
+            let body = Body::Alert(Box::new(AlertRecord { sentence: written, ..AlertRecord::default() }));
+            let mut entry = EntryBuf::default();
+            codec::encode(&Record { stamp, body }, &mut entry);
+            let Some(Record { body: Body::Alert(alert), .. }) = codec::decode_fields(&entry, 0).unwrap()
+            else {
+                panic!("no alert")
+            };
+            alert.sentence
+        };
+        assert_eq!(read(sentence("alert: p99 is 7 ms")), sentence("alert: p99 is 7 ms"));
+        assert_eq!(read(sentence("alert: \u{1b}[2J")), sentence("alert: \\u{1b}[2J"));
     }
 }

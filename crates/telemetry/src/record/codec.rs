@@ -10,12 +10,14 @@ use crate::record::{Body, Record, SCHEMA, Stamp};
 
 /// The value of `SYSLOG_IDENTIFIER`.
 pub const IDENTIFIER: &str = "tlsdash";
+/// The field with the sentence for people.
+pub(super) const MESSAGE: &str = "MESSAGE";
 
 /// Writes a record's fields into `out`, after clearing it.
 pub fn encode(record: &Record, out: &mut EntryBuf) {
     let kind = record.body.kind();
     out.clear();
-    out.push_display("MESSAGE", message::sentence(record));
+    out.push_display(MESSAGE, message::sentence(record));
     out.push("MESSAGE_ID", kind.message_id.as_bytes());
     out.push_display("PRIORITY", message::priority(&record.body));
     out.push("SYSLOG_IDENTIFIER", IDENTIFIER.as_bytes());

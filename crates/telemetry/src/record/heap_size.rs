@@ -156,8 +156,8 @@ impl HeapSize for ExperimentRecord {
 
 impl HeapSize for AlertRecord {
     fn heap_bytes(&self) -> usize {
-        let Self { condition, figure, operator, .. } = self;
-        [condition, figure, operator].into_iter().map(String::heap_bytes).sum()
+        let Self { condition, figure, operator, sentence, .. } = self;
+        [condition, figure, operator, &sentence.0].into_iter().map(String::heap_bytes).sum()
     }
 }
 

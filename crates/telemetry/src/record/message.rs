@@ -84,7 +84,7 @@ pub(crate) fn sentence(record: &Record) -> String {
         ),
         Body::Health(health) => health_sentence(health),
         Body::Notice(notice) => notice.text.clone(),
-        Body::Alert(alert) => alert.sentence(),
+        Body::Alert(alert) => alert.sentence.0.clone(),
     }
 }
 

@@ -40,7 +40,8 @@ use crate::record::process_cpu::ProcessCpuList;
 use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
 
-pub use alert::{AlertRecord, AlertState};
+pub(crate) use alert::operator_at;
+pub use alert::{AlertRecord, AlertSentence, AlertState};
 pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use kinds::RecordKind;

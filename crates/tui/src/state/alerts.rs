@@ -15,7 +15,9 @@ pub(super) fn notification(state: &State, update: &Update) -> Option<Effect> {
     let shown = state.options.run.or(state.shown);
     let fired = |record: &AlertRecord| record.state == AlertState::Fired;
     let mut alerts = batch.records.iter().filter_map(|record| match &record.body {
-        Body::Alert(alert) if fired(alert) && Some(record.stamp.run) == shown => Some(alert.sentence()),
+        Body::Alert(alert) if fired(alert) && Some(record.stamp.run) == shown => {
+            Some(alert.sentence.0.clone())
+        }
         _ => None,
     });
     let first = alerts.next()?;

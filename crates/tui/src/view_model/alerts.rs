@@ -1,6 +1,6 @@
 //! The alerts that fire at a moment.
 
-use telemetry::figures::{Figure, FigureName, Statistic};
+use telemetry::figures::{AlertFigure as _, Figure, FigureName, Statistic};
 use telemetry::model::{AlertEpisode, Run};
 use telemetry::{LatencyClass, UndersampledAlert};
 

@@ -8,11 +8,11 @@ mod tls;
 use std::time::Duration;
 
 use telemetry::{
-    AlertRecord, AlertState, Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId,
-    ConnectionOutcome, ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies, LoadCounter,
-    LoadLatency, LoadRecord, MarkRecord, Metric, Phase, ProcessCpu, ProcessCpuList, ProxyCounter,
-    ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Sketch, Stamp, Update,
-    Value,
+    AlertRecord, AlertSentence, AlertState, Applies, Batch, Body, ClientCounter, ClientId, ClientRecord,
+    ConnId, ConnectionOutcome, ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies,
+    LoadCounter, LoadLatency, LoadRecord, MarkRecord, Metric, Phase, ProcessCpu, ProcessCpuList,
+    ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Sketch, Stamp,
+    Update, Value,
 };
 
 use http::SyntheticHttp;
@@ -236,7 +236,8 @@ impl SyntheticLoad {
             hold_us: 30 * SECOND_US,
             window_us: 10 * SECOND_US,
             firing_us: if state == AlertState::Fired { 0 } else { 72 * SECOND_US },
-            resolution_us: 0,
+            sentence: AlertSentence("alert: response.p99 is 7.21 ms > 5 ms for 30 s (over 10 s)".into()),
+            ..AlertRecord::default()
         };
         self.record(0, Body::Alert(Box::new(alert)))
     }

@@ -36,7 +36,7 @@ impl RunController {
 
     fn report_alert(&mut self, record: AlertRecord, now: Timestamps) {
         let level = if record.state == AlertState::Fired { Level::Warning } else { Level::Notice };
-        self.show(level, &record.sentence());
+        self.show(level, &record.sentence.0);
         self.publisher.alert(record, now);
     }
 }
