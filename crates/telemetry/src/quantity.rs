@@ -72,6 +72,12 @@ pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
     format!("a {kind} from {range}{example}")
 }
 
+/// A length of time as `mm:ss`, or `h:mm:ss` from an hour.
+pub fn elapsed_text(seconds: u64) -> String {
+    let (h, m, s) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,16 +3,17 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use crate::collect::http::{FinishedRequest, RequestFailure};
-use crate::collect::tls::Dimension;
-use crate::experiment::{self, Arm, ExperimentStep, Stage};
+use crate::collect::http::FinishedRequest;
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
-use crate::insight::costs::{Cost, CostTable, HandshakeCosts};
+use crate::metrics::Dimension;
+use crate::metrics::RequestFailure;
 use crate::metrics::{Counters, Metric};
 use crate::record::age_counts::AgeCounts;
 use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
+use crate::record::costs::{Cost, CostTable, HandshakeCosts};
 use crate::record::event_counts::{EventCounts, LoadEvent};
+use crate::record::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::log_figure::AbsentFigures;
 use crate::record::process_cpu::{ProcessCpu, ProcessCpuList};

@@ -46,7 +46,7 @@ pub fn infos() -> Vec<SettingInfo> {
         ("load.threads", SettingKind::Whole, "Threads of the load"),
         ("load.sources", SettingKind::Whole, "Source addresses of its connections"),
         ("load.plan", any(), "The plan at the start of the load"),
-        (telemetry::model::TRUST, any(), "How the load checks the server's certificate"),
+        (telemetry::TRUST, any(), "How the load checks the server's certificate"),
     ]
     .map(info)
     .into()
@@ -94,7 +94,7 @@ pub(crate) fn all(
     }
     all.push(fixed("load.plan", Value::Text(plan.to_string())));
     if let Some(trust) = &original.trust {
-        all.push(fixed(telemetry::model::TRUST, Value::Text(trust.clone())));
+        all.push(fixed(telemetry::TRUST, Value::Text(trust.clone())));
     }
     all
 }

@@ -14,9 +14,9 @@ mod tests;
 mod watched;
 mod window;
 
-use crate::collect::http::HttpGauges;
 use crate::figures::{FigureSubjects, RoundedSeconds};
 use crate::metrics::{Counters, ProxyCounter};
+use crate::record::http_gauges::HttpGauges;
 use crate::record::setting::{Applies, Setting, SettingError, Value};
 use crate::record::{AlertRecord, Level, NoticeRecord};
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::collect::delta::LoadState;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::collect::http::{FinishedRequest, HttpDelta};
 use crate::figures::AlertFigure as _;
@@ -11,7 +12,6 @@ use crate::metrics::{
     CpuGroup, KnownValue, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, TimeResolution, TlsCounter,
     TlsLatency,
 };
-use crate::publish::LoadState;
 use crate::record::event_counts::LoadEvent;
 use crate::record::{AlertState, HostRecord};
 use crate::testing::finished;

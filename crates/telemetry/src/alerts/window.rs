@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::collect::delta::LoadState;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
-use crate::collect::http::HttpGauges;
 use crate::figures::{Figure, FigureSide, FigureSubjects, RouteFigure, RouteMetric};
 use crate::histogram::SparseHistogram;
 use crate::metrics::{
@@ -12,8 +12,8 @@ use crate::metrics::{
     TimeResolution, TlsCounter,
 };
 use crate::model::Model;
-use crate::publish::LoadState;
 use crate::record::event_counts::EventCounts;
+use crate::record::http_gauges::HttpGauges;
 use crate::record::ids::RunId;
 use crate::record::{
     Body, HostRecord, HttpRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RouteRecord,

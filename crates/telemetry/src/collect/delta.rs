@@ -112,3 +112,25 @@ impl Delta for LoadDelta {
         self.tally.clear();
     }
 }
+
+/// The present state of the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadState {
+    /// True while requests are being scheduled.
+    pub running: bool,
+    /// Requests a second that are asked for; 0 in a closed loop.
+    pub rate: f64,
+    /// Share of new connections that are meant to resume, in percent.
+    pub resume_percent: f64,
+    /// Connections that are asked for.
+    pub connections: u64,
+    /// Threads of the generator.
+    pub threads: u64,
+    /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
+    pub due_us: u64,
+    /// The same to the last request sent.
+    pub sending_us: u64,
+    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end of
+    /// the last request.
+    pub measured_us: u64,
+}

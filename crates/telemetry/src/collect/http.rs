@@ -1,13 +1,14 @@
 //! Counters of a worker in HTTP mode.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::collect::request_samples::RequestSamples;
 use crate::histogram::{CompactHistogram, Histogram, Histograms, SparseHistogram};
-use crate::metrics::{Counters, HttpCounter, HttpLatency, Metric as _, RouteCounter, RouteLatency};
-use crate::record::ids::{ClientId, ConnId, ParseIdError};
+use crate::metrics::{
+    Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, RouteCounter, RouteLatency,
+};
+use crate::record::http_gauges::HttpGauges;
+use crate::record::ids::{ClientId, ConnId};
 use crate::record::status_counts::StatusCounts;
 
 /// The most routes that are counted separately; further ones are summed.
@@ -52,105 +53,6 @@ pub struct FinishedRequest<'a> {
     pub is_retried: bool,
 }
 
-/// Why a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestFailure {
-    /// No route serves it.
-    NoRoute,
-    /// Its path has a normal form that another route serves.
-    Ambiguous,
-    /// It breaks the protocol.
-    Malformed,
-    /// It is for a host that the proxy does not serve on this connection.
-    Misdirected,
-    /// Its head was not complete in time.
-    HeadTimeout,
-    /// Its body made no progress in time.
-    BodyTimeout,
-    /// Its body exceeds its bound.
-    BodyTooLarge,
-    /// Its target exceeds its bound.
-    UriTooLong,
-    /// Its header exceeds its bound.
-    HeaderTooLarge,
-    /// Too many requests waited for an upstream connection.
-    QueueFull,
-    /// It waited too long for an upstream connection.
-    QueueTimeout,
-    /// No upstream could be reached.
-    Connect,
-    /// No upstream could be reached in time.
-    ConnectTimeout,
-    /// The upstream ended the connection before its response began.
-    UpstreamClosed,
-    /// The upstream's response is malformed.
-    UpstreamInvalid,
-    /// The upstream did not begin its response in time.
-    UpstreamTimeout,
-    /// The upstream broke before its response was complete.
-    UpstreamCut,
-    /// The client gave it up.
-    ClientGone,
-    /// It was under way when the drain's time was over.
-    DrainTimeout,
-    /// Nothing moved on its connection for the idle timeout.
-    IdleTimeout,
-    /// The client read nothing for the send timeout, although bytes were pending.
-    SendTimeout,
-    /// Too many bytes waited to be sent on all connections together.
-    PendingBound,
-}
-
-impl RequestFailure {
-    /// Each with its counter, and its word in records.
-    pub const ALL: [(Self, HttpCounter, &'static str); 22] = [
-        (Self::NoRoute, HttpCounter::FailedNoRoute, "no-route"),
-        (Self::Ambiguous, HttpCounter::FailedAmbiguous, "ambiguous-path"),
-        (Self::Malformed, HttpCounter::FailedMalformed, "malformed"),
-        (Self::Misdirected, HttpCounter::FailedMisdirected, "misdirected"),
-        (Self::HeadTimeout, HttpCounter::FailedHeadTimeout, "head-timeout"),
-        (Self::BodyTimeout, HttpCounter::FailedBodyTimeout, "body-timeout"),
-        (Self::BodyTooLarge, HttpCounter::FailedBodyTooLarge, "body-too-large"),
-        (Self::UriTooLong, HttpCounter::FailedUriTooLong, "uri-too-long"),
-        (Self::HeaderTooLarge, HttpCounter::FailedHeaderTooLarge, "header-too-large"),
-        (Self::QueueFull, HttpCounter::FailedQueueFull, "queue-full"),
-        (Self::QueueTimeout, HttpCounter::FailedQueueTimeout, "queue-timeout"),
-        (Self::Connect, HttpCounter::FailedConnect, "connect"),
-        (Self::ConnectTimeout, HttpCounter::FailedConnectTimeout, "connect-timeout"),
-        (Self::UpstreamClosed, HttpCounter::FailedUpstreamClosed, "upstream-closed"),
-        (Self::UpstreamInvalid, HttpCounter::FailedUpstreamInvalid, "upstream-invalid"),
-        (Self::UpstreamTimeout, HttpCounter::FailedUpstreamTimeout, "upstream-timeout"),
-        (Self::UpstreamCut, HttpCounter::FailedUpstreamCut, "upstream-cut"),
-        (Self::ClientGone, HttpCounter::FailedClientGone, "client-gone"),
-        (Self::DrainTimeout, HttpCounter::FailedDrainTimeout, "drain-timeout"),
-        (Self::IdleTimeout, HttpCounter::FailedIdleTimeout, "idle-timeout"),
-        (Self::SendTimeout, HttpCounter::FailedSendTimeout, "send-timeout"),
-        (Self::PendingBound, HttpCounter::FailedPendingBound, "pending-bound"),
-    ];
-
-    /// Its counter.
-    pub fn counter(self) -> HttpCounter {
-        let entry = Self::ALL.iter().find(|(failure, ..)| *failure == self);
-        entry.map_or(HttpCounter::FailedMalformed, |(_, counter, _)| *counter)
-    }
-}
-
-impl fmt::Display for RequestFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entry = Self::ALL.iter().find(|(failure, ..)| failure == self);
-        f.pad(entry.map_or("unknown", |(.., word)| word))
-    }
-}
-
-impl FromStr for RequestFailure {
-    type Err = ParseIdError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let entry = Self::ALL.iter().find(|(.., word)| *word == text);
-        entry.map(|(failure, ..)| *failure).ok_or(ParseIdError)
-    }
-}
-
 /// HTTP counters of one worker over an interval.
 #[derive(Clone, Debug, Default)]
 pub struct HttpDelta {
@@ -168,19 +70,6 @@ pub struct HttpDelta {
     pub requests: RequestSamples,
     /// How the gauges have changed since the last hand-over.
     pub gauges: HttpGauges,
-}
-
-/// Gauges; in a delta, their changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HttpGauges {
-    /// Requests in flight.
-    pub requests: i64,
-    /// Requests that wait for an upstream connection.
-    pub queued: i64,
-    /// Upstream connections, idle ones included.
-    pub upstream_open: i64,
-    /// Idle upstream connections.
-    pub upstream_idle: i64,
 }
 
 /// Counters of one worker for one route over an interval.
@@ -304,27 +193,6 @@ impl HttpDelta {
         self.statuses.clear();
         self.requests.clear();
         self.gauges = HttpGauges::default();
-    }
-}
-
-impl HttpGauges {
-    /// Adds how they have changed.
-    pub fn add(&mut self, change: Self) {
-        let Self { requests, queued, upstream_open, upstream_idle } = change;
-        self.requests += requests;
-        self.queued += queued;
-        self.upstream_open += upstream_open;
-        self.upstream_idle += upstream_idle;
-    }
-
-    /// How they have changed since `earlier`.
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            requests: self.requests - earlier.requests,
-            queued: self.queued - earlier.queued,
-            upstream_open: self.upstream_open - earlier.upstream_open,
-            upstream_idle: self.upstream_idle - earlier.upstream_idle,
-        }
     }
 }
 

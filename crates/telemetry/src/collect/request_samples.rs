@@ -120,7 +120,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::collect::http::RequestFailure;
+    use crate::metrics::RequestFailure;
     use crate::testing::finished;
 
     #[test]

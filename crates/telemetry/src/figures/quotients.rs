@@ -2,7 +2,7 @@
 //! divided.
 
 use super::{FigureSide, FigureUnit};
-use crate::collect::http::RequestFailure;
+use crate::metrics::RequestFailure;
 use crate::metrics::{Counters, CpuGroup, HttpCounter, LoadCounter, ProxyCounter, TlsCounter, labels};
 use crate::model::Run;
 

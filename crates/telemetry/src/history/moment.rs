@@ -65,14 +65,6 @@ impl FromStr for Moment {
     }
 }
 
-/// A length of time as `mm:ss`, or `h:mm:ss` from an hour. With `+` in front, it is a moment of a run that
-/// [`Moment`] reads.
-#[must_use]
-pub fn elapsed_text(seconds: u64) -> String {
-    let (h, m, s) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
-}
-
 /// What [`elapsed_text`] writes.
 fn elapsed(text: &str) -> Option<Duration> {
     let parts: Option<Vec<u64>> = text.split(':').map(|digits| digits.parse().ok()).collect();

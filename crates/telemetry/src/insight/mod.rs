@@ -3,7 +3,6 @@
 //!
 //! All of them come from records, so a recording gives the same answers as the live screen.
 
-pub(crate) mod costs;
 pub(crate) mod findings;
 mod resumption;
 pub(crate) mod savings;

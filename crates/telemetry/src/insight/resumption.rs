@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{percent, share};
-use crate::collect::tls::FullReason;
+use crate::metrics::FullReason;
 use crate::metrics::{Counters, LoadCounter, TlsCounter};
 use crate::model::Run;
 use crate::quantity;

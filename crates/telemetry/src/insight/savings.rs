@@ -8,8 +8,8 @@ mod mix;
 use std::fmt;
 use std::ops::{Mul, Sub};
 
-use super::costs::{Cost, FULL, HYBRID, HandshakeCosts, RESUMED};
 use crate::model::Run;
+use crate::record::costs::{Cost, FULL, HYBRID, HandshakeCosts, RESUMED};
 pub use mix::{DurationStats, HandshakeMix};
 
 /// Share of handshakes that resume, after the change.

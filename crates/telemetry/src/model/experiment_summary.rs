@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::experiment::ExperimentOutcome;
 use crate::model::run::experiment::{ComparedFigure, Experiment, Verdict};
 use crate::record::EstimateRecord;
+use crate::record::experiment::ExperimentOutcome;
 
 /// One experiment of a summary.
 #[derive(Clone, Debug, Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::run::Run;
 use super::run::routes::RouteStats;
 use super::summary::{ByteCounts, Percentiles};
-use crate::collect::http::RequestFailure;
+use crate::metrics::RequestFailure;
 use crate::metrics::{
     HttpCounter, HttpLatency, LatencyClass, Metric as _, RouteCounter, RouteLatency, TimeResolution, labels,
 };

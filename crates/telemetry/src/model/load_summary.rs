@@ -11,12 +11,7 @@ use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::record::LoadRecord;
 use crate::record::event_counts::{EventCount, LoadEvent};
-use crate::record::setting::Value;
-
-/// The setting that says whose certificates the load trusts.
-pub const TRUST: &str = "load.trust";
-/// Its value when it trusts anybody.
-pub const INSECURE: &str = "insecure";
+use crate::record::setting::{INSECURE, TRUST, Value};
 
 /// Share of their time that the generator's threads may be busy before its figures are in doubt.
 pub const BUSY_MAX: f64 = 0.9;

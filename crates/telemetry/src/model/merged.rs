@@ -40,10 +40,11 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::delta::LoadState;
     use crate::metrics::{
         ClientCounter, HttpCounter, LoadCounter, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency,
     };
-    use crate::publish::{LoadState, Publisher};
+    use crate::publish::Publisher;
     use crate::record::RunRecord;
     use crate::record::ids::RunId;
     use crate::record::setting::{Applies, Setting, Value};

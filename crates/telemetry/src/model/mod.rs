@@ -39,8 +39,8 @@ pub use alert_summary::AlertSummary;
 pub use experiment_summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 pub use http_summary::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load_summary::{
-    ANSWERED, BUSY_MAX, GeneratorSummary, INSECURE, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes,
-    Rates, RequestCounts, Resumptions, TRUST, generator_limits,
+    ANSWERED, BUSY_MAX, GeneratorSummary, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes, Rates,
+    RequestCounts, Resumptions, generator_limits,
 };
 pub use log_summary::{LineCounts, LogSummary};
 pub use merged::RunMember;
@@ -52,7 +52,6 @@ pub use run::failures::Failures;
 pub use run::reading::{Arrival, Gap, Reading};
 pub use run::requests::{RecordedRequest, Requests};
 pub use run::routes::{RouteStats, RouteWindow, Routes};
-pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Marker, TimelineEvent};
 pub use run::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};

@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::run::Run;
 use super::series::MetricSeries;
 use super::summary::{ByteCounts, Percentiles};
-use crate::collect::tls::{Dimension, FullReason, OTHER_VALUE};
+use crate::collect::tls::OTHER_VALUE;
 use crate::metrics::{Counters, ProxyLatency, TlsCounter, TlsLatency, UsageCounter};
+use crate::metrics::{Dimension, FullReason};
 use crate::record::age_counts::AgeCounts;
 use crate::record::log_figure::LogFigure;
 

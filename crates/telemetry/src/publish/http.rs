@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use super::routes::PublishedRoutes;
 use super::run_totals::RunTotals;
-use crate::collect::http::{HttpDelta, HttpGauges};
+use crate::collect::http::HttpDelta;
 use crate::collect::request_samples::{RequestSamples, SampledRequest};
 use crate::metrics::{HttpCounter, HttpLatency, Metric as _};
+use crate::record::http_gauges::HttpGauges;
 use crate::record::status_counts::StatusCounts;
 use crate::record::{HttpRecord, Latencies, RequestRecord};
 

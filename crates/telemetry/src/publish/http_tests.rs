@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use super::tests::{MemorySink, at, count_of, proxy_delta, read};
 use super::*;
 use crate::collect::delta::ClientDelta;
-use crate::collect::http::{FinishedRequest, HttpDelta, ROUTES_MAX, RequestFailure};
+use crate::collect::http::{FinishedRequest, HttpDelta, ROUTES_MAX};
 use crate::histogram::Sketch;
+use crate::metrics::RequestFailure;
 use crate::metrics::{
     ClientCounter, Counters, HttpCounter, HttpLatency, Metric as _, RouteCounter, RouteLatency,
 };

@@ -28,23 +28,23 @@ use journal::Timestamps;
 
 use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::history::slice::SliceBaseline;
-use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::model::put_setting;
 use crate::record::connection::ConnectionRecord;
+use crate::record::costs::HandshakeCosts;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
+use crate::record::setting::put_setting;
 use crate::record::{
     AlertRecord, Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase,
     RequestRecord, RunRecord, SettingRecord,
 };
 
+use crate::collect::delta::LoadState;
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use clients::{ClientTable, DueRecord};
 use events::Events;
 use http::HttpTotals;
-pub use run_totals::LoadState;
 use run_totals::RunTotals;
 pub use sink::{RecordWriter, Refusal, Sink};
 use tls::TlsTotals;

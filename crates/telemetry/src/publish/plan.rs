@@ -4,7 +4,8 @@ use journal::Timestamps;
 
 use super::http::HttpTotals;
 use super::tls::TlsTotals;
-use super::{LoadState, PendingRecord, Publisher, RunTotals, Sink};
+use super::{PendingRecord, Publisher, RunTotals, Sink};
+use crate::collect::delta::LoadState;
 use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::record::connection::ConnectionRecord;
 use crate::record::{HealthRecord, HostRecord};

@@ -1,33 +1,12 @@
 //! The totals of proxy or load, and the part that no record has carried yet.
 
+use crate::collect::delta::LoadState;
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
 use crate::metrics::{Counters, Metric};
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::event_counts::EventCounts;
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
-
-/// The present state of the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LoadState {
-    /// True while requests are being scheduled.
-    pub running: bool,
-    /// Requests a second that are asked for; 0 in a closed loop.
-    pub rate: f64,
-    /// Share of new connections that are meant to resume, in percent.
-    pub resume_percent: f64,
-    /// Connections that are asked for.
-    pub connections: u64,
-    /// Threads of the generator.
-    pub threads: u64,
-    /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
-    pub due_us: u64,
-    /// The same to the last request sent.
-    pub sending_us: u64,
-    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end of
-    /// the last request.
-    pub measured_us: u64,
-}
 
 /// The counts of proxy or load in the run, and the latencies that no record has carried yet.
 #[derive(Debug)]

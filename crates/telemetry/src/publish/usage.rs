@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::collect::tls::{Dimension, OTHER_VALUE, USAGE_VALUES_MAX, UsageDelta};
+use crate::collect::tls::{OTHER_VALUE, USAGE_VALUES_MAX, UsageDelta};
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, UsageCounter};
 use crate::record::UsageRecord;
 

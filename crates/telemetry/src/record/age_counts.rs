@@ -1,5 +1,6 @@
 //! Counts ages, such as those of tickets, in classes that grow with the age.
 
+use crate::record::wire::absent_if_empty;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -117,6 +118,8 @@ impl FromStr for AgeCounts {
         Ok(ages)
     }
 }
+
+absent_if_empty!(AgeCounts);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The record of one connection: a failed one, or a sample of the others.
 
+use crate::record::keywords::Keyword;
 use std::fmt;
 use std::str::FromStr;
 
@@ -111,3 +112,5 @@ pub struct ConnectionRecord {
     /// Accept to close, in microseconds.
     pub lifetime_us: u64,
 }
+
+impl Keyword for ConnectionOutcome {}

@@ -1,5 +1,8 @@
 //! Counts events of the load's requests and handshakes by kind, each with its first example.
 
+use crate::record::field::Field;
+use crate::record::wire::{DecodeError, FieldSource, WireField, json};
+use journal::EntryBuf;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -192,6 +195,20 @@ impl EventCounts {
             entry.example = crate::record::clean::text(&entry.example);
         }
         self
+    }
+}
+
+impl WireField for EventCounts {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        from.text(&field.name)
+            .map_or_else(|| Ok(Self::default()), |text| json(field, text))
+            .map(Self::cleaned)
     }
 }
 

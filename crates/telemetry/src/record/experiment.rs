@@ -1,7 +1,7 @@
 //! The records of experiments.
 
-use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::record::field;
+use crate::record::keywords::keyword_enum;
 use crate::record::wire::wire;
 
 wire! {
@@ -41,7 +41,7 @@ wire! {
         /// How it compares; `None` before there are four pairs.
         pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
         /// The outcome of the stage.
-        pub outcome: experiment::ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
+        pub outcome: ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
         /// Why, in words.
         pub reason: String = &field::EXPERIMENT_REASON,
     }
@@ -70,5 +70,59 @@ wire! {
         pub p_value: f64 = &field::EXPERIMENT_P,
         /// The difference that the planned pairs show four times in five, by how much the pairs spread.
         pub resolution: f64 = &field::EXPERIMENT_RESOLUTION,
+    }
+}
+
+keyword_enum! {
+    /// Which of the two values.
+    Arm {
+        /// The first, with which the second is compared.
+        #[default]
+        A = "a",
+        /// The second.
+        B = "b",
+    }
+}
+
+keyword_enum! {
+    /// Which part of an experiment.
+    Stage {
+        /// Both arms have the first value: any difference is due to chance.
+        #[default]
+        Calibration = "a/a",
+        /// The two values are compared.
+        Comparison = "a/b",
+    }
+}
+
+keyword_enum! {
+    /// The step that a record of an experiment reports.
+    ExperimentStep {
+        /// It begins, with this plan.
+        #[default]
+        Begin = "begin",
+        /// A value is in force.
+        Switch = "switch",
+        /// A pair is complete, with the estimates up to now.
+        Pair = "pair",
+        /// A stage has ended, with its verdict.
+        Verdict = "verdict",
+    }
+}
+
+keyword_enum! {
+    /// The verdict of a stage.
+    ExperimentOutcome {
+        /// It is not over.
+        #[default]
+        Pending = "pending",
+        /// The second value is better than the first.
+        Better = "better",
+        /// The second value is worse than the first.
+        Worse = "worse",
+        /// No difference was shown, which does not mean that there is none.
+        NoDifference = "no difference shown",
+        /// Nothing can be said; the record has the reason.
+        Inconclusive = "inconclusive",
     }
 }

@@ -1,13 +1,17 @@
 //! The records of HTTP mode: totals, routes, and single requests.
 
-use crate::collect::http::{HttpGauges, RequestFailure};
+use crate::metrics::RequestFailure;
 use crate::metrics::{Counters, HttpCounter, HttpLatency, RouteCounter, RouteLatency};
 use crate::record::Latencies;
 use crate::record::field;
+use crate::record::field::Field;
+use crate::record::http_gauges::HttpGauges;
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::keywords::keyword_enum;
 use crate::record::status_counts::StatusCounts;
+use crate::record::wire::{DecodeError, FieldSource, WireField, malformed};
 use crate::record::wire::{FAMILY, wire};
+use journal::EntryBuf;
 
 wire! {
     /// HTTP over all routes, once per interval: cumulative counters, and the interval's latencies.
@@ -153,5 +157,18 @@ impl RequestRecord {
         let to = if upstream.is_empty() { String::new() } else { format!(" by {upstream}") };
         let path = if path.is_empty() { "(path not recorded)" } else { path };
         format!("{method} {path}: {status}{failure}{to} in {:.3} ms", *duration_us as f64 / 1e3)
+    }
+}
+
+impl WireField for Option<RequestFailure> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if let Some(failure) = self {
+            out.push_display(&field.name, failure);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let text = from.text(&field.name);
+        text.map(|text| text.parse().map_err(|_| malformed(field.name.clone()))).transpose()
     }
 }

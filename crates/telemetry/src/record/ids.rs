@@ -1,5 +1,6 @@
 //! Ids of runs, connections and clients.
 
+use crate::record::keywords::Keyword;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -124,6 +125,8 @@ impl FromStr for ClientId {
         text.parse::<IpAddr>().map(Self::from).map_err(|_| ParseIdError)
     }
 }
+
+impl Keyword for ClientId {}
 
 #[cfg(test)]
 mod tests {

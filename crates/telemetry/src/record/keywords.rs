@@ -1,4 +1,10 @@
-//! Enums that are encoded as keywords.
+//! Values that are encoded as one word.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// A value that a field carries as one word, which every record of its kind has.
+pub(crate) trait Keyword: Display + FromStr {}
 
 /// Declares an enum that is encoded as one of its keywords.
 macro_rules! keyword_enum {
@@ -18,6 +24,8 @@ macro_rules! keyword_enum {
                 match self { $(Self::$variant => $word,)* }
             }
         }
+
+        impl $crate::record::keywords::Keyword for $name {}
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,8 +7,8 @@ use super::{
     MarkRecord, NoticeRecord, ProxyRecord, RequestRecord, RouteRecord, RunRecord, SettingRecord, TlsRecord,
     UsageRecord,
 };
-use crate::insight::costs::HandshakeCosts;
 use crate::record::connection::ConnectionRecord;
+use crate::record::costs::HandshakeCosts;
 use crate::record::field::Field;
 use crate::record::wire::{DecodeError, FieldSource, WireFields};
 

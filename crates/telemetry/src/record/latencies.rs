@@ -2,7 +2,12 @@
 
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
+use crate::histogram::encoding;
 use crate::metrics::{Counters, Metric};
+use crate::record::field::{Field, Unit};
+use crate::record::wire::{DecodeError, FieldSource, WireField, malformed, number};
+use journal::EntryBuf;
+use std::borrow::Cow;
 
 /// The latencies of one class in a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,5 +80,68 @@ impl<M: Metric> std::ops::Index<M> for Latencies<M> {
 impl<M: Metric> std::ops::IndexMut<M> for Latencies<M> {
     fn index_mut(&mut self, class: M) -> &mut Latency {
         &mut self.classes[class.index()]
+    }
+}
+
+/// The fields of one class, by their suffix.
+const SUFFIXES: [(&str, Unit, &str, &str); 5] = [
+    ("SAMPLES_TOTAL", Unit::Count, "240", "Samples of the run so far:"),
+    ("HIST", Unit::Histogram, "HISTFAAAAC…", "Samples of the interval (absent if none):"),
+    ("SUM_NS", Unit::Nanos, "901233012", "Exact sum over the interval:"),
+    ("MAX_NS", Unit::Nanos, "19822301", "Exact maximum of the interval:"),
+    ("SATURATED", Unit::Count, "1", "Samples of the interval above 60 s (absent if none):"),
+];
+
+fn suffixed(prefix: &Field, suffix: &str) -> Cow<'static, str> {
+    Cow::Owned(format!("{}_{suffix}", prefix.name))
+}
+
+impl<M: Metric> WireField for Latencies<M> {
+    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
+        for (class, latency) in self.iter() {
+            let prefix = class.field();
+            let interval = &latency.interval;
+            out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
+            if interval.is_empty() {
+                continue;
+            }
+            out.push(&suffixed(prefix, "HIST"), encoding::encode(interval).as_bytes());
+            out.push_display(&suffixed(prefix, "SUM_NS"), interval.sum_ns());
+            out.push_display(&suffixed(prefix, "MAX_NS"), interval.max_ns());
+            if interval.saturated() > 0 {
+                out.push_display(&suffixed(prefix, "SATURATED"), interval.saturated());
+            }
+        }
+    }
+
+    fn get(_: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let mut latencies = Self::default();
+        for &class in M::ALL {
+            let prefix = class.field();
+            let samples_total = number(&suffixed(prefix, "SAMPLES_TOTAL"), from)?;
+            let hist = suffixed(prefix, "HIST");
+            let interval = match from.text(&hist) {
+                None => SparseHistogram::default(),
+                Some(text) => encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
+                    number(&suffixed(prefix, "SUM_NS"), from)?,
+                    number(&suffixed(prefix, "MAX_NS"), from)?,
+                    number(&suffixed(prefix, "SATURATED"), from)?,
+                ),
+            };
+            latencies[class] = Latency { samples_total, interval };
+        }
+        Ok(latencies)
+    }
+
+    fn describe(_: &'static Field, into: &mut Vec<Field>) {
+        for class in M::ALL {
+            let prefix = class.field();
+            into.extend(SUFFIXES.iter().map(|&(suffix, unit, example, meaning)| Field {
+                name: suffixed(prefix, suffix),
+                unit,
+                example,
+                meaning: Cow::Owned(format!("{meaning} {}", prefix.meaning)),
+            }));
+        }
     }
 }

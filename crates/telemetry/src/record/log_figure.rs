@@ -1,7 +1,10 @@
 //! Figures that the log of another terminator may not have.
 
 use crate::record::clean;
+use crate::record::field::Field;
+use crate::record::wire::{DecodeError, FieldSource, WireField};
 use crate::{HttpLatency, LatencyClass, ProxyCounter, ProxyLatency};
+use journal::EntryBuf;
 
 /// A figure that proxy and load always have, and logs do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -181,6 +184,19 @@ impl From<&str> for AbsentFigures {
     /// A line of a record, cleaned.
     fn from(text: &str) -> Self {
         Self(clean::line(text))
+    }
+}
+
+/// Longer than a peer's text, since each figure has its reason.
+impl WireField for AbsentFigures {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.as_str().is_empty() {
+            out.push(&field.name, self.as_str().as_bytes());
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(Self::from).unwrap_or_default())
     }
 }
 

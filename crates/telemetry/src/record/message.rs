@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::collect::tls::FullReason;
-use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::histogram::SparseHistogram;
-use crate::insight::costs::HandshakeCosts;
+use crate::metrics::FullReason;
 use crate::metrics::{
     ClientCounter, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
     RouteCounter, RouteLatency, UsageCounter,
 };
 use crate::quantity;
+use crate::record::costs::HandshakeCosts;
+use crate::record::experiment::{Arm, ExperimentStep, Stage};
 use crate::record::{
     AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HttpRecord, Level,
     LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, TlsRecord, UsageRecord,

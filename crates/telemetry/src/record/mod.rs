@@ -5,11 +5,13 @@ mod alert;
 pub mod clean;
 pub(crate) mod codec;
 pub(crate) mod connection;
+pub(crate) mod costs;
 pub(crate) mod event_counts;
-mod experiment;
+pub(crate) mod experiment;
 pub(crate) mod field;
 pub(crate) mod heap_size;
 pub(crate) mod http;
+pub(crate) mod http_gauges;
 pub(crate) mod ids;
 pub(crate) mod keywords;
 mod kinds;
@@ -27,11 +29,11 @@ pub(crate) mod wire;
 use journal::Timestamps;
 
 use crate::histogram::Sketch;
-use crate::insight::costs::HandshakeCosts;
 use crate::metrics::{
     ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
 use crate::record::connection::{ConnectionOutcome, ConnectionRecord};
+use crate::record::costs::HandshakeCosts;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::{ClientId, ConnId, RunId};
 use crate::record::keywords::keyword_enum;

@@ -1,5 +1,8 @@
 //! CPU time of each process that is observed.
 
+use crate::record::field::Field;
+use crate::record::wire::{DecodeError, FieldSource, WireField};
+use journal::EntryBuf;
 use std::fmt;
 
 use crate::record::clean;
@@ -94,6 +97,18 @@ impl From<&str> for ProcessCpuList {
             Some(ProcessCpu::new(pid, words.next()?, cpu_us))
         };
         Self::new(text.split(SEPARATOR).take(PROCESSES_LISTED_MAX).filter_map(process).collect())
+    }
+}
+
+impl WireField for ProcessCpuList {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(Self::from).unwrap_or_default())
     }
 }
 

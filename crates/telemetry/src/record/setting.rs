@@ -1,5 +1,8 @@
 //! Settings that describe themselves, and the commands that change them.
 
+use crate::record::field::Field;
+use crate::record::wire::{DecodeError, FieldSource, WireField, json};
+use journal::EntryBuf;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -7,6 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::NoticeRecord;
 
+/// The setting that says whose certificates the load trusts.
+pub const TRUST: &str = "load.trust";
+/// Its value when it trusts anybody.
+pub const INSECURE: &str = "insecure";
 /// Settings that are kept of a run; more are not taken from a journal.
 pub(crate) const SETTINGS_MAX: usize = 256;
 
@@ -119,4 +126,48 @@ pub enum SettingError {
     /// The setting only changes with a restart of the program.
     #[error("{0} changes only at a restart")]
     Restart(String),
+}
+
+/// Replaces the setting of the same name by a changed one.
+pub(crate) fn put_setting(settings: &mut Vec<Setting>, after: Setting) {
+    match settings.iter().position(|known| known.name == after.name) {
+        Some(at) => settings[at] = after,
+        None if settings.len() < SETTINGS_MAX => settings.push(after),
+        None => {}
+    }
+}
+
+impl WireField for Vec<Setting> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        let settings: Self =
+            from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
+        Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
+    }
+}
+
+impl WireField for Option<Setting> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if let Some(setting) = self {
+            out.push_display(&field.name, serde_json::json!(setting));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(|text| json(field, text)).transpose()?.map(clean_setting))
+    }
+}
+
+fn clean_setting(mut setting: Setting) -> Setting {
+    setting.name = crate::record::clean::text(&setting.name);
+    setting.unit = crate::record::clean::text(&setting.unit);
+    if let Value::Text(text) = &setting.value {
+        setting.value = Value::Text(crate::record::clean::text(text));
+    }
+    setting
 }

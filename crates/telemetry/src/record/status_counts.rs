@@ -1,5 +1,6 @@
 //! Counts responses by their exact status.
 
+use crate::record::wire::absent_if_empty;
 use std::fmt;
 use std::str::FromStr;
 
@@ -107,6 +108,8 @@ impl FromStr for StatusCounts {
         Ok(counts)
     }
 }
+
+absent_if_empty!(StatusCounts);
 
 #[cfg(test)]
 mod tests {

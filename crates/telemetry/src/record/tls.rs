@@ -1,6 +1,6 @@
 //! The records of TLS: reasons of full handshakes, parts of their time, and usage.
 
-use crate::collect::tls::Dimension;
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, TlsCounter, TlsLatency, UsageCounter};
 use crate::record::Latencies;
 use crate::record::age_counts::AgeCounts;

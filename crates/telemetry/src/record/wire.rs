@@ -6,23 +6,11 @@ use std::str::FromStr;
 
 use journal::EntryBuf;
 
-use crate::collect::http::RequestFailure;
-use crate::collect::tls::Dimension;
-use crate::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use crate::histogram::Sketch;
-use crate::histogram::encoding;
-use crate::insight::costs::CostTable;
 use crate::metrics::{Counters, Metric};
-use crate::record::age_counts::AgeCounts;
-use crate::record::connection::ConnectionOutcome;
-use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
-use crate::record::ids::{ClientId, ConnId};
-use crate::record::log_figure::AbsentFigures;
-use crate::record::process_cpu::ProcessCpuList;
-use crate::record::setting::{SETTINGS_MAX, Setting};
-use crate::record::status_counts::StatusCounts;
-use crate::record::{AlertState, HttpVersion, Latencies, Latency, Level, Phase};
+use crate::record::ids::ConnId;
+use crate::record::keywords::Keyword;
 
 /// Why an entry cannot be decoded as a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,12 +127,12 @@ macro_rules! wire {
 }
 pub(crate) use wire;
 
-fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
+pub(crate) fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
     DecodeError::Malformed(name.into())
 }
 
 /// A missing number is 0: later versions add counters that older journals lack.
-fn number<T: FromStr + Default>(name: &str, from: &dyn FieldSource) -> Result<T, DecodeError> {
+pub(crate) fn number<T: FromStr + Default>(name: &str, from: &dyn FieldSource) -> Result<T, DecodeError> {
     from.text(name)
         .map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.to_owned())))
 }
@@ -202,31 +190,6 @@ impl WireField for String {
     }
 }
 
-/// Longer than a peer's text, since each figure has its reason.
-impl WireField for AbsentFigures {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.as_str().is_empty() {
-            out.push(&field.name, self.as_str().as_bytes());
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        Ok(from.text(&field.name).map(Self::from).unwrap_or_default())
-    }
-}
-
-impl WireField for ProcessCpuList {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, self);
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        Ok(from.text(&field.name).map(Self::from).unwrap_or_default())
-    }
-}
-
 /// Reads a field that every record of its kind has.
 pub(crate) fn get_parsed<T: FromStr>(
     field: &'static Field,
@@ -236,20 +199,15 @@ pub(crate) fn get_parsed<T: FromStr>(
     text.parse().map_err(|_| malformed(field.name.clone()))
 }
 
-macro_rules! parsed {
-    ($($type:ty)*) => {$(
-        impl WireField for $type {
-            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-                out.push_display(&field.name, self);
-            }
+impl<K: Keyword> WireField for K {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        out.push_display(&field.name, self);
+    }
 
-            fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-                get_parsed(field, from)
-            }
-        }
-    )*};
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        get_parsed(field, from)
+    }
 }
-parsed!(Phase Dimension AlertState ClientId HttpVersion Level ConnectionOutcome Arm ExperimentStep Stage ExperimentOutcome);
 
 impl WireField for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
@@ -281,106 +239,38 @@ impl<W: WireFields> WireField for Option<W> {
     }
 }
 
-fn json<T: serde::de::DeserializeOwned>(field: &'static Field, text: &str) -> Result<T, DecodeError> {
+pub(crate) fn json<T: serde::de::DeserializeOwned>(
+    field: &'static Field,
+    text: &str,
+) -> Result<T, DecodeError> {
     serde_json::from_str(text).map_err(|_| malformed(field.name.clone()))
-}
-
-fn clean_setting(mut setting: Setting) -> Setting {
-    use crate::record::setting::Value;
-    setting.name = crate::record::clean::text(&setting.name);
-    setting.unit = crate::record::clean::text(&setting.unit);
-    if let Value::Text(text) = &setting.value {
-        setting.value = Value::Text(crate::record::clean::text(text));
-    }
-    setting
-}
-
-impl WireField for Vec<Setting> {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, serde_json::json!(self));
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        let settings: Self =
-            from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
-        Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
-    }
-}
-
-impl WireField for CostTable {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, serde_json::json!(self));
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        from.text(&field.name)
-            .map_or_else(|| Ok(Self::default()), |text| json(field, text).map(Self::cleaned))
-    }
 }
 
 /// An empty value needs no field.
 macro_rules! absent_if_empty {
     ($($type:ty)*) => {$(
-        impl WireField for $type {
-            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        impl $crate::record::wire::WireField for $type {
+            fn put(&self, field: &'static $crate::record::field::Field, out: &mut journal::EntryBuf) {
                 if !self.is_empty() {
                     out.push_display(&field.name, self);
                 }
             }
 
-            fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+            fn get(
+                field: &'static $crate::record::field::Field,
+                from: &dyn $crate::record::wire::FieldSource,
+            ) -> Result<Self, $crate::record::wire::DecodeError> {
                 from.text(&field.name).map_or_else(
                     || Ok(Self::default()),
-                    |text| text.parse().map_err(|_| malformed(field.name.clone())),
+                    |text| text.parse().map_err(|_| $crate::record::wire::malformed(field.name.clone())),
                 )
             }
         }
     )*};
 }
-absent_if_empty!(Sketch AgeCounts StatusCounts);
+pub(crate) use absent_if_empty;
 
-impl WireField for Option<RequestFailure> {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if let Some(failure) = self {
-            out.push_display(&field.name, failure);
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        let text = from.text(&field.name);
-        text.map(|text| text.parse().map_err(|_| malformed(field.name.clone()))).transpose()
-    }
-}
-
-impl WireField for EventCounts {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if !self.is_empty() {
-            out.push_display(&field.name, serde_json::json!(self));
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        from.text(&field.name)
-            .map_or_else(|| Ok(Self::default()), |text| json(field, text))
-            .map(Self::cleaned)
-    }
-}
-
-impl WireField for Option<Setting> {
-    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-        if let Some(setting) = self {
-            out.push_display(&field.name, serde_json::json!(setting));
-        }
-    }
-
-    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        Ok(from.text(&field.name).map(|text| json(field, text)).transpose()?.map(clean_setting))
-    }
-}
+absent_if_empty!(Sketch);
 
 impl<M: Metric> WireField for Counters<M> {
     fn put(&self, _: &'static Field, out: &mut EntryBuf) {
@@ -399,68 +289,5 @@ impl<M: Metric> WireField for Counters<M> {
 
     fn describe(_: &'static Field, into: &mut Vec<Field>) {
         into.extend(M::ALL.iter().map(|metric| metric.field().clone()));
-    }
-}
-
-/// The fields of one class, by their suffix.
-const SUFFIXES: [(&str, Unit, &str, &str); 5] = [
-    ("SAMPLES_TOTAL", Unit::Count, "240", "Samples of the run so far:"),
-    ("HIST", Unit::Histogram, "HISTFAAAAC…", "Samples of the interval (absent if none):"),
-    ("SUM_NS", Unit::Nanos, "901233012", "Exact sum over the interval:"),
-    ("MAX_NS", Unit::Nanos, "19822301", "Exact maximum of the interval:"),
-    ("SATURATED", Unit::Count, "1", "Samples of the interval above 60 s (absent if none):"),
-];
-
-fn suffixed(prefix: &Field, suffix: &str) -> Cow<'static, str> {
-    Cow::Owned(format!("{}_{suffix}", prefix.name))
-}
-
-impl<M: Metric> WireField for Latencies<M> {
-    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
-        for (class, latency) in self.iter() {
-            let prefix = class.field();
-            let interval = &latency.interval;
-            out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
-            if interval.is_empty() {
-                continue;
-            }
-            out.push(&suffixed(prefix, "HIST"), encoding::encode(interval).as_bytes());
-            out.push_display(&suffixed(prefix, "SUM_NS"), interval.sum_ns());
-            out.push_display(&suffixed(prefix, "MAX_NS"), interval.max_ns());
-            if interval.saturated() > 0 {
-                out.push_display(&suffixed(prefix, "SATURATED"), interval.saturated());
-            }
-        }
-    }
-
-    fn get(_: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        let mut latencies = Self::default();
-        for &class in M::ALL {
-            let prefix = class.field();
-            let samples_total = number(&suffixed(prefix, "SAMPLES_TOTAL"), from)?;
-            let hist = suffixed(prefix, "HIST");
-            let interval = match from.text(&hist) {
-                None => crate::SparseHistogram::default(),
-                Some(text) => encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
-                    number(&suffixed(prefix, "SUM_NS"), from)?,
-                    number(&suffixed(prefix, "MAX_NS"), from)?,
-                    number(&suffixed(prefix, "SATURATED"), from)?,
-                ),
-            };
-            latencies[class] = Latency { samples_total, interval };
-        }
-        Ok(latencies)
-    }
-
-    fn describe(_: &'static Field, into: &mut Vec<Field>) {
-        for class in M::ALL {
-            let prefix = class.field();
-            into.extend(SUFFIXES.iter().map(|&(suffix, unit, example, meaning)| Field {
-                name: suffixed(prefix, suffix),
-                unit,
-                example,
-                meaning: Cow::Owned(format!("{meaning} {}", prefix.meaning)),
-            }));
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! A load run that is known whole, for the tests of what others make of one.
 
-use telemetry::model::{INSECURE, TRUST};
+use telemetry::{INSECURE, TRUST};
 use telemetry::{
     Applies, HostSampler, LoadCounter as C, LoadDelta, LoadEvent, LoadLatency, LoadState, Model, Publisher,
     RunId, RunRecord, Setting, Timestamps, Value,

@@ -3,11 +3,11 @@
 use foldhash::HashMap;
 
 use crate::collect::delta::CLIENTS_MAX;
-use crate::collect::tls::Dimension;
 use crate::metrics::ClientCounter;
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, UsageCounter};
-use crate::model::put_setting;
 use crate::record::ids::{ClientId, RunId};
+use crate::record::setting::put_setting;
 use crate::record::{
     Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, Phase, ProxyRecord, Record, RouteRecord,
     RunRecord, Stamp, TlsRecord, UsageRecord,

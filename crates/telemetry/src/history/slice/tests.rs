@@ -2,8 +2,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use super::*;
+use crate::collect::delta::LoadState;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::publish::{LoadState, Publisher};
+use crate::publish::Publisher;
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{ClientRecord, NoticeRecord, SettingRecord};
 use crate::testing::finished;

@@ -2,8 +2,9 @@
 
 use super::context::FindingContext;
 use super::{FindingText, Rule, Severity};
-use crate::collect::tls::{Dimension, OTHER_VALUE};
+use crate::collect::tls::OTHER_VALUE;
 use crate::insight::{counted, percent, share};
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, UsageCounter};
 use crate::model::Run;
 

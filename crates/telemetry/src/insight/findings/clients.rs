@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use super::context::FindingContext;
 use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
-use crate::collect::tls::{Dimension, OTHER_VALUE};
+use crate::collect::tls::OTHER_VALUE;
 use crate::insight::{counted, percent, share};
+use crate::metrics::Dimension;
 use crate::metrics::{ClientCounter, Counters, TlsCounter, UsageCounter};
 use crate::record::ids::ClientId;
 

@@ -21,8 +21,8 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use crate::history::moment::elapsed_text;
 use crate::model::Run;
+use crate::quantity::elapsed_text;
 use context::FindingContext;
 use sums::RecentSums;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::collect::tls::Dimension;
+use crate::metrics::Dimension;
 use crate::metrics::{
     Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter, UsageCounter,
 };

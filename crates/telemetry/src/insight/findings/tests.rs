@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::collect::tls::Dimension;
 use crate::histogram::{Histograms, Sketch};
 use crate::insight::testing::{RunBuilder, add, calm};
+use crate::metrics::Dimension;
 use crate::metrics::{
     ClientCounter, Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, ProxyLatency,
     TlsCounter, UsageCounter,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
-use crate::collect::tls::FullReason;
 use crate::insight::resumption::full_on_purpose;
 use crate::insight::{advice, counted, percent, share};
+use crate::metrics::FullReason;
 use crate::metrics::{ClientCounter, ProxyCounter, TlsCounter};
 use crate::quantity;
 use crate::record::setting::Value;

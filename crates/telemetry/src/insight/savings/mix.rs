@@ -1,11 +1,11 @@
 //! The data of a run for estimates: handshakes and their CPU time by kind.
 
 use super::{Estimate, STANDARD_ERRORS};
-use crate::collect::tls::Dimension;
 use crate::histogram::SparseHistogram;
-use crate::insight::costs::{FULL, HYBRID, HandshakeCosts};
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, HttpCounter, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
 use crate::model::Run;
+use crate::record::costs::{FULL, HYBRID, HandshakeCosts};
 
 /// The proxy's groups, by IANA name.
 const GROUPS: [(ProxyCounter, &str); 4] = [

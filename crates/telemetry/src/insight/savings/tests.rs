@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::collect::tls::Dimension;
-use crate::insight::costs::CostTable;
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, ProxyCounter, ProxyLatency, TlsLatency, UsageCounter};
+use crate::record::costs::CostTable;
 use crate::record::ids::RunId;
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{Body, ProxyRecord, Record, RunRecord, Stamp, TlsRecord, UsageRecord};

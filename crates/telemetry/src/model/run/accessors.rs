@@ -15,15 +15,15 @@ use super::routes::Routes;
 use super::timeline::Marker;
 use super::usage::Usage;
 use super::{DEFERRED_US_MAX, Run};
-use crate::collect::http::HttpGauges;
 use crate::insight::Finding;
-use crate::insight::costs::HandshakeCosts;
 use crate::metrics::Counters;
 use crate::metrics::{
     ClientCounter, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter,
     ProxyLatency, TimeResolution, TlsCounter, TlsLatency,
 };
 use crate::model::series::MetricSeries;
+use crate::record::costs::HandshakeCosts;
+use crate::record::http_gauges::HttpGauges;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::log_figure::LogFigure;
 use crate::record::origin::Writer;

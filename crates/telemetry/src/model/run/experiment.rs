@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::merged::AlignedRun;
-use crate::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use crate::record::clean::PEER_TEXT_MAX;
+use crate::record::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{EstimateRecord, ExperimentRecord, Stamp};
 

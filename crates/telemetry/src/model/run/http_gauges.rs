@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::collect::http::HttpGauges;
+use crate::record::http_gauges::HttpGauges;
 
 /// Gauges of the latest intervals, each with its end on the monotonic clock in microseconds.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@
 //! runs only, and a host counts once.
 
 use super::Run;
-use crate::insight::costs::HandshakeCosts;
 use crate::record::Stamp;
+use crate::record::costs::HandshakeCosts;
 
 /// Runs that overlap by less follow each other, in microseconds: a recording may begin with an interval that another one
 /// ended in.

@@ -56,8 +56,8 @@ use settings::RunSettings;
 use timeline::Markers;
 use usage::Usage;
 
-use crate::insight::costs::HandshakeCosts;
 use crate::insight::findings::FindingTracker;
+use crate::record::costs::HandshakeCosts;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;

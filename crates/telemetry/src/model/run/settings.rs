@@ -3,20 +3,11 @@
 use super::merged::AlignedRun;
 use super::timeline::{Markers, TimelineEvent};
 use crate::record::heap_size::HeapSize as _;
-use crate::record::setting::{SETTINGS_MAX, Setting, Value};
+use crate::record::setting::{SETTINGS_MAX, Setting, Value, put_setting};
 
 /// The settings of a run, each once.
 #[derive(Debug, Default)]
 pub(super) struct RunSettings(Vec<Setting>);
-
-/// Replaces the setting of the same name by a changed one.
-pub(crate) fn put(settings: &mut Vec<Setting>, after: Setting) {
-    match settings.iter().position(|known| known.name == after.name) {
-        Some(at) => settings[at] = after,
-        None if settings.len() < SETTINGS_MAX => settings.push(after),
-        None => {}
-    }
-}
 
 impl RunSettings {
     /// Adds the settings that a run began with.
@@ -26,7 +17,7 @@ impl RunSettings {
 
     /// Adds a change.
     pub(super) fn apply(&mut self, after: Setting) {
-        put(&mut self.0, after);
+        put_setting(&mut self.0, after);
     }
 
     /// Each setting once: as all runs have it, or each run's value with its name.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::merged::AlignedRun;
-use crate::collect::tls::{Dimension, OTHER_VALUE, USAGE_VALUES_MAX};
+use crate::collect::tls::{OTHER_VALUE, USAGE_VALUES_MAX};
+use crate::metrics::Dimension;
 use crate::metrics::{Counters, UsageCounter};
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Stamp, UsageRecord};

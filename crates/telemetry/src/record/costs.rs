@@ -1,5 +1,8 @@
 //! The cost of the parts of a handshake on this machine, measured by a calibration.
 
+use crate::record::field::Field;
+use crate::record::wire::{DecodeError, FieldSource, WireField, json};
+use journal::EntryBuf;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -110,6 +113,19 @@ impl HandshakeCosts {
     pub(crate) fn heap_bytes(&self) -> usize {
         let Self { took_us: _, key_exchange, signature, rest } = self;
         size_of::<Self>() + [key_exchange, signature, rest].map(CostTable::heap_bytes).iter().sum::<usize>()
+    }
+}
+
+impl WireField for CostTable {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        from.text(&field.name)
+            .map_or_else(|| Ok(Self::default()), |text| json(field, text).map(Self::cleaned))
     }
 }
 
