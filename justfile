@@ -60,7 +60,7 @@ deny:
 
 # Write docs/options.md and the tables of docs/journal-schema.md, docs/figures.md and docs/metrics.md anew.
 schema:
-    UPDATE_DOCS=1 cargo test --locked -p tlsdash-telemetry --test schema --test figures
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash-records --test schema -p tlsdash-model --test figures
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --test metrics the_document_lists_every_metric
 

@@ -8,7 +8,7 @@ use bench::compare::{BenchAssertionOutcome, BenchComparison, BenchCondition, Tar
 use bench::results::{CellResult, Doubt, DoubtScope};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question, Scenario};
 use common::{cell, scenario, six_rounds};
-use telemetry::experiment::ExperimentOutcome;
+use records::kinds::ExperimentOutcome;
 
 const TARGETS: [&str; 3] = ["base", "lean", "same"];
 const CPU: &str = "target.cpu.per_request";

@@ -9,7 +9,7 @@ use bench::output::{self, CaseAnswer};
 use bench::results::{CellResult, Doubt, DoubtScope};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use common::{scenario, six_rounds};
-use telemetry::experiment::ExperimentOutcome;
+use records::kinds::ExperimentOutcome;
 
 fn comparison() -> (BenchComparison, Vec<CellResult>) {
     let mut scenario = scenario(

@@ -9,7 +9,7 @@ use bench::compare::{BenchComparison, CaseComparison};
 use bench::results::{CellResult, ResourceUsage};
 use bench::scenario::{Question, Scenario};
 use common::scenario;
-use telemetry::experiment::ExperimentOutcome;
+use records::kinds::ExperimentOutcome;
 
 /// Logarithms of ratios of CPU time per request, of the 240 rounds of `just bench-aa` on a quiet machine with two cores:
 /// tlsdash against itself, 1 s of 4,000 kept requests a second each, in turns.

@@ -8,10 +8,13 @@ use std::time::Duration;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail};
-use telemetry::{
-    Body, ClientCounter, ClientId, ClientRecord, Counters, Histogram, Histograms, Latencies, Model,
-    ProxyCounter, ProxyLatency, ProxyRecord, Record, RecordWriter, RunId, Sketch, Stamp,
-};
+use model::runs::Model;
+use recorder::publish::RecordWriter;
+use records::histogram::{Histogram, Histograms, Sketch};
+use records::ids::{ClientId, RunId};
+use records::kinds::{Body, ClientRecord, ProxyRecord, Record, Stamp};
+use records::metrics::{ClientCounter, Counters, ProxyCounter, ProxyLatency};
+use records::values::Latencies;
 
 /// The records of a full interval.
 const RECORDS: u64 = 60;
@@ -91,7 +94,7 @@ fn count_a_latency(bencher: Bencher<'_, '_>) {
 fn encode_a_record(bencher: Bencher<'_, '_>, kind: &str) {
     let record = if kind == "client" { client(1) } else { proxy(1) };
     let mut entry = EntryBuf::new();
-    bencher.bench_local(|| telemetry::encode(black_box(&record), &mut entry));
+    bencher.bench_local(|| records::codec::encode(black_box(&record), &mut entry));
 }
 
 #[divan::bench]
@@ -126,7 +129,7 @@ fn read_a_file(bencher: Bencher<'_, '_>, what: &str) {
         let mut read = 0;
         while tail
             .poll(|entry| {
-                let is_read = !decodes || telemetry::decode(entry).unwrap().is_some();
+                let is_read = !decodes || records::codec::decode(entry).unwrap().is_some();
                 read += u64::from(is_read);
             })
             .unwrap()
@@ -138,7 +141,7 @@ fn read_a_file(bencher: Bencher<'_, '_>, what: &str) {
 }
 
 /// Folds into a model without history, like a headless run, or into the dashboard's.
-#[divan::bench(args = [1, telemetry::model::HISTORY])]
+#[divan::bench(args = [1, model::runs::HISTORY])]
 fn take_in_an_interval(bencher: Bencher<'_, '_>, history: usize) {
     let mut model = Model::new(history);
     let mut seq = 0;

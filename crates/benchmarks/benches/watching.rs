@@ -23,7 +23,7 @@ use benchmarks::terminator::{Journal, PerRequest, Terminator};
 use benchmarks::{Result, argument, move_to_last_core};
 use experiment::{Ratio, median};
 use loadgen::{KeepAlive, Plan};
-use telemetry::LoadCounter;
+use records::metrics::LoadCounter;
 
 /// The share of work that must remain.
 const KEPT_MIN: f64 = 0.97;

@@ -12,7 +12,10 @@ use benchmarks::spread::LatencySpread;
 use benchmarks::traffic::{LoadTraffic, count_proxy, host};
 use benchmarks::{Result, argument};
 use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
-use telemetry::{Delta as _, ProxyDelta, Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, RunId, RunRecord};
+use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter};
+use records::delta::{Delta as _, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::RunRecord;
 
 /// The most that a file may grow to, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;

@@ -11,10 +11,11 @@ use benchmarks::spread::LatencySpread;
 use benchmarks::traffic::{LoadTraffic, count_load, count_proxy, host};
 use benchmarks::{Result, argument};
 use journal::Timestamps;
-use telemetry::{
-    Applies, Delta, LoadDelta, LoadState, ProxyDelta, Publisher, RECORDS_PER_SECOND_OWN, RunId, RunRecord,
-    Setting, SettingRecord, Value,
-};
+use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN};
+use records::delta::{Delta, LoadDelta, LoadState, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::{RunRecord, SettingRecord};
+use records::setting::{Applies, Setting, Value};
 
 const SECOND_US: u64 = 1_000_000;
 /// 2023-11-14, 22:13:20 UTC.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use loadgen::{Load, LoadConfig, Plan, Template, TlsOptions, TlsVersion, Trust};
+use records::delta::{Delta, LoadDelta};
+use records::metrics::{LoadCounter, LoadLatency};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use telemetry::{Delta, LoadCounter, LoadDelta, LoadLatency};
 
 use crate::Result;
 use crate::load::counted;

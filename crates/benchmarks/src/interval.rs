@@ -13,11 +13,15 @@ use std::time::Duration;
 
 use journal::{Start, Tail, Timestamps};
 use loadgen::Share;
-use telemetry::{
-    Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionOutcome, ConnectionRecord,
-    Counters, Delta, FinishedRequest, HostSampler, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
-    RECORDS_PER_SECOND_OWN, Record, RecordWriter, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
-};
+use model::history::Batch;
+use model::runs::Model;
+use recorder::host::HostSampler;
+use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, Refusal, Sink};
+use records::delta::{ClientDelta, Collector, Delta, FinishedRequest, ProxyDelta, Reporter};
+use records::histogram::Sketch;
+use records::ids::{ClientId, ConnId, RunId};
+use records::kinds::{ConnectionOutcome, ConnectionRecord, Record, RunRecord};
+use records::metrics::{ClientCounter, Counters, ProxyCounter, ProxyLatency};
 
 use crate::Result;
 use crate::spread::LatencySpread;
@@ -300,7 +304,7 @@ impl Simulation {
         let Some(tail) = &mut self.tail else { return Ok(std::mem::take(&mut *lock(&self.direct))) };
         let mut batch = Batch::default();
         for _ in 0..POLLS {
-            tail.poll(|entry| match telemetry::decode(entry) {
+            tail.poll(|entry| match records::codec::decode(entry) {
                 Ok(Some(record)) => batch.records.push(record),
                 Ok(None) => {}
                 Err(_) => batch.malformed += 1,

@@ -20,8 +20,8 @@
 use std::path::Path;
 
 use journal::{FileOptions, FileWriter};
+use recorder::publish::RecordWriter;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use telemetry::RecordWriter;
 
 pub mod budget;
 pub mod burst;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loadgen::{DemoUpstream, Load, LoadConfig, Plan, Template, Trust, UpstreamAddr};
-use telemetry::{LoadCounter, LoadDelta};
+use records::delta::LoadDelta;
+use records::metrics::LoadCounter;
 
 use crate::Result;
 
@@ -101,7 +102,7 @@ impl Shape {
 }
 
 /// Returns the load's counters since the last call.
-pub fn counted(load: &mut Load) -> telemetry::Counters<LoadCounter> {
+pub fn counted(load: &mut Load) -> records::metrics::Counters<LoadCounter> {
     let mut delta = LoadDelta::default();
     load.collect(&mut delta, Duration::from_secs(1));
     delta.counters

@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Code that only workers run: it identifies a worker's thread in callgrind's output.
 const WORKER: &str = "proxy_core::connection::";
 /// The source paths of the code that counts and times.
-const COUNTING: [&str; 3] = ["proxy-core/src/stats/", "crates/telemetry/src/", "/hdrhistogram-"];
+const COUNTING: [&str; 3] = ["proxy-core/src/stats/", "crates/records/src/", "/hdrhistogram-"];
 
 /// The headless proxy with one worker.
 #[derive(Debug)]

@@ -2,10 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use telemetry::{
-    ClientCounter, ClientDelta, ClientId, Counters, CpuGroup, HostRecord, LoadCounter, LoadDelta, LoadEvent,
-    LoadLatency, ProxyCounter, ProxyDelta, ProxyLatency, Sketch,
+use records::delta::{ClientDelta, LoadDelta, ProxyDelta};
+use records::histogram::Sketch;
+use records::ids::ClientId;
+use records::kinds::HostRecord;
+use records::metrics::{
+    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
+use records::values::LoadEvent;
 
 use crate::spread::LatencySpread;
 

@@ -8,7 +8,7 @@ mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, SimulatedSystem};
 use experiment::{ComparableFigure, CompareOutcome, EstimateOptions, alpha_of, compare, estimate, judge};
-use telemetry::experiment::{ExperimentOutcome, Stage};
+use records::kinds::{ExperimentOutcome, Stage};
 
 const EXPERIMENTS: u64 = 500;
 const ALPHA: f64 = 0.05;

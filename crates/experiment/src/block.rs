@@ -1,10 +1,11 @@
 //! One block: the counters and latencies while one value was in force.
 
-use telemetry::figures::Totals;
-use telemetry::model::Interval;
-use telemetry::{
-    Counters, CpuGroup, Histogram, Histograms, HttpCounter, HttpLatency, LatencyClass, LoadCounter,
-    LoadLatency, ProxyCounter, ProxyLatency, SparseHistogram, TlsCounter, TlsLatency,
+use model::figures::Totals;
+use model::runs::Interval;
+use records::histogram::{Histogram, Histograms, SparseHistogram};
+use records::metrics::{
+    Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, ProxyCounter,
+    ProxyLatency, TlsCounter, TlsLatency,
 };
 
 use crate::comparable_figure::{ComparableFigure, FigureKind};
@@ -15,13 +16,13 @@ pub trait LatencySource<L> {
     fn add_to(&self, class: L, into: &mut Histogram);
 }
 
-impl<L: telemetry::Metric> LatencySource<L> for Histograms<L> {
+impl<L: records::metrics::Metric> LatencySource<L> for Histograms<L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
         into.add(&self[class]);
     }
 }
 
-impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C, L> {
+impl<C: records::metrics::Metric, L: records::metrics::Metric> LatencySource<L> for Interval<C, L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
         into.add_sparse(self.latency(class));
     }
@@ -29,14 +30,14 @@ impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C
 
 /// The counters and latencies of one side over an interval.
 #[derive(Clone, Copy)]
-pub struct SideInterval<'a, C: telemetry::Metric, L> {
+pub struct SideInterval<'a, C: records::metrics::Metric, L> {
     /// The counters.
     pub counters: &'a Counters<C>,
     /// The latencies.
     pub latencies: &'a dyn LatencySource<L>,
 }
 
-impl<C: telemetry::Metric, L> std::fmt::Debug for SideInterval<'_, C, L> {
+impl<C: records::metrics::Metric, L> std::fmt::Debug for SideInterval<'_, C, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SideInterval").field("counters", self.counters).finish_non_exhaustive()
     }

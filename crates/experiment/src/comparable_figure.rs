@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use telemetry::figures::{
-    self, Better, Figure, FigureName, FigureSide, FigureUnit, Quotient, Statistic, Totals, UnknownFigure,
+use model::figures;
+use model::figures::{
+    Better, Figure, FigureName, FigureSide, FigureUnit, Quotient, Statistic, Totals, UnknownFigure,
 };
-use telemetry::model::Run;
-use telemetry::{KnownValue, LatencyClass, TimeResolution};
+use model::runs::Run;
+use records::metrics::{KnownValue, LatencyClass, TimeResolution};
 
 use crate::block::BlockValue;
 use crate::statistics::PooledValues;
@@ -158,7 +159,7 @@ impl FromStr for ComparableFigure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telemetry::{LoadLatency, ProxyLatency};
+    use records::metrics::{LoadLatency, ProxyLatency};
 
     #[test]
     fn percentiles_means_and_quotients_can_be_compared() {

@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use telemetry::model::{MetricSeries, Run};
-use telemetry::{Counters, CpuGroup};
+use model::runs::{MetricSeries, Run};
+use records::metrics::{Counters, CpuGroup};
 
 use crate::block::{Block, BlockValue, Observation, SideInterval};
 use crate::comparable_figure::ComparableFigure;

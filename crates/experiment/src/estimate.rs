@@ -149,7 +149,9 @@ fn percent(scale: Scale, difference: f64) -> f64 {
 
 fn is_thin(metric: &ComparableFigure, pooled: &PooledValues) -> bool {
     match metric.kind {
-        FigureKind::Quantile(_, q) => pooled.samples().is_some_and(|n| telemetry::quantile_is_thin(n, q)),
+        FigureKind::Quantile(_, q) => {
+            pooled.samples().is_some_and(|n| records::histogram::quantile_is_thin(n, q))
+        }
         FigureKind::Mean(_) | FigureKind::Quotient(_) => false,
     }
 }
@@ -157,7 +159,7 @@ fn is_thin(metric: &ComparableFigure, pooled: &PooledValues) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telemetry::Histogram;
+    use records::histogram::Histogram;
 
     const OPTIONS: EstimateOptions =
         EstimateOptions { alpha: 0.05, draws: 2_000, pairs_planned: 12, seed: 1 };

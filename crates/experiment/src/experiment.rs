@@ -1,7 +1,7 @@
 //! The state machine: switches values, and assigns intervals to blocks.
 
-use telemetry::Value;
-use telemetry::experiment::{Arm, Stage};
+use records::kinds::{Arm, Stage};
+use records::setting::Value;
 
 use crate::block::{Block, BlockValue, Observation};
 use crate::comparable_figure::ComparableFigure;
@@ -238,7 +238,7 @@ impl ExperimentRun {
         // The primary figure decides whether the comparison follows.
         let goes_on = self.stage == Stage::Calibration
             && judgements.first().is_some_and(|judgement| {
-                judgement.outcome == telemetry::experiment::ExperimentOutcome::NoDifference
+                judgement.outcome == records::kinds::ExperimentOutcome::NoDifference
             });
         let verdict = Step::Verdict { stage: self.stage, judgements };
         if !goes_on {

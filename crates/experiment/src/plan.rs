@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use telemetry::experiment::Arm;
-use telemetry::{Applies, Setting, SettingInfo, Value};
+use records::kinds::Arm;
+use records::setting::{Applies, Setting, SettingInfo, Value};
 
 use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
 use crate::statistics::pairs_min;
@@ -125,7 +125,7 @@ impl FromStr for ExperimentPlan {
     type Err = ExperimentPlanError;
 
     fn from_str(text: &str) -> Result<Self, ExperimentPlanError> {
-        let text = telemetry::clean::text(text);
+        let text = records::text::clean::text(text);
         let (change, words) = parts(&text);
         let no_change = || ExperimentPlanError::NoChange(change.to_owned());
         let (setting, values) = change.split_once('=').ok_or_else(no_change)?;

@@ -1,7 +1,6 @@
 //! The records of an experiment's steps.
 
-use telemetry::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
-use telemetry::{EstimateRecord, ExperimentRecord};
+use records::kinds::{Arm, EstimateRecord, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
 
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::EffectEstimate;

@@ -1,9 +1,9 @@
 //! Checks whether something other than the two values shaped the figures.
 
-use telemetry::experiment::Arm;
-use telemetry::figures::Totals;
-use telemetry::model::{BUSY_MAX, LATE_MAX};
-use telemetry::{CpuGroup, LoadCounter};
+use model::figures::Totals;
+use model::runs::{BUSY_MAX, LATE_MAX};
+use records::kinds::Arm;
+use records::metrics::{CpuGroup, LoadCounter};
 
 use crate::comparable_figure::ComparableFigure;
 

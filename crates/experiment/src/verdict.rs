@@ -1,7 +1,7 @@
 //! The verdict on a figure.
 
-use telemetry::experiment::{ExperimentOutcome, Stage};
-use telemetry::figures::Better;
+use model::figures::Better;
+use records::kinds::{ExperimentOutcome, Stage};
 
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::EffectEstimate;

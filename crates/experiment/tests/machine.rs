@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use common::{Noise, ORDINARY, SimulatedSystem};
 use experiment::{ExperimentPlan, ExperimentRun, Observation, SideInterval, Step};
-use telemetry::experiment::{Arm, ExperimentOutcome, ExperimentStep, Stage};
-use telemetry::{
-    Applies, Counters, CpuGroup, Delta, LoadCounter, LoadDelta, ProxyCounter, ProxyDelta, ProxyLatency,
-    Setting, Value,
-};
+use records::delta::{Delta, LoadDelta, ProxyDelta};
+use records::kinds::{Arm, ExperimentOutcome, ExperimentStep, Stage};
+use records::metrics::{Counters, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
+use records::setting::{Applies, Setting, Value};
 
 const SECOND_US: u64 = 1_000_000;
 const START_US: u64 = 7 * SECOND_US;

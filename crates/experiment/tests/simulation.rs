@@ -9,7 +9,7 @@ use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, SimulatedSystem};
 use experiment::{
     BlockValue, ComparableFigure, CompareOutcome, EstimateOptions, alpha_of, compare, estimate, judge,
 };
-use telemetry::experiment::{ExperimentOutcome, Stage};
+use records::kinds::{ExperimentOutcome, Stage};
 
 const ALPHA: f64 = 0.05;
 const PAIRS: u32 = 12;

@@ -7,7 +7,7 @@ use std::path::Path;
 use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;
 use observe::{LineReader, LogCounter, LogKind};
-use telemetry::ProxyCounter;
+use records::metrics::ProxyCounter;
 
 const SEEDS: [&str; 8] = [
     r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","took":"12","response":"0"}"#,

@@ -59,11 +59,11 @@ pub use plan::{
 };
 pub use protocol::http2::{Http2Harness, Http2HarnessResult};
 pub use protocol::{Protocol, RequestError};
+pub use records::values::TlsVersion;
 pub use target::{
     Expect, LineError, ReadBodyError, RequestBody, Scheme, Target, TargetError, TargetsError, Template,
     parse_targets, read_body,
 };
-pub use telemetry::TlsVersion;
 pub use tls::{
     Alpn, FetchCertificatesError, Identity, KnownCertificates, TlsOptions, TlsSetupError, Trust,
     fetch_certificates,

@@ -16,7 +16,9 @@
 //! A success also records its first byte (sent → first byte of the answer) and its total (given to a slot → done), the
 //! latter also by the origin of its connection. Opening a connection records connect and handshake.
 
-use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
+use records::delta::LoadDelta;
+use records::metrics::{LoadCounter, LoadLatency};
+use records::values::LoadEvent;
 
 use crate::clock::now_ns;
 use crate::control::LoadSpan;

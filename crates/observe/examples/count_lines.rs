@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fs::File;
 
 use observe::{LineReader, LogCounter, LogKind};
-use telemetry::ProxyCounter;
+use records::metrics::ProxyCounter;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use telemetry::{ClientId, ConnectionOutcome, RequestFailure};
+use records::ids::ClientId;
+use records::kinds::ConnectionOutcome;
+use records::metrics::RequestFailure;
 
 use crate::format::AbsentFigure;
 

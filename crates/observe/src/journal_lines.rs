@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use journal::{Entry, JournaldInstance, PollProgress, ReadError, Start, Tail};
-use telemetry::SuppressedMessages;
+use records::codec::SuppressedMessages;
 
 use crate::line_health::{LineHealth, LogTransport};
 use crate::log_observer::LineSource;

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use foldhash::HashMap;
-use telemetry::{AbsentFigures, Level, LogFigure, NoticeRecord, ProxyCounter, ProxyDelta, clean};
+use records::delta::ProxyDelta;
+use records::kinds::{Level, NoticeRecord};
+use records::metrics::ProxyCounter;
+use records::text::clean;
+use records::values::{AbsentFigures, LogFigure};
 
 use crate::event::{LineNumber, LogEvent};
 use crate::format::{AbsentFigure, BadLine, LogParser};
@@ -219,7 +223,7 @@ mod tests {
 
     fn event(number: Option<u64>) -> LogEvent<'static> {
         let sequence = number.map(|number| LineNumber { log: "in".into(), number });
-        LogEvent { sequence, ..LogEvent::of(telemetry::ClientId::Other) }
+        LogEvent { sequence, ..LogEvent::of(records::ids::ClientId::Other) }
     }
 
     #[test]

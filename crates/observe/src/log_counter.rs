@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use foldhash::HashMap;
-use telemetry::{
-    CLIENTS_MAX, ClientCounter, ClientDelta, ClientId, ConnId, ConnectionOutcome, ConnectionRecord, Counters,
-    Dimension, FinishedRequest, OTHER_VALUE, ProxyCounter, ProxyDelta, ProxyLatency, Sketch, TlsCounter,
-    USAGE_VALUES_MAX, UsageCounter, UsageDelta, clean,
+use records::delta::{
+    CLIENTS_MAX, ClientDelta, FinishedRequest, OTHER_VALUE, ProxyDelta, USAGE_VALUES_MAX, UsageDelta,
 };
+use records::histogram::Sketch;
+use records::ids::{ClientId, ConnId};
+use records::kinds::{ConnectionOutcome, ConnectionRecord};
+use records::metrics::{
+    ClientCounter, Counters, Dimension, ProxyCounter, ProxyLatency, TlsCounter, UsageCounter,
+};
+use records::text::clean;
 
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest};
 use crate::names;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use telemetry::{Collector, HandoverResult, Level, NoticeRecord, ProxyDelta, Reporter};
+use records::delta::{Collector, HandoverResult, ProxyDelta, Reporter};
+use records::kinds::{Level, NoticeRecord};
 
 use crate::format::LogParser;
 use crate::line_health::{LineHealth, LogTransport};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use telemetry::ProxyCounter;
+use records::metrics::ProxyCounter;
 
 /// OpenSSL's names of groups, and the numbers that it writes for those without one, with their IANA names.
 const GROUPS: [(&str, &str); 7] = [

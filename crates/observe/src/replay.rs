@@ -5,7 +5,10 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use journal::Timestamps;
-use telemetry::{Delta as _, NoticeRecord, ProxyCounter, Publisher, RunRecord, Sink};
+use recorder::publish::{Publisher, Sink};
+use records::delta::Delta as _;
+use records::kinds::{NoticeRecord, RunRecord};
+use records::metrics::ProxyCounter;
 
 use crate::format::{BadLine, LogParser};
 use crate::line_health::{LineHealth, LogTransport};

@@ -5,10 +5,12 @@
 use std::time::Duration;
 
 use journal::Timestamps;
+use model::runs::Model;
 use observe::{LogKind, LogReplay, ReplayError, ReplayedLog};
-use telemetry::{
-    Body, ClientCounter, Model, ProxyCounter, ProxyLatency, Publisher, Record, RunId, RunRecord,
-};
+use recorder::publish::Publisher;
+use records::ids::RunId;
+use records::kinds::{Body, Record, RunRecord};
+use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency};
 
 const BEGIN_MS: u64 = 1_700_000_000_000;
 

@@ -16,17 +16,21 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::insight::{HandshakeMix, SavingChange};
+use model::runs::Model;
 use proxy_core::{Certificate, Proxy, ProxyConfig, Upstream, calibrate};
+use recorder::host::HostSampler;
+use recorder::publish::Publisher;
+use records::delta::{Delta, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::{Record, RunRecord, Timestamps};
+use records::metrics::{CpuGroup, ProxyCounter, ProxyLatency};
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::aws_lc_rs::{default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::TLS13;
 use rustls::{ClientConnection, RootCertStore, StreamOwned};
-use telemetry::{
-    CpuGroup, Delta, HandshakeMix, HostSampler, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
-    Record, RunId, RunRecord, SavingChange, Timestamps,
-};
 
 type Failure = Box<dyn Error + Send + Sync>;
 

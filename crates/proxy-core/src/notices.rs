@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use telemetry::{Level, NoticeRecord};
+use records::kinds::{Level, NoticeRecord};
 
 /// Notices about one subject that may follow each other at once.
 const BURST: u32 = 4;

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
 use proxy_core::handler::ClientSession;
-use telemetry::{ClientId, ConnId, FinishedRequest, HttpCounter, RequestFailure};
+use records::delta::FinishedRequest;
+use records::ids::{ClientId, ConnId};
+use records::metrics::{HttpCounter, RequestFailure};
 
 use crate::held_bytes::HeldBytes;
 use crate::http1_tap::Http1Requests;

@@ -10,7 +10,9 @@ use std::time::Instant;
 use mio::event::Event;
 use proxy_core::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use proxy_core::proxy_protocol::Endpoints;
-use telemetry::{ConnectionOutcome, Counters, HttpCounter, ProxyDelta, RequestFailure};
+use records::delta::ProxyDelta;
+use records::kinds::ConnectionOutcome;
+use records::metrics::{Counters, HttpCounter, RequestFailure};
 
 use self::serving::HttpConnEnd;
 use crate::client::ClientConn;

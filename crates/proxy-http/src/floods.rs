@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use telemetry::HttpCounter;
+use records::metrics::HttpCounter;
 
 use crate::limits::HttpLimits;
 

@@ -14,7 +14,8 @@ use http_codec::frame::{self, ErrorCode, FrameHeader, HEAD_BYTES, flag, kind};
 use hyper::Response;
 use hyper::header::{DATE, HeaderMap};
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
-use telemetry::{ConnectionOutcome, Counters, HttpCounter};
+use records::kinds::ConnectionOutcome;
+use records::metrics::{Counters, HttpCounter};
 
 pub(crate) use self::field_kind::VERDICT;
 use self::frame_reader::FrameReader;

@@ -14,7 +14,7 @@ use hyper::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use telemetry::{Counters, HttpCounter, Metric as _};
+use records::metrics::{Counters, HttpCounter, Metric as _};
 
 use crate::frame_tap::{BlockFields, FrameTap};
 use crate::io::{WireBuffers, WireIo};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proxy_core::{DeclaredOptions, OptionKind, OptionSpec, option_names};
-use telemetry::Applies;
+use records::setting::Applies;
 
 /// Shortest and longest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);

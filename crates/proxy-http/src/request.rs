@@ -18,7 +18,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hyper::{Method, Request, Uri};
-use telemetry::{ClientId, FinishedRequest, RequestFailure};
+use records::delta::FinishedRequest;
+use records::ids::ClientId;
+use records::metrics::RequestFailure;
 
 use crate::client::ClientConn;
 use crate::held_bytes::REQUEST_BYTES;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use proxy_core::{HandlerSettings, LiveOptions, UpstreamSockets, fixed_setting};
-use telemetry::{Setting, SettingError, Value, quantity};
+use records::setting::{Setting, SettingError, Value};
+use records::text::quantity;
 
 use crate::config::HttpConfig;
 use crate::limits::HttpLimits;

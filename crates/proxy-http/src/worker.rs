@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use mio::Registry;
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{LiveOptions, Upstreams};
-use telemetry::{FinishedRequest, Histogram, HttpDelta, HttpGauges, ProxyCounter, ProxyDelta, ProxyLatency};
+use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
+use records::histogram::Histogram;
+use records::kinds::HttpGauges;
+use records::metrics::{ProxyCounter, ProxyLatency};
 
 use crate::config::Routing;
 use crate::frame_tap::BlockFields;

@@ -1,11 +1,13 @@
 //! An anonymous report. Its content is an allow-list: a new part of a summary does not compile until this file handles
 //! it, and a new setting with a text is omitted until it is listed here.
 
-use telemetry::insight::{FindingSummary, FindingText};
-use telemetry::model::{
+use model::insight::{FindingSummary, FindingText};
+use model::runs::{
     AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
-use telemetry::{Dimension, OTHER_VALUE, Setting, Value};
+use records::delta::OTHER_VALUE;
+use records::metrics::Dimension;
+use records::setting::{Setting, Value};
 
 /// Replaces a text that is left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";

@@ -1,7 +1,8 @@
 //! The series of a run as columns of a plot.
 
-use telemetry::model::{Interval, MetricSeries};
-use telemetry::{Counters, Metric, SparseHistogram};
+use model::runs::{Interval, MetricSeries};
+use records::histogram::SparseHistogram;
+use records::metrics::{Counters, Metric};
 
 use crate::report::Report;
 

@@ -1,7 +1,9 @@
 //! The tables of a report, for the page and for Markdown.
 
-use telemetry::model::{ClientSummary, Level, RecordedRequest};
-use telemetry::{LoadCounter, LogFigure, ProxyCounter, labels, quantity};
+use model::runs::{ClientSummary, Level, RecordedRequest};
+use records::metrics::{LoadCounter, ProxyCounter, labels};
+use records::text::quantity;
+use records::values::LogFigure;
 
 use crate::assert::AssertionOutcome;
 use crate::events::EventKind;

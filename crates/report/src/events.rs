@@ -1,6 +1,6 @@
 //! What happened in a run: the lines of its log, with the marks and changes of settings among them.
 
-use telemetry::model::{LogLine, Marker, TimelineEvent};
+use model::runs::{LogLine, Marker, TimelineEvent};
 
 use crate::report::{Report, RunPart};
 

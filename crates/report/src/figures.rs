@@ -1,8 +1,8 @@
 //! A run's figures with their values: for assertions, CSV, and the spread over several runs.
 
-use telemetry::figures::{AbsentSubject, Figure, FigureName, FigureSide, FigureSubjects};
-use telemetry::model::{Run, Summary};
-use telemetry::{KnownValue, LatencyClass, Model};
+use model::figures::{AbsentSubject, Figure, FigureName, FigureSide, FigureSubjects};
+use model::runs::{Model, Run, Summary};
+use records::metrics::{KnownValue, LatencyClass};
 
 /// A figure with its value in the figure's unit; `None` without samples.
 pub type FigureValue = (Figure, Option<f64>);

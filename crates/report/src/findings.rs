@@ -1,6 +1,6 @@
 //! The findings of a run.
 
-use telemetry::insight::FindingSummary;
+use model::insight::FindingSummary;
 
 use crate::report::Report;
 use crate::table::Heading::Words;

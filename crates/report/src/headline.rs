@@ -1,9 +1,10 @@
 //! The figures that answer "was it good, how fast": each with a sentence.
 
+use model::figures::Figure;
+use model::runs::Rates;
+use records::metrics::{CpuGroup, LatencyClass, ProxyCounter};
+use records::values::LogFigure;
 use serde::Serialize;
-use telemetry::figures::Figure;
-use telemetry::model::Rates;
-use telemetry::{CpuGroup, LatencyClass, LogFigure, ProxyCounter};
 
 use crate::assert::AssertionOutcome;
 use crate::latency::by_weight;

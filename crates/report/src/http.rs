@@ -1,7 +1,8 @@
 //! The tables of HTTP mode, for the page and for Markdown.
 
-use telemetry::model::{HttpSummary, Percentiles, RouteSummary};
-use telemetry::{KnownValue, labels, quantile_is_thin};
+use model::runs::{HttpSummary, Percentiles, RouteSummary};
+use records::histogram::quantile_is_thin;
+use records::metrics::{KnownValue, labels};
 
 use crate::numbers::{DASH, bound_ms, fixed, grouped, ms};
 use crate::report::Report;

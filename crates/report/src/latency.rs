@@ -1,8 +1,9 @@
 //! The latencies of a run by class, with percentiles and their intervals.
 
-use telemetry::{
-    Histogram, HttpLatency, KnownValue, LatencyClass, LoadLatency, Percentile, ProxyLatency, TimeResolution,
-    percentile_interval_ns, quantile_is_thin,
+use records::histogram::{Histogram, quantile_is_thin};
+use records::metrics::{
+    HttpLatency, KnownValue, LatencyClass, LoadLatency, Percentile, ProxyLatency, TimeResolution,
+    percentile_interval_ns,
 };
 
 use crate::numbers::{bound_ms, known_ms, short};

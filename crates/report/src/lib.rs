@@ -1,6 +1,6 @@
 //! Reports on runs: figures by name, assertions, comparisons, and files for people and tools.
 //!
-//! Everything is made from a [`Model`](telemetry::Model), and so also from an old journal. Nothing here does I/O.
+//! Everything is made from a [`Model`](model::runs::Model), and so also from an old journal. Nothing here does I/O.
 
 #![forbid(unsafe_code)]
 

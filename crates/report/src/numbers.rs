@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use telemetry::{KnownTime, TimeResolution};
+use records::metrics::{KnownTime, TimeResolution};
 
 /// Shown for an unknown value.
 pub(crate) const DASH: &str = "–";

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use telemetry::model::{ClientSummary, Run, Summary};
-use telemetry::{
-    HttpCounter, HttpLatency, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting,
-    TimeRange, TlsLatency, labels,
+use model::runs::{ClientSummary, Model, Run, Summary};
+use records::ids::RunId;
+use records::metrics::{
+    HttpCounter, HttpLatency, LoadLatency, Metric, ProxyCounter, ProxyLatency, TlsLatency, labels,
 };
+use records::setting::Setting;
+use records::slice::TimeRange;
 
 use crate::anonymous::{self, LEFT_OUT};
 use crate::assert::AssertionResult;

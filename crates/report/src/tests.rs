@@ -1,9 +1,10 @@
 use super::*;
 use crate::latency::ClassLatency;
 use load_run::model;
-use telemetry::{Histogram, TimeResolution};
+use records::histogram::Histogram;
+use records::metrics::TimeResolution;
 
-#[path = "../../telemetry/tests/load_run/mod.rs"]
+#[path = "../../model/tests/load_run/mod.rs"]
 pub(crate) mod load_run;
 
 fn check(assertion: &str) -> AssertionOutcome {
@@ -124,7 +125,7 @@ fn the_files_of_hdrhistogram_hold_all_samples() {
 
 #[test]
 fn what_has_no_samples_is_a_dash_and_not_nothing() {
-    let (model, run) = model(|delta, _| delta.latencies = telemetry::Histograms::default());
+    let (model, run) = model(|delta, _| delta.latencies = records::histogram::Histograms::default());
     let percentiles = percentile_file(model.run(run).unwrap()).unwrap();
     for part in [
         "#[Mean    =            -, StdDeviation   =            -]",
@@ -151,13 +152,13 @@ fn the_interval_of_a_percentile_is_that_of_the_screen() {
     let mut histogram = Histogram::new();
     (1..=100_u64).for_each(|us| histogram.record_ns(us * 1_000));
     let latency = ClassLatency {
-        class: telemetry::ProxyLatency::Exchange.into(),
+        class: records::metrics::ProxyLatency::Exchange.into(),
         histogram: &histogram,
         resolution: TimeResolution::FINE,
     };
     // Of 100 samples the 40th and the 61st enclose the median; the normal distribution would say the 41st and the 60th.
     let median = latency.quantile(0.5).unwrap();
-    let screen = telemetry::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));
+    let screen = records::metrics::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));
     let ms = |ns: Option<u64>| ns.unwrap() as f64 / 1e6;
     assert_eq!(median.interval_ms, Some((ms(screen.0), ms(screen.1))));
     assert_eq!(screen, (histogram.quantile_ns(0.4), histogram.quantile_ns(0.61)));

@@ -1,7 +1,8 @@
 //! The tables of TLS, for the page and for Markdown: reasons of full handshakes, parts of their time, and usage.
 
-use telemetry::model::{Percentiles, TlsSummary, UsageSummary, WallTime};
-use telemetry::{Dimension, FullReason, KnownValue, LogFigure, Metric as _};
+use model::runs::{Percentiles, TlsSummary, UsageSummary, WallTime};
+use records::metrics::{Dimension, FullReason, KnownValue, Metric as _};
+use records::values::LogFigure;
 
 use crate::http::quantile;
 use crate::numbers::{DASH, fixed, grouped, ms, percent};

@@ -5,8 +5,11 @@
 mod common;
 
 use common::at;
+use model::runs::Model;
+use recorder::publish::Publisher;
+use records::ids::RunId;
+use records::kinds::{AlertRecord, AlertState, Record, RunRecord};
 use report::Report;
-use telemetry::{AlertRecord, AlertState, Model, Publisher, Record, RunId, RunRecord};
 
 fn alert(number: u64, state: AlertState, worst: f64, firing_us: u64) -> AlertRecord {
     AlertRecord {

@@ -7,9 +7,9 @@ mod common;
 use std::time::Duration;
 
 use common::{HOSTILE, SyntheticRun, assert_harmless, model};
+use model::runs::Model;
 use report::{CompareOptions, Report, comparison};
 use serde_json::Value;
-use telemetry::Model;
 
 struct Forms {
     text: String,

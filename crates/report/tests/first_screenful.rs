@@ -7,12 +7,13 @@ mod common;
 use std::time::Duration;
 
 use common::{SyntheticRun, at, model};
+use model::runs::{Model, RunMember};
+use recorder::publish::Publisher;
+use records::delta::{LoadDelta, LoadState, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::{HostRecord, RunRecord};
+use records::metrics::{CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 use report::{Assertion, AssertionResult, Figures, Report, RunPart};
-use telemetry::model::RunMember;
-use telemetry::{
-    CpuGroup, HostRecord, LoadCounter, LoadDelta, LoadLatency, LoadState, Metric, Model, ProxyCounter,
-    ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-};
 
 /// The part of a page before its first plot.
 fn above_the_plots(html: &str) -> &str {

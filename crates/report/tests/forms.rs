@@ -5,11 +5,15 @@
 mod common;
 
 use common::{CLIENT, HOST, HOSTILE, SyntheticRun, assert_harmless, at, model};
+use model::runs::Model;
+use recorder::publish::Publisher;
+use records::delta::ProxyDelta;
+use records::ids::RunId;
+use records::kinds::{Level, NoticeRecord, RunRecord, Timestamps};
+use records::metrics::{ProxyCounter, ProxyLatency};
+use records::setting::{Applies, Setting, Value};
+use records::slice::TimeRange;
 use report::{Report, RunPart};
-use telemetry::{
-    Applies, Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-    Setting, TimeRange, Timestamps, Value,
-};
 
 fn forms(is_anonymous: bool) -> [String; 4] {
     let (model, run) = model(&SyntheticRun::default());

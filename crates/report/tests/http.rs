@@ -7,11 +7,13 @@ mod common;
 use std::time::Duration;
 
 use common::{HOST, HOSTILE, at};
+use model::runs::Model;
+use recorder::publish::Publisher;
+use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
+use records::ids::{ClientId, ConnId, RunId};
+use records::kinds::RunRecord;
+use records::metrics::RequestFailure;
 use report::{Assertion, AssertionOutcome, CompareOptions, Figures, Report, comparison};
-use telemetry::{
-    ClientId, ConnId, FinishedRequest, HttpDelta, Model, ProxyDelta, Publisher, RequestFailure, RunId,
-    RunRecord,
-};
 
 /// Thirty seconds with so many milliseconds at the upstream, on two routes with hostile names.
 fn model(id: u128, upstream_ms: u64) -> Model {

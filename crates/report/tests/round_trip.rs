@@ -5,13 +5,16 @@
 mod common;
 
 use common::{at, read};
+use model::runs::Model;
 use proptest::prelude::*;
+use recorder::publish::Publisher;
+use records::delta::{LoadDelta, LoadState, ProxyDelta};
+use records::histogram::Histogram;
+use records::ids::RunId;
+use records::kinds::{Record, RunRecord};
+use records::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use report::Report;
 use serde_json::Value;
-use telemetry::{
-    Histogram, LoadCounter, LoadDelta, LoadLatency, LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency,
-    Publisher, Record, RunId, RunRecord,
-};
 
 /// What happened in a second.
 #[derive(Clone, Debug)]

@@ -7,11 +7,15 @@ mod common;
 use std::time::Duration;
 
 use common::{HOST, HOSTILE, at};
-use report::{CompareOptions, Report, comparison};
-use telemetry::{
-    Counters, Dimension, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-    TlsCounter, TlsLatency, UsageCounter, UsageDelta,
+use model::runs::Model;
+use recorder::publish::Publisher;
+use records::delta::{ProxyDelta, UsageDelta};
+use records::ids::RunId;
+use records::kinds::RunRecord;
+use records::metrics::{
+    Counters, Dimension, ProxyCounter, ProxyLatency, TlsCounter, TlsLatency, UsageCounter,
 };
+use report::{CompareOptions, Report, comparison};
 
 /// Thirty seconds; of ten full handshakes so many had an expired ticket.
 fn model(id: u128, expired: u64) -> Model {

@@ -121,7 +121,7 @@ fn refused_value(error: &clap::Error) -> Option<String> {
 /// Prints one line on standard error, made printable, since it may quote peers, paths and files. A closed standard
 /// error is ignored.
 fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "tlsdash: {}", telemetry::clean::line(&line.to_string()));
+    let _ = writeln!(std::io::stderr(), "tlsdash: {}", records::text::clean::line(&line.to_string()));
 }
 
 fn run_internal(command: InternalCommand) -> anyhow::Result<()> {

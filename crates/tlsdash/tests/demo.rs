@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use common::{TlsdashProcess, journal, journalctl, last_of_each_client, number, run, stderr, tlsdash, until};
 use journal::{Start, Tail};
+use model::runs::Model;
+use records::kinds::Record;
+use records::metrics::{ClientCounter, LoadCounter, ProxyCounter};
 use rustix::process::Signal;
 use serde_json::Value;
-use telemetry::{ClientCounter, LoadCounter, Model, ProxyCounter, Record};
 
 fn demo(folder: &Path, extra: &[&str]) -> Value {
     let at = format!("file:{}", journal(folder).display());
@@ -26,7 +28,7 @@ fn records(file: &Path) -> Vec<Record> {
     let mut records = Vec::new();
     let mut tail = Tail::open(file, Start::Oldest).unwrap();
     loop {
-        let progress = tail.poll(|entry| records.extend(telemetry::decode(entry).unwrap())).unwrap();
+        let progress = tail.poll(|entry| records.extend(records::codec::decode(entry).unwrap())).unwrap();
         if !progress.more {
             return records;
         }

@@ -1,31 +1,55 @@
 //! Holds the edges between the crates, as docs/architecture.md draws them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
-/// Which crates of ours each may depend on, whatever the kind of dependency.
+/// Which crates of ours each may depend on.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-journal", &[]),
-    ("tlsdash-telemetry", &["tlsdash-journal"]),
+    ("tlsdash-output-file", &[]),
     ("tlsdash-http-codec", &[]),
-    ("tlsdash-proxy-core", &["tlsdash-telemetry"]),
-    ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-telemetry"]),
-    ("tlsdash-loadgen", &["tlsdash-http-codec", "tlsdash-telemetry"]),
-    ("tlsdash-observe", &["tlsdash-journal", "tlsdash-telemetry"]),
-    ("tlsdash-tui", &["tlsdash-telemetry"]),
-    ("tlsdash-experiment", &["tlsdash-telemetry"]),
-    ("tlsdash-report", &["tlsdash-telemetry", "tlsdash-experiment", "tlsdash-bench"]),
-    ("tlsdash-bench", &["tlsdash-telemetry", "tlsdash-experiment"]),
+    ("tlsdash-records", &["tlsdash-journal"]),
+    ("tlsdash-recorder", &["tlsdash-journal", "tlsdash-records"]),
+    ("tlsdash-model", &["tlsdash-journal", "tlsdash-records"]),
+    ("tlsdash-proxy-core", &["tlsdash-records"]),
+    ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-records"]),
+    ("tlsdash-loadgen", &["tlsdash-http-codec", "tlsdash-records"]),
+    ("tlsdash-observe", &["tlsdash-journal", "tlsdash-records", "tlsdash-recorder"]),
+    ("tlsdash-tui", &["tlsdash-records", "tlsdash-model", "tlsdash-output-file"]),
+    ("tlsdash-experiment", &["tlsdash-records", "tlsdash-model"]),
+    ("tlsdash-report", &["tlsdash-records", "tlsdash-model", "tlsdash-experiment", "tlsdash-bench"]),
+    (
+        "tlsdash-bench",
+        &[
+            "tlsdash-records",
+            "tlsdash-recorder",
+            "tlsdash-model",
+            "tlsdash-output-file",
+            "tlsdash-experiment",
+        ],
+    ),
     (
         "benchmarks",
-        &["tlsdash-bench", "tlsdash-journal", "tlsdash-telemetry", "tlsdash-loadgen", "tlsdash-experiment"],
+        &[
+            "tlsdash-bench",
+            "tlsdash-journal",
+            "tlsdash-records",
+            "tlsdash-recorder",
+            "tlsdash-model",
+            "tlsdash-loadgen",
+            "tlsdash-experiment",
+        ],
     ),
     (
         "tlsdash",
         &[
             "tlsdash-journal",
-            "tlsdash-telemetry",
+            "tlsdash-output-file",
+            "tlsdash-records",
+            "tlsdash-recorder",
+            "tlsdash-model",
             "tlsdash-proxy-core",
             "tlsdash-proxy-http",
             "tlsdash-loadgen",
@@ -38,6 +62,31 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Which more each may use in its tests and examples: those build runs from records, and records from counts.
+const TESTS_MAY_KNOW: [&str; 2] = ["tlsdash-recorder", "tlsdash-model"];
+
+/// The rooms of a crate, from the lowest up. A room imports only from those before it.
+const ROOMS: &[(&str, &[&str])] = &[
+    (
+        "records",
+        &[
+            "text",
+            "ids",
+            "metrics",
+            "histogram",
+            "wire",
+            "values",
+            "setting",
+            "kinds",
+            "command",
+            "codec",
+            "delta",
+            "slice",
+        ],
+    ),
+    ("recorder", &["host", "publish"]),
+];
+
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tlsdash-proxy-core", "tlsdash-loadgen"]),
@@ -48,7 +97,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap", &["tlsdash"]),
     ("anyhow", &["tlsdash"]),
     ("systemd-journal-reader", &["tlsdash-journal"]),
-    ("hdrhistogram", &["tlsdash-telemetry"]),
+    ("hdrhistogram", &["tlsdash-records"]),
     ("statrs", &["tlsdash-experiment"]),
     ("maud", &["tlsdash-report"]),
     ("hyper", &["tlsdash-proxy-http", "tlsdash-loadgen"]),
@@ -80,14 +129,56 @@ fn dependencies(metadata: &Metadata, with_dev: bool) -> BTreeMap<String, BTreeSe
 
 #[test]
 fn crates_depend_only_on_what_the_architecture_allows() {
-    let known = dependencies(&metadata(), true);
+    let metadata = metadata();
     let ours: BTreeSet<&str> = MAY_KNOW.iter().map(|(name, _)| *name).collect();
-    let found: BTreeSet<&str> = known.keys().map(String::as_str).collect();
-    assert_eq!(found, ours, "a crate is missing in this test's table");
-    for (name, allowed) in MAY_KNOW {
-        let edges: Vec<_> = known[*name].iter().filter(|dep| ours.contains(dep.as_str())).collect();
-        for edge in edges {
-            assert!(allowed.contains(&edge.as_str()), "{name} must not know {edge}");
+    for with_dev in [false, true] {
+        let known = dependencies(&metadata, with_dev);
+        let found: BTreeSet<&str> = known.keys().map(String::as_str).collect();
+        assert_eq!(found, ours, "a crate is missing in this test's table");
+        for (name, allowed) in MAY_KNOW {
+            for edge in known[*name].iter().map(String::as_str).filter(|dep| ours.contains(dep)) {
+                let may = allowed.contains(&edge) || (with_dev && TESTS_MAY_KNOW.contains(&edge));
+                assert!(may, "{name} must not know {edge}");
+            }
+        }
+    }
+}
+
+/// The Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs"));
+    files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+}
+
+/// The rooms that a file names after `crate::`, without those of its comments and unit tests.
+fn imported(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    lines.flat_map(|line| line.split("crate::").skip(1)).filter_map(move |rest| rest.split(ends).next())
+}
+
+#[test]
+fn rooms_import_only_from_those_below() {
+    for (name, rooms) in ROOMS {
+        let root = PathBuf::from(format!("{}/../{name}/src", env!("CARGO_MANIFEST_DIR")));
+        let declared = std::fs::read_to_string(root.join("lib.rs")).expect("every crate has one");
+        let declared = declared.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+        assert_eq!(declared.collect::<BTreeSet<_>>(), rooms.iter().copied().collect(), "{name}");
+        for (floor, room) in rooms.iter().enumerate() {
+            let folder = root.join(room);
+            let files =
+                if folder.is_dir() { sources(&folder) } else { vec![root.join(format!("{room}.rs"))] };
+            for file in files.iter().filter(|file| !file.components().any(|part| part.as_os_str() == "tests"))
+            {
+                let text = std::fs::read_to_string(file).expect("a source file");
+                for other in imported(&text).filter_map(|other| rooms.iter().position(|room| *room == other))
+                {
+                    assert!(other <= floor, "{}: {room} must not know {}", file.display(), rooms[other]);
+                }
+            }
         }
     }
 }

@@ -15,11 +15,13 @@ use common::journald::TestJournald;
 use common::not_run::say_not_run;
 use common::{TlsdashProcess, number, outside, until, upstream};
 use journal::{EntryBuf, Sender};
+use records::codec::encode;
+use records::histogram::Sketch;
+use records::ids::RunId;
+use records::kinds::{Body, ClientRecord, ProxyRecord, Record, Stamp};
+use records::metrics::{Counters, ProxyCounter};
 use rustix::process::Uid;
 use serde_json::Value;
-use telemetry::{
-    Body, ClientRecord, Counters, ProxyCounter, ProxyRecord, Record, RunId, Sketch, Stamp, encode,
-};
 
 /// Runs of so many clients, each with one record.
 #[derive(Clone, Copy, Debug)]

@@ -308,9 +308,9 @@ fn a_limit_that_changes_live_holds_for_the_next_request() {
     // Over HTTP/2 some versions of curl miss an answer that comes before they have sent everything.
     let put = || curl(&["--http1.1", "-T", body, "-o", "/dev/null", "-w", "%{http_code}", &url]);
     assert_eq!(put(), "200");
-    proxy.set("proxy.body-max", &telemetry::Value::Number(1.0)).unwrap();
+    proxy.set("proxy.body-max", &records::setting::Value::Number(1.0)).unwrap();
     assert_eq!(put(), "413");
-    proxy.set("proxy.body-max", &telemetry::Value::Number(2.0)).unwrap();
+    proxy.set("proxy.body-max", &records::setting::Value::Number(2.0)).unwrap();
     assert_eq!(put(), "200");
 }
 
@@ -342,7 +342,7 @@ fn workers_that_are_added_share_the_same_pool() {
     let path = folder.path().join("slow.sock");
     let most = slow_upstream(&path);
     let proxy = in_process(&path, HttpLimits { upstream_connections_max: 4, ..HttpLimits::default() });
-    proxy.set("proxy.workers", &telemetry::Value::Number(4.0)).unwrap();
+    proxy.set("proxy.workers", &records::setting::Value::Number(4.0)).unwrap();
     let url = format!("https://{}/?[1-200]", proxy.local_addrs()[0]);
     let args =
         ["--http1.1", "--parallel", "--parallel-max", "50", "-o", "/dev/null", "-w", "%{http_code} ", &url];

@@ -15,9 +15,9 @@ use std::error::Error;
 use std::process::Command;
 use std::time::Duration;
 
+use model::history::Update;
 use rustix::time::{ClockId, clock_gettime};
 use synthetic::SyntheticLoad;
-use telemetry::Update;
 use tui::{Colours, Glyphs, Offscreen, Options, Palette};
 
 /// The clients in the table.

@@ -8,10 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use model::history::Update;
+use model::runs::Level;
+use records::command::Command;
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
-use telemetry::model::Level;
-use telemetry::{Command, Update};
 use tui::{DashboardSender, Event, Options, channel};
 
 #[path = "../tests/support/synthetic.rs"]
@@ -94,8 +95,8 @@ fn feed(events: &DashboardSender, commanded: &Receiver<Command>, mode: &str) {
             Ok(Command::WriteConfiguration) => {
                 Update::Notice(Level::Notice, "a configuration was asked for".to_owned())
             }
-            Ok(Command::Record(_)) => Update::Recording(telemetry::RecordingStatus::Written),
-            Ok(Command::EndRecording) => Update::Recording(telemetry::RecordingStatus::Ended),
+            Ok(Command::Record(_)) => Update::Recording(model::history::RecordingStatus::Written),
+            Ok(Command::EndRecording) => Update::Recording(model::history::RecordingStatus::Ended),
             Ok(Command::Notice(notice)) => Update::Notice(notice.level, notice.text),
             Ok(Command::Calibrate) => Update::Notice(Level::Notice, "a calibration was asked for".to_owned()),
             Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyEvent, MouseEvent};
-use telemetry::HistoryReply;
+use model::history::HistoryReply;
 
 use crate::options::Event;
 

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use model::runs::Summary;
+use output_file::OutputError;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
+use records::metrics::{ClientCounter, Percentile, TimeResolution};
 use serde_json::{Value, json};
-use telemetry::model::Summary;
-use telemetry::output_file::{self, OutputError};
-use telemetry::{ClientCounter, Percentile, TimeResolution};
 
 use crate::state::State;
 use crate::table;

@@ -1,6 +1,6 @@
 //! Figures and texts as the screen shows them. Units are beside them or in the heading.
 
-use telemetry::{KnownTime, TimeResolution};
+use records::metrics::{KnownTime, TimeResolution};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::theme::Glyphs;

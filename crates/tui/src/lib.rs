@@ -6,7 +6,7 @@
 //!                                   ViewModel (taken from the Model) --> view(State, Frame)
 //! ```
 //!
-//! The [`telemetry::Model`] is the single source of every figure. `view_model` takes from it what one moment shows. `view`
+//! The [`model::runs::Model`] is the single source of every figure. `view_model` takes from it what one moment shows. `view`
 //! lays that out, one file per pane. `table` has what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. The
 //! dashboard knows nothing of the proxy and the load beyond their records and settings.
 

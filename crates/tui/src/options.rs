@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use telemetry::model::Run;
-use telemetry::{HistoryReader, Model, Moment, RunId, Setting, SettingInfo, Update};
+use model::history::{HistoryReader, Moment, Update};
+use model::runs::{Model, Run};
+use records::ids::RunId;
+use records::setting::{Setting, SettingInfo};
 
 use crate::input::keymap::Keymap;
 use crate::remote::RemoteControl;

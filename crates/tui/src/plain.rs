@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-use telemetry::KnownTime;
-use telemetry::model::{Level, LogLine};
+use model::runs::{Level, LogLine};
+use records::metrics::KnownTime;
 
 use crate::channel::Inbox;
 use crate::clock::ClockReading;
@@ -107,7 +107,9 @@ impl PlainMode {
 fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     let word = match status {
         ViewStatus::Live => "live".to_owned(),
-        ViewStatus::Silent(seconds) => format!("no data for {}", telemetry::elapsed_text(seconds)),
+        ViewStatus::Silent(seconds) => {
+            format!("no data for {}", records::text::quantity::elapsed_text(seconds))
+        }
         ViewStatus::Ended => "ended".to_owned(),
         ViewStatus::Waiting
         | ViewStatus::Reading
@@ -115,7 +117,7 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         | ViewStatus::Playing
         | ViewStatus::Paused => "waiting".to_owned(),
     };
-    let time = telemetry::elapsed_text(figures.duration_us / 1_000_000);
+    let time = records::text::quantity::elapsed_text(figures.duration_us / 1_000_000);
     let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
     let mut text = format!("{word} at +{time}{of}, over {}", figures.span.words());
     let per_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), format::per_second);
@@ -176,7 +178,8 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
 /// All that was said of updates, without a terminal.
 #[cfg(test)]
 mod tests {
-    use telemetry::{Model, Update};
+    use model::history::Update;
+    use model::runs::Model;
 
     use super::*;
     use crate::channel::channel;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 
-use telemetry::{Command, RunId};
+use records::command::Command;
+use records::ids::RunId;
 
 /// Where the dashboard sends what concerns the runs of other processes.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use crossterm::event::KeyEvent;
-use telemetry::model::Level;
-use telemetry::{Command, Model};
+use model::runs::{Level, Model};
+use records::command::Command;
 
 use crate::arrangement;
 use crate::channel::{Inbox, Message};

@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use model::history::{Batch, HistoryReader, Update};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use telemetry::{Batch, HistoryReader, Record, SettingInfo, SettingKind, TimeRange, Update, Value};
+use records::kinds::Record;
+use records::setting::{SettingInfo, SettingKind, Value};
+use records::slice::TimeRange;
 
 use crate::clock::ClockReading;
 use crate::options::Options;

@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use experiment::Ratio;
+use model::figures::{Bound, ConditionError, FigureUnit, Operator, WrongUnit};
 use serde::Serialize;
-use telemetry::figures::{Bound, ConditionError, FigureUnit, Operator, WrongUnit};
 
 use super::figure::UnknownCellFigure;
 use super::{BenchComparison, CaseComparison, CellFigure, TargetComparison};
@@ -45,7 +45,7 @@ impl FromStr for BenchCondition {
 
     fn from_str(text: &str) -> Result<Self, BenchConditionError> {
         let (name, bound) = Bound::split(text).map_err(BenchConditionError::Syntax)?;
-        let text = telemetry::clean::text(text);
+        let text = records::text::clean::text(text);
         let figure = match name {
             "ratio" => None,
             name => Some(

@@ -17,8 +17,8 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::{Ratio, median, sign_flip_p_of_pairs};
+use model::figures::FigureUnit;
 use serde::Serialize;
-use telemetry::figures::FigureUnit;
 
 pub use assertion::{BenchAssertionOutcome, BenchAssertionResult, BenchCondition, BenchConditionError};
 pub use figure::{CellFigure, USAGE_FIGURES, UnknownCellFigure, UsageFigure};

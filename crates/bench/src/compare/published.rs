@@ -1,7 +1,7 @@
 //! Published figures beside the measured ones.
 
+use model::figures::FigureUnit;
 use serde::Serialize;
-use telemetry::figures::FigureUnit;
 
 use super::{CaseComparison, CellFigure, serialize};
 use crate::scenario::PublishedFigure;

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
+use model::figures::FigureUnit;
 use serde::Serializer;
-use telemetry::figures::FigureUnit;
 
 /// The unit's symbol; `null` for plain numbers and shares.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -5,8 +5,8 @@
 //! six rounds its p has steps of 1/32, so with two comparisons it could not show anything.
 
 use experiment::{Ratio, holm};
+use records::kinds::ExperimentOutcome;
 use serde::Serialize;
-use telemetry::experiment::ExperimentOutcome;
 
 use super::figure::RATE_ACHIEVED;
 use super::{ALPHA, CaseComparison, CellFigureComparison, TargetComparison, serialize};

@@ -1,7 +1,7 @@
 //! The answer to the question of a case: which target is the cheapest, by how much, and how sure that is.
 
 use experiment::Ratio;
-use telemetry::experiment::ExperimentOutcome;
+use records::kinds::ExperimentOutcome;
 
 use crate::compare::{CaseComparison, TargetComparison};
 use crate::scenario::Question;

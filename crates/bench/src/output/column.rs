@@ -1,6 +1,6 @@
 //! Numbers of a column: one unit, and as many decimals for each.
 
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 /// The most decimals.
 const DECIMALS_MAX: i32 = 3;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 use super::column::ColumnFormat;
 use super::wording::{self, UNKNOWN};

@@ -1,6 +1,6 @@
 //! The comparison on a terminal of 80 columns.
 
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 use super::column::ColumnFormat;
 use super::table::{Align, TextTable, cut, cut_middle, wrap};

@@ -1,6 +1,6 @@
 //! Words that every output uses.
 
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 use crate::compare::{BenchComparison, CaseComparison, CellFigureComparison, TargetComparison};
 use crate::output::column::ColumnFormat;

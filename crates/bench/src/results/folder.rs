@@ -6,9 +6,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use output_file;
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
-use telemetry::output_file;
 use tempfile::TempDir;
 
 use super::CellResult;

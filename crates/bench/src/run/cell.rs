@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use telemetry::Timestamps;
+use records::kinds::Timestamps;
 
 use self::rates::at_rate;
 use super::check::{check, expected};

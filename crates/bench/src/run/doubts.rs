@@ -1,7 +1,7 @@
 //! Why the figures of a cell are less certain than they seem.
 
-use telemetry::Cpus;
-use telemetry::model::{BUSY_MAX, generator_limits};
+use model::runs::{BUSY_MAX, generator_limits};
+use records::text::Cpus;
 
 use super::recording::{GENERATOR_BUSY, LoadRecording};
 use crate::results::{Doubt, DoubtScope, MachineUsage, NegotiatedParameters, ResourceUsage};

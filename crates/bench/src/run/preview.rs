@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use telemetry::quantity;
+use records::text::quantity;
 
 use super::missing_program::missing_program;
 use super::plan::RunPlan;

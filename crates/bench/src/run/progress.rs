@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 use super::plan::Cell;
 use super::planned;

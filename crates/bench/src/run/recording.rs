@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 use crate::compare::CellFigure;
 use crate::results::NegotiatedParameters;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::quantity;
+use records::text::quantity;
 
 use crate::scenario::{BenchCase, ROUNDS_MIN, Scenario};
 
@@ -74,7 +74,7 @@ impl Selection<'_> {
         let names = || scenario.targets.iter().map(|target| target.name.clone()).collect::<Vec<_>>();
         let is_known = |name: &&String| scenario.targets.iter().any(|target| target.name == **name);
         if let Some(unknown) = self.targets.iter().find(|name| !is_known(name)) {
-            return Err(SelectionError::Target(telemetry::clean::text(unknown), names().join(", ")));
+            return Err(SelectionError::Target(records::text::clean::text(unknown), names().join(", ")));
         }
         if self.targets.is_empty() {
             return Ok(());

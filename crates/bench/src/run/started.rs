@@ -4,7 +4,7 @@ use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use telemetry::{ProcessTree, TreeMemory};
+use recorder::host::{ProcessTree, TreeMemory};
 use tempfile::TempDir;
 
 use super::certificate::SERVER_NAME;

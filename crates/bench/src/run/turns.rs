@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use telemetry::quantity;
+use records::text::quantity;
 
 use super::load::LoadRun;
 use crate::scenario::BenchCase;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use telemetry::{parse_percentile, quantity};
+use records::metrics::parse_percentile;
+use records::text::quantity;
 use toml::de::DeValue;
 
 use super::error::ScenarioError;

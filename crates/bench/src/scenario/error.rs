@@ -1,6 +1,6 @@
 //! Why a text is not a scenario.
 
-use telemetry::clean;
+use records::text::clean;
 
 /// Why a text is not a scenario. One printable line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

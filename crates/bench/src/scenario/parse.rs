@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use telemetry::clean;
-use telemetry::figures::FigureName;
+use model::figures::FigureName;
+use records::text::clean;
 
 use super::error::{ScenarioError, unknown};
 use super::table::{ScenarioSource, Table};

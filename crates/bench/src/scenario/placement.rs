@@ -1,8 +1,8 @@
 //! The cores of target, generator and upstream.
 
+use records::text::Cpus;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
-use telemetry::Cpus;
 
 /// Lists of cores, such as `0` or `0-3,8`; `None` leaves the choice to the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
+use records::text::quantity;
 use serde::de::DeserializeOwned;
-use telemetry::quantity;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 

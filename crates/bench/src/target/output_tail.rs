@@ -16,7 +16,7 @@ pub(super) fn output_tail(path: &Path) -> String {
     let lines: Vec<String> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
-        .map(|line| telemetry::clean::text(line.trim_end()))
+        .map(|line| records::text::clean::text(line.trim_end()))
         .collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].join(" | ")
 }

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use telemetry::ListeningSocket;
+use recorder::host::ListeningSocket;
 
 use super::protocol::CommandExit;
 use super::supervisor::Supervisor;

@@ -17,6 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
+use recorder::host::ProcessTree;
+use records::text::Cpus;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, getpid, kill_process, kill_process_group,
     set_child_subreaper, setrlimit, wait,
@@ -24,7 +26,6 @@ use rustix::process::{
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use telemetry::{Cpus, ProcessTree};
 
 use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessage};
 

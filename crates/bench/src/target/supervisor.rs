@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use telemetry::ProcessTree;
+use recorder::host::ProcessTree;
 
 use super::output_tail::output_tail;
 use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessage};

@@ -101,7 +101,7 @@ fn values_are_read_as_the_setting_has_them() {
 
 #[test]
 fn spellings_of_one_value_are_equal() {
-    use telemetry::SettingKind;
+    use records::setting::SettingKind;
     let parse = |text: &str| Some(if text == "1" { "off" } else { text }.to_owned());
     let kind = SettingKind::Parsed { parse, allowed: "" };
     let ciphers = SettingInfo { name: "proxy.ciphers".to_owned(), kind, ..SettingInfo::default() };

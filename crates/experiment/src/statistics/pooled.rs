@@ -102,7 +102,7 @@ impl PooledValues {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use telemetry::Histogram;
+    use records::histogram::Histogram;
 
     fn value(latencies_us: &[u64]) -> (BlockValue, Histogram) {
         let mut histogram = Histogram::new();

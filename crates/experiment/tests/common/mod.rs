@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each user of this file uses a part of it")]
 
 use experiment::BlockValue;
-use telemetry::Histogram;
+use records::histogram::Histogram;
 
 /// How a system behaves.
 #[derive(Clone, Copy, Debug)]

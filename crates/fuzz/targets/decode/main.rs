@@ -16,7 +16,10 @@ use flate2::write::ZlibEncoder;
 use fuzz::seeds_if_asked;
 use journal::EntryBuf;
 use libfuzzer_sys::fuzz_target;
-use telemetry::{Body, Model, Record, common_fields, decode_fields, encode};
+use records::kinds::{Body, Record};
+use model::runs::Model;
+use records::wire::field::common_fields;
+use records::codec::{decode_fields, encode};
 
 const REALTIME_US: u64 = 1_700_000_000_000_000;
 

@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use telemetry::{Body, Field, HIGHEST_NS, Unit, common_fields};
+use records::kinds::Body;
+use records::metrics::{Field, Unit};
+use records::histogram::HIGHEST_NS;
+use records::wire::field::common_fields;
 
 const SETTING: &str = r#"{"name":"load.rate","value":0.1,"unit":"1/s","applies":"live","range":[0.0,1e6]}"#;
 

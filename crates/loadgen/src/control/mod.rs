@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
+use records::setting::{Setting, SettingError, Value};
 pub(crate) use sources::ClientTotals;
 pub use sources::SourceTotals;
 pub(crate) use span::{LoadSpan, RunningTime};
-use telemetry::{Setting, SettingError, Value};
 
 use crate::plan::{KeepAlive, Plan, Rate, Share};
 use crate::protocol::{EncodedRequest, RequestSource};
@@ -163,7 +163,7 @@ impl LoadControl {
     /// Changes a setting, and returns the old one.
     pub(crate) fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
         let before = self.settings().into_iter().find(|setting| setting.name == name);
-        let before = before.ok_or_else(|| SettingError::Unknown(telemetry::clean::text(name)))?;
+        let before = before.ok_or_else(|| SettingError::Unknown(records::text::clean::text(name)))?;
         let mut wanted = lock(&self.wanted);
         settings::change(&mut wanted, &self.plan, &self.original, name, value)?;
         if name == settings::RATE {

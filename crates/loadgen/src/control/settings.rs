@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
+use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
 
 use super::descriptors;
 use crate::control::LiveSettings;
@@ -46,7 +46,7 @@ pub fn infos() -> Vec<SettingInfo> {
         ("load.threads", SettingKind::Whole, "Threads of the load"),
         ("load.sources", SettingKind::Whole, "Source addresses of its connections"),
         ("load.plan", any(), "The plan at the start of the load"),
-        (telemetry::TRUST, any(), "How the load checks the server's certificate"),
+        (records::setting::TRUST, any(), "How the load checks the server's certificate"),
     ]
     .map(info)
     .into()
@@ -94,7 +94,7 @@ pub(crate) fn all(
     }
     all.push(fixed("load.plan", Value::Text(plan.to_string())));
     if let Some(trust) = &original.trust {
-        all.push(fixed(telemetry::TRUST, Value::Text(trust.clone())));
+        all.push(fixed(records::setting::TRUST, Value::Text(trust.clone())));
     }
     all
 }
@@ -176,7 +176,7 @@ fn whole(value: &Value) -> Option<u64> {
 fn refused(name: &str, value: &Value, reason: &str) -> SettingError {
     SettingError::Refused {
         name: name.to_owned(),
-        value: telemetry::clean::text(&value.to_string()),
+        value: records::text::clean::text(&value.to_string()),
         reason: reason.to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use telemetry::TlsVersion;
+use records::values::TlsVersion;
 
 use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;

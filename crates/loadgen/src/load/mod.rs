@@ -10,7 +10,8 @@ use std::time::Duration;
 use check::ResolvedLoad;
 pub use check::probe;
 use mio::{Poll, Waker};
-use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
+use records::delta::{Collector, LoadDelta};
+use records::setting::{Setting, SettingError, Value};
 
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, LoadStartError, system};

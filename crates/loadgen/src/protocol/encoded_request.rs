@@ -192,7 +192,7 @@ fn write(template: &Template, target: &Target, body: &[u8], connection: &str) ->
 /// Checks that a template can be sent.
 pub(crate) fn check_template(template: &Template, scheme: Scheme) -> Result<(), RequestError> {
     let Some(reason) = flaw(template, scheme) else { return Ok(()) };
-    let clean = telemetry::clean::text;
+    let clean = records::text::clean::text;
     let (method, path) = (clean(&template.method), clean(&template.path));
     Err(RequestError::Template { method, path, reason })
 }

@@ -12,9 +12,9 @@ use std::fmt;
 pub use encoded_request::RequestError;
 pub(crate) use encoded_request::{BODY_BYTES_MAX, EncodedRequest, RequestSource, check_template, sequence};
 pub(crate) use encoded_requests::EncodedRequests;
+use records::values::LoadEvent;
 pub(crate) use request::{Failure, Request, ResponseTimes};
 pub(crate) use response::CompleteResponse;
-use telemetry::LoadEvent;
 
 use crate::tls::Alpn;
 

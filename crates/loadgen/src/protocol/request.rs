@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 /// A request that a slot has taken.
 #[derive(Clone, Copy, Debug)]

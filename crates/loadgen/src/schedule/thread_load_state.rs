@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use telemetry::LoadCounter;
+use records::metrics::LoadCounter;
 
 use super::{DueRequest, Pacer, Segment, ThreadPart};
 use crate::clock::nanos;

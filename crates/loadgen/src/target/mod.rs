@@ -118,7 +118,7 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        parse(text).map_err(|reason| TargetError { text: telemetry::clean::text(text), reason })
+        parse(text).map_err(|reason| TargetError { text: records::text::clean::text(text), reason })
     }
 }
 

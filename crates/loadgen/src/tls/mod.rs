@@ -13,10 +13,10 @@ mod verify;
 
 use std::sync::Arc;
 
+use records::values::LoadEvent;
 use rustls::crypto::SupportedKxGroup;
 use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, ProtocolVersion};
 use rustls_pki_types::ServerName;
-use telemetry::LoadEvent;
 
 use early::EarlyDataTls;
 pub(crate) use outbox::Outbox;

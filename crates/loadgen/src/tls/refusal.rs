@@ -79,7 +79,7 @@ impl TlsRefusal {
 fn names(presented: &[String]) -> String {
     let plain = |name: &String| {
         let inner = name.split_once('(').map_or(&**name, |(_, rest)| rest.trim_end_matches(')'));
-        telemetry::clean::text(inner.trim_matches('"'))
+        records::text::clean::text(inner.trim_matches('"'))
     };
     presented.iter().map(plain).collect::<Vec<_>>().join(", ")
 }

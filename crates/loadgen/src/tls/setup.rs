@@ -7,12 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use records::values::TlsVersion;
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use telemetry::TlsVersion;
 
 use super::refusal::TlsRefusal;
 use super::verify::verifier;
@@ -286,7 +286,7 @@ fn chosen<T: Copy>(
         let found = known.iter().find(|item| name(item).eq_ignore_ascii_case(asked)).copied();
         found.ok_or_else(|| TlsSetupError::Unsupported {
             what,
-            name: telemetry::clean::text(asked),
+            name: records::text::clean::text(asked),
             known: known.iter().map(&name).collect::<Vec<_>>().join(", "),
         })
     };

@@ -49,7 +49,7 @@ impl fmt::Display for Trust {
             Self::Certificate(_) | Self::Known(_) => f.write_str("one known certificate"),
             Self::Roots => f.write_str("the system's authorities"),
             Self::CaFile(path) => write!(f, "the authorities in {}", path.display()),
-            Self::Insecure => f.write_str(telemetry::INSECURE),
+            Self::Insecure => f.write_str(records::setting::INSECURE),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use telemetry::{LoadCounter, LoadLatency};
+use records::metrics::{LoadCounter, LoadLatency};
 
 use crate::control::ClientTotals;
 use crate::plan::Share;

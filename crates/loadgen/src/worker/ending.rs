@@ -1,6 +1,7 @@
 //! How requests fail and connections end.
 
-use telemetry::{LoadCounter, LoadEvent};
+use records::metrics::LoadCounter;
+use records::values::LoadEvent;
 
 use super::connection::ConnectionPhase;
 use super::{LoadWorker, TICK_NS};

@@ -1,7 +1,8 @@
 //! Sends requests and receives responses.
 
 use mio::event::Event;
-use telemetry::{LoadCounter, LoadEvent};
+use records::metrics::LoadCounter;
+use records::values::LoadEvent;
 
 use super::LoadWorker;
 use super::connection::{ConnectionPhase, LoadConnection};

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
+use records::delta::{HandoverResult, LoadDelta, Reporter};
 use slab::Slab;
-use telemetry::{HandoverResult, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};

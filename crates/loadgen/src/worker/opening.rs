@@ -3,7 +3,8 @@
 use std::io;
 
 use mio::{Interest, Token};
-use telemetry::{LoadCounter, LoadEvent};
+use records::metrics::LoadCounter;
+use records::values::LoadEvent;
 
 use super::LoadWorker;
 use super::connection::{ConnectionPhase, LoadConnection};

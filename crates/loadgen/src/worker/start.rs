@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telemetry::{LoadDelta, Reporter};
+use records::delta::{LoadDelta, Reporter};
 
 use crate::control::{LoadControl, LoadSpan};
 use crate::schedule::{ThreadLoadState, ThreadPart};

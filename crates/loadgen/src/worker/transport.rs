@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
 
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure};

@@ -4,7 +4,8 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use loadgen::{LoadConfig, Template, Trust};
-use telemetry::{LoadCounter as C, LoadLatency, Value};
+use records::metrics::{LoadCounter as C, LoadLatency};
+use records::setting::Value;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 

@@ -1,13 +1,13 @@
 //! 0-RTT: taken, rejected, not possible, and what each of them counts as.
 
 use loadgen::{Load, LoadConfig, Protocol, Template, Trust};
-use telemetry::{LoadCounter as C, LoadLatency as L};
+use records::metrics::{LoadCounter as C, LoadLatency as L};
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
 const PLAN: &str = "connections=1,keepalive=2,requests=100,resume=80%,early-data=on";
 
-fn counts(all: &telemetry::LoadDelta) -> (u64, u64, u64) {
+fn counts(all: &records::delta::LoadDelta) -> (u64, u64, u64) {
     (all.counters[C::EarlyWanted], all.counters[C::EarlyOffered], all.counters[C::EarlyAccepted])
 }
 

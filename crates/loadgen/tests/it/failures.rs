@@ -5,7 +5,9 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use loadgen::{LoadConfig, Trust};
-use telemetry::{LoadCounter as C, LoadDelta, LoadEvent, LoadLatency as L};
+use records::delta::LoadDelta;
+use records::metrics::{LoadCounter as C, LoadLatency as L};
+use records::values::LoadEvent;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use loadgen::{Expect, LoadConfig, RequestBody, Target, Template, Trust, probe};
-use telemetry::{Applies, LoadCounter as C, LoadEvent as E, LoadLatency as L, Value};
+use records::metrics::{LoadCounter as C, LoadLatency as L};
+use records::setting::{Applies, Value};
+use records::values::LoadEvent as E;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
@@ -303,7 +305,7 @@ fn a_stop_ends_it_also_while_the_server_stalls() {
             |nth| if nth < 20 { ServerBehaviour::Echo } else { ServerBehaviour::Stall },
         );
     let mut load = loadgen::Load::start(server.config(3, "connections=2")).unwrap();
-    let mut all = telemetry::LoadDelta::default();
+    let mut all = records::delta::LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] == 20);
     load.stop();
     collect_until(&mut load, &mut all, |_, ended| ended);
@@ -316,7 +318,7 @@ fn connections_keepalive_and_body_size_change_while_the_load_runs() {
     let server = Http2Server::start(false, |_| ServerBehaviour::Echo);
     let config = LoadConfig { requests: echo(10), ..server.config(4, "connections=2,threads=2") };
     let mut load = loadgen::Load::start(config).unwrap();
-    let mut all = telemetry::LoadDelta::default();
+    let mut all = records::delta::LoadDelta::default();
     let set = |load: &loadgen::Load, name: &str, value: Value| {
         let before = load.set(name, &value).unwrap();
         assert_eq!(before.applies, Applies::Live, "{name}");

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use loadgen::{LoadConfig, Template, Trust};
-use telemetry::{LoadCounter as C, LoadDelta, LoadEvent as E};
+use records::delta::LoadDelta;
+use records::metrics::LoadCounter as C;
+use records::values::LoadEvent as E;
 
 use crate::frames::*;
 use crate::support::{eventually, http2_plan, run};

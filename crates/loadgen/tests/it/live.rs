@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use loadgen::{Load, LoadConfig, Template};
-use telemetry::{Applies, LoadCounter as C, LoadDelta, LoadLatency as L, SettingError, Value};
+use records::delta::LoadDelta;
+use records::metrics::{LoadCounter as C, LoadLatency as L};
+use records::setting::{Applies, SettingError, Value};
 
 use crate::support::{
     ServerAction, TestServer, TlsVersion, assert_adds_up, collect_until, config, eventually, finish,

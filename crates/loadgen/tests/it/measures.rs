@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use loadgen::{Expect, LoadConfig, RequestBody, Template, Trust};
-use telemetry::{LoadCounter as C, LoadEvent as E, LoadLatency as L};
+use records::metrics::{LoadCounter as C, LoadLatency as L};
+use records::values::LoadEvent as E;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
 

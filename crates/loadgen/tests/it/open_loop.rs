@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use loadgen::LoadConfig;
-use telemetry::{Histogram, LoadCounter as C, LoadLatency as L};
+use records::histogram::Histogram;
+use records::metrics::{LoadCounter as C, LoadLatency as L};
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
 

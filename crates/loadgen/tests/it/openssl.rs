@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use loadgen::{Identity, Load, LoadConfig, TlsOptions, Trust};
-use telemetry::LoadCounter as C;
+use records::metrics::LoadCounter as C;
 
 use crate::support::{LONG, plan, run};
 

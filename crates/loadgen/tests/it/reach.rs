@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use loadgen::{DemoUpstream, LoadConfig, Template, Trust, UpstreamAddr, probe};
-use telemetry::LoadCounter as C;
+use records::metrics::LoadCounter as C;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 

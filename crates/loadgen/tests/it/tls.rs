@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use loadgen::{LoadConfig, Template, Trust};
-use telemetry::LoadCounter as C;
+use records::metrics::LoadCounter as C;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use loadgen::{DemoUpstream, Load, LoadConfig, Target, Template, Trust, UpstreamAddr};
-use telemetry::LoadCounter as C;
+use records::metrics::LoadCounter as C;
 
 use crate::support::{finish, plan};
 

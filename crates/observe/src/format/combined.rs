@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use telemetry::LogFigure;
+use records::values::LogFigure;
 
 use super::{AbsentFigure, BadLine, fields, nginx};
 use crate::event::{LogEvent, LoggedRequest};

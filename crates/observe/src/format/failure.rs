@@ -1,6 +1,6 @@
 //! Causes of failed handshakes, from the words of OpenSSL and of the terminators.
 
-use telemetry::ConnectionOutcome;
+use records::kinds::ConnectionOutcome;
 
 /// Parts of what OpenSSL, nginx or HAProxy say, with the cause that they stand for. The first that fits counts.
 const WORDS: [(&str, ConnectionOutcome); 22] = [

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use records::ids::ClientId;
 use serde::Deserialize;
-use telemetry::ClientId;
 
 use super::BadLine;
 

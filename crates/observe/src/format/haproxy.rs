@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use records::kinds::ConnectionOutcome;
+use records::metrics::RequestFailure;
+use records::values::LogFigure;
 use serde::Deserialize;
-use telemetry::{ConnectionOutcome, LogFigure, RequestFailure};
 
 use super::{AbsentFigure, BadLine, LogFormat, failure, fields, haproxy_text};
 use crate::event::{LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest};

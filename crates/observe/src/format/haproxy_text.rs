@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use telemetry::LogFigure;
+use records::values::LogFigure;
 
 use super::{AbsentFigure, BadLine, fields, haproxy};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use telemetry::LogFigure;
+use records::values::LogFigure;
 
 use crate::event::{LineNumber, LogEvent};
 use crate::local_clock::LocalClock;

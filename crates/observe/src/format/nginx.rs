@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use records::metrics::RequestFailure;
+use records::values::LogFigure;
 use serde::Deserialize;
-use telemetry::{LogFigure, RequestFailure};
 
 use super::{AbsentFigure, BadLine, LogFormat, combined, fields, nginx_error};
 use crate::event::{LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use records::kinds::ConnectionOutcome;
+use records::values::LogFigure;
 use serde::Deserialize;
-use telemetry::{ConnectionOutcome, LogFigure};
 
 use super::{AbsentFigure, BadLine, LogFormat, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};

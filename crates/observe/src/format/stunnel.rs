@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use foldhash::{HashMap, HashSet};
-use telemetry::{ClientId, ConnectionOutcome, LogFigure};
+use records::ids::ClientId;
+use records::kinds::ConnectionOutcome;
+use records::values::LogFigure;
 
 use super::{AbsentFigure, BadLine, LogFormat, failure, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};

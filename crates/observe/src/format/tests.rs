@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use telemetry::{ConnectionOutcome, LogFigure, RequestFailure};
+use records::kinds::ConnectionOutcome;
+use records::metrics::RequestFailure;
+use records::values::LogFigure;
 
 use super::{BadLine, LogKind};
 use crate::event::LogEvent;
@@ -29,7 +31,7 @@ fn the_first_request_of_a_connection_counts_it() {
     let over_http2 = HAPROXY_HTTP.replace(r"\/a", r"https:\/\/localhost\/a");
     said(LogKind::Haproxy, &over_http2, |event| assert_eq!(event.request.as_ref().unwrap().path, "/a\"b"));
     let of_unix_socket = HAPROXY_HTTP.replace("127.0.0.1", "unix");
-    said(LogKind::Haproxy, &of_unix_socket, |event| assert_eq!(event.client, telemetry::ClientId::Other));
+    said(LogKind::Haproxy, &of_unix_socket, |event| assert_eq!(event.client, records::ids::ClientId::Other));
     let later = HAPROXY_HTTP.replace(r#""number":"1""#, r#""number":"2""#);
     said(LogKind::Haproxy, &later, |event| assert!(event.connection.is_none() && event.request.is_some()));
 }
@@ -108,7 +110,7 @@ fn own_formats_of_haproxy_are_read_with_fewer_figures() {
         let request = event.request.as_ref().unwrap();
         let [method, path, protocol] = [&request.method, &request.path, &request.protocol];
         assert_eq!([&**method, path, protocol], ["GET", "/s1", "HTTP/2.0"]);
-        assert_eq!((event.client, event.connection.as_ref()), (telemetry::ClientId::Other, None));
+        assert_eq!((event.client, event.connection.as_ref()), (records::ids::ClientId::Other, None));
     });
     let tcp = "10.0.1.2:33313 [06/Feb/2026:12:12:51.443] fnt bck/srv1 0/0/5007 212 cD 0/0/0/0/3 0/0";
     said(LogKind::Haproxy, tcp, |event| {
@@ -149,7 +151,10 @@ fn failed_handshakes_of_nginx_come_from_its_error_log() {
         let failure = event.connection.as_ref().unwrap().failure.as_ref().unwrap();
         assert_eq!(failure.outcome, ConnectionOutcome::HandshakeEof);
         assert!(event.time_us.is_some(), "its own, so that the error log alone is enough");
-        assert_eq!(event.client, telemetry::ClientId::from("10.0.0.9".parse::<std::net::IpAddr>().unwrap()));
+        assert_eq!(
+            event.client,
+            records::ids::ClientId::from("10.0.0.9".parse::<std::net::IpAddr>().unwrap())
+        );
     });
     let other = "2026/11/23 13:00:00 [notice] 12#12: using the \"epoll\" event method";
     assert_eq!(LogKind::Nginx.parser().parse(other.as_bytes(), |event| event.is_none()), Ok(true));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use telemetry::ClientId;
+use records::ids::ClientId;
 
 /// Parts of the table with their own locks, so workers seldom wait for each other.
 const PARTS: usize = 64;

@@ -6,7 +6,7 @@ pub(crate) mod settings;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use telemetry::Cpus;
+use records::text::Cpus;
 
 use self::settings::ConfigError;
 use crate::accept::listen::ListenAddr;
@@ -61,7 +61,7 @@ impl ProxyConfig {
             proxy_protocol: None,
             accept_proxy: TrustedPeers::default(),
             records_names: true,
-            clients_max: telemetry::CLIENTS_MAX,
+            clients_max: records::delta::CLIENTS_MAX,
         }
     }
 }

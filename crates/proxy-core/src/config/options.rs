@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use telemetry::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value, clean};
+use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
+use records::text::clean;
 
 use super::settings::{PREFIX, refused};
 use crate::accept::descriptors::UpstreamSockets;

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use mio::Token;
 use mio::event::Event;
-use telemetry::{ConnectionOutcome, ProxyDelta, clean};
+use records::delta::ProxyDelta;
+use records::kinds::ConnectionOutcome;
+use records::text::clean;
 
 pub use super::session::ClientSession;
 use super::{SocketRole, token};

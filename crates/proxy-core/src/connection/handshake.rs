@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
-use telemetry::ConnectionOutcome;
+use records::kinds::ConnectionOutcome;
 
 use super::handler::ConnEnd;
 use super::handshake_timer::{HandshakeTimer, TimedRead};

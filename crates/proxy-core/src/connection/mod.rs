@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use mio::Token;
 use mio::event::Event;
 use mio::net::TcpStream;
-use telemetry::ConnectionOutcome;
+use records::kinds::ConnectionOutcome;
 
 use self::handler::{CloseMode, ConnEnd, Handler, NextStep};
 use self::handshake::HandshakeState;

@@ -6,7 +6,7 @@ use std::mem;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-use telemetry::{Cpus, CpusError};
+use records::text::{Cpus, CpusError};
 
 use super::Proxy;
 use crate::accept::descriptors::{self, Descriptors, DescriptorsError};

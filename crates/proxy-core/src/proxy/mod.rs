@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
+use records::delta::ProxyDelta;
+use records::kinds::NoticeRecord;
+use records::setting::{Setting, SettingError, Value};
 
 pub use self::bind::{BoundProxy, ProxyStartError};
 use crate::accept::descriptors::{Descriptors, DescriptorsError};
 use crate::accept::listen::ListenerSets;
-use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
-use crate::config::settings;
+use crate::config::{ProxyConfig, settings};
 use crate::notices::NoticeLog;
 use crate::tls::{
     FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TicketKeySnapshot, TlsConfig, TlsFiles,
@@ -96,7 +97,7 @@ impl Proxy {
             return Ok(before);
         }
         if self.is_unused(name) {
-            return Err(SettingError::Unknown(telemetry::clean::text(name)));
+            return Err(SettingError::Unknown(records::text::clean::text(name)));
         }
         let mut pool = self.pool();
         let workers = pool.len();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use telemetry::ConnectionOutcome;
+use records::kinds::ConnectionOutcome;
 
 use super::Relay;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, WorkerContext};

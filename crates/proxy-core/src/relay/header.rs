@@ -1,6 +1,6 @@
 //! The PROXY header that names the client to the upstream.
 
-use telemetry::Level;
+use records::kinds::Level;
 
 use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, NegotiatedInfo, ProxyProtocol};
 use crate::connection::handler::{ClientSession, WorkerContext};

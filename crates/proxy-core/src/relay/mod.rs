@@ -11,7 +11,8 @@ mod settings;
 use std::time::Instant;
 
 use mio::event::Event;
-use telemetry::{ConnectionOutcome, ProxyCounter, ProxyLatency};
+use records::kinds::ConnectionOutcome;
+use records::metrics::{ProxyCounter, ProxyLatency};
 
 pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;

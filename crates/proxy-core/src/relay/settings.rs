@@ -1,6 +1,6 @@
 //! The relay's own settings.
 
-use telemetry::{Setting, SettingError, Value};
+use records::setting::{Setting, SettingError, Value};
 
 use crate::accept::descriptors::UpstreamSockets;
 use crate::config::options::{HandlerSettings, fixed_setting};

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt as _};
+use records::delta::{ClientDelta, ProxyDelta};
+use records::histogram::Sketch;
+use records::ids::ClientId;
+use records::metrics::{ClientCounter, Counters};
 use slab::Slab;
-use telemetry::{ClientCounter, ClientDelta, ClientId, Counters, ProxyDelta, Sketch};
 
 /// Where a client's counters are. A connection holds the slot of its client for as long as it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

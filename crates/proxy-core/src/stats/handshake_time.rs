@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::{ProxyLatency, TlsCounter, TlsLatency};
+use records::metrics::{ProxyLatency, TlsCounter, TlsLatency};
 
 use crate::stats::proxy_stats::ProxyStats;
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use telemetry::{
-    CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ConnId, ConnectionOutcome, ConnectionRecord,
-    ProxyCounter, ProxyDelta, ProxyLatency,
-};
+use records::delta::{CONNECTION_RECORDS_MAX, ProxyDelta};
+use records::ids::{ClientId, ConnId};
+use records::kinds::{ConnectionOutcome, ConnectionRecord};
+use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency};
 
 use crate::stats::clients::{ClientSlot, ClientSlots};
 use crate::stats::handshake_time::HandshakeTime;

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use foldhash::quality::RandomState;
-use telemetry::ClientId;
+use records::ids::ClientId;
 
 /// Entries of a bucket.
 const WAYS: usize = 4;

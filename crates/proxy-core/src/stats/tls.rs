@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use telemetry::{ClientCounter, ClientId, FullReason, TlsCounter};
+use records::ids::ClientId;
+use records::metrics::{ClientCounter, FullReason, TlsCounter};
 
 use super::clients::ClientSlot;
 use super::proxy_stats::ProxyStats;

@@ -2,9 +2,9 @@
 //! fingerprint. All of it is bounded, whatever clients send.
 
 use foldhash::{HashMap, HashMapExt as _};
-use telemetry::{
-    Counters, Dimension, FullReason, OTHER_VALUE, USAGE_VALUES_MAX, UsageCounter, UsageDelta, clean,
-};
+use records::delta::{OTHER_VALUE, USAGE_VALUES_MAX, UsageDelta};
+use records::metrics::{Counters, Dimension, FullReason, UsageCounter};
+use records::text::clean;
 
 use crate::tls::{NegotiatedTls, SingleChoices};
 

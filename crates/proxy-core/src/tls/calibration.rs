@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use records::kinds::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
+use records::values::TlsVersion;
 use rustix::time::{ClockId, clock_gettime};
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
 use rustls::crypto::aws_lc_rs::{self, sign::any_supported_type};
@@ -14,7 +16,6 @@ use rustls::crypto::{ActiveKeyExchange, CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::Signer;
 use rustls::{NamedGroup, RootCertStore, SignatureScheme};
-use telemetry::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED, TlsVersion};
 
 use super::Certificate;
 use super::config::{TlsConfig, TlsConfigError};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use records::setting::Value;
+use records::values::TlsVersion;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{
     NoServerSessionStorage, StoresServerSessions, UnbufferedServerConnection, VerifierBuilderError,
 };
 use rustls::{ServerConfig, SupportedCipherSuite};
-use telemetry::{TlsVersion, Value};
 
 use super::Certificate;
 use super::cert_resolver::CertResolver;

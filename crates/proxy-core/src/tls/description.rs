@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use aws_lc_rs::digest;
-use telemetry::clean;
+use records::text::clean;
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;

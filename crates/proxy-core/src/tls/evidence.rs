@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use telemetry::FullReason;
+use records::metrics::FullReason;
 
 use super::client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
 use super::negotiated::NegotiatedTls;

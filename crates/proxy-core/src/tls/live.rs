@@ -3,7 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use telemetry::{Applies, Setting, SettingError, SettingRecord, Value};
+use records::kinds::SettingRecord;
+use records::setting::{Applies, Setting, SettingError, Value};
 
 use super::Certificate;
 use super::client_auth::{ClientCa, binding};
@@ -284,7 +285,7 @@ impl LiveTls {
         let before = self.list().into_iter().find(|setting| setting.name == name)?;
         let refused = |reason: String| SettingError::Refused {
             name: name.to_owned(),
-            value: telemetry::clean::text(&value.to_string()),
+            value: records::text::clean::text(&value.to_string()),
             reason,
         };
         if [CLIENT_CA, TICKET_KEYS].contains(&name) || name.starts_with(CERTIFICATE) {

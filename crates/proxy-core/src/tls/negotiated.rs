@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use records::delta::OTHER_VALUE;
+use records::kinds::ConnectionOutcome;
+use records::metrics::{Counters, FullReason, ProxyCounter};
+use records::text::clean;
 use rustls::crypto::SupportedKxGroup;
 use rustls::pki_types::CertificateDer;
 use rustls::{
     AlertDescription, CipherSuite, CommonState, Error as TlsError, HandshakeKind, InvalidMessage, NamedGroup,
     ProtocolVersion, SignatureScheme,
 };
-use telemetry::{ConnectionOutcome, Counters, FullReason, OTHER_VALUE, ProxyCounter, clean};
 
 use super::client_hello::SingleChoices;
 use super::description::{self, CommonNameError};

@@ -1,7 +1,9 @@
 //! The settings of TLS as words that a configuration, a command line and a running proxy share.
 
+use records::setting::{Applies, Setting, Value};
+use records::text::clean;
+use records::values::TlsVersion;
 use rustls::{CipherSuite, SupportedCipherSuite};
-use telemetry::{Applies, Setting, TlsVersion, Value, clean};
 
 use crate::config::options::{
     AllowedValues, DeclaredOptions, OptionError, OptionKind, OptionSpec, option_names,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use records::values::TlsVersion;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite};
-use telemetry::TlsVersion;
 
 use super::provider::{CountedAead, TimedGroup};
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use telemetry::Level;
+use records::kinds::Level;
 
 use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};

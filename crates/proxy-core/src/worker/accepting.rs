@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use telemetry::ProxyCounter;
+use records::metrics::ProxyCounter;
 
 use super::Worker;
 use crate::accept::listeners::Listeners;

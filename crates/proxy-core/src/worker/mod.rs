@@ -16,8 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
+use records::delta::{ProxyDelta, Reporter};
+use records::kinds::Level;
+use records::text::Cpus;
 use slab::Slab;
-use telemetry::{Cpus, Level, ProxyDelta, Reporter};
 
 use self::ready::ReadyQueue;
 use self::setup::PreparedWorker;

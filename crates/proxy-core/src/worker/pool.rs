@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mio::Waker;
-use telemetry::{Collector, ProxyDelta, Reporter};
+use records::delta::{Collector, ProxyDelta, Reporter};
 
 use crate::accept::listen;
 use crate::accept::listeners::Set;

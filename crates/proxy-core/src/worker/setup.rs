@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use mio::{Poll, Registry, Waker};
-use telemetry::Cpus;
+use records::text::Cpus;
 
 use super::WAKER;
 use super::control::ProxyControl;

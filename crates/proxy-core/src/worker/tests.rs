@@ -2,9 +2,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixListener;
 
+use records::metrics::ProxyCounter;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use telemetry::ProxyCounter;
 
 use super::*;
 use crate::connection::{READ_BYTES_MAX, READS_PER_TURN_MAX};

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use records::metrics::ProxyCounter;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use telemetry::ProxyCounter;
 
 #[path = "../it/dice.rs"]
 mod dice;

@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use telemetry::{CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ProxyCounter};
+use records::delta::CONNECTION_RECORDS_MAX;
+use records::ids::ClientId;
+use records::metrics::{ClientCounter, ProxyCounter};
 
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tls_over};
 
@@ -45,7 +47,7 @@ fn each_client_has_exactly_what_it_did() {
         }
     });
     let total = proxy.finish();
-    let mut by_client = HashMap::<_, telemetry::Counters<ClientCounter>>::new();
+    let mut by_client = HashMap::<_, records::metrics::Counters<ClientCounter>>::new();
     for delta in &total.clients {
         by_client.entry(delta.client).or_default().add(&delta.counters);
     }

@@ -5,8 +5,10 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use records::delta::ProxyDelta;
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
 use socket2::{Domain, Socket, Type};
-use telemetry::{ConnectionOutcome, ProxyCounter, ProxyDelta};
 
 use crate::support::{
     PATIENCE, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all, serve_echo, tls_over,

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use proxy_core::Upstream;
-use telemetry::{ConnectionOutcome, ProxyCounter};
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
 
 use crate::support::{
     PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all, reset,
@@ -151,7 +152,10 @@ fn a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
     end(&mut tls);
     proxy.expect(ProxyCounter::UpstreamConnectsFailed, 1);
 
-    proxy.proxy.set("proxy.connect-timeout", &telemetry::Value::Number(PATIENCE.as_secs_f64())).unwrap();
+    proxy
+        .proxy
+        .set("proxy.connect-timeout", &records::setting::Value::Number(PATIENCE.as_secs_f64()))
+        .unwrap();
     let mut tls = proxy.connect(&config);
     tls.write_all(b"hello").unwrap();
     tls.flush().unwrap();

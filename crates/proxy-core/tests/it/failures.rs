@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
 
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
 use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, RootCertStore};
-use telemetry::{ConnectionOutcome, ProxyCounter};
 
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, read_all, serve_echo, tls_over};
 

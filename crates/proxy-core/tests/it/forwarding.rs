@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use records::metrics::{ProxyCounter, ProxyLatency};
 use rustls::HandshakeKind;
-use telemetry::{ProxyCounter, ProxyLatency};
 
 use crate::support::{
     TLS12, TLS13, TestProxy, TestStream, TestUpstream, Tls, echo, end, eventually, pattern, read_all,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proxy_core::{ClientAuth, Resumption, TicketKeyFile};
+use records::delta::ProxyDelta;
+use records::metrics::{ClientCounter, Dimension, FullReason, ProxyCounter, TlsCounter, UsageCounter};
+use records::setting::Value;
 use rustls::client::Resumption as ClientResumption;
 use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
-use telemetry::{
-    ClientCounter, Dimension, FullReason, ProxyCounter, ProxyDelta, TlsCounter, UsageCounter, Value,
-};
 
 use crate::counting::connect_from;
 use crate::dice::SeededRandom;

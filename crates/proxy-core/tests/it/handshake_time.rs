@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
+use records::delta::ProxyDelta;
+use records::metrics::{ProxyLatency, TlsCounter, TlsLatency};
 use rustls::ClientConnection;
 use socket2::{SockFilter, SockRef};
-use telemetry::{ProxyDelta, ProxyLatency, TlsCounter, TlsLatency};
 
 use crate::not_run::say_not_run;
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo};

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
-use telemetry::{ConnectionOutcome, ProxyCounter, Value};
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
+use records::setting::Value;
 
 use crate::support::{
     PATIENCE, TLS13, TestProxy, TestStream, TestUpstream, Tls, echo, eventually, pattern, read_all, reset,

@@ -139,5 +139,5 @@ fn a_resumed_session_reports_the_certificate_of_the_session() {
         }
     }
     let total = proxy.finish();
-    assert_eq!(total.counters[telemetry::ProxyCounter::HandshakesResumed], 6);
+    assert_eq!(total.counters[records::metrics::ProxyCounter::HandshakesResumed], 6);
 }

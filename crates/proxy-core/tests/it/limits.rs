@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, Proxy, ProxyConfig};
-use telemetry::{ConnectionOutcome, ProxyCounter, Value};
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
+use records::setting::Value;
 
 use crate::support::{
     PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, eventually, read_all, serve_echo,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, ProxyStartError, Upstream};
-use telemetry::ProxyDelta;
+use records::delta::ProxyDelta;
 
 use crate::support::{TLS13, TestProxy, TestUpstream, echo, serve_echo};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use records::metrics::ProxyCounter;
 use rustls::ClientConfig;
-use telemetry::ProxyCounter;
 
 use crate::dice::SeededRandom;
 use crate::support::{

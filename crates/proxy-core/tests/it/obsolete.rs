@@ -104,6 +104,6 @@ fn openssls_client_gets_nothing_obsolete_though_it_asks_for_it() {
         let (is_spoken, said) = shakes_hands(proxy.addr(), arguments);
         assert!(is_spoken, "{said}");
     }
-    let failed = proxy.finish().counters[telemetry::ProxyCounter::HandshakesFailed];
+    let failed = proxy.finish().counters[records::metrics::ProxyCounter::HandshakesFailed];
     assert_eq!(failed, obsolete.len() as u64);
 }

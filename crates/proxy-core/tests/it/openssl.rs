@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use telemetry::ProxyCounter;
+use records::metrics::ProxyCounter;
 
 use crate::outside::{has_echo, s_client};
 use crate::support::{TestProxy, TestUpstream, serve_echo};

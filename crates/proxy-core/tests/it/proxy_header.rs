@@ -10,7 +10,10 @@ use std::time::Duration;
 use proxy_core::Upstream;
 use proxy_core::proxy_protocol::{self, Endpoints, NegotiatedInfo, ParsedHeader, ProxyProtocol};
 use proxy_header::{ParseConfig, ProxyHeader};
-use telemetry::{ClientId, ConnectionOutcome, ProxyCounter, Value};
+use records::ids::ClientId;
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
+use records::setting::Value;
 
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tls_over};
 

@@ -5,8 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use proxy_core::{Certificate, ListenerSource, Proxy, ProxyConfig, TicketKeySnapshot};
+use records::delta::ProxyDelta;
+use records::metrics::ProxyCounter;
 use rustls::SupportedProtocolVersion;
-use telemetry::{ProxyCounter, ProxyDelta};
 use zeroize::Zeroizing;
 
 use crate::support::{PATIENCE, TLS12, TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo};

@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
+use records::delta::ProxyDelta;
+use records::metrics::{ClientCounter, Counters, FullReason, ProxyCounter};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use telemetry::{ClientCounter, Counters, FullReason, ProxyCounter, ProxyDelta};
 
 pub(crate) use rustls::version::{TLS12, TLS13};
 

@@ -68,5 +68,5 @@ fn a_client_that_can_verify_none_is_refused() {
     let mut proxy = serving(&served, vec![pki.certificate(&P256, &["a.test"])]);
     let output = s_client(proxy.addr(), &["-tls1_3", "-sigalgs", "RSA-PSS+SHA256"]);
     assert!(!has_echo(&output) && output.contains("handshake failure"), "{output}");
-    proxy.expect(telemetry::ProxyCounter::FailedIncompatible, 1);
+    proxy.expect(records::metrics::ProxyCounter::FailedIncompatible, 1);
 }

@@ -4,8 +4,10 @@ use std::io::Read;
 use std::sync::Arc;
 
 use proxy_core::{ClientAuth, TicketKeyFile};
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
+use records::setting::Value;
 use rustls::{ClientConfig, SupportedProtocolVersion};
-use telemetry::{ConnectionOutcome, ProxyCounter, Value};
 
 use crate::pki::{CertAndKey, P256, Pki, replace};
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, end, serve_echo};

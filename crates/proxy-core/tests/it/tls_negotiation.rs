@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 
-use telemetry::{ProxyCounter, Value};
+use records::metrics::ProxyCounter;
+use records::setting::Value;
 
 use crate::outside::{gnutls, has_echo, s_client};
 use crate::pki::{P256, Pki};

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, TlsFileWarning, TlsRefresh};
+use records::metrics::ProxyCounter;
 use rustls::HandshakeKind;
-use telemetry::ProxyCounter;
 
 use crate::pki::{P256, Pki, replace};
 use crate::support::{TLS12, TLS13, TestProxy, TestUpstream, echo, serve_echo};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proxy_core::{Certificate, Resumption, TicketKeyError, TicketKeyFile, TicketSend, TlsFileWarning};
+use records::metrics::ProxyCounter;
 use rustls::{ClientConfig, HandshakeKind};
-use telemetry::ProxyCounter;
 
 use crate::outside::{has_echo, s_client};
 use crate::pki::replace;

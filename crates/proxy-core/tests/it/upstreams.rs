@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
+use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
 use socket2::{Domain, Socket, Type};
-use telemetry::{ConnectionOutcome, ProxyCounter};
 
 use crate::support::{TLS13, TestProxy, TestUpstream, Tls, echo, end, eventually, read_all, serve_echo};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proxy_core::Resumption;
 use rcgen::PKCS_RSA_SHA256 as RSA;
-use telemetry::{Dimension, FullReason, ProxyCounter, ProxyDelta, UsageCounter};
+use records::delta::ProxyDelta;
+use records::metrics::{Dimension, FullReason, ProxyCounter, UsageCounter};
 
 use crate::full_reasons::{expect, finish, start, visit};
 use crate::outside::{has_echo, s_client};
@@ -77,7 +78,7 @@ fn a_failed_handshake_is_counted_for_its_name_and_fingerprint() {
     drop(proxy.tcp());
     let total = finish(proxy);
     assert_eq!(total.counters[ProxyCounter::HandshakesFailed], 2);
-    let failed = |row: &&telemetry::UsageDelta| row.counters[UsageCounter::HandshakesFailed] == 1;
+    let failed = |row: &&records::delta::UsageDelta| row.counters[UsageCounter::HandshakesFailed] == 1;
     let mut rows = total.tls.usage.iter().filter(failed);
     let names: Vec<_> = rows.by_ref().map(|row| (row.dimension, &*row.value)).collect();
     assert_eq!(names[0], (Dimension::Name, "old.test"));
@@ -122,8 +123,9 @@ fn names_and_fingerprints_can_be_left_out() {
     let total = proxy.finish();
     assert_eq!(total.connections.len(), 2);
     assert!(total.connections.iter().all(|record| record.sni.is_empty()), "{:?}", total.connections);
-    let is_private =
-        |row: &&telemetry::UsageDelta| [Dimension::Name, Dimension::Fingerprint].contains(&row.dimension);
+    let is_private = |row: &&records::delta::UsageDelta| {
+        [Dimension::Name, Dimension::Fingerprint].contains(&row.dimension)
+    };
     assert_eq!(total.tls.usage.iter().find(is_private), None);
     assert!(!total.tls.usage.is_empty());
 }

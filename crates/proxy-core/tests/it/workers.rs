@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, Proxy, ProxyConfig};
-use telemetry::{Applies, ProxyCounter, ProxyDelta, Value};
+use records::delta::ProxyDelta;
+use records::metrics::ProxyCounter;
+use records::setting::{Applies, Value};
 
 use crate::support::{
     PATIENCE, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over,

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
-use telemetry::{ConnectionOutcome, RequestFailure};
+use records::kinds::ConnectionOutcome;
+use records::metrics::RequestFailure;
 
 use super::HttpConnection;
 

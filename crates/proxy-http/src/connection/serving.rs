@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use telemetry::{ConnectionOutcome, RequestFailure};
+use records::kinds::ConnectionOutcome;
+use records::metrics::RequestFailure;
 
 use crate::client::ClientConn;
 use crate::forward::forward;

@@ -2,7 +2,7 @@
 
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-use telemetry::RequestFailure;
+use records::metrics::RequestFailure;
 
 use crate::frame_tap::Refusal;
 use crate::request::RequestHandle;

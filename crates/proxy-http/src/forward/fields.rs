@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{CONNECTION, COOKIE, HeaderName, HeaderValue, TE, UPGRADE};
 use hyper::{HeaderMap, Request, Version};
-use telemetry::ClientId;
+use records::ids::ClientId;
 
 use crate::client::ClientConn;
 use crate::special_fields::{SpecialField, SpecialFields};

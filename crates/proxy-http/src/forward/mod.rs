@@ -12,7 +12,7 @@ use std::rc::Rc;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
-use telemetry::{HttpCounter, RequestFailure};
+use records::metrics::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
 use crate::client::ClientConn;

@@ -3,7 +3,7 @@
 use hyper::header::{COOKIE, HOST, HeaderMap};
 use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, Version};
-use telemetry::RequestFailure;
+use records::metrics::RequestFailure;
 
 use super::failure::RefusedRequest;
 use crate::client::ClientConn;

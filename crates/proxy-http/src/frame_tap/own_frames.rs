@@ -3,7 +3,7 @@
 
 use http_codec::frame::{self, ErrorCode, FrameHeader, flag, kind};
 use http_codec::hpack::{Indexing, encode_field};
-use telemetry::{Counters, HttpCounter};
+use records::metrics::{Counters, HttpCounter};
 
 /// Streams of a kind at once. Clients of others wait until they lose patience, or get the response alone.
 const STREAMS_MAX: usize = 1_000;

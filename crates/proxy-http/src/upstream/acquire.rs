@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use proxy_core::UpstreamTarget;
-use telemetry::RequestFailure;
+use records::metrics::RequestFailure;
 
 use super::pool::AcquireError;
 use super::queue::QueueTicket;

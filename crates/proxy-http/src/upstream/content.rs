@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use hyper::HeaderMap;
 use hyper::body::Incoming;
-use telemetry::RequestFailure;
+use records::metrics::RequestFailure;
 
 use crate::frame_tap::VERDICT;
 use crate::request::RequestHandle;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::{Buf as _, Bytes};
 use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode, Version};
-use telemetry::RequestFailure;
+use records::metrics::RequestFailure;
 
 use super::acquire::Lease;
 use super::content::RequestContent;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use proxy_core::ProxyConfig;
 use proxy_http::HttpConfig;
-use telemetry::{HttpCounter, ProxyCounter};
+use records::metrics::{HttpCounter, ProxyCounter};
 
 use super::http2_client::*;
 use super::support::*;

@@ -1,6 +1,6 @@
 //! Request smuggling over HTTP/2: each vector is refused, or becomes one request of HTTP/1.1 that is framed in one way.
 
-use telemetry::HttpCounter;
+use records::metrics::HttpCounter;
 
 use super::http2_client::*;
 use super::support::*;

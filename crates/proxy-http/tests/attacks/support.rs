@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
 use proxy_http::HttpConfig;
-use telemetry::{HttpCounter, ProxyCounter, ProxyDelta};
+use records::delta::ProxyDelta;
+use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::common;
 pub(crate) use crate::common::{PATIENCE, TlsStream, eventually};

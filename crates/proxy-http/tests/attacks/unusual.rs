@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Write};
 
-use telemetry::HttpCounter;
+use records::metrics::HttpCounter;
 
 use super::http2_client::*;
 use super::support::*;

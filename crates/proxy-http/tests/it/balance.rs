@@ -1,6 +1,6 @@
 //! Several upstreams of a route: the one with the fewest requests, and what happens when one is down.
 
-use telemetry::{HttpCounter, ProxyCounter};
+use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::support::TestHttpProxy;
 use crate::upstream::{HELLO, ScriptedUpstream, nowhere};

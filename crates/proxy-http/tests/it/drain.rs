@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use telemetry::HttpCounter;
+use records::metrics::HttpCounter;
 
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};

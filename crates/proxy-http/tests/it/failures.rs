@@ -1,6 +1,6 @@
 //! What fails: each with its status, its counter, and a text that names no address.
 
-use telemetry::{HttpCounter, ProxyCounter};
+use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::support::{TestHttpProxy, client_errors};
 use crate::upstream::{HELLO, ScriptedUpstream};

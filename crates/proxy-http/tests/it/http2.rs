@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use telemetry::{HttpCounter, ProxyCounter};
+use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
 use crate::support::{TestHttpProxy, client_errors, field};
@@ -276,7 +276,7 @@ fn a_changed_setting_does_not_end_connections() {
     run(async {
         let (client, driver) = connect(&proxy).await;
         assert_eq!(get(&client, "/").await.unwrap().0, 200);
-        proxy.proxy.set("proxy.queue-timeout", &telemetry::Value::Number(1.0)).unwrap();
+        proxy.proxy.set("proxy.queue-timeout", &records::setting::Value::Number(1.0)).unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(!driver.is_finished());
         assert_eq!(get(&client, "/").await.unwrap().0, 200);

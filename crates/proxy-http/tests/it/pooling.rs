@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::{HttpCounter, ProxyCounter, ProxyLatency};
+use records::metrics::{HttpCounter, ProxyCounter, ProxyLatency};
 
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};

@@ -1,6 +1,6 @@
 //! Which route serves a request, and what names its host.
 
-use telemetry::{HttpCounter, RouteCounter};
+use records::metrics::{HttpCounter, RouteCounter};
 
 use crate::support::{TestHttpProxy, client_errors};
 use crate::upstream::ScriptedUpstream;

@@ -1,6 +1,7 @@
 //! HTTP/1.1 on both sides: fields, framing, interim responses, trailers.
 
-use telemetry::{ClientId, HttpCounter, HttpLatency};
+use records::ids::ClientId;
+use records::metrics::{HttpCounter, HttpLatency};
 
 use crate::support::{Http1Client, TestHttpProxy, field};
 use crate::upstream::{HELLO, ScriptedUpstream};

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
 use proxy_http::HttpConfig;
+use records::delta::{HttpDelta, ProxyDelta};
+use records::kinds::HttpGauges;
+use records::metrics::{ClientCounter, Counters, FullReason, HttpCounter, HttpLatency, ProxyCounter};
 use rustls::ClientConfig;
-use telemetry::{
-    ClientCounter, Counters, FullReason, HttpCounter, HttpDelta, HttpGauges, HttpLatency, ProxyCounter,
-    ProxyDelta,
-};
 
 use crate::common;
 use crate::common::TlsStream;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
 use proxy_http::{Route, RouteTimeouts};
-use telemetry::{HttpCounter, HttpLatency, Value};
+use records::metrics::{HttpCounter, HttpLatency};
+use records::setting::Value;
 
 use crate::support::{Http1Client, TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};

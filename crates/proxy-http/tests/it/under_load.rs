@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use telemetry::HttpCounter;
+use records::metrics::HttpCounter;
 
 use crate::http2_client::{connect, get, read, request, run};
 use crate::support::TestHttpProxy;

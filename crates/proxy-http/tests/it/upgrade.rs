@@ -1,6 +1,6 @@
 //! WebSocket by HTTP/1.1 upgrade: a tunnel begins only once the upstream has agreed.
 
-use telemetry::HttpCounter;
+use records::metrics::HttpCounter;
 
 use crate::support::{Http1Client, TestHttpProxy, client_errors, field};
 use crate::upstream::{HELLO, ScriptedConn, ScriptedUpstream};

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use telemetry::KnownValue;
-use telemetry::figures::{
+use model::figures::{
     AbsentSubject, Condition, ConditionError, Figure, FigureSide, FigureSubjects, FigureUnit, UnknownFigure,
     WrongUnit,
 };
+use records::metrics::KnownValue;
 
 use crate::figures::Figures;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use experiment::{BLOCKS_MIN, ComparableFigure, RunBlocks, blocks};
-use telemetry::model::Run;
+use model::runs::Run;
 
 use super::CompareOptions;
 use crate::report::Report;

@@ -1,9 +1,10 @@
 //! Settings and hosts that differ between two runs, and why a figure may not be comparable.
 
 use experiment::ComparableFigure;
+use model::alerts::Alerts;
+use model::runs::Run;
+use records::setting::Setting;
 use serde::Serialize;
-use telemetry::model::Run;
-use telemetry::{Alerts, Setting};
 
 use crate::report::Report;
 

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use experiment::{BlockValue, ComparableFigure, blocks_between};
+use model::runs::{ComparedFigure, Experiment};
+use records::kinds::{Arm, EstimateRecord, Stage};
+use records::metrics::KnownValue;
 use serde::Serialize;
-use telemetry::experiment::{Arm, Stage};
-use telemetry::model::{ComparedFigure, Experiment};
-use telemetry::{EstimateRecord, KnownValue};
 
 use super::row::{ComparisonRow, RowOutcome};
 use super::text::{self, HEADS};

@@ -10,9 +10,9 @@ mod text;
 use std::time::Duration;
 
 use experiment::{ComparableFigure, RunBlocks, alpha_of, compare};
+use model::runs::Run;
+use records::metrics::LoadLatency;
 use serde::Serialize;
-use telemetry::LoadLatency;
-use telemetry::model::Run;
 
 use crate::report::Report;
 use cut::Cut;

@@ -1,7 +1,7 @@
 //! Why handshakes were full in each of two runs.
 
+use records::metrics::FullReason;
 use serde::Serialize;
-use telemetry::FullReason;
 
 use crate::numbers::{grouped, percent};
 use crate::report::Report;

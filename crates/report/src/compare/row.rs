@@ -3,10 +3,10 @@
 use std::fmt;
 
 use experiment::{ComparableFigure, CompareOutcome, EffectEstimate};
+use model::figures::FigureUnit;
+use records::kinds::{EstimateRecord, ExperimentOutcome};
+use records::metrics::{KnownValue, TimeResolution};
 use serde::{Serialize, Serializer};
-use telemetry::experiment::ExperimentOutcome;
-use telemetry::figures::FigureUnit;
-use telemetry::{EstimateRecord, KnownValue, TimeResolution};
 
 /// The result for one figure.
 #[derive(Clone, Debug, Serialize)]

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use telemetry::figures::FigureUnit;
-use telemetry::{KnownValue, TimeResolution, quantity};
+use model::figures::FigureUnit;
+use records::metrics::{KnownValue, TimeResolution};
+use records::text::quantity;
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
 use crate::numbers::{bound_ms, fixed, known_ms};

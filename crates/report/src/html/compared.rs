@@ -1,8 +1,8 @@
 //! The page of two compared runs, drawn over each other.
 
 use maud::{Markup, html};
-use telemetry::model::MetricSeries;
-use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
+use model::runs::MetricSeries;
+use records::metrics::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};

@@ -1,7 +1,7 @@
 //! Percentile curves. Each step of the x axis is one more nine.
 
 use maud::Markup;
-use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
+use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
 use super::plot::{AxisScale, Plot, PlotLine};
 use crate::latency::ClassLatency;

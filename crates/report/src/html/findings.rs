@@ -1,7 +1,7 @@
 //! The section of findings.
 
 use maud::{Markup, html};
-use telemetry::insight::FindingSummary;
+use model::insight::FindingSummary;
 
 use crate::report::Report;
 

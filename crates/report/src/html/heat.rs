@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use telemetry::{Metric, SparseHistogram};
+use records::histogram::SparseHistogram;
+use records::metrics::Metric;
 
 use super::plot::{WIDTH, number, short, time_ticks};
 use super::{figures, wide};

@@ -1,7 +1,7 @@
 //! The plots of a run over time.
 
 use maud::{Markup, html};
-use telemetry::{
+use records::metrics::{
     Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
     ProxyLatency,
 };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use telemetry::elapsed_text;
+use records::text::quantity::elapsed_text;
 
 use super::{figures, wide};
 use crate::numbers::DASH;

@@ -1,7 +1,7 @@
 //! The tables of a page.
 
 use maud::{Markup, html};
-use telemetry::Percentile;
+use records::metrics::Percentile;
 
 use super::scrolled;
 use crate::latency::{ClassLatency, PERCENTILES, by_weight};

@@ -8,8 +8,8 @@ use bench::compare::{
 };
 use bench::output::{CaseAnswer, ColumnFormat, wording};
 use maud::{Markup, html};
-use telemetry::experiment::ExperimentOutcome;
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
+use records::kinds::ExperimentOutcome;
 
 use super::effects::{self, EffectRow, RATIO};
 use super::plot::{AxisScale, Plot, PlotLine, round_steps, short};

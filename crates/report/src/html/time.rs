@@ -1,7 +1,7 @@
 //! Plots over time.
 
 use maud::Markup;
-use telemetry::Metric;
+use records::metrics::Metric;
 
 use super::plot::{AxisScale, AxisTick, Plot, PlotLine, short, time_ticks};
 use crate::columns::PlotColumn;

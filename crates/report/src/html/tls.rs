@@ -1,7 +1,7 @@
 //! TLS on a page: reasons of full handshakes, parts of their time, and usage.
 
 use maud::{Markup, html};
-use telemetry::{FullReason, TlsCounter, TlsLatency};
+use records::metrics::{FullReason, TlsCounter, TlsLatency};
 
 use super::plot::time_ticks;
 use super::stacked::{self, NamedBar, PARTS_MAX, TimeBar};

@@ -1,7 +1,7 @@
 //! Counters of the clients with most bytes.
 
-use telemetry::model::{ClientStats, Run};
-use telemetry::{ClientCounter, Counters, Metric};
+use model::runs::{ClientStats, Run};
+use records::metrics::{ClientCounter, Counters, Metric};
 
 use super::counters::label;
 use super::family::Family;

@@ -1,7 +1,7 @@
 //! Counters: totals of the run.
 
-use telemetry::model::{MetricSeries, Run};
-use telemetry::{
+use model::runs::{MetricSeries, Run};
+use records::metrics::{
     Counters, HttpCounter, LoadCounter, Metric, ProxyCounter, RequestFailure, RouteCounter, TlsCounter,
     labels,
 };

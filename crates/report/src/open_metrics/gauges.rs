@@ -1,8 +1,8 @@
 //! Gauges of the run and the process, and the CPU time and losses of the run.
 
-use telemetry::CpuGroup;
-use telemetry::insight::Severity;
-use telemetry::model::Run;
+use model::insight::Severity;
+use model::runs::Run;
+use records::metrics::CpuGroup;
 
 use super::counters::label;
 use super::family::{Family, Label};
@@ -165,7 +165,7 @@ fn total(name: &'static str, help: &str, value: f64) -> Family {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::Metric;
+    use records::metrics::Metric;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Latencies, as histograms with classic buckets.
 
-use telemetry::model::{MetricSeries, RouteStats, Run};
-use telemetry::{
-    Histogram, Histograms, HttpLatency, LoadLatency, Metric, ProxyLatency, RouteLatency, SparseHistogram,
-    TimeResolution, TlsLatency, labels,
+use model::runs::{MetricSeries, RouteStats, Run};
+use records::histogram::{Histogram, Histograms, SparseHistogram};
+use records::metrics::{
+    HttpLatency, LoadLatency, Metric, ProxyLatency, RouteLatency, TimeResolution, TlsLatency, labels,
 };
 
 use super::counters::label;

@@ -10,7 +10,7 @@ mod family;
 mod gauges;
 mod histograms;
 
-use telemetry::model::Run;
+use model::runs::Run;
 
 use family::Family;
 pub use family::MetricsFormat;

@@ -3,10 +3,13 @@ use std::fmt::Debug;
 
 use std::net::Ipv4Addr;
 
-use telemetry::{
-    Body, ClientCounter, ClientId, ClientRecord, Counters, Dimension, Histogram, HttpCounter, LoadCounter,
-    Metric, Model, ProxyCounter, Record, RequestFailure, RouteCounter, RouteRecord, RunId, Sketch, Stamp,
-    TimeResolution, TlsCounter, UsageRecord, labels,
+use model::runs::Model;
+use records::histogram::{Histogram, Sketch};
+use records::ids::{ClientId, RunId};
+use records::kinds::{Body, ClientRecord, Record, RouteRecord, Stamp, UsageRecord};
+use records::metrics::{
+    ClientCounter, Counters, Dimension, HttpCounter, LoadCounter, Metric, ProxyCounter, RequestFailure,
+    RouteCounter, TimeResolution, TlsCounter, labels,
 };
 
 use super::histograms::{BOUNDS_S, classic};

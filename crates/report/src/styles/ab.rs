@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use http::Uri;
-use telemetry::{EventCount, Histogram, LoadEvent, LoadLatency};
+use records::histogram::Histogram;
+use records::metrics::LoadLatency;
+use records::values::{EventCount, LoadEvent};
 
 use super::units::{ms, whole_ms};
 use super::{LatencyStats, RunView, mean, or_dash};
@@ -83,7 +85,8 @@ fn server(view: &RunView<'_>, out: &mut String) {
     // Header fields of answers are not recorded.
     line(out, "Server Software", "-");
     if let Ok(target) = view.setting("load.target").parse::<Uri>() {
-        let port = target.port_u16().unwrap_or(if target.scheme_str() == Some("http") { 80 } else { 443 });
+        let port =
+            target.port_u16().unwrap_or_else(|| if target.scheme_str() == Some("http") { 80 } else { 443 });
         line(out, "Server Hostname", target.host().unwrap_or_default().trim_matches(['[', ']']));
         line(out, "Server Port", port);
         negotiated(view, out);

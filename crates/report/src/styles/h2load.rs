@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use telemetry::{Histogram, LoadLatency};
+use records::histogram::Histogram;
+use records::metrics::LoadLatency;
 
 use super::units::{binary, h2load, percent};
 use super::{LatencyStats, RunView, mean, or_dash};

@@ -16,8 +16,10 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use telemetry::model::{ANSWERED, Interval, LoadSummary, MetricSeries, Run};
-use telemetry::{Histogram, Histograms, LoadCounter, LoadLatency, Value};
+use model::runs::{ANSWERED, Interval, LoadSummary, MetricSeries, Run};
+use records::histogram::{Histogram, Histograms};
+use records::metrics::{LoadCounter, LoadLatency};
+use records::setting::Value;
 
 /// The shape of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

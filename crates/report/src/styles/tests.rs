@@ -1,4 +1,5 @@
-use telemetry::{LoadCounter as C, LoadDelta, LoadState};
+use records::delta::{LoadDelta, LoadState};
+use records::metrics::LoadCounter as C;
 
 use super::*;
 use crate::tests::load_run::model;
@@ -43,12 +44,12 @@ fn h2load_has_its_figures() {
 #[test]
 fn a_status_from_600_on_is_a_servers_error_in_the_style_and_in_the_figure() {
     let (model, run) = model(|delta, _| {
-        delta.tally.count(telemetry::LoadEvent::Status(999), || "GET /odd".to_owned());
+        delta.tally.count(records::values::LoadEvent::Status(999), || "GET /odd".to_owned());
     });
     let run = model.run(run).unwrap();
     let text = report(run, ReportStyle::H2load).unwrap();
     assert_eq!(line(&text, "status codes"), "status codes: 990 2xx, 0 3xx, 0 4xx, 11 5xx");
-    let figure: telemetry::figures::FigureName = "load.status.5xx".parse().unwrap();
+    let figure: model::figures::FigureName = "load.status.5xx".parse().unwrap();
     assert_eq!(figure.figures().next().unwrap().value(run, &run.summary()), Some(11.0));
 }
 

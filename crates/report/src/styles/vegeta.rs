@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 use super::units::go;
 use super::{LatencyStats, RunView, mean, or_dash, ratio};

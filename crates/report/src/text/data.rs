@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use model::runs::{Interval, Marker, MetricSeries, Summary, TimelineEvent};
+use records::histogram::SparseHistogram;
+use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
+use records::setting::Setting;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use telemetry::model::{Interval, Marker, MetricSeries, Summary, TimelineEvent};
-use telemetry::{KnownValue, LatencyClass, Metric, Percentile, Setting, SparseHistogram, TimeResolution};
 
 use crate::assert::{AssertionOutcome, AssertionResult};
 use crate::headline::{Apdex, Tile};

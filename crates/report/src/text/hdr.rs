@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use telemetry::model::{MetricSeries, Run};
-use telemetry::{Histogram, LatencyClass, LoadLatency, Metric, ProxyLatency};
+use model::runs::{MetricSeries, Run};
+use records::histogram::Histogram;
+use records::metrics::{LatencyClass, LoadLatency, Metric, ProxyLatency};
 
 /// Lines for each halving of the distance to 100 %, as plotters expect.
 const TICKS: u32 = 5;
@@ -111,7 +112,7 @@ fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
         let latency = interval.latency(class);
         if !latency.is_empty() {
             let after_s = interval.start_us.saturating_sub(start_us) as f64 / 1e6;
-            text.push_str(&telemetry::interval_log_line(
+            text.push_str(&records::histogram::interval_log_line(
                 class.into().key(),
                 after_s,
                 interval.seconds(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use telemetry::Percentile;
+use records::metrics::Percentile;
 
 use crate::latency::PERCENTILES;
 use crate::numbers::grouped;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use experiment::median;
-use telemetry::figures::FigureUnit;
+use model::figures::FigureUnit;
 
 use crate::figures::FigureValue;
 
@@ -67,7 +67,7 @@ pub fn repeated(groups: &[(String, Vec<Vec<FigureValue>>)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telemetry::figures::FigureName;
+    use model::figures::FigureName;
 
     #[test]
     fn the_median_and_the_spread_of_each_figure_are_shown() {

@@ -2,11 +2,14 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use telemetry::{
-    Applies, ClientCounter, ClientDelta, CpuGroup, HostRecord, LoadCounter, LoadDelta, LoadEvent,
-    LoadLatency, LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, Record, RunId,
-    RunRecord, Setting, Timestamps, Value,
-};
+use model::runs::Model;
+use recorder::publish::Publisher;
+use records::delta::{ClientDelta, LoadDelta, LoadState, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::{HostRecord, Record, RunRecord, Timestamps};
+use records::metrics::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use records::setting::{Applies, Setting, Value};
+use records::values::LoadEvent;
 
 pub(crate) const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='x'>|*[a](b)\\`&lt;";
 pub(crate) const HOST: &str = "secret-host";
@@ -87,9 +90,9 @@ pub(crate) fn model(synthetic: &SyntheticRun) -> (Model, RunId) {
     let mut client = ClientDelta {
         client: CLIENT.parse::<std::net::IpAddr>().unwrap().into(),
         open_change: 0,
-        counters: telemetry::Counters::default(),
+        counters: records::metrics::Counters::default(),
         rtt_us: 0,
-        exchange: telemetry::Sketch::default(),
+        exchange: records::histogram::Sketch::default(),
     };
     client.counters[ClientCounter::BytesIn] = 500;
     proxy.clients.push(client);

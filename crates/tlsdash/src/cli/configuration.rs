@@ -11,8 +11,8 @@ use loadgen::Plan;
 use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use proxy_core::{Limits, ListenAddr, TlsSettings, Upstream};
 use proxy_http::HttpLimits;
+use records::text::Cpus;
 use serde::{Deserialize, Serialize};
-use telemetry::Cpus;
 
 use super::appearance::{AppearanceOptions, AppearanceTables};
 use super::configuration_error::{ConfigurationError, table_lines};

@@ -12,7 +12,7 @@ type Key<'t> = Spanned<DeString<'t>>;
 
 /// The text of a configuration means nothing. One printable line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}", line.map_or_else(String::new, |line| format!("line {line}: ")), telemetry::clean::line(problem))]
+#[error("{}{}", line.map_or_else(String::new, |line| format!("line {line}: ")), records::text::clean::line(problem))]
 pub struct ConfigurationError {
     /// `None`: the error concerns no single line.
     pub(super) line: Option<usize>,

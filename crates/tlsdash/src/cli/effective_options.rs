@@ -2,7 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use telemetry::{Alerts, Setting, Value};
+use model::alerts::Alerts;
+use records::setting::{Setting, Value};
 
 use super::ProxyOptions;
 use super::value::ParsedValue;
@@ -74,7 +75,7 @@ impl ProxyOptions {
 
 /// Changes the alert of this number, from 1, or takes it away.
 fn take_alert(
-    alerts: &mut Vec<Option<ParsedValue<telemetry::Alert>>>,
+    alerts: &mut Vec<Option<ParsedValue<model::alerts::Alert>>>,
     number: usize,
     value: &Value,
 ) -> anyhow::Result<bool> {
@@ -98,7 +99,7 @@ impl EffectiveOptions {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::Applies;
+    use records::setting::Applies;
 
     use super::*;
 

@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{DeclaredOptions as _, Limits, Upstream};
 use proxy_http::{HttpConfig, HttpLimits, ParseRouteError, Route, RouteTimeouts};
+use records::setting::Value;
+use records::text::quantity;
 use serde::{Deserialize, Serialize};
-use telemetry::{Value, quantity};
 
 use super::mode::ProxyMode;
 use super::option_values::{OptionValueError, read};

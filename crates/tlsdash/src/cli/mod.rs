@@ -34,9 +34,10 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use experiment::ExperimentPlan;
+use model::alerts::Alert;
+use model::history::Moment;
 use proxy_core::{ListenAddr, TlsSettings};
 use serde::{Deserialize, Serialize};
-use telemetry::{Alert, Moment};
 use tui::Speed;
 
 use crate::commands::bench::BenchArgs;
@@ -75,7 +76,7 @@ impl std::error::Error for UsageError {}
 
 /// Makes a usage error. The reason is reduced to one printable line.
 pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
-    anyhow::Error::new(UsageError(telemetry::clean::line(&reason.to_string())))
+    anyhow::Error::new(UsageError(records::text::clean::line(&reason.to_string())))
 }
 
 /// Printed below the help.

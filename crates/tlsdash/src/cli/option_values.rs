@@ -8,10 +8,11 @@ use std::marker::PhantomData;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use proxy_core::{DeclaredOptions, OptionError, OptionSpec};
+use records::setting::{Setting, Value};
+use records::text::quantity;
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use telemetry::{Setting, Value, quantity};
 
 /// Options as they were given, by flags or by a file, over their defaults.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use experiment::ComparableFigure;
+use model::history::Moment;
+use model::insight::Severity;
 use report::Assertion;
-use telemetry::Moment;
-use telemetry::insight::Severity;
 
 use super::Format;
 use super::value::{ParsedValue, time, time_or_none};

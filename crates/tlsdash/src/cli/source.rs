@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proxy_core::{DeclaredOptions as _, Limits, TlsSettings};
 use proxy_http::HttpLimits;
+use records::setting::Value;
 use serde::{Deserialize, Serialize};
-use telemetry::Value;
 
 use super::configuration::ProxyOptions;
 use super::{Flags, usage};

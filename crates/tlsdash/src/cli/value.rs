@@ -7,9 +7,9 @@ use std::ops::{Deref, RangeInclusive};
 use std::str::FromStr;
 use std::time::Duration;
 
+use records::text::quantity;
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use telemetry::quantity;
 
 /// Shortest interval: a proxy, a load and a host record for each take half of the record budget of a file of our own.
 /// With the smaller budget of the system's journal, several short intervals are published as one.

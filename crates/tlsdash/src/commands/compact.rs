@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
-use telemetry::model::Run;
-use telemetry::{
-    Downsampler, EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, SeenRecords,
-    Writer,
-};
+use model::history::{Downsampler, EntryFilter, RunFilter, SeenRecords};
+use model::runs::{Model, Run};
+use records::codec::Writer;
+use records::kinds::Record;
+use records::metrics::{LoadLatency, Metric, ProxyLatency};
 use tempfile::TempPath;
 
 use crate::cli::{CompactArgs, usage};
@@ -92,7 +92,7 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// The writers of the records, each with its trusted fields.
-type Writers = HashMap<telemetry::Origin, (Writer, EntryBuf)>;
+type Writers = HashMap<records::codec::Origin, (Writer, EntryBuf)>;
 
 /// The source of the copy.
 struct CopySource<'a> {
@@ -168,7 +168,8 @@ struct CompactCopy {
 
 impl CompactCopy {
     fn take(&mut self, entry: &Entry, writers: &mut Writers) -> anyhow::Result<()> {
-        let record = telemetry::decode(entry).context("a record cannot be read, and is not to be lost")?;
+        let record =
+            records::codec::decode(entry).context("a record cannot be read, and is not to be lost")?;
         let Some(record) = record else { return self.keep(entry) };
         let writer = Writer::of_entry(entry);
         if !self.seen.insert(&writer.origin, &record.stamp) {
@@ -185,7 +186,7 @@ impl CompactCopy {
     /// Writes the completed records.
     fn flush(&mut self, trusted: &EntryBuf) -> anyhow::Result<()> {
         for record in self.thin.drain(..) {
-            telemetry::encode(&record, &mut self.entry);
+            records::codec::encode(&record, &mut self.entry);
             for (name, value) in trusted.iter() {
                 self.entry.push_trusted(name, value);
             }
@@ -241,7 +242,10 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
 }
 
 /// The figures that must be equal: totals, clients, losses, and every bucket of every latency.
-fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::SparseHistogram>) {
+fn figures(
+    model: &Model,
+    run: &Run,
+) -> (Option<serde_json::Value>, Vec<records::histogram::SparseHistogram>) {
     let mut summary = model.summary(run, Some(""));
     if let Some(journal) = &mut summary.journal {
         (journal.made, journal.read) = (0, 0);

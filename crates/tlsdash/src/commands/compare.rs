@@ -55,7 +55,7 @@ fn experiments(args: &CompareArgs, output_files: &OutputFiles) -> anyhow::Result
     let report = report(&recorded)?;
     let command = command();
     let Ok(experiments) = ::report::experiments(&report, &command) else {
-        let a = telemetry::clean::text(&args.a.to_string_lossy());
+        let a = records::text::clean::text(&args.a.to_string_lossy());
         return Err(usage(format!(
             "compare {a}: 1 run without an A/B experiment: compare needs two, such as compare A.journal B.journal, two runs of \
              one journal with --run-a and --run-b, two parts of a run as {a}@..1m {a}@1m.., or a run with --ab"

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use records::text::quantity;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use telemetry::quantity;
 
 use crate::cli::Format;
 use crate::cli::ctl::{CtlArgs, CtlRequest, LoadSwitch};

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use model::insight;
+use model::insight::{Advice, Estimate, FindingSummary, HowTo, Saving, Severity};
+use model::runs::Run;
+use records::metrics::FullReason;
 use serde::Serialize;
-use telemetry::insight::{self, Advice, FindingSummary, Severity};
-use telemetry::model::Run;
-use telemetry::{Estimate, FullReason, HowTo, Saving};
 
 use crate::cli::{ExplainArgs, Format};
 use crate::journals::reading::{RecordedRun, RunQuery, run_name};
@@ -96,7 +97,7 @@ impl Explanation {
             FullReason::ALL.into_iter().map(count).collect()
         });
         let costs = run.handshake_costs();
-        let savings = costs.map(|costs| telemetry::savings(run, costs, run.duration_us()));
+        let savings = costs.map(|costs| insight::savings(run, costs, run.duration_us()));
         let savings = savings.unwrap_or_default();
         Self {
             schema: SCHEMA,
@@ -123,8 +124,10 @@ impl Explanation {
     }
 
     fn text(&self, name: &str) -> String {
-        let mut out =
-            format!("{name}, {} long\n\nFindings\n", telemetry::elapsed_text(self.duration_s as u64));
+        let mut out = format!(
+            "{name}, {} long\n\nFindings\n",
+            records::text::quantity::elapsed_text(self.duration_s as u64)
+        );
         if self.findings.is_empty() {
             out.push_str("  none\n");
         }

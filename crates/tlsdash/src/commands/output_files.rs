@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use telemetry::output_file::{self, FileIdentity};
+use output_file::FileIdentity;
 
 use crate::cli::usage;
 use crate::summary;

@@ -9,7 +9,8 @@ use proxy_core::{
     BoundProxy, Certificate, ListenerSource, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream,
 };
 use proxy_http::{HttpConfig, HttpStartError, Route};
-use telemetry::{Cpus, Level, NoticeRecord, RunRecord};
+use records::kinds::{Level, NoticeRecord, RunRecord};
+use records::text::Cpus;
 
 use crate::cli::appearance::Appearance;
 use crate::cli::http::OnOff;
@@ -19,11 +20,9 @@ use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::journals::state_directory;
 use crate::service;
 use crate::service::privileges;
-use crate::session::console;
 use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
-use crate::session::environment;
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, Session, SessionConfig, host_name};
+use crate::session::{Channels, Session, SessionConfig, console, environment, host_name};
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::program::UpgradeProgram;
 

@@ -6,13 +6,15 @@ use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
 use journal::EntryBuf;
-use serde::Serialize;
-use telemetry::figures::{Figure, Statistic};
-use telemetry::model::{Run, Summary};
-use telemetry::{
+use model::figures::{Figure, Statistic};
+use model::runs::{Run, Summary};
+use records::ids::RunId;
+use records::kinds::{Record, RunRecord};
+use records::metrics::{
     HttpCounter, HttpLatency, KnownValue, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-    Record, RunId, RunRecord, TimeResolution,
+    TimeResolution,
 };
+use serde::Serialize;
 
 use crate::cli::{Format, ListRunsArgs};
 use crate::journals::reading::{RunChoice, SourcePart};
@@ -108,7 +110,7 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     let measure = |record: &Record| {
         // A hostile journal may have any number of runs.
         if sizes.len() < SIZES_MAX || sizes.contains_key(&record.stamp.run) {
-            telemetry::encode(record, &mut entry);
+            records::codec::encode(record, &mut entry);
             *sizes.entry(record.stamp.run).or_default() += bytes(&entry);
         }
     };

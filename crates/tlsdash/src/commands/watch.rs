@@ -4,8 +4,9 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use anyhow::Context;
-use telemetry::model::Level;
-use telemetry::{Follower, HistoryReader, RunSlice, Update, WriterFilter};
+use model::history::{Follower, HistoryReader, Update, WriterFilter};
+use model::runs::Level;
+use records::slice::RunSlice;
 use tui::{DashboardSender, Event, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
@@ -112,7 +113,7 @@ fn follow(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<Foll
     let is_default = matches!(part.filter.writers, WriterFilter::Trusted(_));
     let deliver = move |update| {
         let update = match update {
-            Update::Batch(batch) => Update::Batch(slice.cut(batch)),
+            Update::Batch(batch) => Update::Batch(batch.within(&mut slice)),
             Update::Ignored(_, writer) => match ignored.note_first(writer).filter(|_| is_default) {
                 Some(line) => Update::Notice(Level::Notice, line),
                 None => return true,

@@ -70,7 +70,7 @@ impl ControlPeer {
     pub(crate) fn name(&self) -> String {
         let Self { uid, pid, user, .. } = self;
         match user {
-            Some(user) => format!("{} (uid {uid}, pid {pid})", telemetry::clean::line(user)),
+            Some(user) => format!("{} (uid {uid}, pid {pid})", records::text::clean::line(user)),
             None => format!("uid {uid} (pid {pid})"),
         }
     }

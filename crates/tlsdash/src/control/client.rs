@@ -85,7 +85,7 @@ impl ControlClient {
         anyhow::ensure!(answer.ends_with('\n'), "the answer from {name} ended early: the service has gone");
         let mut response: ControlResponse = serde_json::from_str(&answer)
             .with_context(|| format!("{name} does not answer as a control socket of tlsdash"))?;
-        response.text = telemetry::clean::line(&response.text);
+        response.text = records::text::clean::line(&response.text);
         if !response.ok && response.version < VERSION {
             let older = format!(
                 "; the service speaks version {} of the protocol, this program {VERSION}: restart the service",

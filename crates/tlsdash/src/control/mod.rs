@@ -44,7 +44,7 @@ impl ControlOptions {
     /// The absolute path of the socket, for the run's record.
     pub(crate) fn recorded_path(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        telemetry::clean::line(&path.to_string_lossy())
+        records::text::clean::line(&path.to_string_lossy())
     }
 
     /// Makes the socket, as the user that the service runs as, or takes it over from the process that this one replaces.

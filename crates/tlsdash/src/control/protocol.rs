@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use records::setting::Setting;
 use serde::{Deserialize, Serialize};
-use telemetry::Setting;
 
 use crate::cli::source::SettingOrigin;
 

@@ -2,8 +2,11 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use model::history::Update;
+use records::command::Command;
+use records::ids::RunId;
+use records::kinds::Level;
 use serde::Deserialize;
-use telemetry::{Command, Level, RunId, Update};
 use tui::{DashboardSender, Event, RemoteAction, RemoteRequest};
 
 use super::client::ControlClient;

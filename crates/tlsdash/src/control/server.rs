@@ -14,8 +14,9 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use model::runs::Model;
+use records::ids::RunId;
 use serde_json::json;
-use telemetry::{Model, RunId};
 use tui::{DashboardSender, Event};
 
 use super::access::{Access, AccessRules, ControlPeer};

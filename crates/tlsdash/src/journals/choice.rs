@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use journal::{FileWriter, InstanceError, JournaldInstance, SendError, Sender};
-use telemetry::{Origin, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
+use recorder::publish::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
+use records::codec::Origin;
 
 use super::{probe, state_directory};
 use crate::journals::source::JournalSource;

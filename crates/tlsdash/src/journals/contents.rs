@@ -5,8 +5,11 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::{ReadError, Start, Tail};
-use telemetry::model::{RUNS_BYTES_MAX, RUNS_MERGED_MAX, Run};
-use telemetry::{Follower, Model, Record, RunFilter, RunId, RunSlice, Update};
+use model::history::{Follower, RunFilter, Update};
+use model::runs::{Model, RUNS_BYTES_MAX, RUNS_MERGED_MAX, Run};
+use records::ids::RunId;
+use records::kinds::Record;
+use records::slice::RunSlice;
 
 use crate::cli::usage;
 use crate::journals::source::JournalSource;
@@ -59,7 +62,7 @@ impl<'a> JournalContents<'a> {
             match update {
                 Update::Batch(batch) => {
                     batch.records.iter().for_each(&mut inspect);
-                    contents.model.apply_batch(slice.cut(batch));
+                    contents.model.apply_batch(batch.within(&mut slice));
                 }
                 Update::Notice(_, text) => notices.push(text),
                 Update::Ignored(_, writer) => drop(contents.ignored.note(writer)),

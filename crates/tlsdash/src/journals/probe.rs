@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::{EntryBuf, JournaldInstance, SendError, Sender, Start, Tail};
-use telemetry::{Origin, RunId};
+use records::codec::Origin;
+use records::ids::RunId;
 
 /// The field that identifies the probe.
 const FIELD: &str = "TLSDASH_PROBE";

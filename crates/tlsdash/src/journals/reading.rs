@@ -8,9 +8,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context;
 use journal::Timestamps;
+use model::history::{Moment, MomentRange, RunFilter};
+use model::runs::{Model, Run};
+use records::ids::RunId;
+use records::kinds::Record;
+use records::slice::TimeRange;
 use report::RunPart;
-use telemetry::model::{self, Run};
-use telemetry::{Model, Moment, MomentRange, Record, RunFilter, RunId, TimeRange};
 
 use crate::cli::value::{InvalidValue, ParsedValue};
 use crate::cli::{RunsArgs, usage};
@@ -159,10 +162,10 @@ impl RecordedRun {
             )));
         }
         let names = names(&runs);
-        let parts: Vec<model::RunMember<'_>> = runs
+        let parts: Vec<model::runs::RunMember<'_>> = runs
             .iter()
             .zip(&names)
-            .map(|((model, run), name)| model::RunMember { name, run, model })
+            .map(|((model, run), name)| model::runs::RunMember { name, run, model })
             .collect();
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
@@ -202,9 +205,9 @@ pub(crate) fn run_name(run: &Run) -> String {
 }
 
 /// The merged runs, and the offsets of their beginnings by their clocks.
-fn described(parts: &[model::RunMember<'_>]) -> Vec<RunPart> {
+fn described(parts: &[model::runs::RunMember<'_>]) -> Vec<RunPart> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
-    let part = |part: &model::RunMember<'_>| {
+    let part = |part: &model::runs::RunMember<'_>| {
         let run = part.run;
         let from_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
         RunPart {
@@ -264,7 +267,7 @@ fn refuse_moment(mode: &str, source: &str, text: &str) -> anyhow::Error {
 }
 
 fn shown(source: Option<&OsStr>) -> String {
-    telemetry::clean::text(&source.unwrap_or_default().to_string_lossy())
+    records::text::clean::text(&source.unwrap_or_default().to_string_lossy())
 }
 
 /// The named journal, or the journal that `--journal auto` writes to.

@@ -6,8 +6,9 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use journal::{Entry, InstanceError, JournaldInstance, ReadError, Start, Tail};
+use model::history::WriterFilter;
+use records::ids::RunId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use telemetry::{RunId, WriterFilter};
 
 /// An entry is read if it has one of these fields: our records' kind, or journald's number of dropped messages.
 const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
@@ -145,7 +146,7 @@ fn files_in(folder: &Path, depth: u32) -> u64 {
 /// Printable, since summaries and reports show it.
 impl fmt::Display for JournalSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let printable = |path: &Path| telemetry::clean::line(&path.to_string_lossy());
+        let printable = |path: &Path| records::text::clean::line(&path.to_string_lossy());
         match self {
             Self::Path(path) if path.is_dir() => f.write_str(&printable(path)),
             Self::Path(path) => write!(f, "file:{}", printable(path)),

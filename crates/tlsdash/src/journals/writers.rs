@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use clap::Args;
+use model::history::WriterFilter;
 use nix::unistd::User;
-use telemetry::{Origin, Writer, WriterFilter};
+use records::codec::{Origin, Writer};
 
 use crate::cli::value::ParsedValue;
 use crate::journals::source::JournalSource;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use telemetry::Model;
+use model::runs::Model;
 use tui::{DashboardSender, Event, ModelReader};
 
 /// Places for clients.

@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use model::runs::Model;
+use records::ids::RunId;
+use records::kinds::{Level, NoticeRecord, Timestamps};
 use report::MetricsFormat;
-use telemetry::{Level, Model, NoticeRecord, RunId, Timestamps};
 use tui::DashboardSender;
 
 use crate::service::accepting::AcceptStop;
@@ -302,7 +304,7 @@ impl MetricsSource {
             return Err("ending: no new connections");
         }
         let run = self.run;
-        let last_us = self.read(move |model| model.run(run).map(telemetry::model::Run::last_us));
+        let last_us = self.read(move |model| model.run(run).map(model::runs::Run::last_us));
         let last_us = last_us.flatten().ok_or("no record of the run was read yet")?;
         let age_us = Timestamps::now().monotonic_us.saturating_sub(last_us);
         let late = self.interval * LATE_INTERVALS + Duration::from_secs(1);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use nix::unistd::{self, Gid, Group, Uid, User};
+use records::kinds::{Level, NoticeRecord};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
-use telemetry::{Level, NoticeRecord};
 
 use crate::cli::usage;
 

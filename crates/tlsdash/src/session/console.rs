@@ -1,6 +1,7 @@
 //! Messages to the user on standard error, besides the journal.
 
-use telemetry::{Level, NoticeRecord, Update};
+use model::history::Update;
+use records::kinds::{Level, NoticeRecord};
 use tui::{DashboardSender, Event};
 
 use crate::session::frontend::Frontend;
@@ -20,7 +21,7 @@ impl Console {
     /// Shows a message that no journal holds.
     pub(crate) fn say(&self, level: Level, text: &str) {
         // Only fails once the front end has ended.
-        let _ = self.events.send(Event::Update(Update::Notice(level, telemetry::clean::line(text))));
+        let _ = self.events.send(Event::Update(Update::Notice(level, records::text::clean::line(text))));
     }
 
     /// Ends the run, as SIGTERM does.

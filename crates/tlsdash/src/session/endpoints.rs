@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use anyhow::Context;
-use telemetry::RunId;
+use records::ids::RunId;
 use tui::DashboardSender;
 
 use super::frontend::Frontend;

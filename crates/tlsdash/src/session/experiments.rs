@@ -5,7 +5,10 @@ use std::time::Duration;
 use experiment::{
     ComparableFigure, ExperimentPlan, ExperimentPlanError, ExperimentRun, Observation, SideInterval, Step,
 };
-use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
+use records::delta::{LoadDelta, LoadState, ProxyDelta};
+use records::kinds::ExperimentRecord;
+use records::metrics::{Counters, CpuGroup};
+use records::setting::Setting;
 
 use super::setting_infos;
 
@@ -27,7 +30,7 @@ pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -
     let has_proxy = settings.iter().any(|setting| setting.name.starts_with("proxy."));
     let metric = handshake_metric(&change.setting).filter(|_| has_proxy && plan.metrics.is_empty());
     let metric = metric.map_or_else(String::new, |metric| format!("; judged by {metric}"));
-    let time = |length: Duration| telemetry::quantity::shown(length.as_secs_f64(), "s");
+    let time = |length: Duration| records::text::quantity::shown(length.as_secs_f64(), "s");
     let calibration = match plan.calibration_pairs {
         0 => "no A/A pairs".to_owned(),
         pairs => format!("{pairs} A/A pairs before"),

@@ -5,8 +5,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use model::history::{HistoryReader, Update};
+use model::runs::Model;
+use records::command::Command;
+use records::ids::RunId;
+use records::kinds::{Level, NoticeRecord};
 use report::Report;
-use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
 use tui::{Event, Exit, Inbox, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;

@@ -23,13 +23,15 @@ use std::time::Duration;
 use anyhow::Context;
 use experiment::ExperimentPlan;
 use journal::Timestamps;
+use model::alerts::{ALERTS_SPARE, Alert, Alerts};
+use model::history::RunFilter;
+use model::runs::{Model, Run};
+use output_file::FileIdentity;
+use recorder::publish::Publisher;
+use records::ids::RunId;
+use records::kinds::{NoticeRecord, RunRecord};
+use records::metrics::{LoadCounter, TimeResolution};
 use report::Figures;
-use telemetry::model::Run;
-use telemetry::output_file::FileIdentity;
-use telemetry::{
-    ALERTS_SPARE, Alert, Alerts, LoadCounter, Model, NoticeRecord, Publisher, RunFilter, RunId, RunRecord,
-    TimeResolution,
-};
 use tui::{DashboardSender, Event, Inbox};
 
 use self::endpoints::RunEndpoints;
@@ -408,5 +410,5 @@ pub(crate) fn spawn<T: Send + 'static>(
 
 /// The name of this host.
 pub(crate) fn host_name() -> String {
-    telemetry::clean::bytes(rustix::system::uname().nodename().to_bytes())
+    records::text::clean::bytes(rustix::system::uname().nodename().to_bytes())
 }

@@ -4,8 +4,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use telemetry::model::Run;
-use telemetry::{LoadCounter, LoadLatency};
+use model::runs::Run;
+use records::metrics::{LoadCounter, LoadLatency};
 
 #[derive(Debug)]
 pub(crate) struct HeadlessProgress {

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use telemetry::{Batch, Body, Follower, Phase, RunFilter, RunId, Update};
+use model::history::{Batch, Follower, RunFilter, Update};
+use records::ids::RunId;
+use records::kinds::{Body, Phase};
 use tui::{DashboardSender, Event};
 
 use crate::journals::source::JournalSource;

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::{EntryBuf, FileLoss, SendError, WriteError};
-use telemetry::{Batch, Record, RecordWriter, Refusal, Sink, SliceBaseline, Update};
+use model::history::{Batch, Update};
+use recorder::publish::{RecordWriter, Refusal, Sink};
+use records::kinds::Record;
+use records::slice::SliceBaseline;
 use tui::{DashboardSender, Event};
 
 use crate::journals::choice::OpenJournal;
@@ -131,7 +134,7 @@ impl RecordSink {
 
 impl DaemonSink {
     fn send(&mut self, record: &Record) -> Result<(), SendError> {
-        telemetry::encode(record, &mut self.entry);
+        records::codec::encode(record, &mut self.entry);
         loop {
             match self.sender.send(&self.entry) {
                 Err(SendError::Full { .. }) if !self.patience.is_zero() => {

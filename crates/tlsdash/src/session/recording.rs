@@ -5,8 +5,12 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use journal::WriteError;
-use telemetry::model::Level;
-use telemetry::{Record, RecordWriter, RunSlice, SliceBaseline, TimeRange, Update, Writer};
+use model::history::Update;
+use model::runs::Level;
+use recorder::publish::RecordWriter;
+use records::codec::Writer;
+use records::kinds::Record;
+use records::slice::{RunSlice, SliceBaseline, TimeRange};
 use tui::{DashboardSender, Event};
 
 use crate::cli::usage;
@@ -113,7 +117,7 @@ impl ActiveRecording {
             has_refused: false,
             is_failing: false,
         };
-        recording.tell(telemetry::RecordingStatus::Written);
+        recording.tell(model::history::RecordingStatus::Written);
         Ok(recording)
     }
 
@@ -170,14 +174,14 @@ impl ActiveRecording {
     /// Reports a failure of writing once, until it works again.
     fn fails(&mut self, error: &WriteError) {
         if !std::mem::replace(&mut self.is_failing, true) {
-            self.tell(telemetry::RecordingStatus::Failing);
+            self.tell(model::history::RecordingStatus::Failing);
             self.notice(Level::Warning, format!("not recording: {error}"));
         }
     }
 
     fn goes_on(&mut self) {
         if std::mem::take(&mut self.is_failing) {
-            self.tell(telemetry::RecordingStatus::Written);
+            self.tell(model::history::RecordingStatus::Written);
             let lacks = match self.missing {
                 0 => "nothing is missing".to_owned(),
                 missing => format!("{missing} records are missing"),
@@ -194,7 +198,7 @@ impl ActiveRecording {
         let _ = self.events.send(Event::Update(Update::Notice(level, text)));
     }
 
-    fn tell(&self, how: telemetry::RecordingStatus) {
+    fn tell(&self, how: model::history::RecordingStatus) {
         let _ = self.events.send(Event::Update(Update::Recording(how)));
     }
 
@@ -210,7 +214,7 @@ impl ActiveRecording {
                 self.write(record);
             }
         }
-        self.tell(telemetry::RecordingStatus::Ended);
+        self.tell(model::history::RecordingStatus::Ended);
         let Self { writer, missing, waiting, .. } = self;
         let path = writer.path().to_owned();
         match writer.close() {

@@ -6,8 +6,10 @@ use std::thread::JoinHandle;
 
 use anyhow::Context;
 use journal::{Start, Timestamps};
-use telemetry::model::Level;
-use telemetry::{Follower, RunFilter, RunId, TimeRange, Update, WriterFilter};
+use model::history::{Follower, RunFilter, Update, WriterFilter};
+use model::runs::Level;
+use records::ids::RunId;
+use records::slice::TimeRange;
 use tui::{DashboardSender, Event, RecordingRequest};
 
 use super::read_back::stops;

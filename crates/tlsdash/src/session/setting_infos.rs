@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use clap::CommandFactory;
 use proxy_core::LiveOptions;
 use proxy_http::HttpLimits;
-use telemetry::SettingInfo;
+use records::setting::SettingInfo;
 
 use crate::cli::Cli;
 
@@ -64,6 +64,6 @@ mod tests {
             assert!(!info.about.is_empty(), "{name}");
         }
         let timeout = infos.iter().find(|info| info.name == "proxy.handshake-timeout").unwrap();
-        assert_eq!(timeout.default, Some(telemetry::Value::Number(10.0)));
+        assert_eq!(timeout.default, Some(records::setting::Value::Number(10.0)));
     }
 }

@@ -1,6 +1,6 @@
 //! Alerts that fired, in words.
 
-use telemetry::model::AlertSummary;
+use model::runs::AlertSummary;
 
 /// Alerts that the text lists; the JSON has them all.
 const ALERTS_SHOWN: usize = 20;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use telemetry::model::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
-use telemetry::quantity;
+use model::runs::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+use records::text::quantity;
 
 /// Adds some lines for each experiment.
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use telemetry::KnownValue;
-use telemetry::model::{HttpSummary, Percentiles, RouteSummary};
+use model::runs::{HttpSummary, Percentiles, RouteSummary};
+use records::metrics::KnownValue;
 
 use super::{bytes, line, milliseconds};
 
@@ -91,7 +91,7 @@ fn routes(routes: &[RouteSummary], out: &mut String) {
 /// A percentile in milliseconds; in brackets if fewer than ten samples lie above it.
 fn cell(of: Option<&Percentiles>, q: f64, us: Option<KnownValue>) -> String {
     match (of, us) {
-        (Some(of), Some(us)) if telemetry::quantile_is_thin(of.n, q) => {
+        (Some(of), Some(us)) if records::histogram::quantile_is_thin(of.n, q) => {
             format!("({})", milliseconds(us, false))
         }
         (_, Some(us)) => milliseconds(us, false),
@@ -103,10 +103,12 @@ fn cell(of: Option<&Percentiles>, q: f64, us: Option<KnownValue>) -> String {
 mod tests {
     use std::time::Duration;
 
-    use telemetry::{
-        ClientId, ConnId, FinishedRequest, HttpDelta, Model, ProxyDelta, Publisher, RequestFailure, RunId,
-        RunRecord, Timestamps,
-    };
+    use model::runs::Model;
+    use recorder::publish::Publisher;
+    use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
+    use records::ids::{ClientId, ConnId, RunId};
+    use records::kinds::{RunRecord, Timestamps};
+    use records::metrics::RequestFailure;
 
     #[test]
     fn the_text_has_statuses_failures_and_routes_of_http_mode() {

@@ -12,11 +12,12 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::io::Errno;
 
-use telemetry::model::{
+use model::runs::{
     HandshakeCounts, JournalSummary, LoadSummary, LogSummary, Percentiles, ProcessSummary, ProcessUsage,
     ProxySummary, Summary,
 };
-use telemetry::{KnownValue, LoadEvent};
+use records::metrics::KnownValue;
+use records::values::LoadEvent;
 
 use crate::cli::Format;
 
@@ -312,7 +313,7 @@ fn latency_table(summary: &Summary, out: &mut String) {
         // In brackets: fewer than ten samples lie above the percentile.
         let cell = |value: &Option<KnownValue>, q: f64| match value {
             None => "-".to_owned(),
-            Some(us) if telemetry::quantile_is_thin(*n, q) => format!("({})", ms(*us)),
+            Some(us) if records::histogram::quantile_is_thin(*n, q) => format!("({})", ms(*us)),
             Some(us) => ms(*us),
         };
         let plain = |value: &Option<KnownValue>| value.map_or_else(|| "-".to_owned(), ms);

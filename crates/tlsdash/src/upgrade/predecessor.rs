@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use proxy_core::{ListenerSets, ListenerSource, TicketKeySnapshot};
-use telemetry::RunId;
+use records::ids::RunId;
 
 use super::channel::{
     CarriedSetting, PreparedProcess, ReceivedMessage, UpgradeMessage, UpgradeOffer, VERSION, is_channel,

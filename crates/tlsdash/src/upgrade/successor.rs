@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use proxy_core::{ListenerSets, TicketKeySnapshot};
+use records::ids::RunId;
 use rustix::process::{Pid, Signal, kill_process_group};
-use telemetry::RunId;
 
 use super::channel::{
     CarriedSetting, PreparedProcess, ReceivedMessage, UpgradeMessage, UpgradeOffer, VERSION, borrowed, pair,
@@ -127,7 +127,7 @@ impl StartedProcess {
     fn next(&mut self, channel: &OwnedFd, deadline: Instant) -> anyhow::Result<UpgradeMessage> {
         match receive(channel.as_fd(), deadline) {
             Ok(Some(ReceivedMessage { message: UpgradeMessage::Refused { reason }, .. })) => {
-                Err(anyhow!("the new process refuses: {}", telemetry::clean::line(&reason)))
+                Err(anyhow!("the new process refuses: {}", records::text::clean::line(&reason)))
             }
             Ok(Some(ReceivedMessage { message, .. })) => Ok(message),
             Ok(None) => Err(match self.ended() {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use bench::target::{MachineMeter, SampleTimes, TimeSpan, UsageMeter};
-use telemetry::Timestamps;
+use records::kinds::Timestamps;
 
 use super::shell;
 use crate::common::until;

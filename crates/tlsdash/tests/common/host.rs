@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
-use telemetry::{Body, Phase, ProxyCounter, ProxyRecord, Record, RunId, RunRecord, Stamp, encode};
+use records::codec::encode;
+use records::ids::RunId;
+use records::kinds::{Body, Phase, ProxyRecord, Record, RunRecord, Stamp};
+use records::metrics::ProxyCounter;
 
 use super::{outside, tlsdash};
 

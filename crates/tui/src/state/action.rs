@@ -1,8 +1,10 @@
 //! Events of the dashboard, and their effects.
 
 use crossterm::event::{KeyEvent, MouseEvent};
-use telemetry::model::Level;
-use telemetry::{ClientId, Command, HistoryReply, RunId, Update};
+use model::history::{HistoryReply, Update};
+use model::runs::Level;
+use records::command::Command;
+use records::ids::{ClientId, RunId};
 
 use crate::export::Export;
 use crate::options::Exit;

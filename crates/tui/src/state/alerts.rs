@@ -1,6 +1,7 @@
 //! Tells a person who looks elsewhere that an alert fires.
 
-use telemetry::{AlertRecord, AlertState, Body, Update};
+use model::history::Update;
+use records::kinds::{AlertRecord, AlertState, Body};
 
 use super::{Effect, State};
 use crate::options::AlertNotify;

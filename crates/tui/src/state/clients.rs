@@ -1,6 +1,6 @@
 //! The clients at the shown moment.
 
-use telemetry::ClientId;
+use records::ids::ClientId;
 
 use super::view::{PastView, View};
 use super::{Intent, PlayControl, State};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use telemetry::model::{Run, TimelineEvent};
-use telemetry::{SettingKind, Value};
+use model::runs::{Run, TimelineEvent};
+use records::setting::{SettingKind, Value};
 
 use super::prompt::{Prompt, PromptPurpose};
 use super::{List, State, shown_run};

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use telemetry::model::{Marker, Run, TimelineEvent};
-use telemetry::{Command, Setting, Value};
+use model::runs::{Marker, Run, TimelineEvent};
+use records::command::Command;
+use records::setting::{Setting, Value};
 
 use super::quick_control::{self, Direction, QuickControl};
 use crate::clock::ClockReading;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use telemetry::figures::{Figure, Statistic};
-use telemetry::{Applies, LatencyClass, Setting};
+use model::figures::{Figure, Statistic};
+use records::metrics::LatencyClass;
+use records::setting::{Applies, Setting};
 
 use super::State;
 use super::prompt::{Prompt, PromptPurpose};
@@ -211,7 +212,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    use telemetry::{Body, Value};
+    use records::kinds::Body;
+    use records::setting::Value;
 
     use super::*;
     use crate::state::{Action, Effect};

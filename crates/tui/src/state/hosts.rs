@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use telemetry::RunId;
-use telemetry::model::Level;
+use model::runs::Level;
+use records::ids::RunId;
 
 use super::{ListMove, PaneAction, PaneId, Preset, State};
 use crate::clock::ClockReading;

@@ -37,8 +37,8 @@ mod view_status;
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
-use telemetry::{Model, RunId};
+use model::runs::{Experiment, Level, LogLine, Marker, Model, Run};
+use records::ids::RunId;
 
 use crate::clock::ClockReading;
 use crate::input::keymap::{KeyContext, KeyRequirement};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use telemetry::{ClientId, RunId};
+use records::ids::{ClientId, RunId};
 
 use super::{List, State};
 use crate::input::keymap::{BINDINGS, Binding, KeyRequirement};

@@ -1,6 +1,6 @@
 //! The settings of the load that have keys of their own, and how a key moves them.
 
-use telemetry::Value;
+use records::setting::Value;
 
 use crate::format;
 

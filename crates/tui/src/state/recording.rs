@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use telemetry::RecordingStatus;
-use telemetry::model::Level;
+use model::history::RecordingStatus;
+use model::runs::Level;
 
 use super::State;
 use crate::clock::ClockReading;
@@ -59,7 +59,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::{Command, RecordingStatus, Update};
+    use model::history::{RecordingStatus, Update};
+    use records::command::Command;
 
     use crate::state::{Action, Effect, Intent};
     use crate::testing::{TestDashboard, options};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use telemetry::model::{Level, Run};
-use telemetry::{Command, RunId};
+use model::runs::{Level, Run};
+use records::command::Command;
+use records::ids::RunId;
 
 use super::{Screen, State};
 use crate::clock::ClockReading;

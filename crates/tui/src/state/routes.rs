@@ -1,7 +1,7 @@
 //! Routes and single requests of HTTP mode at the shown moment, and which list keys act on.
 
-use telemetry::HttpLatency;
-use telemetry::model::Run;
+use model::runs::Run;
+use records::metrics::HttpLatency;
 
 use super::view::View;
 use super::{PaneId, Screen, State};
@@ -152,7 +152,7 @@ impl State {
         let Some(((run, us), figures)) = self.shown_moment().zip(self.figures()) else { return Vec::new() };
         let wanted = view_model::requests(run, us, figures.span).into_iter();
         let wanted = wanted.filter(|recorded| !failed_only || recorded.request.is_error());
-        let row = |recorded: &telemetry::model::RecordedRequest| {
+        let row = |recorded: &model::runs::RecordedRequest| {
             let resolution = run.resolution(HttpLatency::Request.into());
             RequestRow::of(recorded.clone(), self.time_of_day(recorded.realtime_us), resolution)
         };

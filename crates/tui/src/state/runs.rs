@@ -1,7 +1,7 @@
 //! Selects which of several runs is shown: runs of many hosts, or one after the other.
 
-use telemetry::RunId;
-use telemetry::model::{Level, Run};
+use model::runs::{Level, Run};
+use records::ids::RunId;
 
 use super::{Screen, State, shown_run};
 use crate::clock::ClockReading;

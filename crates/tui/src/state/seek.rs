@@ -1,7 +1,7 @@
 //! Seeking: freezing the view and going to another moment of the run.
 
-use telemetry::model::{Interval, Level, MetricSeries};
-use telemetry::{LatencyClass, Metric};
+use model::runs::{Interval, Level, MetricSeries};
+use records::metrics::{LatencyClass, Metric};
 
 use super::State;
 use super::view::{PastView, View};
@@ -302,7 +302,7 @@ mod tests {
         assert!(!stage.screen(120, 40).contains("acts now"));
         stage.press(']');
         assert!(stage.screen(120, 40).contains(hint), "{}", stage.screen(120, 40));
-        let change = stage.run.set("load.rate", telemetry::Value::Number(5500.0)).unwrap();
+        let change = stage.run.set("load.rate", records::setting::Value::Number(5500.0)).unwrap();
         stage.read(vec![change]);
         stage.pass(9);
         for (columns, rows) in [(80, 24), (40, 10)] {

@@ -1,7 +1,6 @@
 //! The contents of the panes for a run at one moment.
 
-use telemetry::Model;
-use telemetry::model::Run;
+use model::runs::{Model, Run};
 
 use crate::view_model::{self, ClientRows, MarkComparison, RouteRows, Span, SpanWindows, ViewModel};
 

@@ -7,7 +7,8 @@ mod moments;
 mod prompts;
 mod remote;
 
-use telemetry::{Command, Value};
+use records::command::Command;
+use records::setting::Value;
 
 use super::Effect;
 use crate::testing::TestDashboard;

@@ -1,7 +1,7 @@
 //! The time shown by the timeline: its position, and the length of a column.
 
-use telemetry::LatencyClass;
-use telemetry::model::Run;
+use model::runs::Run;
+use records::metrics::LatencyClass;
 
 use crate::view_model::{first_class, next_class};
 

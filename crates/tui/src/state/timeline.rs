@@ -74,6 +74,6 @@ impl State {
     /// Returns the time since the run began as it can be typed: `+01:20`.
     pub(crate) fn elapsed_words(&self, us: u64) -> String {
         let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);
-        format!("+{}", telemetry::elapsed_text(since))
+        format!("+{}", records::text::quantity::elapsed_text(since))
     }
 }

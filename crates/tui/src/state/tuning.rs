@@ -1,7 +1,10 @@
 //! The list of settings: selection and staged values.
 
-use telemetry::model::{Level, Run};
-use telemetry::{Alert, Alerts, Applies, Command, Setting, SettingInfo, SettingKind, Value, clean};
+use model::alerts::{Alert, Alerts};
+use model::runs::{Level, Run};
+use records::command::Command;
+use records::setting::{Applies, Setting, SettingInfo, SettingKind, Value};
+use records::text::clean;
 
 use super::control::within;
 use super::quick_control::{self, Direction};
@@ -203,7 +206,8 @@ fn neighbour(words: &[String], from: &str, direction: Direction) -> Option<Value
 #[cfg(test)]
 mod tests {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    use telemetry::{Body, Setting, SettingInfo, Value};
+    use records::kinds::Body;
+    use records::setting::{Setting, SettingInfo, Value};
 
     use crate::state::{Action, Prompt};
     use crate::testing::{TestDashboard, options};
@@ -237,7 +241,7 @@ mod tests {
         let why = "load.rate cannot be 6000: the plan of this load has stages, which set the rate themselves; \
                    start the load with another plan";
         stage
-            .act(Action::Update(telemetry::Update::Notice(telemetry::model::Level::Warning, why.to_owned())));
+            .act(Action::Update(model::history::Update::Notice(model::runs::Level::Warning, why.to_owned())));
         let screen = stage.screen(40, 10).replace('\n', " ");
         assert!(screen.contains("start the load with another plan"), "{screen}");
     }

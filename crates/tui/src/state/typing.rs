@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use telemetry::model::Level;
-use telemetry::{ClientId, Command};
+use model::runs::Level;
+use records::command::Command;
+use records::ids::ClientId;
 use tui_input::InputRequest;
 use tui_input::backend::crossterm::to_input_request;
 

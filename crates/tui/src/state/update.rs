@@ -1,8 +1,9 @@
 //! Updates the state after every event.
 
 use crossterm::event::KeyEvent;
-use telemetry::model::Level;
-use telemetry::{Command, Update};
+use model::history::Update;
+use model::runs::Level;
+use records::command::Command;
 
 use super::navigation::{back, open, scroll, toggle_help, toggle_screen, toggle_tuning};
 use super::routes::with_table;

@@ -1,7 +1,7 @@
 //! Usage at the shown moment: the values of one dimension at a time.
 
-use telemetry::Dimension;
-use telemetry::model::Usage;
+use model::runs::Usage;
+use records::metrics::Dimension;
 
 use super::view::View;
 use super::{ListMove, PaneAction, PaneId, PaneLayout, Preset, Screen, State};

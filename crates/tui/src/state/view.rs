@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use telemetry::model::{Run, Usage};
-use telemetry::{ClientId, Model};
+use model::runs::{Model, Run, Usage};
+use records::ids::ClientId;
 
 use super::replay::Playback;
 use super::snapshot::Snapshot;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use telemetry::{Batch, Model, Record, RunId};
+use model::history::Batch;
+use model::runs::Model;
+use records::ids::RunId;
+use records::kinds::Record;
 
 use super::State;
 use super::view::View;

@@ -12,8 +12,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
+use records::ids::ClientId;
+use records::metrics::TimeResolution;
 use serde_json::json;
-use telemetry::{ClientId, TimeResolution};
 
 use crate::format;
 use crate::theme::Glyphs;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use telemetry::ClientId;
+use records::ids::ClientId;
 
 use super::{CellValue, Row};
 

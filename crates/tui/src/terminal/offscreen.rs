@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use model::history::Update;
 use ratatui::backend::{CrosstermBackend, TestBackend};
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use telemetry::Update;
 
 use crate::clock::ClockReading;
 use crate::options::Options;

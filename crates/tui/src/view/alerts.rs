@@ -1,8 +1,8 @@
 //! Signs of the alerts that fire: a badge, and a mark on the figures concerned. The banner is the first of the warnings.
 
+use model::figures::Statistic;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use telemetry::figures::Statistic;
 
 use crate::format;
 use crate::state::State;

@@ -17,7 +17,9 @@
 //! At an earlier moment the title names it, all figures are of that moment, and a line says why some are missing.
 
 use ratatui::Frame;
-use telemetry::{ClientCounter, ClientId, ConnectionRecord, labels};
+use records::ids::ClientId;
+use records::kinds::ConnectionRecord;
+use records::metrics::{ClientCounter, labels};
 
 use super::detail;
 use super::parts::{byte_rate, quantile_text, rate, share};

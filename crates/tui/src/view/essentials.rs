@@ -6,7 +6,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use telemetry::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
+use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
 use super::parts::{StatusItem, byte_rate, put, rate, wrap};
 use super::status;

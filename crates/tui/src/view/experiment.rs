@@ -8,14 +8,14 @@
 //! +----------------------------------------------------------------------------------+
 //! ```
 
+use model::figures::{FigureName, FigureUnit};
+use model::runs::{ComparedFigure, Experiment};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::experiment::{ExperimentOutcome, Stage};
-use telemetry::figures::{FigureName, FigureUnit};
-use telemetry::model::{ComparedFigure, Experiment};
-use telemetry::{EstimateRecord, quantity};
+use records::kinds::{EstimateRecord, ExperimentOutcome, Stage};
+use records::text::quantity;
 
 use super::experiment_form;
 use super::parts::{heading, put};
@@ -172,7 +172,7 @@ fn progress(state: &State, experiment: &Experiment) -> String {
         let pairs = if plan.stage == Stage::Calibration { "a/a pairs" } else { "pairs" };
         return format!("{sentence}over after {made} {pairs} of {}; * is what it was made for", plan.pairs);
     }
-    let seconds = |us: u64| telemetry::elapsed_text(us / 1_000_000);
+    let seconds = |us: u64| quantity::elapsed_text(us / 1_000_000);
     let in_block = experiment.block_elapsed_us(state.last_us()).map_or_else(String::new, |us| {
         format!(
             ", {} in force for {} of {}",
@@ -279,9 +279,8 @@ pub(super) fn badge(state: &State) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::experiment::{ExperimentStep, Stage};
-    use telemetry::figures::FigureUnit;
-    use telemetry::{Body, ExperimentRecord};
+    use model::figures::FigureUnit;
+    use records::kinds::{Body, ExperimentRecord, ExperimentStep, Stage};
 
     use crate::state::Intent;
     use crate::testing::{TestDashboard, options};

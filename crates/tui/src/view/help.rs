@@ -14,7 +14,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use telemetry::LatencyClass;
+use records::metrics::LatencyClass;
 
 use super::overlay;
 use crate::format;

@@ -9,11 +9,11 @@
 //! A percentile in brackets rests on fewer than ten samples above it. `*`: the intervals of 95 % of now and before the mark
 //! do not meet; `?`: they do, or too few samples tell.
 
+use model::figures::Statistic;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use telemetry::figures::Statistic;
-use telemetry::{HttpLatency, LatencyClass, Percentile, ProxyLatency};
+use records::metrics::{HttpLatency, LatencyClass, Percentile, ProxyLatency};
 
 use super::pane::{Pane, PaneRows};
 use super::parts::{heading, put, quantile};

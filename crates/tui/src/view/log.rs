@@ -7,10 +7,10 @@
 //! 12:04:31Z warn connection 17 from 10.0.0.9 not-tls
 //! ```
 
+use model::runs::{Level, LogLine};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use telemetry::model::{Level, LogLine};
 
 use super::layout;
 use super::pane::{Pane, PaneRows};
@@ -81,7 +81,7 @@ fn silence(state: &State) -> Option<Warning> {
     match state.status {
         ViewStatus::Silent(seconds) if state.figures().is_some() => Some(Warning(format!(
             "no record for {}: the program that writes them hangs or was killed",
-            telemetry::elapsed_text(seconds)
+            records::text::quantity::elapsed_text(seconds)
         ))),
         _ => None,
     }

@@ -7,7 +7,8 @@
 //! ```
 
 use ratatui::text::Line;
-use telemetry::{Percentile, quantity};
+use records::metrics::Percentile;
+use records::text::quantity;
 
 use super::layout;
 use super::parts::{StatusItem, fit};

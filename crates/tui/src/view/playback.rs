@@ -41,7 +41,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// Returns position, length and time of day; while the run is read again, the progress of that.
 fn words(state: &State, line: &PlaybackLine) -> String {
-    let clock = |us: u64| telemetry::elapsed_text(us / 1_000_000);
+    let clock = |us: u64| records::text::quantity::elapsed_text(us / 1_000_000);
     let whole = clock(line.length_us);
     let at = format!("{:>1$}", format!("+{}", clock(line.at_us)), whole.len() + 1);
     let time = state.time_of_day(line.realtime_us);

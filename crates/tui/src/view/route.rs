@@ -17,9 +17,9 @@
 //! +-------------------------------------------------------------------------+
 //! ```
 
+use model::runs::RecordedRequest;
 use ratatui::Frame;
-use telemetry::model::RecordedRequest;
-use telemetry::{RouteCounter, RouteLatency, TimeResolution};
+use records::metrics::{RouteCounter, RouteLatency, TimeResolution};
 
 use super::detail;
 use super::parts::{byte_rate, quantile_text, rate};

@@ -11,7 +11,7 @@
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use telemetry::ProcessCpu;
+use records::values::ProcessCpu;
 
 use super::layout::has_room_for_details;
 use super::pane::{Pane, PaneRows};

@@ -14,7 +14,7 @@ mod shown_run;
 mod usage;
 
 use insta::assert_snapshot;
-use telemetry::Update;
+use model::history::Update;
 
 use crate::options::Options;
 use crate::state::{Action, Direction, Intent, ListMove, QuickControl, SeekTarget, SettingEdit};
@@ -126,8 +126,8 @@ fn of_three_hosts() -> TestDashboard {
         records.extend((0..seconds).flat_map(|_| other.second()));
         records.extend((seconds == 0).then(|| other.stop()));
         for record in &mut records {
-            record.stamp.run = telemetry::RunId::from_bits(bits << 96);
-            if let telemetry::Body::Run(run) = &mut record.body {
+            record.stamp.run = records::ids::RunId::from_bits(bits << 96);
+            if let records::kinds::Body::Run(run) = &mut record.body {
                 run.host = host.into();
             }
         }
@@ -231,7 +231,7 @@ fn cpu_of_an_ended_run_is_the_mean_of_the_whole_as_its_rates_are() {
     for _ in 0..19 {
         let mut records = stage.run.second();
         for record in &mut records {
-            let telemetry::Body::Host(host) = &mut record.body else { continue };
+            let records::kinds::Body::Host(host) = &mut record.body else { continue };
             host.cpu = *idle.get_or_insert(host.cpu);
         }
         stage.wait(1);

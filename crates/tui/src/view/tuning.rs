@@ -14,11 +14,12 @@
 //!
 //! `*`: the value is not the default, or not that of the start where there is no default.
 
+use model::alerts::UndersampledAlert;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::{Applies, Setting, UndersampledAlert, Value};
+use records::setting::{Applies, Setting, Value};
 
 use super::parts::{heading, put, selected};
 use crate::format;

@@ -14,7 +14,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use telemetry::Dimension;
+use records::metrics::Dimension;
 
 use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
@@ -38,7 +38,7 @@ pub(super) const PANE: Pane = Pane {
     rows: |state| {
         let values = state.shown_usage().map_or(0, |usage| usage.of(state.usage.dimension).count());
         let is_wanted = state.panes.focus == Some(PaneId::Usage);
-        if !is_wanted && state.shown_usage().is_none_or(telemetry::model::Usage::is_empty) {
+        if !is_wanted && state.shown_usage().is_none_or(model::runs::Usage::is_empty) {
             return PaneRows::default();
         }
         let all = u16::try_from(values).unwrap_or(u16::MAX).saturating_add(1).max(HEIGHT_MIN);

@@ -11,7 +11,7 @@
 //! ```
 
 use ratatui::Frame;
-use telemetry::{UsageCounter, labels};
+use records::metrics::{UsageCounter, labels};
 
 use super::parts::share;
 use super::{detail, usage};

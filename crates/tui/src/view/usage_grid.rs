@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::Dimension;
+use records::metrics::Dimension;
 
 use super::parts::{longest_fitting, put, share};
 use super::usage::name_of;

@@ -1,8 +1,9 @@
 //! The alerts that fire at a moment.
 
-use telemetry::figures::{AlertFigure as _, Figure, FigureName, Statistic};
-use telemetry::model::{AlertEpisode, Run};
-use telemetry::{LatencyClass, UndersampledAlert};
+use model::alerts::UndersampledAlert;
+use model::figures::{AlertFigure as _, Figure, FigureName, Statistic};
+use model::runs::{AlertEpisode, Run};
+use records::metrics::LatencyClass;
 
 use super::Warning;
 
@@ -47,7 +48,7 @@ pub(super) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
 
 fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
     let record = &episode.fired;
-    let since = telemetry::elapsed_text(us.saturating_sub(episode.fired_us) / 1_000_000);
+    let since = records::text::quantity::elapsed_text(us.saturating_sub(episode.fired_us) / 1_000_000);
     let value = record.shown(record.value);
     let name: Option<FigureName> = record.figure.parse().ok();
     FiringAlert {

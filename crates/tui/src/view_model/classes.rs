@@ -1,9 +1,10 @@
 //! Latencies by class.
 
-use telemetry::model::Run;
-use telemetry::{
+use model::runs::Run;
+use records::histogram::quantile_is_thin;
+use records::metrics::{
     HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter,
-    ProxyLatency, TimeResolution, percentile_interval_ns, quantile_is_thin,
+    ProxyLatency, TimeResolution, percentile_interval_ns,
 };
 
 use super::span::{Samples, SpanData};

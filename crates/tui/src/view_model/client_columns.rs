@@ -1,6 +1,7 @@
 //! The columns of the table of clients.
 
-use telemetry::{ClientCounter, ClientId};
+use records::ids::ClientId;
+use records::metrics::ClientCounter;
 
 use super::ClientRow;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Order, Row, TableState, address_key};

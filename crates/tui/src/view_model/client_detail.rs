@@ -1,7 +1,7 @@
 //! All that is known of one client at a moment.
 
-use telemetry::ConnectionRecord;
-use telemetry::model::{ClientStats, Run};
+use model::runs::{ClientStats, Run};
+use records::kinds::ConnectionRecord;
 
 use super::{ClientLatency, ClientRow, History};
 

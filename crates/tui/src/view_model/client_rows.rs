@@ -4,8 +4,8 @@
 //! something may have changed, and only the visible page is sorted.
 
 use foldhash::HashMap;
-use telemetry::model::{DEFERRED_US_MAX, MetricSeries, Run};
-use telemetry::{ClientId, RunId};
+use model::runs::{DEFERRED_US_MAX, MetricSeries, Run};
+use records::ids::{ClientId, RunId};
 
 use super::clients::{ClientLatency, RecentActivity, recent};
 use super::{ClientRow, Span};

@@ -1,10 +1,9 @@
 //! One client of the table.
 
-use telemetry::model::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
-use telemetry::{
-    ClientCounter, ClientId, Counters, ProxyCounter, Sketch, TimeResolution, TlsCounter, labels,
-    quantile_is_thin,
-};
+use model::runs::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
+use records::histogram::{Sketch, quantile_is_thin};
+use records::ids::ClientId;
+use records::metrics::{ClientCounter, Counters, ProxyCounter, TimeResolution, TlsCounter, labels};
 
 use super::Span;
 use super::classes::Quantile;

@@ -1,7 +1,8 @@
 //! Findings and advice at a moment.
 
-use telemetry::insight::{self, Advice, Finding};
-use telemetry::model::Run;
+use model::insight;
+use model::insight::{Advice, Finding};
+use model::runs::Run;
 
 /// The findings that are open at a moment.
 #[derive(Clone, Debug, Default)]

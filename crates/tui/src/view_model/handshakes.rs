@@ -1,7 +1,8 @@
 //! Handshakes: how many, how, and why not.
 
-use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, LogFigure, Metric, ProxyCounter, ProxyLatency, labels};
+use model::runs::Run;
+use records::metrics::{Counters, LoadCounter, Metric, ProxyCounter, ProxyLatency, labels};
+use records::values::LogFigure;
 
 use super::span::{Count, LoadSpanData, ProxySpanData, SpanData, TlsSpanData};
 

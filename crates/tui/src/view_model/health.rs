@@ -1,7 +1,8 @@
 //! The health of the measurement: losses, delays, warnings.
 
-use telemetry::model::{Gap, Run};
-use telemetry::{CpuGroup, LoadCounter, Model, ProxyCounter, Value};
+use model::runs::{Gap, Model, Run};
+use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
+use records::setting::Value;
 
 use super::{NOW_US, Span, now};
 use crate::format;

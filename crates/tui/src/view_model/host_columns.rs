@@ -1,6 +1,6 @@
 //! The columns of the hosts.
 
-use telemetry::RunId;
+use records::ids::RunId;
 
 use super::hosts::{HostRow, HostState};
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};

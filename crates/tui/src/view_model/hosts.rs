@@ -1,9 +1,11 @@
 //! The hosts that are watched, in a line each, and their sum.
 
-use telemetry::model::{MetricSeries, Run};
-use telemetry::{
-    Counters, CpuGroup, Histogram, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
-    ProxyLatency, RunId, TimeResolution, quantile_is_thin,
+use model::runs::{MetricSeries, Run};
+use records::histogram::{Histogram, quantile_is_thin};
+use records::ids::RunId;
+use records::metrics::{
+    Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
+    ProxyLatency, TimeResolution,
 };
 
 use super::NOW_US;
@@ -64,7 +66,7 @@ impl HostState {
             Self::Live => "live".to_owned(),
             Self::ClockAhead(seconds) => format!("clock +{seconds}s"),
             Self::Late(seconds) => format!("late {seconds}s"),
-            Self::Silent(seconds) => format!("silent {}", telemetry::elapsed_text(seconds)),
+            Self::Silent(seconds) => format!("silent {}", records::text::quantity::elapsed_text(seconds)),
             Self::Ended => "ended".to_owned(),
         }
     }

@@ -1,7 +1,8 @@
 //! HTTP over all routes.
 
-use telemetry::model::Run;
-use telemetry::{Counters, HttpCounter, HttpGauges, HttpLatency, RequestFailure, labels};
+use model::runs::Run;
+use records::kinds::HttpGauges;
+use records::metrics::{Counters, HttpCounter, HttpLatency, RequestFailure, labels};
 
 use super::handshakes::{NamedCount, seen};
 use super::routes::RequestTimes;

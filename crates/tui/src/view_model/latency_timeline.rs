@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Marker, MetricSeries, Run};
-use telemetry::{
-    HttpLatency, LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, RunId, SparseHistogram,
-    TimeResolution,
+use model::runs::{Marker, MetricSeries, Run};
+use records::histogram::SparseHistogram;
+use records::ids::RunId;
+use records::metrics::{
+    HttpLatency, LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, TimeResolution,
 };
 
 use super::levels::{self, LEVELS, Levels};

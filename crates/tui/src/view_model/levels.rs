@@ -1,6 +1,6 @@
 //! Latencies in steps of 1, 2, 5, 10 and so on, for the heat map and its axis.
 
-use telemetry::SparseHistogram;
+use records::histogram::SparseHistogram;
 
 /// The levels, three to a power of ten: from 1 µs to 50 s and above.
 pub(crate) const LEVELS: usize = 24;
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn every_sample_lies_in_the_level_that_begins_below_it() {
-        let mut histogram = telemetry::Histogram::new();
+        let mut histogram = records::histogram::Histogram::new();
         for us in [1, 100, 999, 1_100, 3_900, 4_100, 50_000_000] {
             histogram.record_ns(us * 1_000);
         }

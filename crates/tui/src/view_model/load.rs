@@ -1,7 +1,8 @@
 //! The load as a whole.
 
-use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, Value, labels};
+use model::runs::Run;
+use records::metrics::{Counters, LoadCounter, labels};
+use records::setting::Value;
 
 use super::handshakes::{NamedCount, seen};
 use super::span::{Count, LoadSpanData};

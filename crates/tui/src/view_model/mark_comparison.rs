@@ -1,7 +1,7 @@
 //! The baseline that latencies are compared with: the window before a mark or a change.
 
-use telemetry::Alerts;
-use telemetry::model::{Experiment, Marker, Run, TimelineEvent};
+use model::alerts::Alerts;
+use model::runs::{Experiment, Marker, Run, TimelineEvent};
 
 use super::classes;
 use super::{Span, SpanWindows, ViewModel};

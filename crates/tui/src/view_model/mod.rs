@@ -29,10 +29,11 @@ mod span;
 mod sparkline;
 mod usage;
 
-use telemetry::model::{LogLine, MetricSeries, Run};
-use telemetry::{
-    Counters, CpuGroup, HostRecord, Metric, Model, ProcessCpu, ProxyCounter, TlsCounter, UndersampledAlert,
-};
+use model::alerts::UndersampledAlert;
+use model::runs::{LogLine, MetricSeries, Model, Run};
+use records::kinds::HostRecord;
+use records::metrics::{Counters, CpuGroup, Metric, ProxyCounter, TlsCounter};
+use records::values::ProcessCpu;
 
 pub(crate) use alerts::FiringAlert;
 pub(crate) use classes::{Bounds, LatencyRow, P99Change, Quantile};
@@ -234,11 +235,11 @@ fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
     lines
 }
 
-fn target(run: &telemetry::RunRecord) -> String {
+fn target(run: &records::kinds::RunRecord) -> String {
     if run.listen.is_empty() { run.upstream.clone() } else { format!("{} > {}", run.listen, run.upstream) }
 }
 
-fn setup(run: &telemetry::RunRecord) -> String {
+fn setup(run: &records::kinds::RunRecord) -> String {
     if run.listen.is_empty() {
         return String::new();
     }

@@ -1,7 +1,7 @@
 //! Settings and clients at an earlier moment of a run.
 
-use telemetry::ClientId;
-use telemetry::model::Run;
+use model::runs::Run;
+use records::ids::ClientId;
 
 use super::clients::{ClientLatency, recent_until};
 use super::{ClientRow, Span};
@@ -21,7 +21,7 @@ pub(crate) struct PastSetting {
 
 /// Settings with their values at a moment: those that were changed since first, then those that matter most.
 pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
-    let then = |setting: &telemetry::Setting| {
+    let then = |setting: &records::setting::Setting| {
         let (value, now) = (run.setting_at(us.saturating_sub(1), &setting.name)?, setting.value.to_string());
         let now = (now != value).then_some(now);
         Some(PastSetting { name: setting.name.clone(), value, unit: setting.unit.clone(), now })

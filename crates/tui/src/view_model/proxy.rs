@@ -1,6 +1,6 @@
 //! The proxy as a whole.
 
-use telemetry::{Counters, ProxyCounter};
+use records::metrics::{Counters, ProxyCounter};
 
 use super::span::{Count, ProxySpanData};
 

@@ -1,7 +1,7 @@
 //! Single requests: the slowest of the window, and those that failed.
 
-use telemetry::TimeResolution;
-use telemetry::model::RecordedRequest;
+use model::runs::RecordedRequest;
+use records::metrics::TimeResolution;
 
 use super::routes::{RouteId, cause};
 use crate::format;

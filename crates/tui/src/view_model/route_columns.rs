@@ -1,6 +1,6 @@
 //! The columns of the table of routes.
 
-use telemetry::{RouteCounter, RouteLatency};
+use records::metrics::{RouteCounter, RouteLatency};
 
 use super::routes::{RouteId, RouteRow};
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use telemetry::model::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWindow, Run};
-use telemetry::{Counters, Metric, RouteCounter, RouteLatency, RunId, TimeResolution, quantile_is_thin};
+use model::runs::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWindow, Run};
+use records::histogram::quantile_is_thin;
+use records::ids::RunId;
+use records::metrics::{Counters, Metric, RouteCounter, RouteLatency, TimeResolution};
 
 use super::classes::Quantile;
 use super::span::Samples;

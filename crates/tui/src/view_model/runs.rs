@@ -1,9 +1,10 @@
 //! The runs that are watched, of one host or many, in a line each.
 
-use telemetry::model::{Interval, MetricSeries, Run};
-use telemetry::{
+use model::runs::{Interval, MetricSeries, Run};
+use records::histogram::quantile_is_thin;
+use records::ids::RunId;
+use records::metrics::{
     HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
-    RunId, quantile_is_thin,
 };
 
 use super::classes::Quantile;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use telemetry::model::{Marker, Run, TimelineEvent};
+use model::runs::{Marker, Run, TimelineEvent};
 
 use super::mark_comparison::experiment_of;
 use crate::state::ConfirmedChange;
@@ -67,7 +67,7 @@ fn setting_change(run: &Run, marker: &Marker, made: &[ConfirmedChange]) -> Optio
         (None, None) if by.is_empty() => ChangedBy::Other,
         (None, None) => ChangedBy::Person(by.clone()),
     };
-    let was = before.parse().map(|number| telemetry::quantity::shown(number, &after.unit));
+    let was = before.parse().map(|number| records::text::quantity::shown(number, &after.unit));
     Some(AppliedChange {
         realtime_us: marker.realtime_us,
         name: after.name.clone(),

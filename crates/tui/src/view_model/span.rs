@@ -1,9 +1,11 @@
 //! The time over which rates and latencies are taken.
 
-use telemetry::model::{MetricSeries, Run, Window};
-use telemetry::{
-    Counters, Histogram, Histograms, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric,
-    ProxyCounter, ProxyLatency, RunId, TlsCounter, TlsLatency, WindowHistogram,
+use model::runs::{MetricSeries, Run, Window};
+use records::histogram::{Histogram, Histograms, WindowHistogram};
+use records::ids::RunId;
+use records::metrics::{
+    Counters, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
+    TlsCounter, TlsLatency,
 };
 
 use crate::format;

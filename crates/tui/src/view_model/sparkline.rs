@@ -1,7 +1,7 @@
 //! Sparklines: a client's bytes over the last intervals.
 
-use telemetry::ClientId;
-use telemetry::model::Run;
+use model::runs::Run;
+use records::ids::ClientId;
 
 /// Intervals of a sparkline, and records kept for each client.
 pub(crate) const SLOTS: usize = 60;

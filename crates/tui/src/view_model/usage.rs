@@ -2,8 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use telemetry::model::Usage;
-use telemetry::{Counters, Dimension, OTHER_VALUE, UsageCounter};
+use model::runs::Usage;
+use records::delta::OTHER_VALUE;
+use records::metrics::{Counters, Dimension, UsageCounter};
 
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 

@@ -7,13 +7,18 @@ mod tls;
 
 use std::time::Duration;
 
-use telemetry::{
-    AlertRecord, AlertSentence, AlertState, Applies, Batch, Body, ClientCounter, ClientId, ClientRecord,
-    ConnId, ConnectionOutcome, ConnectionRecord, Counters, CpuGroup, Histograms, HostRecord, Latencies,
-    LoadCounter, LoadLatency, LoadRecord, MarkRecord, Metric, Phase, ProcessCpu, ProcessCpuList,
-    ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Sketch, Stamp,
-    Update, Value,
+use model::history::{Batch, Update};
+use records::histogram::{Histograms, Sketch};
+use records::ids::{ClientId, ConnId, RunId};
+use records::kinds::{
+    AlertRecord, AlertSentence, AlertState, Body, ClientRecord, ConnectionOutcome, ConnectionRecord,
+    HostRecord, LoadRecord, MarkRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
 };
+use records::metrics::{
+    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
+};
+use records::setting::{Applies, Setting, Value};
+use records::values::{Latencies, ProcessCpu, ProcessCpuList};
 
 use http::SyntheticHttp;
 use tls::SyntheticTls;

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use telemetry::{
-    Body, ConnId, Counters, Histograms, HttpCounter, HttpLatency, HttpRecord, HttpVersion, Latencies, Metric,
-    RequestFailure, RequestRecord, RouteCounter, RouteLatency, RouteRecord, StatusCounts,
+use records::histogram::Histograms;
+use records::ids::ConnId;
+use records::kinds::{Body, HttpRecord, HttpVersion, RequestRecord, RouteRecord};
+use records::metrics::{
+    Counters, HttpCounter, HttpLatency, Metric, RequestFailure, RouteCounter, RouteLatency,
 };
+use records::values::{Latencies, StatusCounts};
 
 /// Both routes, with requests a second and how long the upstream takes, in microseconds.
 const ROUTES: [(&str, u64, u64); 2] = [("/api", 3_998, 180), ("shop.example/static", 1_000, 60)];

@@ -1,9 +1,9 @@
 //! What the made-up run counts of TLS: reasons, waits, and who uses what.
 
-use telemetry::{
-    Body, Counters, Dimension, Histograms, Latencies, TlsCounter, TlsLatency, TlsRecord, UsageCounter,
-    UsageRecord,
-};
+use records::histogram::Histograms;
+use records::kinds::{Body, TlsRecord, UsageRecord};
+use records::metrics::{Counters, Dimension, TlsCounter, TlsLatency, UsageCounter};
+use records::values::Latencies;
 
 use super::fill;
 

@@ -6,7 +6,7 @@ mod timeline;
 
 use std::time::Duration;
 
-use telemetry::{ProcessTree, SlowReading, ThreadSchedule, TreeMemory};
+use recorder::host::{ProcessTree, SlowReading, ThreadSchedule, TreeMemory};
 
 use self::sampler::Sampler;
 use self::timeline::Timeline;
@@ -61,7 +61,7 @@ impl UsageMeter {
         Ok(Self { sampler: Sampler::start(samples, TreeSamples::sample, times)? })
     }
 
-    /// Resources of the tree within spans of the monotonic clock, in microseconds ([`telemetry::Timestamps`], the
+    /// Resources of the tree within spans of the monotonic clock, in microseconds ([`records::kinds::Timestamps`], the
     /// `mono_us` of records). Times and counts of other moments than the samples' are interpolated, but not in turns.
     pub fn usage(&self, spans: &[TimeSpan]) -> ResourceUsage {
         self.sampler.sample();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use telemetry::Timestamps;
+use records::kinds::Timestamps;
 
 /// How often samples are taken for spans that are known only afterwards.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);

@@ -1,6 +1,6 @@
 //! The session of an HTTP/1.1 or echo connection: one request at a time.
 
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 use super::{CompleteResponse, Parser};
 use crate::clock::now_ns;

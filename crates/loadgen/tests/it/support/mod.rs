@@ -5,10 +5,11 @@ mod server;
 use std::time::{Duration, Instant};
 
 use loadgen::{Load, LoadConfig, Plan, Target, Trust};
-use telemetry::{Counters, LoadCounter, LoadDelta};
+use records::delta::LoadDelta;
+use records::metrics::{Counters, LoadCounter};
 
+pub(crate) use records::values::TlsVersion;
 pub(crate) use server::{ScriptedRequest, ServerAction, TestServer};
-pub(crate) use telemetry::TlsVersion;
 
 /// Longer than any load here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(30);

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base64::Engine as _;
+use records::values::TlsVersion;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
-use telemetry::TlsVersion;
 
 /// What the server does with a request.
 pub(crate) enum ServerAction {

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use telemetry::{ConnectionOutcome, ConnectionRecord, ProxyCounter};
+use records::kinds::{ConnectionOutcome, ConnectionRecord};
+use records::metrics::ProxyCounter;
 
 use super::{Account, ClientSession, READ_BYTES_MAX};
 use crate::connection::LINGER_TIMEOUT;

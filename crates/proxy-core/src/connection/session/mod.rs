@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use mio::Token;
 use mio::net::TcpStream;
-use telemetry::{ClientId, ConnId, ConnectionOutcome};
+use records::ids::{ClientId, ConnId};
+use records::kinds::ConnectionOutcome;
 
 pub(crate) use self::transfer::READS_PER_TURN_MAX;
 use super::half_duplex::HalfDuplex;

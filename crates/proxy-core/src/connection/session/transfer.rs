@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use mio::event::Event;
-use telemetry::ProxyCounter;
+use records::metrics::ProxyCounter;
 
 use super::{ClientSession, READ_BYTES_MAX};
 use crate::connection::handler::{ConnEnd, NextStep};

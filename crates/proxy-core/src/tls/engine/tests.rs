@@ -2,9 +2,9 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use records::kinds::ConnectionOutcome;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
-use telemetry::ConnectionOutcome;
 
 use super::*;
 use crate::tls::{Certificate, LiveTls, Tls};

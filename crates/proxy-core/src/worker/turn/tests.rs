@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::Events;
+use records::metrics::ProxyCounter;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use telemetry::ProxyCounter;
 
 use super::Worker;
 use crate::relay::Relay;

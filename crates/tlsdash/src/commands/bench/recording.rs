@@ -5,8 +5,11 @@ use std::path::Path;
 use anyhow::Context;
 use bench::results::NegotiatedParameters;
 use bench::run::LoadRecording;
-use telemetry::model::{ANSWERED, Run};
-use telemetry::{Body, LoadEvent, LoadLatency, Percentile, Record, RunFilter};
+use model::history::RunFilter;
+use model::runs::{ANSWERED, Run};
+use records::kinds::{Body, Record};
+use records::metrics::{LoadLatency, Percentile};
+use records::values::LoadEvent;
 
 use crate::journals::contents::JournalContents;
 use crate::journals::source::JournalSource;

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use clap::Args;
 use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
+use records::text::Cpus;
 use report::styles::ReportStyle;
 use report::{Assertion, AssertionError};
-use telemetry::Cpus;
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;

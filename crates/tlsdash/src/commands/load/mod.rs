@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loadgen::{Load, LoadConfig};
-use telemetry::{Cpus, ProcessObserver, RunRecord};
+use recorder::host::ProcessObserver;
+use records::kinds::RunRecord;
+use records::text::Cpus;
 
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::cli::usage;
-use crate::service::privileges;
-use crate::service::signals;
+use crate::service::{privileges, signals};
 use crate::session::controller::Workload;
-use crate::session::environment;
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, FinishedRun, Session, SessionConfig};
+use crate::session::{Channels, FinishedRun, Session, SessionConfig, environment};
 
 pub(crate) use args::LoadArgs;
 use output::LoadOutput;
@@ -99,7 +99,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     let pids = &args.output.observe_pid;
     let observed =
         ProcessObserver::new(pids).with_context(|| format!("cannot observe process {}", list(pids)))?;
-    let header = RunRecord { upstream: telemetry::clean::text(args.url.text()), ..environment::header() };
+    let header = RunRecord { upstream: records::text::clean::text(args.url.text()), ..environment::header() };
     let channels = Channels::new(session)?;
     // Paused: the controller starts it when everything is ready.
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;

@@ -1,8 +1,8 @@
 //! The output of a load: its summary, files, and whether its assertions hold.
 
+use model::runs::Run;
 use report::styles::ReportStyle;
 use report::{Assertion, AssertionOutcome, FigureValue};
-use telemetry::model::Run;
 
 use super::args::LoadArgs;
 use crate::cli::Format;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loadgen::FetchCertificatesError;
-use telemetry::{Applies, Level, NoticeRecord, Setting, Value};
+use records::kinds::{Level, NoticeRecord};
+use records::setting::{Applies, Setting, Value};
 
 use super::args::CertificateSource;
-use crate::session::console;
 use crate::session::controller::CERTIFICATE;
-use crate::session::spawn;
+use crate::session::{console, spawn};
 
 /// The longest that a server may take to present its certificate.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -10,15 +10,16 @@ use std::path::Path;
 use anyhow::Context;
 use nix::unistd::{Group, User};
 use observe::{FollowedFile, JournalLines, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
-use telemetry::{AbsentFigures, Level, NoticeRecord, ProcessObserver, RunRecord, unit_processes};
+use recorder::host::{ProcessObserver, unit_processes};
+use records::kinds::{Level, NoticeRecord, RunRecord};
+use records::values::AbsentFigures;
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
 use crate::service;
 use crate::session::controller::Workload;
-use crate::session::environment;
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, Session, SessionConfig};
+use crate::session::{Channels, Session, SessionConfig, environment};
 
 pub(crate) use args::ObserveArgs;
 use args::ObserveCommand;
@@ -74,7 +75,7 @@ fn cannot_read(path: &Path) -> String {
 /// The first record of a run of this log.
 fn header(kind: LogKind, place: &str) -> RunRecord {
     RunRecord {
-        upstream: telemetry::clean::text(&format!("{kind}, log {place}")),
+        upstream: records::text::clean::text(&format!("{kind}, log {place}")),
         log: kind.to_string(),
         log_resolution_us: observe::RESOLUTION.as_micros() as u64,
         absent: AbsentFigures::new(kind.absent().iter().map(|absent| (absent.figure, absent.reason))),

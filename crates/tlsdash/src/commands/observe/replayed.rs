@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use observe::{LogKind, LogReplay, ReplayedLog};
-use telemetry::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, RunId};
+use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter};
+use records::ids::RunId;
 
 use super::{ObserveArgs, cannot_read, header};
 use crate::cli::{Flags, WatchArgs, usage};

@@ -1,9 +1,9 @@
 //! The controller's handling of alerts: it passes each interval to them, and records and shows the results.
 
 use journal::Timestamps;
-use telemetry::{
-    AlertInterval, AlertRecord, AlertState, AlertUpdate, HostRecord, Level, SettingError, Value,
-};
+use model::alerts::{AlertInterval, AlertUpdate};
+use records::kinds::{AlertRecord, AlertState, HostRecord, Level};
+use records::setting::{SettingError, Value};
 
 use super::RunController;
 

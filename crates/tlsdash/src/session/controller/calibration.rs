@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 
 use journal::Timestamps;
 use proxy_core::{CALIBRATION_CPU, CalibrationError, calibrate};
-use telemetry::{HandshakeCosts, Level};
+use records::kinds::{HandshakeCosts, Level};
 
 use super::RunController;
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use journal::Timestamps;
 use proxy_core::{FileChanges, TlsRefresh};
-use telemetry::{Level, NoticeRecord};
+use records::kinds::{Level, NoticeRecord};
 
 use super::RunController;
 use super::files::FileWatchEvent;

@@ -1,7 +1,6 @@
 //! The controller's part in the configuration: it writes the options with the settings in force to a file.
 
 use anyhow::Context;
-use telemetry::output_file;
 
 use super::RunController;
 use crate::session::recording::file_of_now;

@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use telemetry::{Alerts, Level, NoticeRecord, Setting, Value};
+use model::alerts::Alerts;
+use records::kinds::{Level, NoticeRecord};
+use records::setting::{Setting, Value};
 
 use super::RunController;
 use crate::control::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
@@ -75,7 +77,7 @@ impl RunController {
                 self.set_by(&name, &value, at, by)
             }
             ServiceChange::Mark(text) => {
-                let text = telemetry::clean::text(&text);
+                let text = records::text::clean::text(&text);
                 self.publisher.mark(&text, journal::Timestamps::now());
                 self.note(by, format!("mark {text}").trim_end());
                 Ok(format!("marked {text}").trim_end().to_owned())
@@ -126,7 +128,7 @@ impl RunController {
     fn set_by(&mut self, name: &str, text: &str, at: Option<Instant>, by: &str) -> Result<String, String> {
         let setting = self.run_record().settings.into_iter().find(|setting| setting.name == name);
         let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
-        let info = telemetry::SettingInfo::find(setting_infos::all(), name);
+        let info = records::setting::SettingInfo::find(setting_infos::all(), name);
         let value = setting.parse(info, text)?;
         if at.is_some() && Alerts::is_setting(name) {
             return Err(format!("{name} is an alert: it cannot be put back by itself"));

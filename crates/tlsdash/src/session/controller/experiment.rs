@@ -4,7 +4,9 @@ use experiment::Step;
 use journal::Timestamps;
 use loadgen::Load;
 use proxy_core::{Proxy, TicketKeyError};
-use telemetry::{Counters, CpuGroup, Level, SettingError, Value};
+use records::kinds::Level;
+use records::metrics::{Counters, CpuGroup};
+use records::setting::{SettingError, Value};
 
 use super::RunController;
 use crate::session::experiments::Tick;

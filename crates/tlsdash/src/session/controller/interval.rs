@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use journal::Timestamps;
 use observe::LogObserver;
 use proxy_core::Proxy;
-use telemetry::{HostRecord, Level, NoticeRecord};
+use records::kinds::{HostRecord, Level, NoticeRecord};
 
 use super::{RunController, ShutdownStage};
 
@@ -19,8 +19,8 @@ const LATE_MAX: Duration = Duration::from_millis(250);
 impl RunController {
     /// Collects the counts since the last call into the two deltas. Waits at most `patience` in all.
     pub(super) fn gather(&mut self, patience: Duration) {
-        telemetry::Delta::clear(&mut self.proxy_delta);
-        telemetry::Delta::clear(&mut self.load_delta);
+        records::delta::Delta::clear(&mut self.proxy_delta);
+        records::delta::Delta::clear(&mut self.load_delta);
         let deadline = Instant::now() + patience;
         if let Some(proxy) = &mut self.workload.proxy {
             proxy.collect(&mut self.proxy_delta, patience);

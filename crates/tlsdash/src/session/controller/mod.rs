@@ -25,11 +25,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
+use model::alerts::Alerts;
 use proxy_core::Proxy;
-use telemetry::{
-    Alerts, Command, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher, RunId,
-    RunRecord, Setting, SettingError, SettingRecord, Value,
-};
+use recorder::host::HostSampler;
+use recorder::publish::Publisher;
+use records::command::Command;
+use records::delta::{LoadDelta, LoadState, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::{Level, NoticeRecord, RunRecord, SettingRecord};
+use records::setting::{Setting, SettingError, Value};
 
 use crate::cli::usage;
 use crate::control::ControlCommand;

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+use model::alerts::Alerts;
 use proxy_core::{FileChanges, Proxy, TlsFiles};
+use records::kinds::{Level, NoticeRecord};
+use records::setting::{Applies, Setting, SettingInfo, Value};
 use serde_json::json;
-use telemetry::{Alerts, Applies, Level, NoticeRecord, Setting, SettingInfo, Value};
 
 use super::RunController;
 use super::certificates::FileReloadOutcome;

@@ -6,8 +6,10 @@
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
+use records::ids::RunId;
+use records::kinds::{Level, NoticeRecord};
+use records::setting::Setting;
 use serde_json::json;
-use telemetry::{Level, NoticeRecord, RunId, Setting};
 
 use super::control::PendingRevert;
 use super::reload::ReloadWaiter;

@@ -3,10 +3,13 @@
 use std::sync::mpsc::Receiver;
 
 use loadgen::Load;
+use model::figures::{FigureSide, FigureSubjects};
 use observe::LogObserver;
 use proxy_core::Proxy;
-use telemetry::figures::{FigureSide, FigureSubjects};
-use telemetry::{Applies, Cpus, LoadState, ProcessObserver, Setting, SettingError, Value};
+use recorder::host::ProcessObserver;
+use records::delta::LoadState;
+use records::setting::{Applies, Setting, SettingError, Value};
+use records::text::Cpus;
 
 /// The subjects that a run measures.
 #[derive(Debug)]

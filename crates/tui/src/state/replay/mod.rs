@@ -15,8 +15,9 @@ mod speed;
 mod tests;
 mod whole_run;
 
-use telemetry::model::{Level, Run};
-use telemetry::{HistoryReply, HistoryRequest, Model, RunId, SeekRequest};
+use model::history::{HistoryReply, HistoryRequest, SeekRequest};
+use model::runs::{Level, Model, Run};
+use records::ids::RunId;
 
 use super::{Span, State, shown_run};
 use crate::clock::ClockReading;

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use telemetry::model::{Level, TimelineEvent};
-use telemetry::{Moment, ParseMomentError};
+use model::history::{Moment, ParseMomentError};
+use model::runs::{Level, TimelineEvent};
 
 use super::Speed;
 use crate::clock::ClockReading;
@@ -176,7 +176,7 @@ impl State {
             return Ok(us.clamp(from_us, until_us));
         }
         let time = |us| self.time_of_day(run.realtime_at(us));
-        let length = telemetry::elapsed_text((until_us - from_us) / 1_000_000);
+        let length = records::text::quantity::elapsed_text((until_us - from_us) / 1_000_000);
         Err(format!(
             "{} is outside the run: it goes from {} to {}, +00:00 to +{length}",
             text.trim(),

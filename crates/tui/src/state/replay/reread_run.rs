@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use telemetry::model::Run;
-use telemetry::{Model, Record, RunId, Writer};
+use model::runs::{Model, Run};
+use records::codec::Writer;
+use records::ids::RunId;
+use records::kinds::Record;
 
 use crate::state::snapshot::Snapshot;
 use crate::view_model::Span;

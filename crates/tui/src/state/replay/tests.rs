@@ -5,7 +5,10 @@ mod reads;
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
+use model::history::{Batch, HistoryReply, HistoryRequest, Update};
+use model::runs::Model;
+use records::kinds::Record;
+use records::setting::Value;
 
 use crate::options::{Options, ReplayStart};
 use crate::state::{Action, Intent, ListMove, PlayControl, SeekTarget, ViewStatus};

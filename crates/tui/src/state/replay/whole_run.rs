@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use telemetry::{HistoryRequest, Model, Record, RunId, Writer};
+use model::history::HistoryRequest;
+use model::runs::Model;
+use records::codec::Writer;
+use records::ids::RunId;
+use records::kinds::Record;
 
 use super::shown_run;
 use crate::state::State;
@@ -18,7 +22,7 @@ pub(super) struct WholeRun {
 impl State {
     /// Returns whether the shown run must still be read completely.
     pub(crate) fn is_run_being_read(&self) -> bool {
-        self.options.history.is_some() && self.run().is_some_and(telemetry::model::Run::is_brief)
+        self.options.history.is_some() && self.run().is_some_and(model::runs::Run::is_brief)
     }
 
     /// Requests the whole shown run, if the model keeps only a part, or the records since it was read.

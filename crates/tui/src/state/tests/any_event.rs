@@ -1,9 +1,9 @@
 //! Whatever happens, every screen is drawn.
 
+use model::history::Update;
+use model::runs::Level;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use telemetry::Update;
-use telemetry::model::Level;
 
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
@@ -47,7 +47,7 @@ fn happen(stage: &mut TestDashboard, what: TestEvent) {
         TestEvent::Waits(seconds) => stage.wait(seconds),
         TestEvent::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
         TestEvent::Says(text) => {
-            let text = telemetry::clean::text(&text);
+            let text = records::text::clean::text(&text);
             stage.act(Action::Update(Update::Notice(Level::Warning, text)));
         }
         TestEvent::CatchesUp => drop(stage.act(Action::Update(Update::CaughtUp))),

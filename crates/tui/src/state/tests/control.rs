@@ -1,7 +1,9 @@
 //! Keys that change load, settings and experiments.
 
-use telemetry::model::Level;
-use telemetry::{Command, Update, Value};
+use model::history::Update;
+use model::runs::Level;
+use records::command::Command;
+use records::setting::Value;
 
 use super::{press, set};
 use crate::options::Options;

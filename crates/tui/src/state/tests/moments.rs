@@ -1,6 +1,7 @@
 //! The window, and going to other moments.
 
-use telemetry::{Stamp, Value};
+use records::kinds::Stamp;
+use records::setting::Value;
 
 use crate::state::{Action, Direction, Intent, SeekTarget};
 use crate::testing::{TestDashboard, options};

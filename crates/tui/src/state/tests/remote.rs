@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use telemetry::experiment::ExperimentStep;
-use telemetry::{Batch, Body, Command, ExperimentRecord, Record, RunId, Update, Value, Writer};
+use model::history::{Batch, Update};
+use records::codec::Writer;
+use records::command::Command;
+use records::ids::RunId;
+use records::kinds::{Body, ExperimentRecord, ExperimentStep, Record};
+use records::setting::Value;
 
 use super::{press, set};
 use crate::options::Options;

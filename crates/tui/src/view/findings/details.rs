@@ -12,11 +12,11 @@
 //! +--------------------------------------------------------------------------+
 //! ```
 
+use model::insight::Finding;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
-use telemetry::insight::Finding;
 
 use super::{line, shown};
 use crate::format;

@@ -8,11 +8,11 @@
 
 pub(super) mod details;
 
+use model::insight::{Finding, Severity};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use telemetry::insight::{Finding, Severity};
 
 use super::layout;
 use super::pane::{Pane, PaneRows};

@@ -1,9 +1,9 @@
 //! The time at the bottom, with marks and changes. It is blank where records are missing.
 
+use model::runs::{Marker, TimelineEvent};
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use telemetry::AlertState;
-use telemetry::model::{Marker, TimelineEvent};
+use records::kinds::AlertState;
 
 use super::{LABEL_CELLS, TimeAxis, cursor};
 use crate::format;
@@ -168,7 +168,11 @@ fn ticks(state: &State, frame: &mut Frame<'_>, area: Rect, taken: &[(u16, u16)])
     let step_us = STEPS_S.into_iter().find(is_apart).unwrap_or(STEPS_S[STEPS_S.len() - 1]) * 1_000_000;
     let first = from_us.div_ceil(step_us);
     for us in (first..).map(|n| n * step_us).take_while(|us| *us < from_us + shown_us) {
-        let label = format!("{}{}", theme.glyphs.moment_tick(), telemetry::elapsed_text(us / 1_000_000));
+        let label = format!(
+            "{}{}",
+            theme.glyphs.moment_tick(),
+            records::text::quantity::elapsed_text(us / 1_000_000)
+        );
         let x = axis.x + ((us - from_us) * cells / shown_us) as u16;
         let to = x + label.chars().count() as u16;
         if to < area.right() && taken.iter().all(|&(start, end)| to < start || x > end) {

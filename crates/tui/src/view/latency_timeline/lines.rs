@@ -159,7 +159,7 @@ pub(super) fn legend(state: &State, with_mark: bool) -> Line<'static> {
     let marked = before(state).filter(|_| with_mark).map(|ns| (TimelineLine::Before, Some(ns)));
     let mut spans = Vec::new();
     if let Some((us, _)) = state.earlier().filter(|_| at.is_some()) {
-        let elapsed = telemetry::elapsed_text(state.elapsed_us(us) / 1_000_000);
+        let elapsed = records::text::quantity::elapsed_text(state.elapsed_us(us) / 1_000_000);
         spans.push(Span::styled(format!("at +{elapsed}"), theme.label()));
     }
     for (series, ns) in drawn.into_iter().chain(marked) {

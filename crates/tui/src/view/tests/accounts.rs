@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Body, Origin, Phase, Record, RunId, Update, Writer};
+use model::history::Update;
+use records::codec::{Origin, Writer};
+use records::ids::RunId;
+use records::kinds::{Body, Phase, Record};
 
 use crate::options::Options;
 use crate::state::{Action, Intent};
@@ -33,7 +36,7 @@ fn read(stage: &mut TestDashboard, of: (u128, &Arc<Writer>, u64), mut records: V
             run.listen = format!("10.0.0.{bits}:8443");
         }
     }
-    let batch = telemetry::Batch { writer: Arc::clone(writer), ..SyntheticLoad::live(records) };
+    let batch = model::history::Batch { writer: Arc::clone(writer), ..SyntheticLoad::live(records) };
     stage.act(Action::Update(Update::Batch(batch)));
 }
 

@@ -1,7 +1,8 @@
 //! Alerts on the screen.
 
 use insta::assert_snapshot;
-use telemetry::{AlertState, Body, Setting, Value};
+use records::kinds::{AlertState, Body};
+use records::setting::{Setting, Value};
 
 use crate::options::{AlertNotify, Options};
 use crate::state::{Effect, Intent, SeekTarget};

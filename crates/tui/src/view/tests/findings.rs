@@ -1,7 +1,8 @@
 //! Findings on the screen.
 
 use insta::assert_snapshot;
-use telemetry::{Applies, Body, Setting, SettingRecord, Value};
+use records::kinds::{Body, SettingRecord};
+use records::setting::{Applies, Setting, Value};
 
 use crate::state::{Intent, PaneAction, PaneId, SeekTarget};
 use crate::testing::{TestDashboard, options};

@@ -29,7 +29,7 @@ fn help_is_searched_and_defines_every_class() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
     let screen = stage.screen(80, 220);
-    for class in telemetry::LatencyClass::all() {
+    for class in records::metrics::LatencyClass::all() {
         assert!(screen.contains(class.info().start.split(' ').next().unwrap()), "{}", class.title());
     }
     for key in "/undo".chars() {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Batch, Body, Origin, Record, RunId, RunRecord, Update, Writer};
+use model::history::{Batch, Update};
+use records::codec::{Origin, Writer};
+use records::ids::RunId;
+use records::kinds::{Body, Record, RunRecord};
 
 use crate::options::Options;
 use crate::state::{Action, Screen};

@@ -104,7 +104,7 @@ fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
                 // What is left out was never made, and leaves no hole in the sequence.
                 record.stamp.seq = *seq.get_or_insert(first);
                 seq = seq.map(|seq| seq + 1);
-                if let telemetry::Body::Proxy(proxy) = &mut record.body {
+                if let records::kinds::Body::Proxy(proxy) = &mut record.body {
                     proxy.clients_deferred = deferred;
                 }
             }

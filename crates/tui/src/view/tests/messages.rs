@@ -3,7 +3,7 @@
 use super::*;
 
 /// Records of so many seconds, each changed before it is read.
-fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> TestDashboard {
+fn changed(seconds: usize, change: impl Fn(&mut records::kinds::Body)) -> TestDashboard {
     let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend((0..seconds).flat_map(|_| stage.run.second()));
@@ -17,7 +17,7 @@ fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> TestDashboa
 #[test]
 fn a_proxy_short_of_cpu_is_said() {
     let mut stage = changed(4, |body| {
-        if let telemetry::Body::Run(run) = body {
+        if let records::kinds::Body::Run(run) = body {
             run.workers = 1;
         }
     });
@@ -29,8 +29,8 @@ fn a_proxy_short_of_cpu_is_said() {
 fn offered_and_achieved_load_that_part_are_said() {
     let late = |share: u64| {
         changed(4, move |body| {
-            if let telemetry::Body::Load(load) = body {
-                let sent = &mut load.counters[telemetry::LoadCounter::Sent];
+            if let records::kinds::Body::Load(load) = body {
+                let sent = &mut load.counters[records::metrics::LoadCounter::Sent];
                 *sent = *sent * share / 100;
             }
         })
@@ -44,10 +44,10 @@ fn offered_and_achieved_load_that_part_are_said() {
 #[test]
 fn a_load_that_was_stopped_is_not_said_to_fall_behind() {
     let screen = changed(4, |body| {
-        if let telemetry::Body::Load(load) = body {
+        if let records::kinds::Body::Load(load) = body {
             load.running = false;
-            load.counters[telemetry::LoadCounter::Sent] /= 2;
-            load.counters[telemetry::LoadCounter::NeverSent] = 1234;
+            load.counters[records::metrics::LoadCounter::Sent] /= 2;
+            load.counters[records::metrics::LoadCounter::NeverSent] = 1234;
         }
     })
     .screen(80, 24);
@@ -59,9 +59,9 @@ fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
     let mut failed = 0;
     let failing = std::cell::RefCell::new(&mut failed);
     let mut stage = changed(3, |body| {
-        if let telemetry::Body::Proxy(proxy) = body {
+        if let records::kinds::Body::Proxy(proxy) = body {
             **failing.borrow_mut() += 20;
-            proxy.counters[telemetry::ProxyCounter::UpstreamConnectsFailed] = **failing.borrow();
+            proxy.counters[records::metrics::ProxyCounter::UpstreamConnectsFailed] = **failing.borrow();
         }
     });
     let screen = stage.screen(80, 24);
@@ -73,8 +73,8 @@ fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
     for _ in 0..11 {
         let mut records = stage.run.second();
         for record in &mut records {
-            if let telemetry::Body::Proxy(proxy) = &mut record.body {
-                proxy.counters[telemetry::ProxyCounter::UpstreamConnectsFailed] = 60;
+            if let records::kinds::Body::Proxy(proxy) = &mut record.body {
+                proxy.counters[records::metrics::ProxyCounter::UpstreamConnectsFailed] = 60;
             }
         }
         stage.read(records);
@@ -100,8 +100,10 @@ fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
 #[test]
 fn failed_handshakes_list_the_causes_that_fit() {
     let mut stage = changed(2, |body| {
-        if let telemetry::Body::Proxy(proxy) = body {
-            for cause in [telemetry::ProxyCounter::FailedNotTls, telemetry::ProxyCounter::FailedTimeout] {
+        if let records::kinds::Body::Proxy(proxy) = body {
+            for cause in
+                [records::metrics::ProxyCounter::FailedNotTls, records::metrics::ProxyCounter::FailedTimeout]
+            {
                 proxy.counters[cause] = 5;
             }
         }
@@ -114,12 +116,12 @@ fn failed_handshakes_list_the_causes_that_fit() {
 fn refused_records_are_the_first_warning() {
     let mut stage = with_a_gap(options());
     let mut records = stage.run.second();
-    let health = telemetry::HealthRecord {
+    let health = records::kinds::HealthRecord {
         refused_total: 3,
         error: "no space left on device".into(),
-        ..telemetry::HealthRecord::default()
+        ..records::kinds::HealthRecord::default()
     };
-    records[0].body = telemetry::Body::Health(health);
+    records[0].body = records::kinds::Body::Health(health);
     stage.read(records);
     let screen = stage.screen(80, 24);
     assert!(
@@ -129,9 +131,9 @@ fn refused_records_are_the_first_warning() {
     assert!(screen.contains("refused 3"), "{screen}");
 }
 
-fn another_process() -> std::sync::Arc<telemetry::Writer> {
-    let origin = telemetry::Origin { pid: Some(1), ..telemetry::Origin::default() };
-    telemetry::Writer { origin, ..telemetry::Writer::default() }.into()
+fn another_process() -> std::sync::Arc<records::codec::Writer> {
+    let origin = records::codec::Origin { pid: Some(1), ..records::codec::Origin::default() };
+    records::codec::Writer { origin, ..records::codec::Writer::default() }.into()
 }
 
 #[test]
@@ -142,22 +144,23 @@ fn the_data_line_shows_lost_and_refused_records() {
     assert!(words.iter().all(|word| !quiet.contains(word.split(' ').next().unwrap())), "{quiet}");
     let mut records = stage.run.second();
     for record in &mut records {
-        if let telemetry::Body::Proxy(proxy) = &mut record.body {
-            proxy.counters[telemetry::ProxyCounter::EventsUnrecorded] = 4;
+        if let records::kinds::Body::Proxy(proxy) = &mut record.body {
+            proxy.counters[records::metrics::ProxyCounter::EventsUnrecorded] = 4;
         }
     }
-    records[0].body = telemetry::Body::Health(telemetry::HealthRecord {
+    records[0].body = records::kinds::Body::Health(records::kinds::HealthRecord {
         dropped_total: 2,
         suppressed_total: 41,
         merged_total: 5,
         over_budget_total: 5,
-        ..telemetry::HealthRecord::default()
+        ..records::kinds::HealthRecord::default()
     });
     stage.read(records);
     stage.wait(3);
     let foreign = stage.run.second();
     let writer = another_process();
-    let batch = telemetry::Batch { writer, records: foreign[..1].to_vec(), ..telemetry::Batch::default() };
+    let batch =
+        model::history::Batch { writer, records: foreign[..1].to_vec(), ..model::history::Batch::default() };
     stage.act(Action::Update(Update::Batch(batch)));
     let screen = stage.screen(160, 48);
     for word in words {
@@ -174,11 +177,11 @@ fn records_of_another_process_do_not_make_a_silent_run_live() {
     let records = stage.run.second();
     let writer = another_process();
     let read_mono_us = Some(records[0].stamp.mono_us);
-    stage.act(Action::Update(Update::Batch(telemetry::Batch {
+    stage.act(Action::Update(Update::Batch(model::history::Batch {
         writer,
         records,
         read_mono_us,
-        ..telemetry::Batch::default()
+        ..model::history::Batch::default()
     })));
     stage.wait(0);
     assert!(stage.screen(80, 24).contains("NO DATA for 00:20"), "{}", stage.screen(80, 24));
@@ -210,10 +213,10 @@ fn time_in_which_the_process_did_not_run_is_blank_and_said() {
 #[test]
 fn hostile_text_and_wide_characters_stay_within_their_cells() {
     let mut stage = TestDashboard::live(options(), 2);
-    let text = telemetry::clean::text(
+    let text = records::text::clean::text(
         "日本語\u{1b}[2J日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語",
     );
-    stage.act(Action::Update(Update::Notice(telemetry::model::Level::Warning, text)));
+    stage.act(Action::Update(Update::Notice(model::runs::Level::Warning, text)));
     let screen = stage.screen(80, 24);
     assert!(screen.contains("\\u{1b}[2J") && !screen.contains('\u{1b}'), "{screen}");
     assert!(screen.lines().count() == 24, "{screen}");
@@ -222,10 +225,10 @@ fn hostile_text_and_wide_characters_stay_within_their_cells() {
 #[test]
 fn a_closed_loop_shows_only_uncorrected_service_times() {
     let mut stage = changed(3, |body| {
-        if let telemetry::Body::Load(load) = body {
+        if let records::kinds::Body::Load(load) = body {
             load.rate = 0.0;
-            for class in [telemetry::LoadLatency::Response, telemetry::LoadLatency::Lag] {
-                load.latencies[class] = telemetry::Latency::default();
+            for class in [records::metrics::LoadLatency::Response, records::metrics::LoadLatency::Lag] {
+                load.latencies[class] = records::values::Latency::default();
             }
         }
     });
@@ -239,12 +242,12 @@ fn a_closed_loop_shows_only_uncorrected_service_times() {
 
 #[test]
 fn the_experiment_verdict_fits_every_screen() {
-    use telemetry::experiment::{ExperimentOutcome, ExperimentStep, Stage as Part};
+    use records::kinds::{ExperimentOutcome, ExperimentStep, Stage as Part};
     let mut stage = TestDashboard::live(options(), 5);
     stage.want(Intent::Experiments);
     assert!(stage.screen(80, 24).contains("no experiment yet; e begins one"));
     let mut record = stage.run.mark(1);
-    record.body = telemetry::Body::Experiment(Box::new(telemetry::ExperimentRecord {
+    record.body = records::kinds::Body::Experiment(Box::new(records::kinds::ExperimentRecord {
         number: 1,
         step: ExperimentStep::Verdict,
         stage: Part::Comparison,
@@ -255,7 +258,7 @@ fn the_experiment_verdict_fits_every_screen() {
         pairs: 6,
         metric: "handshake_full.p99".into(),
         is_primary: true,
-        estimate: Some(telemetry::EstimateRecord {
+        estimate: Some(records::kinds::EstimateRecord {
             a: 123_456.789,
             b: 119_000.5,
             effect: -3.6,
@@ -263,13 +266,13 @@ fn the_experiment_verdict_fits_every_screen() {
             high: 8.0,
             confidence_percent: 95.0,
             p_value: 0.406,
-            ..telemetry::EstimateRecord::default()
+            ..records::kinds::EstimateRecord::default()
         }),
         outcome: ExperimentOutcome::Inconclusive,
         reason: "generator-bound: it took on 3.7 % of the requests more than 1 ms late under at least one of the two \
                  values, so that latencies of the load tell of itself"
             .into(),
-        ..telemetry::ExperimentRecord::default()
+        ..records::kinds::ExperimentRecord::default()
     }));
     stage.read(vec![record]);
     assert_snapshot!(stage.screen(80, 24));
@@ -294,8 +297,8 @@ fn failures_before_the_window_are_not_counted_in_it() {
 
 #[test]
 fn a_change_that_an_experiment_made_is_not_compared_with() {
-    use telemetry::experiment::{Arm, ExperimentStep, Stage as Part};
-    use telemetry::{Body, ExperimentRecord, Value};
+    use records::kinds::{Arm, Body, ExperimentRecord, ExperimentStep, Stage as Part};
+    use records::setting::Value;
     let mut stage = TestDashboard::live(options(), 12);
     let step = |stage: &mut TestDashboard, step, arm| {
         let mut record = stage.run.mark(1);

@@ -1,6 +1,7 @@
 //! A run that was counted from the log of another terminator.
 
-use telemetry::{Body, Update};
+use model::history::Update;
+use records::kinds::Body;
 
 use crate::state::{Action, PaneId};
 use crate::synthetic::SyntheticLoad;

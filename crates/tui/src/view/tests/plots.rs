@@ -1,6 +1,6 @@
 //! Plots over time.
 
-use telemetry::Value;
+use records::setting::Value;
 
 use crate::state::{Intent, SeekTarget};
 use crate::testing::{TestDashboard, options};

@@ -27,7 +27,7 @@ fn opened_later(seconds: u64) -> TestDashboard {
     let mut records = vec![stage.run.start()];
     records.extend(stage.run.second());
     stage.wait(1 + seconds);
-    let batch = telemetry::Batch { records, read_mono_us: None, ..telemetry::Batch::default() };
+    let batch = model::history::Batch { records, read_mono_us: None, ..model::history::Batch::default() };
     stage.act(Action::Update(Update::Batch(batch)));
     stage.act(Action::Update(Update::CaughtUp));
     stage
@@ -48,10 +48,10 @@ fn a_run_that_was_killed_long_ago_is_never_called_live() {
 fn who_watches_several_runs_chooses_which_one_is_shown() {
     let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 3);
     let mut record = stage.run.start();
-    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.run = records::ids::RunId::from_bits(7 << 96);
     record.stamp.realtime_us += 10_000_000;
     record.stamp.seq = 1;
-    if let telemetry::Body::Run(run) = &mut record.body {
+    if let records::kinds::Body::Run(run) = &mut record.body {
         run.host = "other".into();
     }
     stage.read(vec![record]);
@@ -70,7 +70,7 @@ fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.wait(10);
     let mut record = stage.run.start();
-    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.run = records::ids::RunId::from_bits(7 << 96);
     record.stamp.realtime_us += 10_000_000;
     record.stamp.seq = 1;
     stage.read(vec![record]);
@@ -81,7 +81,7 @@ fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
 
 #[test]
 fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
-    let other = telemetry::RunId::from_bits(7);
+    let other = records::ids::RunId::from_bits(7);
     let mut stage = TestDashboard::live(Options { run: Some(other), ..options() }, 3);
     assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
     let mut stage = TestDashboard::live(Options { run: Some(SyntheticLoad::run_id()), ..options() }, 3);

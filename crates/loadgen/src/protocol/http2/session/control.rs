@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 use super::receive::ReceiveContext;
 use super::response::StreamError;

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use bytes::Bytes;
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 use super::fields::EncoderTable;
 use crate::protocol::{

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use telemetry::LoadEvent;
+use records::values::LoadEvent;
 
 use super::response::{HeaderBlock, StreamError};
 use super::{ConnectionError, Http2Session, WINDOW_BYTES};

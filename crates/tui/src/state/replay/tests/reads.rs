@@ -79,7 +79,7 @@ fn each_of_many_runs_can_be_shown_whole() {
         let mut records = vec![made.start()];
         records.extend((0..3).flat_map(|_| made.second()));
         for record in &mut records {
-            record.stamp.run = telemetry::RunId::from_bits(run << 96);
+            record.stamp.run = records::ids::RunId::from_bits(run << 96);
             record.stamp.realtime_us += run as u64 * 1_000_000;
         }
         records

@@ -5,7 +5,7 @@ mod hostile;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use telemetry::LoadEvent as E;
+use records::values::LoadEvent as E;
 
 use super::*;
 use crate::protocol::http2::fields::FieldNumbers;

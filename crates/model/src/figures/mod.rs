@@ -1,0 +1,409 @@
+//! The catalogue of figures: the name, definition, unit and value of every number that can be asked of a run.
+//!
+//! A figure is a statistic of a latency class (`proxy.handshake_full.p99`), a scalar, which is one number of the run
+//! (`load.requests.ok`), a quotient, which is one amount divided by another (`proxy.cpu.per_exchange`), or one of these of
+//! a route of HTTP mode (`proxy.http.route."/api".request.p99`). Assertions,
+//! experiments, comparisons, CSV and `docs/figures.md` all read this catalogue.
+//!
+//! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
+//! `metrics/families.rs` and `metrics/latency_class.rs`. `just schema` then writes the document.
+
+mod alert;
+mod condition;
+mod name;
+mod quotients;
+mod routes;
+mod scalars;
+mod subjects;
+
+use std::fmt;
+
+use crate::runs::{MetricSeries, Run, Summary};
+use records::histogram::{Histogram, quantile_is_thin};
+use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
+
+pub use alert::AlertFigure;
+pub(crate) use alert::{RoundedSeconds, alert_sentence};
+pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
+pub use name::{FigureName, UnknownFigure};
+pub use quotients::{Better, Quotient, Totals};
+pub use routes::RouteFigure;
+pub(crate) use routes::RouteMetric;
+pub use scalars::Scalar;
+pub use subjects::{AbsentSubject, FigureSubjects};
+
+/// The subject of a figure: what it measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FigureSide {
+    /// The run as a whole.
+    Run,
+    /// The threads of the process.
+    Process,
+    /// The journal: lost, merged or malformed records.
+    Journal,
+    /// The process named by `--observe-pid`.
+    Observed,
+    /// The proxy; full names begin with `proxy.`.
+    Proxy,
+    /// The proxy in HTTP mode; full names begin with `proxy.http.`.
+    Http,
+    /// The load generator; full names begin with `load.`.
+    Load,
+}
+
+/// The unit of a figure's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureUnit {
+    /// A plain number.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// An amount per second.
+    PerSecond,
+    /// A ratio, from 0 to 1.
+    Ratio,
+    /// Percent of one core.
+    Percent,
+    /// Seconds.
+    Seconds,
+    /// Microseconds.
+    Micros,
+}
+
+/// A statistic of a latency class's samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Statistic {
+    /// The number of samples.
+    Count,
+    /// The minimum, to three significant digits.
+    Min,
+    /// The exact mean.
+    Mean,
+    /// The standard deviation.
+    StandardDeviation,
+    /// The latency that this ratio of the samples does not exceed: 0.99 is p99.
+    Percentile(f64),
+    /// The exact maximum.
+    Max,
+}
+
+/// A figure of the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// A statistic of a latency class.
+    Latency(LatencyClass, Statistic),
+    /// One number of the run: a counter, or a number of its summary.
+    Scalar(&'static Scalar),
+    /// One amount divided by another.
+    Quotient(&'static Quotient),
+    /// A number or a latency of one route.
+    Route(RouteFigure),
+}
+
+impl FigureSide {
+    /// Every side.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Run, Self::Process, Self::Journal, Self::Observed, Self::Proxy, Self::Http, Self::Load];
+
+    /// The prefix of its figures' full names.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Proxy | Self::Http => "proxy.",
+            Self::Load => "load.",
+            Self::Run | Self::Process | Self::Journal | Self::Observed => "",
+        }
+    }
+
+    /// Whether a run with this summary has figures of this side.
+    pub fn is_in(self, summary: &Summary) -> bool {
+        match self {
+            Self::Run | Self::Process => true,
+            Self::Journal => summary.journal.is_some(),
+            Self::Observed => summary.observed.is_some(),
+            Self::Proxy => summary.proxy.is_some(),
+            Self::Http => summary.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some()),
+            Self::Load => summary.load.is_some(),
+        }
+    }
+}
+
+impl fmt::Display for FigureSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Run => "run",
+            Self::Process => "process",
+            Self::Journal => "journal",
+            Self::Observed => "observed process",
+            Self::Proxy => "proxy",
+            Self::Http => "proxy in HTTP mode",
+            Self::Load => "load",
+        })
+    }
+}
+
+impl FigureUnit {
+    /// The unit's symbol; empty for counts and ratios.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Count | Self::Ratio => "",
+            Self::Bytes => "B",
+            Self::PerSecond => "1/s",
+            Self::Percent => "%",
+            Self::Seconds => "s",
+            Self::Micros => "µs",
+        }
+    }
+}
+
+impl FigureUnit {
+    /// A value in this unit, for people: three digits with the unit's symbol.
+    pub fn show(self, value: f64) -> String {
+        let digits = three_digits;
+        match self {
+            Self::Count => digits(value),
+            Self::Bytes => match value.abs() {
+                0.0..1e3 => format!("{} B", digits(value)),
+                1e3..1e6 => format!("{} kB", digits(value / 1e3)),
+                1e6..1e9 => format!("{} MB", digits(value / 1e6)),
+                _ => format!("{} GB", digits(value / 1e9)),
+            },
+            Self::PerSecond => format!("{}/s", digits(value)),
+            Self::Ratio => format!("{} %", digits(value * 100.0)),
+            Self::Percent => format!("{} %", digits(value)),
+            Self::Seconds => format!("{} s", digits(value)),
+            Self::Micros => format!("{} ms", digits(value / 1e3)),
+        }
+    }
+
+    /// The same of a value of which only a bound may be known.
+    pub fn show_known(self, value: KnownValue) -> String {
+        match value {
+            KnownValue::Exact(value) => self.show(value),
+            KnownValue::AtMost { at_most } => format!("at most {}", self.show(at_most)),
+        }
+    }
+}
+
+/// A number with three digits, or all of its whole ones.
+pub(crate) fn three_digits(value: f64) -> String {
+    let places = if value == 0.0 { 0.0 } else { (2.0 - value.abs().log10().floor()).clamp(0.0, 9.0) };
+    let text = format!("{value:.0$}", places as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+impl Statistic {
+    /// The statistics that are listed by default for every latency class.
+    pub fn listed() -> impl Iterator<Item = Self> {
+        let percentiles = Percentile::LISTED.map(|percentile| Self::Percentile(percentile.q));
+        let before = [Self::Count, Self::Min, Self::Mean, Self::StandardDeviation];
+        before.into_iter().chain(percentiles).chain([Self::Max])
+    }
+
+    /// The statistic's value, in microseconds unless it is a count; `None` without samples.
+    fn of(self, histogram: &Histogram) -> Option<f64> {
+        let micros = |ns: u64| ns as f64 / 1e3;
+        match self {
+            Self::Count => Some(histogram.count() as f64),
+            Self::Min => histogram.min_ns().map(micros),
+            Self::Mean => histogram.mean_ns().map(|ns| ns / 1e3),
+            Self::StandardDeviation => histogram.stdev_ns().map(|ns| ns / 1e3),
+            Self::Percentile(q) => histogram.quantile_ns(q).map(micros),
+            Self::Max => (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
+        }
+    }
+
+    /// What is known of its value if samples have this resolution.
+    fn known(self, value: f64, resolution: TimeResolution) -> KnownValue {
+        match self {
+            Self::Count => KnownValue::Exact(value),
+            Self::Min | Self::Percentile(_) | Self::Max => resolution.known_us(value),
+            Self::Mean => resolution.known_mean_us(value),
+            Self::StandardDeviation => resolution.known_deviation_us(value),
+        }
+    }
+}
+
+impl Figure {
+    /// Every scalar, in the order that CSV and the document list them.
+    pub fn scalars() -> impl Iterator<Item = Self> {
+        scalars::SCALARS.iter().map(Self::Scalar)
+    }
+
+    /// Every quotient of the catalogue.
+    pub fn quotients() -> impl Iterator<Item = Self> {
+        quotients::QUOTIENTS.iter().map(Self::Quotient)
+    }
+
+    /// The figures of a route of this name, of latencies the 99th percentile.
+    pub fn of_route(name: &str) -> impl Iterator<Item = Self> + use<> {
+        routes::examples(name).map(Self::Route)
+    }
+
+    /// The figures that are listed by default for a latency class.
+    pub fn of_class(class: LatencyClass) -> impl Iterator<Item = Self> {
+        Statistic::listed().map(move |statistic| Self::Latency(class, statistic))
+    }
+
+    /// The name without the side's prefix, such as `handshake_full.p99`.
+    pub fn short_name(&self) -> String {
+        match self {
+            Self::Latency(class, statistic) => format!("{}.{statistic}", class.key()),
+            Self::Scalar(scalar) => scalar.name.to_owned(),
+            Self::Quotient(quotient) => quotient.name.to_owned(),
+            Self::Route(figure) => figure.short_name(),
+        }
+    }
+
+    /// The full name, such as `proxy.handshake_full.p99`.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.side().prefix(), self.short_name())
+    }
+
+    /// What the figure measures.
+    pub fn side(&self) -> FigureSide {
+        match self {
+            Self::Latency(LatencyClass::Proxy(_) | LatencyClass::Tls(_), _) => FigureSide::Proxy,
+            Self::Latency(LatencyClass::Http(_), _) | Self::Route(_) => FigureSide::Http,
+            Self::Latency(LatencyClass::Load(_), _) => FigureSide::Load,
+            Self::Scalar(scalar) => scalar.side(),
+            Self::Quotient(quotient) => quotient.side,
+        }
+    }
+
+    /// The unit of the figure's value.
+    pub fn unit(&self) -> FigureUnit {
+        match self {
+            Self::Latency(_, Statistic::Count) => FigureUnit::Count,
+            Self::Latency(..) => FigureUnit::Micros,
+            Self::Scalar(scalar) => scalar.unit(),
+            Self::Quotient(quotient) => quotient.unit,
+            Self::Route(figure) => figure.unit(),
+        }
+    }
+
+    /// True if the figure has a value over a part of a run during the run. Other figures describe the whole run, or
+    /// the reading of its journal.
+    pub(crate) fn has_windows(&self) -> bool {
+        let is_of_whole = match self {
+            Self::Scalar(scalar) => ["duration", "ended", "clients"].contains(&scalar.name),
+            Self::Latency(..) | Self::Quotient(_) | Self::Route(_) => false,
+        };
+        !is_of_whole && self.side() != FigureSide::Journal
+    }
+
+    /// True for a rate of bytes.
+    fn is_byte_rate(&self) -> bool {
+        self.unit() == FigureUnit::PerSecond && self.short_name().starts_with("bytes.")
+    }
+
+    /// The figure's definition, in a sentence.
+    pub fn definition(&self) -> &'static str {
+        match self {
+            Self::Latency(class, _) => class.meaning(),
+            Self::Scalar(scalar) => scalar.definition(),
+            Self::Quotient(quotient) => quotient.definition,
+            Self::Route(figure) => figure.definition(),
+        }
+    }
+
+    /// The figure's value in a run, given the run's summary; `None` if the run has no data for it.
+    pub fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
+        match self {
+            Self::Latency(class, statistic) => statistic.of(histogram(run, *class)?),
+            Self::Scalar(scalar) => scalar.value(run, summary),
+            Self::Quotient(quotient) => quotient.value(&Totals::of(run)),
+            Self::Route(figure) => figure.value(run),
+        }
+    }
+
+    /// Why the log of another terminator does not give the figure; `None` if it does.
+    pub fn absent<'r>(&self, run: &'r Run) -> Option<&'r str> {
+        match self {
+            Self::Latency(class, _) => run.absent_class(*class),
+            Self::Scalar(scalar) => scalar.absent(run),
+            Self::Quotient(_) | Self::Route(_) => None,
+        }
+    }
+
+    /// The same, as far as it is known.
+    pub fn known_value(&self, run: &Run, summary: &Summary) -> Option<KnownValue> {
+        self.value(run, summary).map(|value| self.known(value, self.resolution(run)))
+    }
+
+    /// What is known of a value of the figure at this resolution of times.
+    pub fn known(&self, value: f64, resolution: TimeResolution) -> KnownValue {
+        match self {
+            Self::Latency(_, statistic) => statistic.known(value, resolution),
+            Self::Route(figure) => figure.known(value, resolution),
+            Self::Scalar(_) | Self::Quotient(_) => KnownValue::Exact(value),
+        }
+    }
+
+    /// The resolution of its times in a run.
+    pub fn resolution(&self, run: &Run) -> TimeResolution {
+        match self {
+            Self::Latency(class, _) => run.resolution(*class),
+            Self::Route(_) => run.log_resolution(),
+            Self::Scalar(_) | Self::Quotient(_) => TimeResolution::FINE,
+        }
+    }
+
+    /// For a percentile with fewer than ten samples above it: the number of samples, and the number needed.
+    pub fn too_few_samples(&self, run: &Run) -> Option<(u64, u64)> {
+        let q = self.percentile()?;
+        let n = match self {
+            Self::Latency(class, _) => samples(run, *class),
+            Self::Route(figure) => figure.samples(run)?,
+            Self::Scalar(_) | Self::Quotient(_) => return None,
+        };
+        quantile_is_thin(n, q).then(|| Some((n, self.samples_needed()?)))?
+    }
+
+    /// The samples that a percentile takes; `None` for another figure.
+    pub(crate) fn samples_needed(&self) -> Option<u64> {
+        // 1 − 0.99 is not exactly 0.01 in binary, so `ceil` needs a tolerance of 10⁻⁹.
+        self.percentile().map(|q| (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil() as u64)
+    }
+
+    /// The samples of a latency in the intervals since a moment of the monotonic clock, as far back as they are kept.
+    /// `None` for other figures, and if the run lacks the figure's subject.
+    pub(crate) fn samples_since(&self, run: &Run, from_us: u64) -> Option<u64> {
+        match self {
+            Self::Latency(LatencyClass::Proxy(class), _) => Some(since(run.proxy()?, *class, from_us)),
+            Self::Latency(LatencyClass::Tls(class), _) => Some(since(run.tls()?, *class, from_us)),
+            Self::Latency(LatencyClass::Http(class), _) => Some(since(run.http()?, *class, from_us)),
+            Self::Latency(LatencyClass::Load(class), _) => Some(since(run.load()?, *class, from_us)),
+            Self::Route(figure) => figure.samples_since(run, from_us),
+            Self::Scalar(_) | Self::Quotient(_) => None,
+        }
+    }
+
+    fn percentile(&self) -> Option<f64> {
+        match self {
+            Self::Latency(_, Statistic::Percentile(q)) => Some(*q),
+            Self::Route(figure) => figure.percentile(),
+            Self::Latency(..) | Self::Scalar(_) | Self::Quotient(_) => None,
+        }
+    }
+}
+
+/// The samples of a class in the intervals since a moment.
+fn since<C: Metric, L: Metric>(series: &MetricSeries<C, L>, class: L, from_us: u64) -> u64 {
+    let recent = series.timeline().rev().take_while(|interval| interval.place_us() >= from_us);
+    recent.map(|interval| interval.latency(class).count()).sum()
+}
+
+/// The number of samples of a latency class over the whole run.
+pub fn samples(run: &Run, class: LatencyClass) -> u64 {
+    histogram(run, class).map_or(0, Histogram::count)
+}
+
+/// The samples of a latency class over the whole run; `None` if the run has no proxy or no load.
+fn histogram(run: &Run, class: LatencyClass) -> Option<&Histogram> {
+    match class {
+        LatencyClass::Proxy(class) => run.proxy().map(|series| &series.whole()[class]),
+        LatencyClass::Tls(class) => run.tls().map(|series| &series.whole()[class]),
+        LatencyClass::Http(class) => run.http().map(|series| &series.whole()[class]),
+        LatencyClass::Load(class) => run.load().map(|series| &series.whole()[class]),
+    }
+}

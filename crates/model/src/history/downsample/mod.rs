@@ -1,0 +1,258 @@
+//! Downsamples recordings: merges the records of several intervals into one.
+//!
+//! Every record carries totals, so totals stay the same. Latencies are merged bucket by bucket, so the percentiles of
+//! longer times stay the same. Events (marks, changes, errors) are kept; of requests without an error, the slowest of a period. A hole in the sequence stays a hole.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use foldhash::HashMap;
+
+use records::codec::{Origin, Writer};
+use records::ids::RunId;
+use records::kinds::{Body, ClientRecord, Record, Stamp};
+
+/// Requests without an error that are kept of a period: the slowest.
+const REQUESTS_MAX: usize = 8;
+
+/// Downsamples the records of runs, as they come.
+#[derive(Debug)]
+pub struct Downsampler {
+    period_us: u64,
+    runs: HashMap<(Origin, RunId), RunBuffer>,
+}
+
+/// The records of one run that are not given yet.
+#[derive(Debug, Default)]
+struct RunBuffer {
+    /// The last sequence number read, and the last one assigned.
+    read_seq: u64,
+    emitted_seq: u64,
+    /// The period of the records that wait, counted in lengths of a period.
+    period: u64,
+    waiting: Vec<Record>,
+    /// The slowest requests of the period, without errors.
+    requests: Vec<Record>,
+    /// Index of each client's record among them.
+    clients: HashMap<(records::ids::ClientId, u64), usize>,
+    proxy: SeriesProgress,
+    tls: SeriesProgress,
+    http: SeriesProgress,
+    load: SeriesProgress,
+}
+
+/// How far the series of proxy, HTTP or load has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeriesProgress {
+    /// End of its last interval, if there is one.
+    end_us: Option<u64>,
+    /// True if the next interval follows a gap: it must not be merged.
+    is_alone: bool,
+}
+
+impl Downsampler {
+    /// Merges the records of each period of this length.
+    pub fn new(period: Duration) -> Self {
+        Self { period_us: (period.as_micros() as u64).max(1), runs: HashMap::default() }
+    }
+
+    /// Adds a record, and adds to `out` the records that it completes.
+    pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
+        let run = self.runs.entry((writer.origin, record.stamp.run)).or_default();
+        run.take(record, self.period_us, out);
+    }
+
+    /// Adds the records of a writer's runs that still wait.
+    pub fn finish(&mut self, writer: &Writer, out: &mut Vec<Record>) {
+        for ((origin, _), run) in &mut self.runs {
+            if *origin == writer.origin {
+                run.flush(out);
+            }
+        }
+    }
+}
+
+impl RunBuffer {
+    fn take(&mut self, record: Record, period_us: u64, out: &mut Vec<Record>) {
+        let Stamp { seq, mono_us, interval_us, .. } = record.stamp;
+        if seq <= self.read_seq {
+            // Read again, or out of order: a reader would not count it.
+            return;
+        }
+        let missing = seq - self.read_seq - 1;
+        if missing > 0 {
+            self.flush(out);
+            self.emitted_seq += missing;
+            self.proxy.is_alone = self.read_seq > 0;
+            self.tls.is_alone = self.read_seq > 0;
+            self.http.is_alone = self.read_seq > 0;
+            self.load.is_alone = self.read_seq > 0;
+        }
+        self.read_seq = seq;
+        match &record.body {
+            // Its latencies are of the whole run.
+            Body::Route(route) if route.last => {
+                self.flush(out);
+                self.emit(record, out);
+            }
+            Body::Proxy(_)
+            | Body::Tls(_)
+            | Body::Usage(_)
+            | Body::Http(_)
+            | Body::Route(_)
+            | Body::Load(_)
+            | Body::Host(_)
+            | Body::Client(_) => {
+                // Ticks come some milliseconds late, so the middle of an interval decides its period.
+                let period = (mono_us - (interval_us / 2).min(mono_us)) / period_us;
+                let is_after_gap = self.note_gap(&record);
+                if is_after_gap || (period != self.period && is_series(&record.body)) {
+                    self.flush(out);
+                    self.period = period;
+                }
+                self.wait(record);
+                if self.is_due() {
+                    self.flush(out);
+                }
+            }
+            // Happened within a period, and does not end it.
+            Body::Request(request) if !request.is_error() => self.keep_slowest(record),
+            Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Notice(_) => {
+                self.emit(record, out);
+            }
+            Body::Run(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Calibration(_)
+            | Body::Experiment(_)
+            | Body::Alert(_) => {
+                self.flush(out);
+                self.emit(record, out);
+            }
+        }
+    }
+
+    /// True for a record of a series that leaves a gap after its predecessor.
+    fn note_gap(&mut self, record: &Record) -> bool {
+        let series = match &record.body {
+            Body::Proxy(_) => &mut self.proxy,
+            Body::Tls(_) => &mut self.tls,
+            Body::Http(_) => &mut self.http,
+            Body::Load(_) => &mut self.load,
+            _ => return false,
+        };
+        let before_us = series.end_us.replace(record.stamp.mono_us);
+        let is_after_gap = before_us.is_some_and(|end_us| record.stamp.is_after_gap(end_us));
+        series.is_alone |= is_after_gap;
+        is_after_gap
+    }
+
+    /// True if the latest record must not be merged with later ones.
+    fn is_due(&mut self) -> bool {
+        match self.waiting.last().map(|record| &record.body) {
+            Some(Body::Proxy(_)) => std::mem::take(&mut self.proxy.is_alone),
+            Some(Body::Tls(_)) => std::mem::take(&mut self.tls.is_alone),
+            Some(Body::Http(_)) => std::mem::take(&mut self.http.is_alone),
+            Some(Body::Load(_)) => std::mem::take(&mut self.load.is_alone),
+            _ => false,
+        }
+    }
+
+    /// Merges a record with the pending record of its kind, if there is one.
+    fn wait(&mut self, record: Record) {
+        let before = match &record.body {
+            Body::Client(client) => self.clients.get(&(client.client, client.epoch)).copied(),
+            Body::Route(route) => self.waiting.iter().position(
+                |waiting| matches!(&waiting.body, Body::Route(known) if known.route == route.route),
+            ),
+            Body::Usage(usage) => self.waiting.iter().position(|waiting| {
+                matches!(&waiting.body, Body::Usage(known)
+                    if (known.dimension, &known.value) == (usage.dimension, &usage.value))
+            }),
+            body => self.waiting.iter().position(|waiting| waiting.body.kind().word == body.kind().word),
+        };
+        if let Some(at) = before {
+            let merged = merge(&self.waiting[at], record);
+            self.waiting[at] = merged;
+            return;
+        }
+        if let Body::Client(ClientRecord { client, epoch, .. }) = &record.body {
+            self.clients.insert((*client, *epoch), self.waiting.len());
+        }
+        self.waiting.push(record);
+    }
+
+    fn keep_slowest(&mut self, record: Record) {
+        self.requests.push(record);
+        if self.requests.len() > REQUESTS_MAX {
+            let duration_us = |record: &Record| match &record.body {
+                Body::Request(request) => request.duration_us,
+                _ => 0,
+            };
+            self.requests.sort_by_key(|record| std::cmp::Reverse(duration_us(record)));
+            self.requests.truncate(REQUESTS_MAX);
+        }
+    }
+
+    fn flush(&mut self, out: &mut Vec<Record>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.clients.clear();
+        waiting.append(&mut self.requests);
+        waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
+        for record in waiting {
+            self.emit(record, out);
+        }
+    }
+
+    fn emit(&mut self, mut record: Record, out: &mut Vec<Record>) {
+        self.emitted_seq += 1;
+        record.stamp.seq = self.emitted_seq;
+        out.push(record);
+    }
+}
+
+fn is_series(body: &Body) -> bool {
+    matches!(body, Body::Proxy(_) | Body::Tls(_) | Body::Http(_) | Body::Load(_))
+}
+
+/// Two records of a kind as one: the totals of the later one, over the time of both.
+fn merge(a: &Record, b: Record) -> Record {
+    let began_us = a.stamp.mono_us.saturating_sub(a.stamp.interval_us);
+    let covers_time = a.stamp.interval_us > 0 || b.stamp.interval_us > 0;
+    let interval_us = if covers_time { b.stamp.mono_us.saturating_sub(began_us) } else { 0 };
+    let mut body = b.body;
+    match (&a.body, &mut body) {
+        (Body::Proxy(a), Body::Proxy(b)) => b.downsample(a),
+        (Body::Tls(a), Body::Tls(b)) => b.downsample(a),
+        (Body::Http(a), Body::Http(b)) => b.downsample(a),
+        (Body::Route(a), Body::Route(b)) => b.downsample(a),
+        (Body::Load(a), Body::Load(b)) => b.downsample(a),
+        (Body::Client(a), Body::Client(b)) => b.downsample(a),
+        // Other kinds keep the later record. They are listed, so that the compiler asks for a decision on a new kind.
+        (
+            _,
+            Body::Run(_)
+            | Body::Connection(_)
+            | Body::Request(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Calibration(_)
+            | Body::Experiment(_)
+            | Body::Host(_)
+            | Body::Health(_)
+            | Body::Notice(_)
+            | Body::Alert(_)
+            // A record of another kind adds nothing.
+            | Body::Usage(_)
+            | Body::Proxy(_)
+            | Body::Tls(_)
+            | Body::Http(_)
+            | Body::Route(_)
+            | Body::Load(_)
+            | Body::Client(_),
+        ) => {}
+    }
+    Record { stamp: Stamp { interval_us, ..b.stamp }, body }
+}

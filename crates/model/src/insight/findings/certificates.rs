@@ -1,0 +1,151 @@
+//! Findings about certificates that expire, and server names without a certificate.
+
+use super::context::FindingContext;
+use super::{FindingText, Rule, Severity};
+use crate::insight::{counted, percent, share};
+use crate::runs::Run;
+use records::delta::OTHER_VALUE;
+use records::metrics::{Counters, Dimension, UsageCounter};
+
+/// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
+/// renewed by itself is renewed 30 days before.
+const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (21, Severity::Warning)];
+/// Handshakes for a name from which on it is found: scanners ask for anything once.
+const ASKED_MIN: u64 = 10;
+const DAY_US: u64 = 86_400_000_000;
+
+pub(super) const EXPIRES: Rule = Rule { id: "certificate-expires", judge: expires, text: expires_text };
+pub(super) const NOT_COVERED: Rule =
+    Rule { id: "name-not-covered", judge: not_covered, text: not_covered_text };
+
+/// A certificate, parsed from its setting.
+struct CertificateDescription<'a> {
+    /// Its first name.
+    name: &'a str,
+    /// Names besides.
+    more: u64,
+    last_day: &'a str,
+    /// Whole days to its last day; negative after that.
+    days_left: i64,
+}
+
+/// The certificates of the settings `proxy.certificate…`, such as
+/// `ECDSA P-256 for www.example.org and 1 more until 2027-03-01 sha256:5b1e…`.
+fn certificates(run: &Run) -> impl Iterator<Item = CertificateDescription<'_>> {
+    let is_one = |name: &str| {
+        let rest = name.strip_prefix("proxy.certificate");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let today = (run.last_realtime_us() / DAY_US) as i64;
+    run.settings().iter().filter(move |setting| is_one(&setting.name)).filter_map(move |setting| {
+        match &setting.value {
+            records::setting::Value::Text(text) => certificate(text, today),
+            records::setting::Value::Flag(_) | records::setting::Value::Number(_) => None,
+        }
+    })
+}
+
+fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
+    let (subject, rest) = text.rsplit_once(" until ")?;
+    let (_, names) = subject.split_once(" for ")?;
+    let last_day = rest.split(' ').next()?;
+    let end = humantime::parse_rfc3339(&format!("{last_day}T00:00:00Z")).ok()?;
+    let end_day = end.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs() / 86_400;
+    let several = names.strip_suffix(" more").and_then(|names| names.rsplit_once(" and "));
+    let several = several.and_then(|(name, more)| Some((name, more.parse().ok()?)));
+    let (name, more) = several.unwrap_or((names, 0));
+    Some(CertificateDescription { name, more, last_day, days_left: end_day as i64 - today })
+}
+
+fn expires(context: &FindingContext<'_>) -> Option<Severity> {
+    let days = certificates(context.run).map(|certificate| certificate.days_left).min()?;
+    DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
+}
+
+fn expires_text(context: &FindingContext<'_>) -> FindingText {
+    let mut all: Vec<_> = certificates(context.run).collect();
+    let whole = all.len();
+    all.retain(|certificate| certificate.days_left <= DAYS[1].0);
+    all.sort_by_key(|certificate| certificate.days_left);
+    let first = all.first().map_or(0, |certificate| certificate.days_left);
+    let title = match first {
+        ..0 => "A certificate has expired: clients refuse it".to_owned(),
+        0 => "A certificate expires today".to_owned(),
+        1 => "A certificate expires tomorrow".to_owned(),
+        days => format!("A certificate expires in {days} days"),
+    };
+    let more = |certificate: &CertificateDescription<'_>| match certificate.more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    FindingText::new(title)
+        .figure("days left", first)
+        .figure(
+            format!("certificates with at most {} days left", DAYS[1].0),
+            format!("{} of {whole}", all.len()),
+        )
+        .advise(if context.run.counted_log().is_some() {
+            "renew the terminator's certificate and reload it"
+        } else {
+            "renew the files of --cert and --key; the proxy reads them again by itself"
+        })
+        .about("proxy.certificate")
+        .whom(all.iter().map(|one| format!("{}{} until {}", one.name, more(one), one.last_day)))
+}
+
+/// The names that clients asked for often and no certificate has, with their counts, the most frequent first.
+fn uncovered(run: &Run) -> Vec<(&str, u64)> {
+    let asked = run.usage().of(Dimension::Name).filter(|(name, _)| *name != OTHER_VALUE);
+    let counted = asked.map(|(name, counters)| (name, counters[UsageCounter::NotCovered]));
+    let mut all: Vec<_> = counted.filter(|(_, n)| *n >= ASKED_MIN).collect();
+    all.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
+    all
+}
+
+fn handshakes(counters: &Counters<UsageCounter>) -> u64 {
+    counters.sum(&[
+        UsageCounter::HandshakesFull,
+        UsageCounter::HandshakesResumed,
+        UsageCounter::HandshakesFailed,
+    ])
+}
+
+fn not_covered(context: &FindingContext<'_>) -> Option<Severity> {
+    let is_asked = context.ten_minutes().not_covered > 0 && !uncovered(context.run).is_empty();
+    is_asked.then_some(Severity::Warning)
+}
+
+fn not_covered_text(context: &FindingContext<'_>) -> FindingText {
+    let all = uncovered(context.run);
+    let n: u64 = all.iter().map(|(_, n)| n).sum();
+    let whole: u64 = context.run.usage().of(Dimension::Name).map(|(_, counters)| handshakes(counters)).sum();
+    let verb = if all.len() == 1 { "is" } else { "are" };
+    let title = format!(
+        "{} that clients ask for {verb} in no certificate: {} of handshakes",
+        counted(all.len() as u64, "server name"),
+        percent(share(n, whole))
+    );
+    FindingText::new(title)
+        .figure("handshakes for these names", format!("{n} of {whole}"))
+        .advise("add a certificate that has the names: --cert FILE --key FILE")
+        .about("proxy.certificate")
+        .whom(all.iter().map(|(name, n)| format!("{name}: {}", counted(*n, "handshake"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_read_from_its_setting() {
+        let today = 20_513; // 2026-03-01
+        let text = "ECDSA P-256 for www.example.org and 1 more until 2026-03-11 sha256:5b1e";
+        let one = certificate(text, today).unwrap();
+        assert_eq!((one.name, one.more, one.days_left), ("www.example.org", 1, 10));
+        let one = certificate("RSA-2048 for a until 2026-02-28 sha256:5b1e", today).unwrap();
+        assert_eq!((one.name, one.more, one.days_left), ("a", 0, -1));
+        for text in ["", "RSA-2048 for a", "RSA-2048 for a until later", "until 2026-02-28"] {
+            assert!(certificate(text, today).is_none(), "{text}");
+        }
+    }
+}

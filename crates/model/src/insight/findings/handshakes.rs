@@ -1,0 +1,93 @@
+//! Findings about handshakes that fail, and upstreams that cannot be reached.
+
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
+use crate::insight::{percent, share};
+use records::metrics::ProxyCounter;
+
+pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, text: refused_text };
+pub(super) const UPSTREAM_UNREACHABLE: Rule =
+    Rule { id: "upstream-unreachable", judge: unreachable, text: unreachable_text };
+
+/// Handshakes that server and client began but did not complete. Clients that only check whether the port is open, or
+/// do not speak TLS, are not included.
+const REFUSALS: [(ProxyCounter, &str); 4] = [
+    (ProxyCounter::FailedIncompatible, "no version, group or cipher in common"),
+    (ProxyCounter::FailedAlert, "the client sent an alert"),
+    (ProxyCounter::FailedTimeout, "not complete at the deadline"),
+    (ProxyCounter::FailedOther, "other reasons"),
+];
+/// Others, as evidence. The figure of failed handshakes elsewhere includes them.
+const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
+    (ProxyCounter::FailedEof, "not among these: the client went away"),
+    (ProxyCounter::FailedNotTls, "not among these: the first bytes were not TLS"),
+];
+const SHARES: &[(Severity, HysteresisLimit)] =
+    &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];
+const N_MIN: f64 = 10.0;
+pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
+
+/// Refused in the last minute, and all handshakes.
+fn refused_of(context: &FindingContext<'_>) -> (u64, u64) {
+    let lately = &context.minute().proxy;
+    let refused = lately.sum(&REFUSALS.map(|(counter, _)| counter));
+    (refused, refused.saturating_add(lately.sum(&DONE)))
+}
+
+fn refused(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(refused_of(context), N_MIN, SHARES)
+}
+
+fn refused_text(context: &FindingContext<'_>) -> FindingText {
+    let lately = &context.minute().proxy;
+    let (n, whole) = refused_of(context);
+    let causes = REFUSALS.into_iter().max_by_key(|(counter, _)| lately[*counter]);
+    let main = causes.map_or("", |(_, words)| words);
+    let text =
+        FindingText::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
+    let text = text.figure("failed of begun handshakes, last minute", format!("{n} of {whole}"));
+    let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
+    let text = counted.fold(text, |text, (counter, words)| text.figure(words, lately[counter]));
+    let text = match main {
+        _ if context.run.counted_log().is_some() => {
+            text.advise("the details below name the causes, in the terminator's words")
+        }
+        "no version, group or cipher in common" => text
+            .advise("the details below name what is not in common: allow it with --tls-min, --tls-max, --ciphers, --groups or --alpn, or add an RSA certificate")
+            .about("proxy.ciphers"),
+        "the client sent an alert" => text
+            .advise("the details below name the alerts: UnknownCA and BadCertificate are about --cert, whose file must hold the whole chain")
+            .about("proxy.certificate"),
+        "not complete at the deadline" => {
+            text.advise("clients are slow or attack: see --handshake-timeout").about("proxy.handshake-timeout")
+        }
+        _ => text.advise("the details below name the reasons"),
+    };
+    let details = context.run.failures().by_frequency();
+    text.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
+}
+
+fn unreachable_of(context: &FindingContext<'_>) -> (u64, u64) {
+    let lately = &context.minute().proxy;
+    let failed = lately[ProxyCounter::UpstreamConnectsFailed];
+    (failed, failed.saturating_add(lately[ProxyCounter::UpstreamConnects]))
+}
+
+fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {
+    context.graded(unreachable_of(context), N_MIN, SHARES)
+}
+
+fn unreachable_text(context: &FindingContext<'_>) -> FindingText {
+    let (n, whole) = unreachable_of(context);
+    // TCP mode counts a connection once every upstream has failed it, HTTP mode and logs each attempt.
+    let is_tcp_mode = context.run.http().is_none() && context.run.counted_log().is_none();
+    let what = if is_tcp_mode {
+        "of client connections reach no upstream"
+    } else {
+        "of connections to upstreams cannot be established"
+    };
+    FindingText::new(format!("{} {what}", percent(share(n, whole))))
+        .figure("failed connects, last minute", format!("{n} of {whole}"))
+        .advise("see whether the upstream runs and accepts: the notices name it and the error")
+        .about("proxy.upstream")
+}

@@ -1,0 +1,132 @@
+//! Findings about tickets with unknown keys, and rare resumption.
+
+use std::time::Duration;
+
+use super::context::{FindingContext, HysteresisLimit};
+use super::{FindingText, Rule, Severity};
+use crate::insight::resumption::full_on_purpose;
+use crate::insight::{advice, counted, percent, share};
+use records::metrics::{ClientCounter, FullReason, ProxyCounter, TlsCounter};
+use records::setting::Value;
+use records::text::quantity;
+
+pub(super) const KEYS_UNKNOWN: Rule =
+    Rule { id: "ticket-keys-unknown", judge: keys_unknown, text: keys_unknown_text };
+pub(super) const RESUMPTION_LOW: Rule =
+    Rule { id: "resumption-low", judge: resumption_low, text: resumption_low_text };
+
+/// Share of the offers to resume with an unknown key.
+const UNKNOWN: &[(Severity, HysteresisLimit)] = &[(Severity::Warning, HysteresisLimit::at(0.1))];
+const UNKNOWN_MIN: f64 = 20.0;
+/// Share of full handshakes among those that could have been resumed.
+const FULL: &[(Severity, HysteresisLimit)] =
+    &[(Severity::Warning, HysteresisLimit { open: 0.8, close: 0.7 })];
+const FULL_MIN: f64 = 100.0;
+/// Reasons that are listed.
+const REASONS_SHOWN: usize = 4;
+
+fn keys_unknown(context: &FindingContext<'_>) -> Option<Severity> {
+    let tls = &context.ten_minutes().tls;
+    let counted = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
+    context.graded(counted, UNKNOWN_MIN, UNKNOWN)
+}
+
+fn keys_unknown_text(context: &FindingContext<'_>) -> FindingText {
+    let run = context.run;
+    let tls = &context.ten_minutes().tls;
+    let (unknown, offers) = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
+    let mut clients: Vec<_> = run.clients().iter().map(|client| (client.id, client.totals())).collect();
+    clients.retain(|(_, totals)| totals[ClientCounter::FullUnknownKey] > 0);
+    clients.sort_by_key(|(id, totals)| (std::cmp::Reverse(totals[ClientCounter::FullUnknownKey]), *id));
+    let lifetime = run.setting("proxy.ticket-lifetime").and_then(|setting| match setting.value {
+        Value::Number(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Value::Flag(_) | Value::Text(_) => None,
+    });
+    let age = Duration::from_micros(run.before_us().saturating_add(run.duration_us()));
+    let shown = |time: Duration| quantity::shown(time.as_secs() as f64, "s");
+    let (cause, what) = if run.setting("proxy.ticket-keys").is_some() {
+        let what = "compare the key files of all hosts (setting proxy.ticket-keys names the keys), and append a new key \
+                    everywhere before it is moved to the front";
+        ("other hosts seal tickets with keys that the file of this one lacks", what)
+    } else if lifetime.is_some_and(|lifetime| age < lifetime) {
+        let what = "keep keys over restarts, and share them among hosts: --ticket-keys FILE";
+        (
+            "this process has keys of its own and is younger than the tickets: they are of another host, or from before its start",
+            what,
+        )
+    } else {
+        (
+            "this process has keys of its own: the tickets are of another host, or so old that their key is forgotten",
+            "with several hosts: share keys, --ticket-keys FILE; with one, these tickets are older than --ticket-lifetime",
+        )
+    };
+    let title = format!(
+        "{} of the tickets offered have a key that is not known here",
+        percent(share(unknown, offers))
+    );
+    FindingText::new(title)
+        .figure("offers with an unknown key, last 10 minutes", format!("{unknown} of {offers}"))
+        .figure("client addresses with such tickets", clients.len())
+        .figure("the process has run for", shown(age))
+        .figure("cause", cause)
+        .advise(what)
+        .about("proxy.ticket-keys")
+        .whom(clients.iter().map(|(id, totals)| {
+            format!("{id}: {}", counted(totals[ClientCounter::FullUnknownKey], "ticket"))
+        }))
+}
+
+/// Full handshakes that might have been resumed, and those with resumed ones. A first visit cannot be, nor a handshake
+/// that the run's own load made without a session on purpose.
+fn could_resume(context: &FindingContext<'_>) -> (u64, u64) {
+    let lately = context.ten_minutes();
+    let first = lately.tls[TlsCounter::FullFirstVisit];
+    let full = lately.tls.sum(&FullReason::ALL.map(|(_, counter, _)| counter)).saturating_sub(first);
+    let full = full.saturating_sub(full_on_purpose(&lately.load));
+    (full, full.saturating_add(lately.proxy[ProxyCounter::HandshakesResumed]))
+}
+
+fn resumption_low(context: &FindingContext<'_>) -> Option<Severity> {
+    // A log does not tell first visits from clients that return.
+    if context.run.counted_log().is_some() {
+        return None;
+    }
+    context.graded(could_resume(context), FULL_MIN, FULL)
+}
+
+fn resumption_low_text(context: &FindingContext<'_>) -> FindingText {
+    let (full, whole) = could_resume(context);
+    let tls = &context.ten_minutes().tls;
+    let mut reasons: Vec<_> = FullReason::ALL
+        .into_iter()
+        .filter(|(reason, ..)| *reason != FullReason::FirstVisit)
+        .map(|(_, counter, word)| (tls[counter], word.replace('_', " ")))
+        .filter(|(n, _)| *n > 0)
+        .collect();
+    reasons.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+    let main = reasons.first().map_or_else(|| "unknown".to_owned(), |(_, word)| word.clone());
+    let resumed = match whole - full {
+        0 => "None".to_owned(),
+        n => format!("Only {}", percent(share(n, whole))),
+    };
+    let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
+    let text = FindingText::new(title)
+        .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
+    let all_full = reasons.iter().map(|(n, _)| *n).fold(0, u64::saturating_add);
+    let text = reasons.iter().take(REASONS_SHOWN).fold(text, |text, (n, word)| {
+        text.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, all_full))))
+    });
+    let text = match full_on_purpose(&context.ten_minutes().load) {
+        0 => text,
+        n => text.figure("of these, asked for by the run's own load", n),
+    };
+    let text = text.about("proxy.resumption");
+    let all = advice(context.run);
+    if all.is_empty() {
+        return text.advise(
+            "no setting of the proxy would change much: see whether the clients keep their connections open, and keep \
+             tickets",
+        );
+    }
+    all.iter().fold(text, |text, advice| text.advise(format!("{}: {}", advice.flag, advice.sentence)))
+}

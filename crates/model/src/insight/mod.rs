@@ -1,0 +1,52 @@
+//! Conclusions from a run's figures: findings, advice on resumption, the cost of handshakes, and the savings of
+//! changes.
+//!
+//! All of them come from records, so a recording gives the same answers as the live screen.
+
+pub(crate) mod findings;
+mod resumption;
+mod savings;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity};
+pub use resumption::{Advice, advice, full_by_load};
+pub use savings::{DurationStats, Estimate, HandshakeMix, HowTo, Saving, SavingChange, savings};
+
+/// A share in words, from 0 to 1: `8 %`, `0.2 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        ..=0.0 => "0 %".to_owned(),
+        ..0.1 => "less than 0.1 %".to_owned(),
+        // 9.95 and more would round to 10.0.
+        ..9.95 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// A number of things in words: `1 client`, `3 clients`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// A part of a whole; 0 of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_the_digits_that_matter() {
+        let told = [(0, 5), (1, 5_000), (2, 1_000), (799, 10_000), (996, 10_000), (1, 3)]
+            .map(|(part, whole)| percent(share(part, whole)));
+        assert_eq!(told, ["0 %", "less than 0.1 %", "0.2 %", "8.0 %", "10 %", "33 %"]);
+        assert_eq!(
+            (share(1, 0), counted(1, "client"), counted(0, "client")),
+            (0.0, "1 client".into(), "0 clients".into())
+        );
+    }
+}

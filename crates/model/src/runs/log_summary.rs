@@ -1,0 +1,69 @@
+//! The log of another terminator in the summary.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::runs::run::Run;
+use records::metrics::ProxyCounter;
+use records::values::LogFigure;
+
+/// The log of another terminator that was counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogSummary {
+    /// The terminator, such as `haproxy`.
+    pub terminator: String,
+    /// Resolution of its times, in microseconds: shorter times count as this much.
+    pub resolution_us: u64,
+    /// What became of its lines; absent in recordings from before they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineCounts>,
+    /// Figures that the log does not have, each with the reason: their values are 0 and meaningless.
+    pub absent: Vec<String>,
+}
+
+/// Lines of a log that was counted.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LineCounts {
+    /// Those that arrived.
+    pub read: u64,
+    /// Those of them that could not be read and count nothing.
+    pub unreadable: u64,
+    /// Those of them that are much earlier than one before them, and count in the time of that.
+    pub out_of_order: u64,
+    /// Those that did not arrive; `null` if that does not show.
+    pub lost: Option<u64>,
+}
+
+impl fmt::Display for LineCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { read, unreadable, out_of_order, lost } = self;
+        write!(f, "{read} read, {unreadable} of them unreadable, {out_of_order} out of order, ")?;
+        match lost {
+            Some(lost) => write!(f, "{lost} lost"),
+            None => f.write_str("how many were lost is not known"),
+        }
+    }
+}
+
+pub(super) fn of(run: &Run) -> Option<LogSummary> {
+    let began = run.counted_log()?;
+    Some(LogSummary {
+        terminator: began.log.clone(),
+        resolution_us: began.log_resolution_us,
+        lines: line_counts(run),
+        absent: run.absent_figures(),
+    })
+}
+
+fn line_counts(run: &Run) -> Option<LineCounts> {
+    let totals = run.proxy()?.totals();
+    let lost = Some(totals[ProxyCounter::LinesLost]);
+    let counts = LineCounts {
+        read: totals[ProxyCounter::LinesRead],
+        unreadable: totals[ProxyCounter::LinesUnreadable],
+        out_of_order: totals[ProxyCounter::LinesOutOfOrder],
+        lost: lost.filter(|_| run.absent(LogFigure::LostLines).is_none()),
+    };
+    (counts.read > 0).then_some(counts)
+}

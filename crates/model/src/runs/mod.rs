@@ -1,0 +1,310 @@
+//! Builds the figures of screens and reports from records.
+//!
+//! The model has no clock, does no I/O and cannot fail: live view, replay and report feed it the same records and get
+//! the same figures. Its memory is bounded, however long or hostile the journal is.
+//!
+//! # Whose records count
+//!
+//! Anyone may write records with the id of any run, so a run belongs to one [`Origin`](records::codec::Origin): the process
+//! that wrote the earliest record read, by the journal's trusted fields. Records of other processes are only counted
+//! ([`Reading::foreign`]). The id of a run is random and appears nowhere before its first record, so a forger always
+//! comes later, in any order of files. This does not hold if reading begins in the middle of a run, or if the wall
+//! clock was set back during it: a forger may come first then. When a run is forgotten (see [`RUNS_KNOWN_MAX`]), so is
+//! its owner. A file that journald did not write is trusted as a whole.
+//!
+//! The reader chooses the accounts whose runs are read at all ([`RunFilter`](crate::history::RunFilter)). A trusted writer may
+//! still write endless runs and clients: [`RUNS_BYTES_MAX`] limits the memory of all runs together.
+
+mod alert_summary;
+mod experiment_summary;
+mod http_summary;
+mod load_summary;
+mod log_summary;
+mod merged;
+mod run;
+mod series;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod tls_summary;
+
+use crate::history::ForeignRecords;
+use records::codec::{SuppressedMessages, Writer};
+use records::ids::RunId;
+use records::kinds::heap_size::HeapSize as _;
+use records::kinds::{Record, Stamp};
+
+pub use alert_summary::AlertSummary;
+pub use experiment_summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+pub use http_summary::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
+pub use load_summary::{
+    ANSWERED, BUSY_MAX, GeneratorSummary, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes, Rates,
+    RequestCounts, Resumptions, generator_limits,
+};
+pub use log_summary::{LineCounts, LogSummary};
+pub use merged::RunMember;
+pub use records::kinds::Level;
+pub use run::alerts::AlertEpisode;
+pub use run::client::{ClientRate, ClientStats};
+pub use run::clients::Clients;
+pub use run::experiment::{ArmSwitch, ComparedFigure, Experiment, Verdict};
+pub use run::failures::Failures;
+pub use run::reading::{Arrival, Gap, Reading};
+pub use run::requests::{RecordedRequest, Requests};
+pub use run::routes::{RouteStats, RouteWindow, Routes};
+pub use run::timeline::{Marker, TimelineEvent};
+pub use run::usage::Usage;
+pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
+pub use series::window::Window;
+pub use series::{Interval, MetricSeries};
+pub use summary::{
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, ObservedProcess,
+    Percentiles, ProcessSummary, ProcessUsage, ProxySummary, SUMMARY_SCHEMA, Summary,
+};
+pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
+
+/// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged to its totals and
+/// its last ten seconds
+/// ([`Run::is_brief`]).
+pub const RUNS_MAX: usize = 16;
+
+/// Runs that a model keeps whole to merge them, within [`RUNS_BYTES_MAX`].
+pub const RUNS_MERGED_MAX: usize = 128;
+
+/// Runs that a model keeps, whole or abridged; beyond it the run that has been silent longest is forgotten.
+pub const RUNS_KNOWN_MAX: usize = 1_024;
+
+/// Memory of all runs together, in bytes. Beyond it, the runs that have been silent longest are abridged, then
+/// forgotten. The shown run is kept in full, within its own limits.
+pub const RUNS_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of records that are taken in between two checks of how much is kept.
+const UNCHECKED_BYTES_MAX: usize = 4 << 20;
+
+/// Memory of a new run besides its first record: the histograms of a whole run are dense.
+const NEW_RUN_BYTES: usize = 1 << 20;
+
+/// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
+pub const HISTORY: usize = 900;
+
+/// All runs that have been read.
+#[derive(Debug)]
+pub struct Model {
+    history: usize,
+    /// Runs that are kept whole.
+    whole_max: usize,
+    runs: Vec<Run>,
+    /// Index of the last record's run: the next record is mostly of the same run.
+    latest: usize,
+    /// The run that is always kept whole.
+    held: Option<RunId>,
+    /// [`RUNS_BYTES_MAX`], and less in tests.
+    bytes_max: usize,
+    /// Bytes taken in since the last check of how much is kept.
+    unchecked_bytes: usize,
+    malformed: u64,
+    skipped_bytes: u64,
+    /// `CLOCK_REALTIME` when the last batch was read live.
+    read_realtime_us: u64,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self::new(HISTORY)
+    }
+}
+
+impl Model {
+    /// A model that keeps the latest `history` intervals of each series; totals and whole-run histograms need none.
+    pub fn new(history: usize) -> Self {
+        Self {
+            history: history.max(1),
+            whole_max: RUNS_MAX,
+            runs: Vec::new(),
+            latest: 0,
+            held: None,
+            bytes_max: RUNS_BYTES_MAX,
+            unchecked_bytes: 0,
+            malformed: 0,
+            skipped_bytes: 0,
+            read_realtime_us: u64::MAX,
+        }
+    }
+
+    /// The same for runs of many hosts that are to be merged: up to [`RUNS_MERGED_MAX`] are kept whole.
+    pub fn for_merging(history: usize) -> Self {
+        Self { whole_max: RUNS_MERGED_MAX, ..Self::new(history) }
+    }
+
+    /// A model of one run for reading it again from a moment on. It holds what later records do not repeat, as it
+    /// stood then. Gaps and losses, reasons of failures, experiments, latencies of the whole run and the series count
+    /// from there.
+    pub fn joining(run: &Run, us: u64) -> Self {
+        Self { runs: vec![run.joined_at(us, HISTORY)], ..Self::default() }
+    }
+
+    /// Adds one record of an unknown writer, as [`Self::apply_from`] does.
+    pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
+        self.apply_from(&Writer::default(), record, read_mono_us);
+    }
+
+    /// Adds one record. `read_mono_us` is `CLOCK_MONOTONIC` of this boot when it was read, for live journals:
+    /// it only serves to show how far reading lags behind writing.
+    pub fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
+        let at = self.place(record.stamp.run, writer);
+        self.latest = at;
+        self.unchecked_bytes += size_of_val(&record) + record.heap_bytes();
+        self.runs[at].apply_from(writer, record, read_mono_us);
+        if self.unchecked_bytes > UNCHECKED_BYTES_MAX {
+            self.unchecked_bytes = 0;
+            self.bound_bytes();
+        }
+    }
+
+    /// Notes when a record was read live, by the clock of the host that reads.
+    pub(crate) fn note_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
+        self.read_realtime_us = realtime_us;
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == stamp.run) {
+            run.note_arrival(writer, stamp, realtime_us);
+        }
+    }
+
+    /// Counts records that were not decoded, since another process wrote them under the id of a run.
+    pub fn note_foreign(&mut self, foreign: &ForeignRecords) {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == foreign.run) {
+            run.note_foreign(foreign.records, foreign.realtime_us);
+        }
+    }
+
+    /// Counts messages that journald dropped, for the newest run that may have lost records by it.
+    pub fn note_suppressed(&mut self, notice: &SuppressedMessages) {
+        let concerns = |run: &&mut Run| {
+            let Writer { origin, unit, .. } = run.writer();
+            run.stopped().is_none() && notice.concerns(origin, unit)
+        };
+        let nearest = |run: &&mut Run| (notice.is_about(&run.writer().origin), run.began_realtime_us());
+        if let Some(run) = self.runs.iter_mut().filter(concerns).max_by_key(nearest) {
+            run.note_suppressed(notice.dropped);
+        }
+    }
+
+    /// Counts entries that claim to be ours and cannot be decoded.
+    pub fn note_malformed(&mut self, entries: u64) {
+        self.malformed = self.malformed.saturating_add(entries);
+    }
+
+    /// Counts bytes of a journal that could not be read.
+    pub fn note_skipped(&mut self, bytes: u64) {
+        self.skipped_bytes = self.skipped_bytes.saturating_add(bytes);
+    }
+
+    /// The run that began last: the default of a screen. If a run is held, only runs of its account count. On other
+    /// machines, services come before users.
+    pub fn current(&self) -> Option<&Run> {
+        let held = self.held.and_then(|id| self.run(id));
+        let is_its = |run: &&Run| held.is_none_or(|held| run.writer().is_same_account(held.writer()));
+        let runs = self.runs.iter().filter(is_its);
+        runs.max_by_key(|run| (run.writer().is_preferred(), run.began_realtime_us()))
+    }
+
+    /// The run of this id.
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.iter().find(|run| run.id() == id)
+    }
+
+    /// All runs, in the order in which they appeared.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Entries that claimed to be ours and could not be decoded.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Bytes of the journal that could not be read.
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    fn place(&mut self, id: RunId, writer: &Writer) -> usize {
+        if self.runs.get(self.latest).is_some_and(|run| run.id() == id) {
+            return self.latest;
+        }
+        if let Some(at) = self.runs.iter().position(|run| run.id() == id) {
+            return at;
+        }
+        self.make_room();
+        if self.runs.len() == RUNS_KNOWN_MAX
+            && let Some(silent) = self.most_silent(Run::is_brief)
+        {
+            self.runs.remove(silent);
+        }
+        self.runs.push(Run::new(id, writer.clone(), self.history));
+        self.unchecked_bytes += NEW_RUN_BYTES;
+        self.runs.len() - 1
+    }
+
+    /// Abridges a run if there is no room for another full run.
+    fn make_room(&mut self) {
+        let whole = self.runs.iter().filter(|run| !run.is_brief()).count();
+        let held = self.held;
+        let may_go = |run: &Run| !run.is_brief() && Some(run.id()) != held;
+        if whole >= self.whole_max
+            && let Some(silent) = self.most_silent(may_go)
+        {
+            self.runs[silent].abridge();
+        }
+    }
+
+    /// Abridges and forgets runs until all together are within bounds.
+    fn bound_bytes(&mut self) {
+        let mut bytes: usize = self.runs.iter().map(Run::bytes).sum();
+        let shown = self.held.or_else(|| self.current().map(Run::id));
+        while bytes > self.bytes_max {
+            let may_go = |run: &Run| Some(run.id()) != shown;
+            if let Some(silent) = self.most_silent(|run| !run.is_brief() && may_go(run)) {
+                bytes -= self.runs[silent].bytes();
+                self.runs[silent].abridge();
+                bytes += self.runs[silent].bytes();
+            } else if let Some(silent) = self.most_silent(may_go) {
+                bytes -= self.runs.remove(silent).bytes();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The run that has been silent longest; if several have been silent for the same number of minutes, the one with
+    /// the fewest records. Timestamps in the future count as now, otherwise a hostile host could keep its runs in
+    /// place of others.
+    fn most_silent(&self, may_go: impl Fn(&Run) -> bool) -> Option<usize> {
+        let all = self.runs.iter().enumerate().filter(|(_, run)| may_go(run));
+        let silence = |run: &Run| {
+            let last_us = run.last_realtime_us().min(self.read_realtime_us);
+            (last_us / 60_000_000, run.reading().read(), last_us)
+        };
+        all.min_by_key(|(_, run)| silence(run)).map(|(at, _)| at)
+    }
+
+    /// Holds a run: it is always kept whole, and [`Self::current`] stays with its account. `None` holds no run.
+    pub fn hold(&mut self, id: Option<RunId>) {
+        self.held = id;
+    }
+
+    /// Replaces an abridged run by the same run read again.
+    ///
+    /// # Errors
+    /// With the other model, if it lacks known records of the run, or either model lacks the run.
+    pub fn restore(&mut self, id: RunId, mut from: Box<Self>) -> Result<(), Box<Self>> {
+        let place = |model: &Self| model.runs.iter().position(|run| run.id() == id);
+        let (Some(at), Some(other)) = (place(self), place(&from)) else { return Err(from) };
+        if from.runs[other].reading().last_seq() < self.runs[at].reading().last_seq() {
+            return Err(from);
+        }
+        self.make_room();
+        self.runs[at] = from.runs.swap_remove(other);
+        self.bound_bytes();
+        Ok(())
+    }
+}

@@ -1,0 +1,401 @@
+//! Accessors of a run.
+
+use std::time::Duration;
+
+use super::alerts::AlertEpisode;
+use super::client::{ClientRate, ClientStats};
+use super::clients::Clients;
+use super::experiment::Experiment;
+use super::failures::Failures;
+use super::hosts::CpuUse;
+use super::log::LogLine;
+use super::reading::Reading;
+use super::requests::Requests;
+use super::routes::Routes;
+use super::timeline::Marker;
+use super::usage::Usage;
+use super::{DEFERRED_US_MAX, Run};
+use crate::insight::Finding;
+use crate::runs::series::MetricSeries;
+use records::codec::Writer;
+use records::ids::{ClientId, RunId};
+use records::kinds::{
+    HandshakeCosts, HealthRecord, HostRecord, HttpGauges, HttpRecord, LoadRecord, RunRecord, TlsRecord,
+};
+use records::metrics::{
+    ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency,
+    ProxyCounter, ProxyLatency, TimeResolution, TlsCounter, TlsLatency,
+};
+use records::setting::Setting;
+use records::values::{LogFigure, ProcessCpu};
+
+/// Why figures of connections are absent if all lines are of requests.
+const LINES_WITHOUT_TLS: &str =
+    "the lines have no fields of TLS; `tlsdash observe setup` prints a format that has";
+
+impl Run {
+    /// Its id.
+    pub fn id(&self) -> RunId {
+        self.header.id
+    }
+
+    /// The process that writes it.
+    pub fn writer(&self) -> &Writer {
+        &self.header.writer
+    }
+
+    /// The host's name: from the journal, else from the run; empty if neither was read.
+    pub fn hostname(&self) -> &str {
+        match (&*self.header.writer.hostname, self.began()) {
+            ("", Some(began)) => &began.host,
+            (hostname, _) => hostname,
+        }
+    }
+
+    /// Its first record; `None` if that was not read.
+    pub fn began(&self) -> Option<&RunRecord> {
+        self.header.began.as_ref().map(|(_, run)| &**run)
+    }
+
+    /// Its first record, if it was counted from another terminator's log. Such a log reports connections and requests
+    /// when they end, so those in flight are unknown.
+    pub fn counted_log(&self) -> Option<&RunRecord> {
+        self.began().filter(|began| !began.log.is_empty())
+    }
+
+    /// How finely the times of a class are known.
+    pub fn resolution(&self, class: LatencyClass) -> TimeResolution {
+        match class {
+            LatencyClass::Load(_) => TimeResolution::FINE,
+            LatencyClass::Proxy(_) | LatencyClass::Tls(_) | LatencyClass::Http(_) => self.log_resolution(),
+        }
+    }
+
+    /// The resolution of the terminator's times.
+    pub fn log_resolution(&self) -> TimeResolution {
+        self.counted_log()
+            .map_or(TimeResolution::FINE, |began| TimeResolution::from_us(began.log_resolution_us))
+    }
+
+    /// Why a figure is absent, and which log format would have it; `None` if it is present.
+    pub fn absent(&self, figure: LogFigure) -> Option<&str> {
+        let began = self.counted_log()?;
+        let counted = |counter| self.proxy().map_or(0, |track| track.totals()[counter]);
+        let has_tls = self.proxy().is_none() || counted(ProxyCounter::Accepted) > 0;
+        let has_lines = self.http().is_some_and(|track| track.totals()[HttpCounter::Requests] > 0);
+        if figure.is_of_connections() && has_lines && !has_tls {
+            return began.absent.reason(LogFigure::Handshakes).or(Some(LINES_WITHOUT_TLS));
+        }
+        // A log of its own may have them, which is there if it has some.
+        let is_counted = figure == LogFigure::Failures && counted(ProxyCounter::HandshakesFailed) > 0;
+        began.absent.reason(figure).filter(|_| !is_counted)
+    }
+
+    /// The figures that its log is known to lack, each as `name: reason`.
+    pub fn absent_figures(&self) -> Vec<String> {
+        let named = |(figure, name)| {
+            let reason = self.counted_log()?.absent.reason(figure)?;
+            self.absent(figure).map(|_| format!("{name}: {reason}"))
+        };
+        LogFigure::ALL.into_iter().filter_map(named).collect()
+    }
+
+    /// The same of a class of latencies.
+    pub fn absent_class(&self, class: LatencyClass) -> Option<&str> {
+        LogFigure::of_class(class).and_then(|figure| self.absent(figure))
+    }
+
+    /// Its final record; `None` while it runs, or if it was killed.
+    pub fn stopped(&self) -> Option<&RunRecord> {
+        self.header.stopped.as_ref().map(|(_, run)| &**run)
+    }
+
+    /// `CLOCK_MONOTONIC` of its first record read, in microseconds.
+    pub fn began_us(&self) -> u64 {
+        self.header.first.map_or(0, |stamp| stamp.mono_us)
+    }
+
+    /// The moment of the monotonic clock from which its series are kept, in microseconds: the first record's, until
+    /// the oldest intervals are removed.
+    pub fn kept_from_us(&self) -> u64 {
+        let proxy = self.proxy().and_then(|series| Some(series.timeline().next()?.start_us));
+        let load = self.load().and_then(|series| Some(series.timeline().next()?.start_us));
+        [proxy, load].into_iter().flatten().min().unwrap_or_else(|| self.began_us())
+    }
+
+    /// True if only its totals and its last interval are kept, since there are too many runs.
+    pub fn is_brief(&self) -> bool {
+        self.retention.is_brief
+    }
+
+    /// True if reading began in the middle of the run, with known totals; then latencies of the whole run cover only
+    /// the part read.
+    pub fn is_joined(&self) -> bool {
+        self.retention.is_joined
+    }
+
+    /// `CLOCK_REALTIME` of its first record read, in microseconds.
+    pub fn began_realtime_us(&self) -> u64 {
+        self.header.first.map_or(0, |stamp| stamp.realtime_us)
+    }
+
+    /// `CLOCK_REALTIME` of its last record read, in microseconds.
+    pub fn last_realtime_us(&self) -> u64 {
+        self.header.last.map_or(0, |stamp| stamp.realtime_us)
+    }
+
+    /// `CLOCK_MONOTONIC` of its last record read, in microseconds.
+    pub fn last_us(&self) -> u64 {
+        self.header.last.map_or(0, |stamp| stamp.mono_us)
+    }
+
+    /// How long the run had lasted when its recorded part begins, in microseconds.
+    pub fn before_us(&self) -> u64 {
+        self.header.began.as_ref().map_or(0, |(stamp, _)| stamp.interval_us)
+    }
+
+    /// From its first record read to its last, in microseconds of the monotonic clock. The final record covers the
+    /// whole run, also where its beginning was not read.
+    pub fn duration_us(&self) -> u64 {
+        let read_us = self.header.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us));
+        self.header.stopped.as_ref().map_or(read_us, |(stamp, _)| stamp.interval_us.max(read_us))
+    }
+
+    /// The same without the time between runs that are merged here, over which nothing was counted.
+    pub fn recorded_us(&self) -> u64 {
+        self.duration_us().saturating_sub(self.header.idle_us)
+    }
+
+    /// Every setting with its present value.
+    pub fn settings(&self) -> &[Setting] {
+        self.settings.all()
+    }
+
+    /// The setting of this name.
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings().iter().find(|setting| setting.name == name)
+    }
+
+    /// The value of a setting at a moment of the monotonic clock, as text; `None` if there is no such setting.
+    pub fn setting_at(&self, us: u64, name: &str) -> Option<String> {
+        self.setting(name).map(|setting| self.markers.value_at(us, setting))
+    }
+
+    /// Marks and changes of settings, oldest first, the latest thousand.
+    pub fn markers(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
+        self.markers.iter()
+    }
+
+    /// Alerts that fired, in the order in which they did, the latest thousand.
+    pub fn alerts(&self) -> impl DoubleEndedIterator<Item = &AlertEpisode> + ExactSizeIterator {
+        self.alerts.iter()
+    }
+
+    /// Findings: open ones first, by severity, then closed ones. The interval being read is not evaluated yet.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.findings.list(self)
+    }
+
+    /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.
+    pub fn mono_at(&self, realtime_us: u64) -> u64 {
+        let (last_realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
+        if realtime_us > last_realtime_us {
+            last_us.saturating_add(realtime_us - last_realtime_us)
+        } else {
+            last_us.saturating_sub(last_realtime_us - realtime_us)
+        }
+    }
+
+    /// `CLOCK_REALTIME` at a moment of the monotonic clock, by the last record's clocks; both in microseconds.
+    pub fn realtime_at(&self, us: u64) -> u64 {
+        let (realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
+        if us > last_us {
+            realtime_us.saturating_add(us - last_us)
+        } else {
+            realtime_us.saturating_sub(last_us - us)
+        }
+    }
+
+    /// Failed connections that have a record, by cause.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// The proxy's series; `None` in a run without one.
+    pub fn proxy(&self) -> Option<&MetricSeries<ProxyCounter, ProxyLatency>> {
+        self.proxy.series.as_ref()
+    }
+
+    /// Connections of the proxy open when its last record was made.
+    pub fn proxy_open(&self) -> u64 {
+        self.proxy.open
+    }
+
+    /// TLS counters of the proxy; `None` without such records.
+    pub fn tls(&self) -> Option<&MetricSeries<TlsCounter, TlsLatency>> {
+        self.tls.series.as_ref()
+    }
+
+    /// The last record of TLS, without latencies.
+    pub fn tls_record(&self) -> Option<&TlsRecord> {
+        self.tls.record.as_ref()
+    }
+
+    /// Usage of TLS parameters, certificates and names.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The proxy's counts and latencies of HTTP over all routes; `None` in a run that is not in HTTP mode.
+    pub fn http(&self) -> Option<&MetricSeries<HttpCounter, HttpLatency>> {
+        self.http.series.as_ref()
+    }
+
+    /// The last record of HTTP, without latencies: statuses, and requests and upstream connections at that moment.
+    pub fn http_record(&self) -> Option<&HttpRecord> {
+        self.http.record.as_ref()
+    }
+
+    /// The gauges of HTTP mode at a moment of the monotonic clock, from the latest record before it; `None` in TCP
+    /// mode, and if that record is no longer kept.
+    pub fn http_gauges_at(&self, us: u64) -> Option<HttpGauges> {
+        if self.counted_log().is_some() {
+            return None;
+        }
+        if us < self.last_us() { self.http_gauges.at(us) } else { self.http_record().map(HttpRecord::gauges) }
+    }
+
+    /// The routes that served requests.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Single requests: failed ones, the slowest of each interval, and a sample.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// The load's series; `None` in a run without one.
+    pub fn load(&self) -> Option<&MetricSeries<LoadCounter, LoadLatency>> {
+        self.load.series.as_ref()
+    }
+
+    /// The load's last record, without latencies.
+    pub fn load_record(&self) -> Option<&LoadRecord> {
+        self.load.record.as_ref()
+    }
+
+    /// The proxy's clients.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// The proxy's clients with their totals, those with most bytes first.
+    pub fn clients_by_bytes(&self) -> Vec<(&ClientStats, Counters<ClientCounter>)> {
+        let mut clients: Vec<_> = self.clients.iter().map(|client| (client, client.totals())).collect();
+        let bytes = |totals: &Counters<ClientCounter>| {
+            totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut])
+        };
+        clients.sort_by(|(a, of_a), (b, of_b)| bytes(of_b).cmp(&bytes(of_a)).then(a.id.cmp(&b.id)));
+        clients
+    }
+
+    /// Changed clients whose record was deferred in the last interval.
+    pub fn clients_deferred(&self) -> u64 {
+        self.proxy.clients_deferred
+    }
+
+    /// A client's present rate; `None` if unknown. A silent client has a rate of 0, unless its record may have been
+    /// deferred or lost: then its last rate is kept for up to 10 s.
+    pub fn client_rate(&self, client: &ClientStats) -> Option<ClientRate> {
+        let latest = client.history().next_back().copied();
+        let now_us = self.proxy().map_or(0, MetricSeries::last_us);
+        let may_be_missing = self.client_records_may_be_missing();
+        match latest {
+            Some(rate) if rate.end_us >= now_us => Some(rate),
+            // Its first record had no predecessor to compare with.
+            None if client.last_us >= now_us => None,
+            rate if may_be_missing => rate.filter(|rate| now_us - rate.end_us <= DEFERRED_US_MAX),
+            _ => Some(ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() }),
+        }
+    }
+
+    /// True if records of clients that did something may have been deferred, or lost, in the interval that is being read:
+    /// then nothing is known of a silent client.
+    pub fn client_records_may_be_missing(&self) -> bool {
+        self.proxy.clients_deferred > 0 || self.clients.has_new_losses(self.reading.lost())
+    }
+
+    /// The client of this id.
+    pub fn client(&self, id: ClientId) -> Option<&ClientStats> {
+        self.clients.get(id)
+    }
+
+    /// The latest record of the resources that the process used.
+    pub fn host(&self) -> Option<&HostRecord> {
+        self.hosts.latest()
+    }
+
+    /// The latest record of used resources at a moment of the monotonic clock.
+    pub fn host_at(&self, us: u64) -> Option<&HostRecord> {
+        self.hosts.at(us)
+    }
+
+    /// CPU time of the load's threads since the load began to measure, in microseconds.
+    pub(crate) fn load_cpu_us(&self) -> u64 {
+        self.hosts.load_cpu_us()
+    }
+
+    /// CPU of a group of threads over about `span_us` microseconds up to the last record, or over the last interval if
+    /// that is longer; `None` before there are two records.
+    pub fn cpu(&self, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        self.cpu_until(u64::MAX, group, span_us)
+    }
+
+    /// The same up to a moment of the monotonic clock.
+    pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        self.hosts.cpu_until(until_us, group, span_us)
+    }
+
+    /// Cores that each observed process kept busy over about `span_us` microseconds up to a moment.
+    pub fn observed_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        self.hosts.observed_until(until_us, span_us)
+    }
+
+    /// The cost of the parts of a handshake on its machine, by its latest calibration.
+    pub fn handshake_costs(&self) -> Option<&HandshakeCosts> {
+        self.calibration.as_ref().map(|(_, costs)| &**costs)
+    }
+
+    /// The age of its latest calibration at its last record.
+    pub fn calibration_age(&self) -> Option<Duration> {
+        let (stamp, _) = self.calibration.as_ref()?;
+        Some(Duration::from_micros(self.last_us().saturating_sub(stamp.mono_us)))
+    }
+
+    /// Its experiments, oldest first.
+    pub fn experiments(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.experiments.iter()
+    }
+
+    /// The setting that an experiment compares at present; `None` between experiments, and once the run has ended.
+    pub fn compared_setting(&self) -> Option<&str> {
+        let latest = self.experiments().next_back().filter(|latest| !latest.is_over())?;
+        self.stopped().is_none().then_some(&*latest.state.setting)
+    }
+
+    /// The losses that the writer counted.
+    pub fn health(&self) -> &HealthRecord {
+        &self.health
+    }
+
+    /// The latest log lines, oldest first.
+    pub fn log(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
+        self.log.iter()
+    }
+
+    /// The state of reading this run.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
+    }
+}

@@ -1,0 +1,273 @@
+//! The experiments of a run, built from its records.
+
+use std::collections::VecDeque;
+
+use super::merged::AlignedRun;
+use records::kinds::heap_size::HeapSize as _;
+use records::kinds::{
+    Arm, EstimateRecord, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage, Stamp,
+};
+use records::text::clean::PEER_TEXT_MAX;
+
+/// Experiments that are kept of a run, the latest.
+const EXPERIMENTS_MAX: usize = 32;
+/// Figures that an experiment may compare; further ones are not taken from a journal.
+const METRICS_MAX: usize = 16;
+/// Switches that are kept of an experiment, the latest.
+const SWITCHES_MAX: usize = 2_048;
+
+/// The largest size of a figure's texts: its name and two reasons.
+const TEXTS_BYTES: usize = 3 * 4 * PEER_TEXT_MAX;
+
+/// A switch to an arm: its value is in force from this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArmSwitch {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub mono_us: u64,
+    /// In which stage.
+    pub stage: Stage,
+    /// For which pair of it, from 1.
+    pub pair: u64,
+    /// For whose block.
+    pub arm: Arm,
+}
+
+/// The verdict of a stage for one figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What.
+    pub outcome: ExperimentOutcome,
+    /// Why, in words; may be empty.
+    pub reason: String,
+    /// How the figure compared; `None` if too little is known.
+    pub estimate: Option<EstimateRecord>,
+}
+
+/// One figure that an experiment compares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ComparedFigure {
+    /// Its name, such as `exchange.p99`.
+    pub metric: String,
+    /// True for the experiment's primary figure, which is fixed before it begins.
+    pub is_primary: bool,
+    /// The estimate of the running stage after the last pair. It is not a verdict before the end.
+    pub running: Option<EstimateRecord>,
+    /// The verdict of the A/A stage, once it has ended.
+    pub calibration: Option<Verdict>,
+    /// The verdict of the experiment, once it has ended.
+    pub verdict: Option<Verdict>,
+}
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its latest record, except for single figures: the plan, the stage, the pair and the arm.
+    pub state: ExperimentRecord,
+    /// `CLOCK_MONOTONIC` at which it began, in microseconds.
+    pub began_us: u64,
+    /// `CLOCK_MONOTONIC` of its latest record, in microseconds.
+    pub last_us: u64,
+    /// The compared figures, the primary one first.
+    pub metrics: Vec<ComparedFigure>,
+    switches: VecDeque<ArmSwitch>,
+}
+
+impl Experiment {
+    fn new(stamp: &Stamp, record: &ExperimentRecord) -> Self {
+        let (metrics, switches) = (Vec::new(), VecDeque::new());
+        Self { state: record.clone(), began_us: stamp.mono_us, last_us: stamp.mono_us, metrics, switches }
+    }
+
+    fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
+        if record.step == ExperimentStep::Switch {
+            if self.switches.len() == SWITCHES_MAX {
+                self.switches.pop_front();
+            }
+            let ExperimentRecord { stage, pair, arm, .. } = record;
+            self.switches.push_back(ArmSwitch { mono_us: stamp.mono_us, stage, pair, arm });
+        }
+        if !record.metric.is_empty() {
+            self.note_figure(&record);
+        }
+        self.last_us = stamp.mono_us;
+        self.state = record;
+    }
+
+    fn note_figure(&mut self, record: &ExperimentRecord) {
+        let at = self.metrics.iter().position(|known| known.metric == record.metric);
+        let at = match at {
+            Some(at) => at,
+            None if self.metrics.len() == METRICS_MAX => return,
+            None => {
+                let metric = ComparedFigure {
+                    metric: record.metric.clone(),
+                    is_primary: record.is_primary,
+                    ..ComparedFigure::default()
+                };
+                let at = if record.is_primary { 0 } else { self.metrics.len() };
+                self.metrics.insert(at, metric);
+                at
+            }
+        };
+        let compared = &mut self.metrics[at];
+        match record.step {
+            ExperimentStep::Begin => {}
+            ExperimentStep::Switch | ExperimentStep::Pair => compared.running = record.estimate,
+            ExperimentStep::Verdict => {
+                let ExperimentRecord { outcome, reason, estimate, .. } = record.clone();
+                let verdict = Some(Verdict { outcome, reason, estimate });
+                match record.stage {
+                    Stage::Calibration => compared.calibration = verdict,
+                    Stage::Comparison => compared.verdict = verdict,
+                }
+                compared.running = None;
+            }
+        }
+    }
+
+    /// The figure on which the experiment's verdict rests; `None` before it is known.
+    pub fn primary(&self) -> Option<&ComparedFigure> {
+        self.metrics.iter().find(|compared| compared.is_primary)
+    }
+
+    /// The verdict of the experiment; `None` while it runs, or if it was cut off.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.primary()?.verdict.as_ref()
+    }
+
+    /// True once there is a verdict that no further block follows.
+    pub fn is_over(&self) -> bool {
+        self.state.step == ExperimentStep::Verdict
+    }
+
+    /// When which value came into force, oldest first.
+    pub fn switches(&self) -> impl DoubleEndedIterator<Item = &ArmSwitch> + ExactSizeIterator {
+        self.switches.iter()
+    }
+
+    /// Time since the last switch up to `now_us`, in microseconds; `None` before the first.
+    pub fn block_elapsed_us(&self, now_us: u64) -> Option<u64> {
+        self.switches.back().map(|switch| now_us.saturating_sub(switch.mono_us))
+    }
+}
+
+/// All experiments of a run, oldest first.
+#[derive(Debug, Default)]
+pub(in crate::runs) struct Experiments(VecDeque<Experiment>);
+
+impl Experiments {
+    pub(in crate::runs) fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.state.number == record.number) {
+            return known.apply(stamp, record);
+        }
+        if self.0.len() == EXPERIMENTS_MAX {
+            self.0.pop_front();
+        }
+        let mut experiment = Experiment::new(stamp, &record);
+        experiment.apply(stamp, record);
+        self.0.push_back(experiment);
+    }
+
+    /// Their size in memory, in bytes.
+    pub(in crate::runs) fn bytes(&self) -> usize {
+        let each = |experiment: &Experiment| {
+            let metrics = experiment.metrics.len() * (size_of::<ComparedFigure>() + TEXTS_BYTES);
+            let switches = experiment.switches.capacity() * size_of::<ArmSwitch>();
+            size_of::<Experiment>() + experiment.state.heap_bytes() + metrics + switches
+        };
+        self.0.iter().map(each).sum()
+    }
+
+    /// Those of several runs by time.
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| -> Vec<Experiment> {
+            let shifted = |experiment: &Experiment| {
+                let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();
+                let shifted =
+                    |switch: ArmSwitch| ArmSwitch { mono_us: member.shifted_us(switch.mono_us), ..switch };
+                Experiment {
+                    state,
+                    began_us: member.shifted_us(began_us),
+                    last_us: member.shifted_us(last_us),
+                    metrics,
+                    switches: switches.into_iter().map(shifted).collect(),
+                }
+            };
+            member.run.experiments.iter().map(shifted).collect()
+        };
+        let mut merged: Vec<Experiment> = members.iter().flat_map(of).collect();
+        merged.sort_by_key(|experiment| experiment.began_us);
+        merged.truncate(EXPERIMENTS_MAX);
+        Self(merged.into())
+    }
+
+    pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::ids::RunId;
+
+    fn stamp(mono_us: u64) -> Stamp {
+        Stamp { run: RunId::from_bits(1), seq: 1, mono_us, realtime_us: mono_us, interval_us: 0 }
+    }
+
+    fn record(step: ExperimentStep, stage: Stage, metric: &str) -> ExperimentRecord {
+        ExperimentRecord {
+            number: 1,
+            step,
+            stage,
+            metric: metric.to_owned(),
+            is_primary: metric == "exchange.p99",
+            pairs: 12,
+            ..ExperimentRecord::default()
+        }
+    }
+
+    #[test]
+    fn an_experiment_is_followed_from_its_plan_to_its_verdict() {
+        let mut all = Experiments::default();
+        for metric in ["cpu.per_exchange", "exchange.p99"] {
+            all.apply(&stamp(5), record(ExperimentStep::Begin, Stage::Calibration, metric));
+        }
+        let mut switch = record(ExperimentStep::Switch, Stage::Comparison, "");
+        (switch.arm, switch.pair) = (Arm::B, 3);
+        all.apply(&stamp(70), switch);
+        let estimate = Some(EstimateRecord { effect: -5.0, ..EstimateRecord::default() });
+        let mut pair = record(ExperimentStep::Pair, Stage::Comparison, "exchange.p99");
+        pair.estimate = estimate;
+        all.apply(&stamp(80), pair.clone());
+        let experiment = all.iter().next().unwrap();
+        let names: Vec<_> = experiment.metrics.iter().map(|compared| &*compared.metric).collect();
+        assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
+        assert_eq!((experiment.began_us, experiment.block_elapsed_us(95)), (5, Some(25)));
+        assert_eq!((experiment.primary().unwrap().running, experiment.verdict()), (estimate, None));
+
+        pair.step = ExperimentStep::Verdict;
+        pair.outcome = ExperimentOutcome::Better;
+        all.apply(&stamp(90), pair);
+        let experiment = all.iter().next().unwrap();
+        assert_eq!(experiment.verdict().unwrap().outcome, ExperimentOutcome::Better);
+        assert_eq!(experiment.primary().unwrap().running, None);
+    }
+
+    #[test]
+    fn whatever_a_journal_says_experiments_stay_bounded() {
+        let mut all = Experiments::default();
+        for number in 0..100 {
+            for n in 0..3_000 {
+                let metric = format!("m{}", n % 50);
+                let mut switch = record(ExperimentStep::Switch, Stage::Comparison, &metric);
+                switch.number = number;
+                all.apply(&stamp(n), switch);
+            }
+        }
+        assert_eq!(all.iter().len(), EXPERIMENTS_MAX);
+        for experiment in all.iter() {
+            assert_eq!((experiment.metrics.len(), experiment.switches().len()), (METRICS_MAX, SWITCHES_MAX));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The writer's counts of its losses.
+
+use super::merged::AlignedRun;
+use records::kinds::HealthRecord;
+
+/// The losses that the writers of several runs counted.
+pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
+    let mut sum = HealthRecord::default();
+    for member in members {
+        let HealthRecord {
+            refused_total,
+            merged_total,
+            waits_total,
+            dropped_total,
+            suppressed_total,
+            over_budget_total,
+            clock_step_us,
+            clock_steps_total,
+            error,
+        } = &member.run.health;
+        sum.refused_total += refused_total;
+        sum.merged_total += merged_total;
+        sum.waits_total += waits_total;
+        sum.dropped_total += dropped_total;
+        sum.suppressed_total += suppressed_total;
+        sum.over_budget_total += over_budget_total;
+        let jumped = |us: i64, steps: u64| (us.unsigned_abs(), steps);
+        if jumped(*clock_step_us, *clock_steps_total) > jumped(sum.clock_step_us, sum.clock_steps_total) {
+            (sum.clock_step_us, sum.clock_steps_total) = (*clock_step_us, *clock_steps_total);
+        }
+        if sum.error.is_empty() {
+            sum.error.clone_from(error);
+        }
+    }
+    sum
+}

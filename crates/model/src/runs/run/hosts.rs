@@ -1,0 +1,191 @@
+//! Resource usage of a run's process.
+
+use std::collections::VecDeque;
+
+use super::merged::{AlignedRun, sum_by_host};
+use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
+use records::kinds::{HostRecord, Stamp};
+use records::metrics::CpuGroup;
+use records::values::ProcessCpu;
+
+/// CPU that a group of threads used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuUse {
+    /// Cores kept busy on average: 1.0 is one whole core.
+    pub cores: f64,
+    /// Time it was averaged over, in microseconds.
+    pub span_us: u64,
+}
+
+/// Approximate size of one observed process in a record: its id, its CPU time and its name.
+const PROCESS_BYTES: usize = size_of::<ProcessCpu>() + 24;
+
+/// The latest records of used resources, each with its moment of the monotonic clock in microseconds.
+#[derive(Debug, Default)]
+pub(super) struct HostSamples {
+    samples: VecDeque<(u64, HostRecord)>,
+    /// CPU time of the load's threads before the load began to measure, in microseconds.
+    load_warmup_cpu_us: u64,
+}
+
+impl HostSamples {
+    /// Adds a record, and keeps the latest `history`. `load_measures` is whether the load has left its warm-up.
+    pub(super) fn apply(&mut self, stamp: &Stamp, host: HostRecord, load_measures: bool, history: usize) {
+        if !load_measures {
+            self.load_warmup_cpu_us = host.cpu[CpuGroup::Load];
+        }
+        let too_many = (self.samples.len() + 1).saturating_sub(history);
+        self.samples.drain(..too_many.min(self.samples.len()));
+        self.samples.push_back((stamp.mono_us, host));
+    }
+
+    /// One record with the sum of all processes at the end of the last run.
+    pub(super) fn merged(members: &[AlignedRun<'_>], last: Option<Stamp>) -> Self {
+        let mut sum = HostRecord::default();
+        let load_warmup_cpu_us = members.iter().map(|member| member.run.hosts.load_warmup_cpu_us).sum();
+        let (mut threads_max, mut memory_max_bytes) = (0, 0);
+        let hosts =
+            members.iter().filter_map(|member| Some((member.is_together, member.run.hosts.latest()?)));
+        for (is_together, host) in hosts {
+            let HostRecord {
+                memory_bytes,
+                memory_pss_bytes,
+                descriptors,
+                descriptors_max,
+                threads,
+                busiest_worker_cpu_us_total,
+                peak_worker_cpu_us_total,
+                listen_overflows_total: _,
+                listen_drops_total: _,
+                cpu_throttled_us_total: _,
+                cpu_stolen_us_total: _,
+                machine_cpus: _,
+                observed_pid,
+                observed_cpu_us,
+                observed_threads,
+                observed_threads_max,
+                observed_memory_bytes,
+                observed_memory_max_bytes,
+                observed_descriptors,
+                observed_listeners,
+                observed_backlog,
+                // Processes of several hosts may have the same id.
+                observed_processes: _,
+                cpu,
+            } = host;
+            if is_together {
+                sum.memory_bytes += memory_bytes;
+                sum.memory_pss_bytes += memory_pss_bytes;
+                sum.descriptors += descriptors;
+                sum.descriptors_max += descriptors_max;
+                sum.threads += threads;
+                sum.observed_threads += observed_threads;
+                sum.observed_threads_max += observed_threads_max;
+                sum.observed_memory_bytes += observed_memory_bytes;
+                sum.observed_memory_max_bytes += observed_memory_max_bytes;
+                sum.observed_descriptors += observed_descriptors;
+                sum.observed_listeners += observed_listeners;
+                sum.observed_backlog += observed_backlog;
+            }
+            sum.busiest_worker_cpu_us_total =
+                sum.busiest_worker_cpu_us_total.max(*busiest_worker_cpu_us_total);
+            sum.peak_worker_cpu_us_total = sum.peak_worker_cpu_us_total.max(*peak_worker_cpu_us_total);
+            sum.observed_pid = sum.observed_pid.max(*observed_pid);
+            threads_max = threads_max.max(*observed_threads_max);
+            memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
+            sum.observed_cpu_us += observed_cpu_us;
+            sum.cpu.add(cpu);
+        }
+        // These are the machine's: processes that share one read the same.
+        let by_host = |of: fn(&HostRecord) -> u64| sum_by_host(members, |run| run.host().map_or(0, of));
+        sum.listen_overflows_total = by_host(|host| host.listen_overflows_total);
+        sum.listen_drops_total = by_host(|host| host.listen_drops_total);
+        sum.cpu_throttled_us_total = by_host(|host| host.cpu_throttled_us_total);
+        sum.cpu_stolen_us_total = by_host(|host| host.cpu_stolen_us_total);
+        sum.machine_cpus = by_host(|host| host.machine_cpus);
+        sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
+        sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
+        let samples = last.map(|last| (last.mono_us, sum)).into_iter().collect();
+        Self { samples, load_warmup_cpu_us }
+    }
+
+    /// Keeps the records of the last ten seconds, and the one before.
+    pub(super) fn abridge(&mut self) {
+        let Some(&(last_us, _)) = self.samples.back() else { return };
+        let within = self.samples.partition_point(|(us, _)| *us <= last_us.saturating_sub(BRIEF_US));
+        let too_many = self.samples.len().saturating_sub(BRIEF_INTERVALS_MAX);
+        self.samples.drain(..within.saturating_sub(1).max(too_many));
+        if self.samples.capacity() > 2 * BRIEF_INTERVALS_MAX {
+            self.samples.shrink_to_fit();
+        }
+    }
+
+    /// Their heap memory, in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let listed = self.latest().map_or(0, |host| host.observed_processes.iter().count());
+        self.samples.len() * (size_of::<(u64, HostRecord)>() + listed * PROCESS_BYTES)
+    }
+
+    pub(super) fn latest(&self) -> Option<&HostRecord> {
+        self.samples.back().map(|(_, host)| host)
+    }
+
+    /// CPU time of the load's threads since the load began to measure, in microseconds.
+    pub(super) fn load_cpu_us(&self) -> u64 {
+        let total = self.latest().map_or(0, |host| host.cpu[CpuGroup::Load]);
+        total.saturating_sub(self.load_warmup_cpu_us)
+    }
+
+    /// The record that was the latest at a moment.
+    pub(super) fn at(&self, us: u64) -> Option<&HostRecord> {
+        let after = self.samples.partition_point(|(at_us, _)| *at_us <= us);
+        self.samples.get(after.checked_sub(1)?).map(|(_, host)| host)
+    }
+
+    /// CPU of a group of threads over about `span_us` microseconds up to a moment.
+    pub(super) fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        let (start, end, span_us) = self.span_until(until_us, span_us)?;
+        let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
+        Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+
+    /// Cores that each observed process kept busy, in the same way.
+    pub(super) fn observed_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        let Some((start, end, span_us)) = self.span_until(until_us, span_us) else { return Vec::new() };
+        let mut used = end.observed_processes.clone();
+        used.rebase(&start.observed_processes);
+        used.iter().map(|process| (process.clone(), process.cpu_us as f64 / span_us as f64)).collect()
+    }
+
+    /// The records at the beginning and at the end of about so many microseconds, and how many lie between them.
+    fn span_until(&self, until_us: u64, span_us: u64) -> Option<(&HostRecord, &HostRecord, u64)> {
+        let mut earlier = self.samples.iter().rev().skip_while(|(us, _)| *us > until_us);
+        let (end_us, end) = earlier.next()?;
+        let from_us = end_us.saturating_sub(span_us);
+        let start = earlier.clone().take_while(|(us, _)| *us >= from_us).last();
+        let (start_us, start) = start.or_else(|| earlier.next())?;
+        let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
+        Some((start, end, span_us))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::ids::RunId;
+
+    #[test]
+    fn cpu_time_of_the_warm_up_is_not_of_the_measured_time() {
+        let host = |load_cpu_us| {
+            let mut host = HostRecord::default();
+            host.cpu[CpuGroup::Load] = load_cpu_us;
+            host
+        };
+        let stamp = Stamp { run: RunId::from_bits(1), seq: 1, mono_us: 1, realtime_us: 1, interval_us: 1 };
+        let mut samples = HostSamples::default();
+        for (load_cpu_us, load_measures) in [(400_000, false), (1_000_000, false), (2_500_000, true)] {
+            samples.apply(&stamp, host(load_cpu_us), load_measures, 2);
+        }
+        assert_eq!(samples.load_cpu_us(), 1_500_000);
+    }
+}

@@ -1,0 +1,53 @@
+//! HTTP counters of a run over all routes.
+
+use super::Run;
+use super::measured::{MeasuredPart, MeasuredRecord};
+use super::merged::AlignedRun;
+use records::kinds::HttpRecord;
+use records::metrics::{Counters, HttpCounter, HttpLatency};
+use records::values::Latencies;
+
+impl MeasuredRecord for HttpRecord {
+    type Counter = HttpCounter;
+    type Latency = HttpLatency;
+
+    fn measured(&self) -> (&Counters<HttpCounter>, &Latencies<HttpLatency>) {
+        (&self.counters, &self.latencies)
+    }
+
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
+    }
+
+    fn part(run: &Run) -> &MeasuredPart<Self> {
+        &run.http
+    }
+
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
+        let all = || members.iter().filter_map(|member| Some((member, member.run.http.record.as_ref()?)));
+        all().next()?;
+        let mut sum = Self::default();
+        for (member, record) in all() {
+            let Self {
+                requests,
+                queued,
+                upstream_open,
+                upstream_idle,
+                routes_deferred,
+                statuses,
+                counters,
+                latencies: _,
+            } = record;
+            if member.is_together {
+                sum.requests += requests;
+                sum.queued += queued;
+                sum.upstream_open += upstream_open;
+                sum.upstream_idle += upstream_idle;
+                sum.routes_deferred += routes_deferred;
+            }
+            sum.statuses.add(statuses);
+            sum.counters.add(counters);
+        }
+        Some(sum)
+    }
+}

@@ -1,0 +1,66 @@
+//! Counters of a run's load.
+
+use super::Run;
+use super::measured::{MeasuredPart, MeasuredRecord};
+use super::merged::{AlignedRun, covered_us};
+use records::kinds::LoadRecord;
+use records::metrics::{Counters, LoadCounter, LoadLatency};
+use records::values::{EventCounts, Latencies};
+
+impl MeasuredRecord for LoadRecord {
+    type Counter = LoadCounter;
+    type Latency = LoadLatency;
+
+    fn measured(&self) -> (&Counters<LoadCounter>, &Latencies<LoadLatency>) {
+        (&self.counters, &self.latencies)
+    }
+
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
+    }
+
+    fn part(run: &Run) -> &MeasuredPart<Self> {
+        &run.load
+    }
+
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
+        let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
+        let mut sum = loads().next_back()?.1.clone();
+        (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
+        (sum.tally, sum.counters) = (EventCounts::default(), Counters::default());
+        for (member, record) in loads() {
+            let Self {
+                running,
+                rate,
+                resume_percent: _,
+                connections,
+                threads,
+                due_us: _,
+                sending_us: _,
+                measured_us: _,
+                tally,
+                counters,
+                latencies: _,
+            } = record;
+            if member.is_together {
+                sum.running |= running;
+                sum.rate += rate;
+                sum.connections += connections;
+                sum.threads += threads;
+            }
+            sum.tally.add(tally);
+            sum.counters.add(counters);
+        }
+        // Rates are divided by the time in which any of the runs measured: simultaneous runs add up, successive ones
+        // do not.
+        let covered = |of: fn(&Self) -> u64| {
+            covered_us(loads().map(|(member, record)| {
+                let start_us = member.span_us().1.saturating_sub(record.measured_us);
+                (start_us, start_us + of(record))
+            }))
+        };
+        (sum.due_us, sum.sending_us) = (covered(|record| record.due_us), covered(|record| record.sending_us));
+        sum.measured_us = covered(|record| record.measured_us);
+        Some(sum)
+    }
+}

@@ -1,0 +1,84 @@
+//! The log of a run: its records that a person reads.
+
+use std::collections::VecDeque;
+
+use super::merged::AlignedRun;
+use records::codec::message;
+use records::kinds::heap_size::HeapSize as _;
+use records::kinds::{Body, Level, Record, Stamp};
+
+/// Log lines that are kept, the latest.
+const LINES_MAX: usize = 1_000;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub mono_us: u64,
+    /// `CLOCK_REALTIME`, in microseconds.
+    pub realtime_us: u64,
+    /// How serious it is.
+    pub level: Level,
+    /// The record as a sentence.
+    pub text: String,
+}
+
+/// The latest lines, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct RunLog(VecDeque<LogLine>);
+
+impl RunLog {
+    /// Adds a record, if a person should read it.
+    pub(super) fn apply(&mut self, record: &Record) {
+        // Requests have a separate list, and there may be many.
+        if matches!(record.body, Body::Request(_)) {
+            return;
+        }
+        let level = match message::priority(&record.body) {
+            0..=4 => Level::Warning,
+            5 => Level::Notice,
+            // The sample of connections that ended well is data, not news.
+            6.. => return,
+        };
+        let Stamp { mono_us, realtime_us, .. } = record.stamp;
+        self.push(LogLine { mono_us, realtime_us, level, text: message::sentence(record) });
+    }
+
+    pub(super) fn push(&mut self, line: LogLine) {
+        if self.0.len() == LINES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(line);
+    }
+
+    /// The lines of several runs by time, each with the name of its run.
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let of = |member: &AlignedRun<'_>| -> Vec<LogLine> {
+            let line = |line: &LogLine| LogLine {
+                mono_us: member.shifted_us(line.mono_us),
+                realtime_us: line.realtime_us,
+                level: line.level,
+                text: format!("{}: {}", member.name, line.text),
+            };
+            member.run.log.iter().map(line).collect()
+        };
+        let mut all: Vec<LogLine> = members.iter().flat_map(of).collect();
+        all.sort_by_key(|line| line.mono_us);
+        let too_many = all.len().saturating_sub(LINES_MAX);
+        Self(all.into_iter().skip(too_many).collect())
+    }
+
+    /// The lines up to a moment.
+    pub(super) fn until(&self, us: u64) -> Self {
+        Self(self.0.iter().take_while(|line| line.mono_us <= us).cloned().collect())
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// Their heap memory, in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.0.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
+    }
+}

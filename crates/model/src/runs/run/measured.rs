@@ -1,0 +1,83 @@
+//! A part of a run that gets one record each interval: its series, and its last record.
+
+use super::Run;
+use super::merged::AlignedRun;
+use super::retention::SeriesStart;
+use crate::runs::series::MetricSeries;
+use records::kinds::Stamp;
+use records::kinds::heap_size::HeapSize;
+use records::metrics::{Counters, Metric};
+use records::values::Latencies;
+
+/// A record of an interval with totals and latencies.
+pub(super) trait MeasuredRecord: Clone + HeapSize {
+    type Counter: Metric;
+    type Latency: Metric;
+
+    fn measured(&self) -> (&Counters<Self::Counter>, &Latencies<Self::Latency>);
+
+    /// The same without latencies: the series has them.
+    fn without_latencies(self) -> Self;
+
+    /// This record's part of a run.
+    fn part(run: &Run) -> &MeasuredPart<Self>;
+
+    /// The last records of several runs as one, without latencies.
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self>;
+}
+
+/// The series and the latest record of one kind.
+#[derive(Debug)]
+pub(super) struct MeasuredPart<R: MeasuredRecord> {
+    /// `None` in a run without such records.
+    pub(super) series: Option<MetricSeries<R::Counter, R::Latency>>,
+    /// The last one, without latencies.
+    pub(super) record: Option<R>,
+}
+
+impl<R: MeasuredRecord> Default for MeasuredPart<R> {
+    fn default() -> Self {
+        Self { series: None, record: None }
+    }
+}
+
+impl<R: MeasuredRecord> MeasuredPart<R> {
+    /// Adds the record of an interval. If it leaves a gap after the previous one, returns the end of that one.
+    pub(super) fn apply(&mut self, stamp: &Stamp, record: R, begun: SeriesStart) -> Option<u64> {
+        let (counters, latencies) = record.measured();
+        let series = self.series.get_or_insert_with(|| begun.series());
+        let gap_from_us = series.apply(stamp, counters, latencies);
+        self.record = Some(record.without_latencies());
+        gap_from_us
+    }
+
+    /// Adds the final record.
+    pub(super) fn finish(&mut self, record: &R, begun: SeriesStart) {
+        let (counters, latencies) = record.measured();
+        self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
+        self.record = Some(record.clone().without_latencies());
+    }
+
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let series = members.iter().map(|member| (R::part(member.run).series.as_ref(), member.shift_us));
+        Self { series: MetricSeries::merged(series), record: R::merged(members) }
+    }
+
+    /// The part for reading on from the middle of the run: earlier counts are read again.
+    pub(super) fn resumed(&self, history: usize) -> Self {
+        let Self { series, record: _ } = self;
+        Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }
+    }
+
+    /// Keeps the totals and the last ten seconds only.
+    pub(super) fn abridge(&mut self) {
+        let Self { series, record: _ } = self;
+        series.iter_mut().for_each(MetricSeries::abridge);
+    }
+
+    /// Its heap memory, in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let Self { series, record } = self;
+        series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()
+    }
+}

@@ -1,0 +1,315 @@
+//! One run, built from its records.
+//!
+//! [`Run`] is a list of parts, and each part has a file here. The file says how the part is updated by a record
+//! (`apply`), and how it is merged with the same part of other runs (`merged`). Every operation of [`Run`] names every
+//! part, so the compiler shows where a new part is missing. `apply.rs` gives each record to its part.
+//!
+//! The file of a part also says what `history` does with its records. `rebase` subtracts the counts before a slice;
+//! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample`
+//! merges two records; `history/downsample` lists every kind, too.
+//!
+//! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`, or for HTTP
+//! mode in `metrics/http.rs`.
+
+mod accessors;
+pub(in crate::runs) mod alerts;
+mod apply;
+pub(in crate::runs) mod client;
+pub(in crate::runs) mod clients;
+pub(in crate::runs) mod experiment;
+pub(in crate::runs) mod failures;
+mod header;
+mod health;
+mod hosts;
+mod http;
+mod http_gauges;
+mod load;
+mod log;
+mod measured;
+mod merged;
+mod proxy;
+pub(in crate::runs) mod reading;
+pub(in crate::runs) mod requests;
+pub(in crate::runs) mod retention;
+pub(in crate::runs) mod routes;
+pub(crate) mod settings;
+pub(in crate::runs) mod timeline;
+mod tls;
+pub(super) mod usage;
+
+use alerts::RunAlerts;
+use clients::Clients;
+use experiment::Experiments;
+use failures::Failures;
+use header::RunHeader;
+use hosts::HostSamples;
+use http_gauges::GaugeHistory;
+use log::RunLog;
+use measured::MeasuredPart;
+use merged::AlignedRun;
+use proxy::ProxyPart;
+use reading::Reading;
+use requests::Requests;
+use retention::{BRIEF_INTERVALS_MAX, SeriesRetention};
+use routes::Routes;
+use settings::RunSettings;
+use timeline::Markers;
+use usage::Usage;
+
+use crate::insight::findings::FindingTracker;
+use records::codec::Writer;
+use records::ids::RunId;
+use records::kinds::heap_size::HeapSize as _;
+use records::kinds::{HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, Stamp, TlsRecord};
+
+pub use hosts::CpuUse;
+pub use log::LogLine;
+
+/// How long a client keeps its last rate while its record is deferred or lost, in microseconds.
+pub const DEFERRED_US_MAX: u64 = 10_000_000;
+
+/// One run, built from the records read.
+#[derive(Debug)]
+pub struct Run {
+    header: RunHeader,
+    settings: RunSettings,
+    proxy: ProxyPart,
+    tls: MeasuredPart<TlsRecord>,
+    usage: Usage,
+    http: MeasuredPart<HttpRecord>,
+    http_gauges: GaugeHistory,
+    routes: Routes,
+    requests: Requests,
+    load: MeasuredPart<LoadRecord>,
+    clients: Clients,
+    hosts: HostSamples,
+    experiments: Experiments,
+    health: HealthRecord,
+    log: RunLog,
+    markers: Markers,
+    /// The latest calibration, and when it was.
+    calibration: Option<(Stamp, Box<HandshakeCosts>)>,
+    alerts: RunAlerts,
+    failures: Failures,
+    findings: FindingTracker,
+    reading: Reading,
+    retention: SeriesRetention,
+}
+
+impl Run {
+    pub(super) fn new(id: RunId, writer: Writer, history: usize) -> Self {
+        Self {
+            header: RunHeader::new(id, writer),
+            settings: RunSettings::default(),
+            proxy: ProxyPart::default(),
+            tls: MeasuredPart::default(),
+            usage: Usage::default(),
+            http: MeasuredPart::default(),
+            http_gauges: GaugeHistory::default(),
+            routes: Routes::default(),
+            requests: Requests::default(),
+            load: MeasuredPart::default(),
+            clients: Clients::new(history),
+            hosts: HostSamples::default(),
+            experiments: Experiments::default(),
+            health: HealthRecord::default(),
+            log: RunLog::default(),
+            markers: Markers::default(),
+            calibration: None,
+            alerts: RunAlerts::default(),
+            failures: Failures::default(),
+            findings: FindingTracker::default(),
+            reading: Reading::default(),
+            retention: SeriesRetention { history, is_joined: false, is_brief: false },
+        }
+    }
+
+    /// Merges named runs into one, whose times are `CLOCK_REALTIME`; `None` if there are no runs.
+    pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
+        let members = AlignedRun::all(runs);
+        let settings = RunSettings::merged(&members);
+        let header = RunHeader::merged(&members, &settings)?;
+        let history = members.iter().map(|member| member.run.retention.history).max()?;
+        Some(Self {
+            proxy: ProxyPart::merged(&members),
+            tls: MeasuredPart::merged(&members),
+            usage: Usage::merged(&members),
+            http: MeasuredPart::merged(&members),
+            // For a single run only: intervals of several runs do not end together.
+            http_gauges: GaugeHistory::default(),
+            routes: Routes::merged(&members),
+            requests: Requests::merged(&members),
+            load: MeasuredPart::merged(&members),
+            clients: Clients::merged(&members),
+            hosts: HostSamples::merged(&members, header.last),
+            experiments: Experiments::merged(&members),
+            health: health::merged(&members),
+            log: RunLog::merged(&members),
+            markers: Markers::merged(&members),
+            calibration: members
+                .iter()
+                .filter_map(AlignedRun::calibration)
+                .max_by_key(|(stamp, _)| stamp.mono_us),
+            alerts: RunAlerts::merged(&members),
+            failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
+            findings: FindingTracker::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
+            reading: Reading::merged(&members),
+            retention: SeriesRetention { history, is_joined: false, is_brief: false },
+            settings,
+            header,
+        })
+    }
+
+    /// The state at `us` (`CLOCK_MONOTONIC`) that later records do not repeat: the start for reading the run again from
+    /// there.
+    pub(super) fn joined_at(&self, us: u64, history: usize) -> Self {
+        let Self {
+            header,
+            settings,
+            proxy,
+            tls,
+            usage,
+            http,
+            http_gauges: _,
+            routes,
+            requests: _,
+            load,
+            clients,
+            hosts: _,
+            experiments: _,
+            health: _,
+            log,
+            markers,
+            calibration,
+            alerts,
+            failures: _,
+            findings,
+            reading: _,
+            retention: _,
+        } = self;
+        let initial = self.began().map(|run| &*run.settings).unwrap_or_default();
+        Self {
+            header: header.resumed(),
+            settings: settings.resumed_at(us, initial, markers),
+            proxy: proxy.resumed(history),
+            tls: tls.resumed(history),
+            usage: usage.idle_at(us),
+            http: http.resumed(history),
+            http_gauges: GaugeHistory::default(),
+            routes: routes.idle_at(us, history),
+            load: load.resumed(history),
+            clients: clients.idle_at(us, history),
+            log: log.until(us),
+            markers: markers.until(us),
+            calibration: calibration.clone().filter(|(stamp, _)| stamp.mono_us <= us),
+            alerts: alerts.until(us),
+            findings: findings.frozen(),
+            // Built again from the records after `us`.
+            requests: Requests::default(),
+            hosts: HostSamples::default(),
+            experiments: Experiments::default(),
+            health: HealthRecord::default(),
+            failures: Failures::default(),
+            reading: Reading::default(),
+            retention: SeriesRetention { history, is_joined: true, is_brief: false },
+        }
+    }
+
+    /// Drops everything except the columns of a list of runs or hosts: totals and the last ten seconds. Later records
+    /// are abridged too.
+    pub(super) fn abridge(&mut self) {
+        let Self {
+            header: _,
+            settings: _,
+            proxy,
+            tls,
+            usage,
+            http,
+            http_gauges,
+            routes,
+            requests,
+            load,
+            clients,
+            hosts,
+            experiments,
+            health: _,
+            log,
+            markers,
+            calibration,
+            alerts,
+            failures,
+            findings,
+            reading: _,
+            retention,
+        } = self;
+        proxy.abridge();
+        tls.abridge();
+        *usage = Usage::default();
+        http.abridge();
+        *http_gauges = GaugeHistory::default();
+        *routes = Routes::default();
+        *requests = Requests::default();
+        load.abridge();
+        *clients = Clients::new(1);
+        hosts.abridge();
+        *experiments = Experiments::default();
+        *log = RunLog::default();
+        *markers = Markers::default();
+        *calibration = None;
+        *alerts = RunAlerts::default();
+        *failures = Failures::default();
+        *findings = FindingTracker::default();
+        *retention =
+            SeriesRetention { history: BRIEF_INTERVALS_MAX, is_joined: retention.is_joined, is_brief: true };
+    }
+
+    /// The memory of the run in bytes, without the allocator's overhead.
+    pub fn bytes(&self) -> usize {
+        let Self {
+            header,
+            settings,
+            proxy,
+            tls,
+            usage,
+            http,
+            http_gauges,
+            routes,
+            requests,
+            load,
+            clients,
+            hosts,
+            experiments,
+            health,
+            log,
+            markers,
+            calibration,
+            alerts,
+            failures,
+            findings,
+            reading,
+            retention: _,
+        } = self;
+        size_of::<Self>()
+            + header.heap_bytes()
+            + settings.heap_bytes()
+            + proxy.heap_bytes()
+            + tls.heap_bytes()
+            + usage.heap_bytes()
+            + http.heap_bytes()
+            + http_gauges.heap_bytes()
+            + routes.heap_bytes()
+            + requests.heap_bytes()
+            + load.heap_bytes()
+            + clients.bytes()
+            + hosts.heap_bytes()
+            + experiments.bytes()
+            + health.error.heap_bytes()
+            + log.heap_bytes()
+            + markers.bytes()
+            + calibration.as_ref().map_or(0, |(_, costs)| costs.heap_bytes())
+            + alerts.bytes()
+            + failures.bytes()
+            + findings.heap_bytes()
+            + reading.bytes()
+    }
+}

@@ -1,0 +1,63 @@
+//! Counters of a run's proxy.
+
+use super::merged::AlignedRun;
+use super::retention::SeriesStart;
+use crate::runs::series::MetricSeries;
+use records::kinds::{ProxyRecord, Stamp};
+use records::metrics::{ProxyCounter, ProxyLatency};
+
+/// The proxy's part of a run.
+#[derive(Debug, Default)]
+pub(super) struct ProxyPart {
+    /// `None` in a run without a proxy.
+    pub(super) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
+    pub(super) open: u64,
+    pub(super) clients_deferred: u64,
+}
+
+impl ProxyPart {
+    /// Adds the record of an interval. If it leaves a gap after the previous one, returns the end of that one.
+    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ProxyRecord, begun: SeriesStart) -> Option<u64> {
+        let ProxyRecord { open, clients_deferred, counters, latencies } = record;
+        (self.open, self.clients_deferred) = (*open, *clients_deferred);
+        self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
+    }
+
+    /// Adds the final record.
+    pub(super) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
+        let ProxyRecord { open, clients_deferred: _, counters, latencies } = record;
+        self.open = *open;
+        self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
+    }
+
+    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let together = || members.iter().filter(|member| member.is_together).map(|member| &member.run.proxy);
+        let series = members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us));
+        Self {
+            series: MetricSeries::merged(series),
+            open: together().map(|proxy| proxy.open).sum(),
+            clients_deferred: together().map(|proxy| proxy.clients_deferred).sum(),
+        }
+    }
+
+    /// The part for reading on from the middle of the run: earlier counts are read again.
+    pub(super) fn resumed(&self, history: usize) -> Self {
+        let Self { series, open: _, clients_deferred: _ } = self;
+        Self {
+            series: series.as_ref().map(|_| MetricSeries::new(None, history)),
+            open: 0,
+            clients_deferred: 0,
+        }
+    }
+
+    /// Keeps the totals and the last ten seconds only.
+    pub(super) fn abridge(&mut self) {
+        let Self { series, open: _, clients_deferred: _ } = self;
+        series.iter_mut().for_each(MetricSeries::abridge);
+    }
+
+    /// Its heap memory, in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.series.as_ref().map_or(0, MetricSeries::bytes)
+    }
+}

@@ -1,0 +1,35 @@
+//! How much of a run is kept, and where its series start.
+
+use crate::runs::series::MetricSeries;
+use records::metrics::Metric;
+
+/// Time that an abridged run keeps of each series up to its last record, in microseconds, for a list of hosts.
+pub(in crate::runs) const BRIEF_US: u64 = 10_000_000;
+
+/// Intervals that an abridged run keeps of each series in that time.
+pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
+
+/// How much of a run is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeriesRetention {
+    /// Intervals kept of each series.
+    pub(super) history: usize,
+    /// True if reading started in the middle of the run, with the state from [`super::Run::joined_at`].
+    pub(super) is_joined: bool,
+    /// True if the run is abridged: only totals and the last ten seconds are kept.
+    pub(super) is_brief: bool,
+}
+
+/// How the series of a run start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeriesStart {
+    /// `CLOCK_MONOTONIC` of the run's first record, when all counters were 0; `None` if it was not read.
+    pub(super) start_us: Option<u64>,
+    pub(super) history: usize,
+}
+
+impl SeriesStart {
+    pub(super) fn series<C: Metric, L: Metric>(self) -> MetricSeries<C, L> {
+        MetricSeries::new(self.start_us, self.history)
+    }
+}

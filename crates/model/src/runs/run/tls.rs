@@ -1,0 +1,40 @@
+//! TLS counters of a run, besides its proxy records.
+
+use super::Run;
+use super::measured::{MeasuredPart, MeasuredRecord};
+use super::merged::AlignedRun;
+use records::kinds::TlsRecord;
+use records::metrics::{Counters, TlsCounter, TlsLatency};
+use records::values::Latencies;
+
+impl MeasuredRecord for TlsRecord {
+    type Counter = TlsCounter;
+    type Latency = TlsLatency;
+
+    fn measured(&self) -> (&Counters<TlsCounter>, &Latencies<TlsLatency>) {
+        (&self.counters, &self.latencies)
+    }
+
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
+    }
+
+    fn part(run: &Run) -> &MeasuredPart<Self> {
+        &run.tls
+    }
+
+    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
+        let all = members.iter().filter_map(|member| Some((member, member.run.tls.record.as_ref()?)));
+        all.clone().next()?;
+        Some(all.fold(Self::default(), |mut sum, (member, record)| {
+            let Self { usage_deferred, ages_accepted, ages_expired, counters, latencies: _ } = record;
+            if member.is_together {
+                sum.usage_deferred += usage_deferred;
+            }
+            sum.ages_accepted.add(ages_accepted);
+            sum.ages_expired.add(ages_expired);
+            sum.counters.add(counters);
+            sum
+        }))
+    }
+}

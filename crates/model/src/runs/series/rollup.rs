@@ -1,0 +1,87 @@
+//! Merges intervals that are too old to be kept one by one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::runs::series::Interval;
+use records::histogram::SparseHistogram;
+use records::metrics::Metric;
+
+/// Length of a merged interval, in microseconds.
+const PERIOD_US: u64 = 10_000_000;
+/// Merged intervals that are kept: six hours.
+const PERIODS_MAX: usize = 2_160;
+/// Latency buckets in all of them, eight bytes each: six hours of some 1,800 each, which is more than two digits of
+/// all classes take.
+const BUCKETS_MAX: usize = 4_000_000;
+
+/// Older intervals, merged to ten seconds each, with latencies to two significant digits.
+#[derive(Debug)]
+pub(in crate::runs) struct Rollup<C: Metric, L: Metric> {
+    periods: VecDeque<Arc<Interval<C, L>>>,
+    buckets: usize,
+}
+
+impl<C: Metric, L: Metric> Default for Rollup<C, L> {
+    fn default() -> Self {
+        Self { periods: VecDeque::new(), buckets: 0 }
+    }
+}
+
+impl<C: Metric, L: Metric> Rollup<C, L> {
+    /// Adds the next interval. An interval after a loss is not merged: its gap must not blank its neighbours.
+    pub(in crate::runs) fn add(&mut self, interval: &Interval<C, L>) {
+        let is_open = |last: &&mut Arc<Interval<C, L>>| {
+            !last.after_loss && !interval.after_loss && last.length_us() < PERIOD_US
+        };
+        if let Some(last) = self.periods.back_mut().filter(is_open) {
+            self.buckets -= last.buckets();
+            let span_us = (last.start_us, interval.end_us);
+            *last = Arc::new(Interval::merged(span_us, &[last, interval], two_digits));
+        } else {
+            let span_us = (interval.start_us, interval.end_us);
+            self.periods.push_back(Arc::new(Interval::merged(span_us, &[interval], two_digits)));
+        }
+        self.buckets += self.periods.back().map_or(0, |last| last.buckets());
+        while self.periods.len() > PERIODS_MAX || (self.buckets > BUCKETS_MAX && self.periods.len() > 1) {
+            self.buckets -= self.periods.pop_front().map_or(0, |oldest| oldest.buckets());
+        }
+    }
+
+    /// Its size in memory, in bytes.
+    pub(in crate::runs) fn bytes(&self) -> usize {
+        self.periods.len() * Interval::<C, L>::bytes_without_buckets()
+            + self.buckets * SparseHistogram::BUCKET_BYTES
+    }
+
+    /// Oldest first.
+    pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
+        self.periods.iter()
+    }
+}
+
+/// The highest latency of a bucket of two significant digits, in the same units.
+fn two_digits(units: u32) -> u32 {
+    let power = (units | 255).ilog2() - 7;
+    (units >> power << power) | ((1 << power) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::histogram::Histogram;
+
+    #[test]
+    fn two_digits_of_a_percentile_are_kept() {
+        let mut histogram = Histogram::new();
+        (1..=10_000_u64).for_each(|i| histogram.record_ns(i * 10_000));
+        let fine = histogram.to_sparse();
+        let coarse = SparseHistogram::merged_wider([&fine], two_digits);
+        assert_eq!((coarse.count(), coarse.max_ns()), (fine.count(), fine.max_ns()));
+        assert!(coarse.buckets().len() * 4 < fine.buckets().len());
+        for q in [0.5, 0.9, 0.99, 0.999] {
+            let (exact, kept) = (fine.quantile_ns(q).unwrap(), coarse.quantile_ns(q).unwrap());
+            assert!(kept >= exact && kept - exact <= exact / 100, "q {q}: {kept} for {exact}");
+        }
+    }
+}

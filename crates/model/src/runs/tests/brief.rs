@@ -1,0 +1,220 @@
+//! More runs than are kept whole.
+
+use std::time::Duration;
+
+use super::client_record;
+use crate::history::Batch;
+use crate::history::slice_tests::recorded as simulated;
+use crate::runs::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
+use records::histogram::{Histogram, Sketch};
+use records::ids::RunId;
+use records::kinds::{Body, ProxyRecord, Record, Stamp};
+use records::metrics::{Metric, ProxyCounter, ProxyLatency};
+use records::values::Latency;
+
+/// The same run so many times, each a minute after the one before.
+fn records(run: u128) -> Vec<Record> {
+    let mut records = simulated(8);
+    for record in &mut records {
+        record.stamp.run = RunId::from_bits(run);
+        record.stamp.realtime_us += run as u64 * 60_000_000;
+    }
+    records
+}
+
+fn read(runs: std::ops::RangeInclusive<u128>) -> Model {
+    let mut model = Model::default();
+    runs.flat_map(records).for_each(|record| model.apply(record, None));
+    model
+}
+
+fn seen(run: &Run) -> (u64, u64, u64, usize, usize) {
+    let proxy = run.proxy().unwrap();
+    (
+        proxy.totals()[ProxyCounter::Exchanges],
+        run.duration_us(),
+        proxy.whole()[ProxyLatency::Exchange].count(),
+        run.clients().len(),
+        run.markers().len(),
+    )
+}
+
+#[test]
+fn abridged_runs_keep_totals_and_the_last_ten_seconds() {
+    let model = read(1..=40);
+    let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
+    assert_eq!((model.runs().len(), whole), (40, RUNS_MAX));
+    let (brief, kept) = (model.run(RunId::from_bits(1)).unwrap(), model.run(RunId::from_bits(40)).unwrap());
+    assert!(brief.is_brief() && !kept.is_brief());
+    assert_eq!((seen(kept), seen(brief)), ((36, 8_000_000, 36, 1, 1), (36, 8_000_000, 0, 0, 0)));
+    assert_eq!(brief.proxy().unwrap().intervals().len(), 9);
+    assert!(brief.stopped().is_some() && brief.setting("proxy.workers").is_some());
+}
+
+#[test]
+fn runs_of_many_hosts_are_kept_whole_to_merge_them() {
+    let mut model = Model::for_merging(1_000);
+    (1..=60).flat_map(records).for_each(|record| model.apply(record, None));
+    assert!(model.runs().iter().all(|run| !run.is_brief()));
+}
+
+#[test]
+fn an_abridged_run_goes_on_with_its_last_ten_seconds() {
+    let mut model = Model::default();
+    let long = simulated(30);
+    let (first, rest) = long.split_at(5);
+    first.iter().cloned().for_each(|record| model.apply(record, None));
+    (1_000_000..1_000_000 + RUNS_MAX as u128).flat_map(records).for_each(|record| model.apply(record, None));
+    rest.iter().cloned().for_each(|record| model.apply(record, None));
+    let run = model.run(long[0].stamp.run).unwrap();
+    assert!(run.is_brief());
+    let intervals = run.proxy().unwrap().intervals();
+    assert_eq!((intervals.len(), seen(run).1), (11, 30_000_000));
+    assert!(run.host().is_none() || run.cpu(records::metrics::CpuGroup::Proxy, 10_000_000).is_some());
+}
+
+#[test]
+fn stamps_of_the_future_do_not_displace_runs_that_are_live() {
+    let mut model = Model::default();
+    let live = |model: &mut Model, record: &Record| {
+        let batch = Batch {
+            records: vec![record.clone()],
+            read_realtime_us: Some(1_700_000_000_000_000),
+            ..Batch::default()
+        };
+        model.apply_batch(batch);
+    };
+    let honest = simulated(8);
+    for record in &honest {
+        live(&mut model, record);
+    }
+    for run in 1..=2 * RUNS_KNOWN_MAX as u128 {
+        let mut record = honest[0].clone();
+        record.stamp.run = RunId::from_bits(run);
+        record.stamp.realtime_us = u64::MAX / 2 + run as u64;
+        live(&mut model, &record);
+    }
+    assert_eq!(model.runs().len(), RUNS_KNOWN_MAX);
+    assert_eq!(model.run(honest[0].stamp.run).map(|run| seen(run).0), Some(36));
+}
+
+#[test]
+fn runs_that_go_on_side_by_side_stay_what_they_are() {
+    let mut model = Model::default();
+    let mut all: Vec<Vec<Record>> = (1..=20).map(records).collect();
+    while !all[0].is_empty() {
+        for records in &mut all {
+            model.apply(records.remove(0), None);
+        }
+    }
+    assert_eq!(model.runs().len(), 20);
+    for run in model.runs() {
+        assert_eq!((seen(run).0, run.reading().lost()), (36, 0), "{}", run.id());
+    }
+}
+
+#[test]
+fn a_reread_run_is_complete_unless_the_latest_records_are_missing() {
+    let mut model = read(1..=40);
+    let id = RunId::from_bits(3);
+    let mut early = Model::default();
+    records(3).into_iter().take(9).for_each(|record| early.apply(record, None));
+    let early = model.restore(id, Box::new(early)).unwrap_err();
+    assert!(early.run(id).is_some() && model.run(id).unwrap().is_brief());
+    model.hold(Some(id));
+    model.restore(id, Box::new(read(3..=3))).unwrap();
+    assert_eq!(seen(model.run(id).unwrap()), seen(read(3..=3).run(id).unwrap()));
+    (41..=80).flat_map(records).for_each(|record| model.apply(record, None));
+    assert!(!model.run(id).unwrap().is_brief(), "it is held");
+    let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
+    assert_eq!(whole, RUNS_MAX);
+    assert!(model.restore(RunId::from_bits(999), Box::default()).is_err());
+}
+
+#[test]
+fn the_memory_for_runs_is_bounded() {
+    let mut model = Model::new(1);
+    let first = |run: u128| records(run).into_iter().take(1);
+    (1..=RUNS_KNOWN_MAX as u128 + 50).flat_map(first).for_each(|record| model.apply(record, None));
+    assert_eq!(model.runs().len(), RUNS_KNOWN_MAX);
+    assert!(model.run(RunId::from_bits(50)).is_none() && model.run(RunId::from_bits(51)).is_some());
+}
+
+/// The records of a run with so many clients, each with the largest histories and texts there can be.
+fn flood(run: u128, clients: u32, rounds: u64) -> impl Iterator<Item = Record> {
+    let mut exchange = Sketch::default();
+    (0..27).for_each(|power| {
+        (0..8).for_each(|part| exchange.record(Duration::from_micros((8 + part) << power)));
+    });
+    let seqs = std::iter::successors(Some(1_u64), |seq| Some(seq + 1));
+    let rounds = (1..=rounds).flat_map(move |round| (0..clients).map(move |client| (round, client)));
+    rounds.zip(seqs).map(move |((round, client), seq)| {
+        let stamp = Stamp {
+            run: RunId::from_bits(run),
+            seq,
+            mono_us: round * 1_000_000,
+            // One run after the other, as in a journal that is read from its beginning.
+            realtime_us: run as u64 * 1_000_000_000 + round * 1_000_000,
+            interval_us: 1_000_000,
+        };
+        let client = std::net::IpAddr::from(client.to_be_bytes()).into();
+        let mut record = client_record(client, 1, 10 * round);
+        record.exchange = exchange.clone();
+        Record { stamp, body: Body::Client(record) }
+    })
+}
+
+fn bytes(model: &Model) -> usize {
+    model.runs().iter().map(Run::bytes).sum()
+}
+
+/// A model that keeps so little that a flood is soon too much.
+fn small() -> Model {
+    Model { bytes_max: 32 << 20, ..Model::default() }
+}
+
+fn assert_bounded(model: &Model) {
+    let bytes = bytes(model);
+    assert!(bytes <= (32 << 20) + 2 * UNCHECKED_BYTES_MAX, "{bytes} bytes of {} runs", model.runs().len());
+}
+
+#[test]
+fn floods_of_runs_with_clients_are_bounded_together() {
+    let mut model = small();
+    for run in 1..=20 {
+        flood(run, 1_000, 2).for_each(|record| model.apply(record, None));
+        assert_bounded(&model);
+    }
+    let last = model.run(RunId::from_bits(20)).unwrap();
+    assert!(!last.is_brief() && last.clients().len() == 1_000, "the newest is whole");
+    let first = model.run(RunId::from_bits(1)).unwrap();
+    assert!(
+        first.is_brief() && first.reading().read() == 2_000,
+        "of the oldest it is known that it was there"
+    );
+    let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
+    assert!((2..RUNS_MAX).contains(&whole), "{whole} are whole");
+}
+
+#[test]
+fn a_flood_of_runs_that_hold_much_without_clients_is_bounded_too() {
+    let mut histogram = Histogram::new();
+    (0..60_000).for_each(|ms| histogram.record_ns(ms * 1_000_000));
+    let mut proxy = ProxyRecord::default();
+    for &class in ProxyLatency::ALL {
+        proxy.latencies[class] = Latency { samples_total: 1, interval: histogram.to_sparse() };
+    }
+    let mut model = small();
+    // The one that is shown stays, however long it is silent.
+    let first = records(1).remove(0);
+    model.apply(first.clone(), None);
+    model.hold(Some(RunId::from_bits(1)));
+    for run in 2..=200 {
+        let stamp =
+            Stamp { run: RunId::from_bits(run), realtime_us: u64::MAX / 2 + run as u64, ..first.stamp };
+        model.apply(Record { stamp, body: Body::Proxy(Box::new(proxy.clone())) }, None);
+        assert_bounded(&model);
+    }
+    assert!(model.run(RunId::from_bits(1)).is_some() && model.run(RunId::from_bits(2)).is_none());
+    assert!(model.run(RunId::from_bits(200)).is_some());
+}

@@ -1,0 +1,355 @@
+//! Makes records from the workers' counts: totals, budget, and retries when the journal refuses a record.
+//!
+//! Two queues wait for the journal. The first is written before the second:
+//!
+//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept with their timestamps, up to a
+//!   limit;
+//! - *pending records* of the interval that ended last. If the next interval ends before the journal has accepted them, they
+//!   are built again from the totals: the later record carries their counters, and only resolution is lost.
+//!
+//! [`Publisher::retry`] offers both again, in order. `seq` is assigned when the journal accepts a record, so it has no
+//! gap, and records are written in its order.
+
+mod budget;
+mod clients;
+mod events;
+mod http;
+mod plan;
+mod routes;
+mod run_totals;
+mod sink;
+mod tls;
+mod usage;
+mod write;
+
+use std::collections::VecDeque;
+
+use journal::Timestamps;
+
+use records::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
+use records::ids::RunId;
+use records::kinds::{
+    AlertRecord, Body, ConnectionRecord, ExperimentRecord, HandshakeCosts, HealthRecord, HostRecord,
+    MarkRecord, NoticeRecord, Phase, RequestRecord, RunRecord, SettingRecord,
+};
+use records::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use records::setting::put_setting;
+use records::slice::SliceBaseline;
+use records::values::EventCounts;
+
+use budget::Budget;
+pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
+use clients::{ClientTable, DueRecord};
+use events::Events;
+use http::HttpTotals;
+use records::delta::LoadState;
+use run_totals::RunTotals;
+pub use sink::{RecordWriter, Refusal, Sink};
+use tls::TlsTotals;
+use usage::UsageKey;
+
+/// How long intervals may be deferred for lack of budget, in microseconds: a held-down key that makes records must not
+/// blind the screen.
+const PUT_OFF_US_MAX: u64 = 2_000_000;
+
+/// A record of the interval that ended last, or of the end, that is not written yet. It is made when it is offered.
+#[expect(clippy::large_enum_variant, reason = "most of them are clients")]
+#[derive(Debug)]
+enum PendingRecord {
+    Health,
+    Proxy {
+        clients_deferred: u64,
+    },
+    Tls {
+        usage_deferred: u64,
+    },
+    Http {
+        routes_deferred: u64,
+    },
+    Load,
+    Host,
+    /// By dimension and value.
+    Usage(UsageKey),
+    /// By the route's index.
+    Route(usize),
+    Client(DueRecord),
+    Connection(Box<ConnectionRecord>),
+    Request(Box<RequestRecord>),
+    /// The last record of a route, by its index.
+    LastRoute(usize),
+    Stop(Box<RunRecord>),
+}
+
+/// Makes records and hands them to a sink.
+#[derive(Debug)]
+pub struct Publisher<S> {
+    run: RunId,
+    sink: S,
+    seq: u64,
+    budget: Budget,
+    proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
+    tls: Option<TlsTotals>,
+    /// `None` in TCP mode, and until HTTP mode has counted something.
+    http: Option<HttpTotals>,
+    route_names: Vec<String>,
+    load: Option<RunTotals<LoadCounter, LoadLatency>>,
+    load_state: LoadState,
+    load_tally: EventCounts,
+    /// End of the last gap in measurement, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
+    gap_end_us: u64,
+    /// Records of the load, except for its last.
+    load_records: u64,
+    host: Option<HostRecord>,
+    host_sent_us: u64,
+    clients: ClientTable,
+    connections: VecDeque<ConnectionRecord>,
+    marks: u64,
+    events: Events,
+    pending_records: VecDeque<PendingRecord>,
+    /// When an interval was planned last, `CLOCK_MONOTONIC` in microseconds.
+    planned_us: u64,
+    /// Why the journal takes nothing at the moment.
+    refusal: Option<String>,
+    health: HealthRecord,
+    stalled: Option<String>,
+    /// The state of the run by the records that the journal has accepted, without its clients.
+    written: SliceBaseline,
+    /// When it was sent, `CLOCK_MONOTONIC` in microseconds.
+    health_sent_us: Option<u64>,
+    started_us: u64,
+    ticked: Timestamps,
+}
+
+impl<S: Sink> Publisher<S> {
+    /// A publisher for one run, which writes `records_per_second` on average. Only events, and the last records of a
+    /// run, may exceed that; intervals then wait until it is paid for. If an interval's own records would take more
+    /// than half of the budget, several intervals are merged into one record.
+    pub fn new(run: RunId, sink: S, records_per_second: u32, now: Timestamps) -> Self {
+        Self {
+            run,
+            sink,
+            seq: 0,
+            budget: Budget::new(records_per_second, now.monotonic_us),
+            proxy: None,
+            tls: None,
+            http: None,
+            route_names: Vec::new(),
+            load: None,
+            load_state: LoadState::default(),
+            load_tally: EventCounts::default(),
+            gap_end_us: 0,
+            load_records: 0,
+            host: None,
+            host_sent_us: now.monotonic_us,
+            clients: ClientTable::new(CLIENTS_MAX),
+            connections: VecDeque::new(),
+            marks: 0,
+            events: Events::default(),
+            pending_records: VecDeque::new(),
+            planned_us: now.monotonic_us,
+            refusal: None,
+            health: HealthRecord::default(),
+            stalled: None,
+            written: SliceBaseline::default(),
+            health_sent_us: None,
+            started_us: now.monotonic_us,
+            ticked: now,
+        }
+    }
+
+    /// Names the routes of HTTP mode, each by its host and path prefix, in the order of their index. Call it before
+    /// [`Self::start`].
+    pub fn name_routes(&mut self, names: Vec<String>) {
+        self.route_names = names;
+    }
+
+    /// Begins the run with its description.
+    pub fn start(&mut self, run: RunRecord, now: Timestamps) {
+        self.started_us = now.monotonic_us;
+        self.planned_us = now.monotonic_us;
+        self.host_sent_us = now.monotonic_us;
+        self.ticked = now;
+        let run = Box::new(RunRecord { phase: Phase::Start, ..run });
+        self.written.began = Some(run.clone());
+        self.written.began_us = now.monotonic_us;
+        self.event(Body::Run(run), now);
+    }
+
+    /// Records a change of a setting.
+    pub fn setting(&mut self, change: SettingRecord, now: Timestamps) {
+        if let Some((after, began)) = change.after.as_ref().zip(self.written.began.as_mut()) {
+            put_setting(&mut began.settings, after.clone());
+        }
+        self.event(Body::Setting(change), now);
+    }
+
+    /// Records a note, cleaned, and numbers it.
+    pub fn mark(&mut self, text: &str, now: Timestamps) {
+        self.marks += 1;
+        let mark = MarkRecord { number: self.marks, text: records::text::clean::text(text) };
+        self.event(Body::Mark(mark), now);
+    }
+
+    /// Records the cost of the parts of a handshake.
+    pub fn calibration(&mut self, costs: HandshakeCosts, now: Timestamps) {
+        self.event(Body::Calibration(Box::new(costs)), now);
+    }
+
+    /// Records a notice for the operator. The caller limits how often.
+    pub fn notice(&mut self, notice: NoticeRecord, now: Timestamps) {
+        self.written.began.iter_mut().for_each(|began| began.absent.extend(&notice.absent));
+        self.event(Body::Notice(notice), now);
+    }
+
+    /// Records a step of an experiment.
+    pub fn experiment(&mut self, step: ExperimentRecord, now: Timestamps) {
+        self.event(Body::Experiment(Box::new(step)), now);
+    }
+
+    /// Records that an alert fires, or no longer does.
+    pub fn alert(&mut self, alert: AlertRecord, now: Timestamps) {
+        self.event(Body::Alert(Box::new(alert)), now);
+    }
+
+    /// Notes that nothing was measured up to `end_us` (`CLOCK_MONOTONIC` in microseconds), because the process did not
+    /// run. The next record of proxy and load covers only the time after it, so a reader shows a gap; its counters are
+    /// complete.
+    pub fn note_gap(&mut self, end_us: u64) {
+        self.gap_end_us = end_us;
+    }
+
+    /// Records the interval that ends now.
+    pub fn interval(
+        &mut self,
+        proxy: Option<&ProxyDelta>,
+        load: Option<(&LoadDelta, LoadState)>,
+        host: Option<HostRecord>,
+        now: Timestamps,
+    ) {
+        self.tick(proxy, load, host, now);
+        // The rest is for routes, clients, connections and requests: at least half of the budget.
+        let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
+        if is_affordable || now.monotonic_us - self.planned_us >= PUT_OFF_US_MAX {
+            self.plan_interval();
+        }
+        self.retry();
+    }
+
+    /// Closes the run: the last interval, the last record of every route and client, and the totals with whole-run histograms.
+    ///
+    /// The journal may not take all of that at once: call [`Self::retry`] until nothing is [`Self::pending`], or
+    /// patience ends. Nothing may be published after this.
+    pub fn stop(
+        &mut self,
+        run: RunRecord,
+        proxy: Option<&ProxyDelta>,
+        load: Option<(&LoadDelta, LoadState)>,
+        host: Option<HostRecord>,
+        now: Timestamps,
+    ) {
+        self.tick(proxy, load, host, now);
+        self.plan_totals(0, 0, 0);
+        self.plan_last_usage();
+        self.plan_last_routes();
+        let room = self.budget.left();
+        let room = room - self.plan_connections(room);
+        self.plan_requests(room);
+        let finals = self.clients.finish(now.monotonic_us, self.budget.burst());
+        self.pending_records.extend(finals.into_iter().map(PendingRecord::Client));
+        self.pending_records.push_back(PendingRecord::Health);
+        self.pending_records.push_back(PendingRecord::Stop(Box::new(RunRecord {
+            phase: Phase::Stop,
+            proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
+            tls: self.tls.as_ref().map(TlsTotals::final_record),
+            http: self.http.as_ref().map(HttpTotals::final_record),
+            load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
+            ..run
+        })));
+        self.retry();
+    }
+
+    /// Offers pending records to the journal, until it refuses.
+    pub fn retry(&mut self) {
+        self.write_events();
+        if self.events.len() == 0 {
+            self.write_pending();
+        }
+        // A failed flush refuses no accepted record: the records wait, and the next flush retries.
+        self.stalled = self.sink.flush().err();
+        if let Some(reason) = &self.stalled {
+            self.health.error.clone_from(reason);
+        }
+    }
+
+    /// Records that the journal has not taken yet.
+    pub fn pending(&self) -> usize {
+        self.events.len() + self.pending_records.len()
+    }
+
+    /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.
+    pub fn note_suppressed(&mut self, total: u64) {
+        self.health.suppressed_total = self.health.suppressed_total.max(total);
+    }
+
+    /// Notes that records which the journal had accepted are gone.
+    pub fn note_lost(&mut self, records: u64, reason: &str) {
+        self.health.dropped_total += records;
+        reason.clone_into(&mut self.health.error);
+    }
+
+    /// The known losses on the way to the journal.
+    pub fn health(&self) -> &HealthRecord {
+        &self.health
+    }
+
+    /// Why records that were accepted cannot be read yet, if the last flush failed.
+    pub fn stalled(&self) -> Option<&str> {
+        self.stalled.as_deref()
+    }
+
+    /// Why the journal took no further record when one was offered last; `None` if it took all.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// Records that the sink has accepted.
+    pub fn made(&self) -> u64 {
+        self.seq
+    }
+
+    /// The state of the run by the records that the sink has accepted. A recording that begins now counts from it.
+    pub fn baseline(&self) -> SliceBaseline {
+        if self.written.last.is_none() {
+            return SliceBaseline::default();
+        }
+        let planned = self.pending_records.iter().filter_map(|pending| match pending {
+            PendingRecord::Client(due) => Some(due),
+            PendingRecord::Health
+            | PendingRecord::Proxy { .. }
+            | PendingRecord::Tls { .. }
+            | PendingRecord::Usage(_)
+            | PendingRecord::Http { .. }
+            | PendingRecord::Load
+            | PendingRecord::Host
+            | PendingRecord::Route(_)
+            | PendingRecord::Connection(_)
+            | PendingRecord::Request(_)
+            | PendingRecord::LastRoute(_)
+            | PendingRecord::Stop(_) => None,
+        });
+        SliceBaseline { clients: self.clients.written(planned), ..self.written.clone() }
+    }
+
+    /// The destination of records.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Returns the sink.
+    pub fn into_sink(self) -> S {
+        self.sink
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Deltas: workers' counts, sent once per interval. The publisher merges them.
+
+mod channel;
+mod http;
+mod request_samples;
+mod tls;
+
+use crate::histogram::{Histograms, Sketch};
+use crate::ids::ClientId;
+use crate::kinds::ConnectionRecord;
+use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::values::EventCounts;
+
+pub use channel::{Collector, HandoverResult, Reporter};
+pub use http::{FinishedRequest, HttpDelta, ROUTES_MAX, RouteDelta};
+pub use request_samples::{REQUEST_RECORDS_MAX, RequestSamples, SampledRequest};
+pub use tls::{OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
+
+/// Connection records that one worker keeps in an interval; further ones count as unrecorded.
+pub const CONNECTION_RECORDS_MAX: usize = 64;
+/// Clients that one worker, and the merged table, distinguish; all others count as `other`.
+pub const CLIENTS_MAX: usize = 10_000;
+
+/// Counters of a measured part of the program since they were last collected.
+pub trait Delta: Default + Send + 'static {
+    /// Adds the counts of another worker in the same interval, or of the same worker in a later one.
+    fn add(&mut self, other: &Self);
+    /// Forgets everything and keeps the memory.
+    fn clear(&mut self);
+}
+
+/// Counters of the proxy, or of one of its workers, over an interval.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyDelta {
+    /// Counts since the last hand-over.
+    pub counters: Counters<ProxyCounter>,
+    /// Latencies since the last hand-over.
+    pub latencies: Histograms<ProxyLatency>,
+    /// Clients for which anything changed since the last hand-over, each at most once a worker.
+    pub clients: Vec<ClientDelta>,
+    /// Errors, and a sample of the connections that ended well.
+    pub connections: Vec<ConnectionRecord>,
+    /// TLS counters.
+    pub tls: TlsDelta,
+    /// HTTP counters; `None` in TCP mode.
+    pub http: Option<Box<HttpDelta>>,
+}
+
+impl Delta for ProxyDelta {
+    fn add(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        self.clients.extend_from_slice(&other.clients);
+        self.connections.extend_from_slice(&other.connections);
+        self.tls.add(&other.tls);
+        if let Some(http) = &other.http {
+            self.http.get_or_insert_default().add(http);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.counters = Counters::default();
+        self.latencies.clear();
+        self.clients.clear();
+        self.connections.clear();
+        self.tls.clear();
+        self.http.iter_mut().for_each(|http| http.clear());
+    }
+}
+
+impl ProxyDelta {
+    /// Keeps a connection's record if there is room, and counts it as unrecorded otherwise.
+    pub fn push_connection(&mut self, record: ConnectionRecord) {
+        if self.connections.len() < CONNECTION_RECORDS_MAX {
+            self.connections.push(record);
+        } else {
+            self.counters[ProxyCounter::EventsUnrecorded] += 1;
+        }
+    }
+}
+
+/// Counters of one worker for one client over an interval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientDelta {
+    /// Whose traffic it is.
+    pub client: ClientId,
+    /// Connections opened less connections closed in the interval.
+    pub open_change: i64,
+    /// Counts since the last hand-over.
+    pub counters: Counters<ClientCounter>,
+    /// Latencies of its exchanges since the last hand-over.
+    pub exchange: Sketch,
+    /// Round-trip time to it at the end of its latest handshake since then, in microseconds; 0 without one.
+    pub rtt_us: u64,
+}
+
+/// Counters of the load, or of one of its threads, over an interval.
+#[derive(Clone, Debug, Default)]
+pub struct LoadDelta {
+    /// Counts since the last hand-over.
+    pub counters: Counters<LoadCounter>,
+    /// Latencies since the last hand-over.
+    pub latencies: Histograms<LoadLatency>,
+    /// Events since the last delta, by kind.
+    pub tally: EventCounts,
+}
+
+impl Delta for LoadDelta {
+    fn add(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        self.tally.add(&other.tally);
+    }
+
+    fn clear(&mut self) {
+        self.counters = Counters::default();
+        self.latencies.clear();
+        self.tally.clear();
+    }
+}
+
+/// The present state of the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadState {
+    /// True while requests are being scheduled.
+    pub running: bool,
+    /// Requests a second that are asked for; 0 in a closed loop.
+    pub rate: f64,
+    /// Share of new connections that are meant to resume, in percent.
+    pub resume_percent: f64,
+    /// Connections that are asked for.
+    pub connections: u64,
+    /// Threads of the generator.
+    pub threads: u64,
+    /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
+    pub due_us: u64,
+    /// The same to the last request sent.
+    pub sending_us: u64,
+    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end of
+    /// the last request.
+    pub measured_us: u64,
+}

@@ -1,0 +1,127 @@
+//! The records of experiments.
+
+use crate::text::keywords::keyword_enum;
+use crate::wire::{field, wire};
+
+wire! {
+    /// The progress of an experiment: its plan, each switch, the figures after each pair, its outcome.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ExperimentRecord {
+        /// Its number within the run, from 1.
+        pub number: u64 = &field::EXPERIMENT,
+        /// The step that this record reports.
+        pub step: ExperimentStep = &field::EXPERIMENT_STEP,
+        /// Which part of the experiment it is about.
+        pub stage: Stage = &field::EXPERIMENT_STAGE,
+        /// The arm whose value is in force.
+        pub arm: Arm = &field::EXPERIMENT_ARM,
+        /// Dotted name of the setting whose values are compared.
+        pub setting: String = &field::EXPERIMENT_SETTING,
+        /// Its first value.
+        pub a: String = &field::EXPERIMENT_A,
+        /// Its second value.
+        pub b: String = &field::EXPERIMENT_B,
+        /// The pair that is under way or complete, from 1 in each stage.
+        pub pair: u64 = &field::EXPERIMENT_PAIR,
+        /// Pairs that are planned in this stage.
+        pub pairs: u64 = &field::EXPERIMENT_PAIRS,
+        /// Length of a block, in microseconds.
+        pub block_us: u64 = &field::EXPERIMENT_BLOCK,
+        /// Time after each switch that does not count, in microseconds.
+        pub discard_us: u64 = &field::EXPERIMENT_DISCARD,
+        /// True if sessions and tickets are forgotten at each switch.
+        pub flush: bool = &field::EXPERIMENT_FLUSH,
+        /// From which the order within the pairs is drawn.
+        pub seed: u64 = &field::EXPERIMENT_SEED,
+        /// The figure that is compared, such as `exchange.p99`; the first one planned is the primary one.
+        pub metric: String = &field::EXPERIMENT_METRIC,
+        /// True if the verdict of the experiment is that on this figure.
+        pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
+        /// How it compares; `None` before there are four pairs.
+        pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
+        /// The outcome of the stage.
+        pub outcome: ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
+        /// Why, in words.
+        pub reason: String = &field::EXPERIMENT_REASON,
+    }
+}
+
+wire! {
+    @part
+    /// The comparison of a figure between the two arms.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct EstimateRecord {
+        /// Pairs that it rests on.
+        pub pairs_used: u64 = &field::EXPERIMENT_PAIRS_USED,
+        /// The figure over all blocks of the first value, in its own unit.
+        pub a: f64 = &field::EXPERIMENT_FIGURE_A,
+        /// The figure over all blocks of the second.
+        pub b: f64 = &field::EXPERIMENT_FIGURE_B,
+        /// By how much the second differs: percent of the first, or percentage points of a share.
+        pub effect: f64 = &field::EXPERIMENT_EFFECT,
+        /// Lower end of its confidence interval.
+        pub low: f64 = &field::EXPERIMENT_EFFECT_LOW,
+        /// Upper end of it.
+        pub high: f64 = &field::EXPERIMENT_EFFECT_HIGH,
+        /// Confidence of the interval, in percent.
+        pub confidence_percent: f64 = &field::EXPERIMENT_CONFIDENCE,
+        /// How often chance alone would make a difference as large as this, by the sign-flip test.
+        pub p_value: f64 = &field::EXPERIMENT_P,
+        /// The difference that the planned pairs show four times in five, by how much the pairs spread.
+        pub resolution: f64 = &field::EXPERIMENT_RESOLUTION,
+    }
+}
+
+keyword_enum! {
+    /// Which of the two values.
+    Arm {
+        /// The first, with which the second is compared.
+        #[default]
+        A = "a",
+        /// The second.
+        B = "b",
+    }
+}
+
+keyword_enum! {
+    /// Which part of an experiment.
+    Stage {
+        /// Both arms have the first value: any difference is due to chance.
+        #[default]
+        Calibration = "a/a",
+        /// The two values are compared.
+        Comparison = "a/b",
+    }
+}
+
+keyword_enum! {
+    /// The step that a record of an experiment reports.
+    ExperimentStep {
+        /// It begins, with this plan.
+        #[default]
+        Begin = "begin",
+        /// A value is in force.
+        Switch = "switch",
+        /// A pair is complete, with the estimates up to now.
+        Pair = "pair",
+        /// A stage has ended, with its verdict.
+        Verdict = "verdict",
+    }
+}
+
+keyword_enum! {
+    /// The verdict of a stage.
+    ExperimentOutcome {
+        /// It is not over.
+        #[default]
+        Pending = "pending",
+        /// The second value is better than the first.
+        Better = "better",
+        /// The second value is worse than the first.
+        Worse = "worse",
+        /// No difference was shown, which does not mean that there is none.
+        NoDifference = "no difference shown",
+        /// Nothing can be said; the record has the reason.
+        Inconclusive = "inconclusive",
+    }
+}

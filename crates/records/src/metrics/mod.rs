@@ -1,0 +1,30 @@
+//! The families of metrics, their labels, and percentiles.
+
+mod counters;
+mod dimension;
+mod families;
+mod field;
+mod full_reason;
+mod http;
+pub mod labels;
+mod latency_class;
+mod percentile;
+mod percentile_interval;
+mod request_failure;
+mod time_resolution;
+mod tls;
+
+pub use counters::{Counters, Metric};
+pub use dimension::Dimension;
+pub use families::{
+    CPU_GROUPS, ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+};
+pub use field::{Field, Unit};
+pub use full_reason::FullReason;
+pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
+pub use latency_class::{ClassInfo, LatencyClass};
+pub use percentile::{Percentile, parse_percentile};
+pub use percentile_interval::percentile_interval_ns;
+pub use request_failure::RequestFailure;
+pub use time_resolution::{KnownTime, KnownValue, TimeResolution};
+pub use tls::{TlsCounter, TlsLatency, UsageCounter};

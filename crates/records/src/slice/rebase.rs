@@ -1,0 +1,205 @@
+//! Makes totals count from a moment of the run.
+
+use crate::kinds::{
+    ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, ProxyRecord, RouteRecord,
+};
+use crate::metrics::{ClientCounter, Counters};
+
+impl ProxyRecord {
+    /// Counts from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        let Self { open: _, clients_deferred: _, counters, latencies } = self;
+        *counters = counters.since(&before.counters);
+        latencies.rebase(&before.latencies);
+    }
+
+    /// The same without the latencies of its interval.
+    pub fn without_intervals(&self) -> Self {
+        let Self { open, clients_deferred, counters, latencies } = self;
+        let latencies = latencies.without_intervals();
+        Self { open: *open, clients_deferred: *clients_deferred, counters: *counters, latencies }
+    }
+
+    /// Merges the previous record, to cover the time of both.
+    pub fn downsample(&mut self, earlier: &Self) {
+        let Self { open: _, clients_deferred: _, counters: _, latencies } = self;
+        latencies.downsample(&earlier.latencies);
+    }
+}
+
+impl HttpRecord {
+    /// Counts from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        let Self {
+            requests: _,
+            queued: _,
+            upstream_open: _,
+            upstream_idle: _,
+            routes_deferred: _,
+            statuses,
+            counters,
+            latencies,
+        } = self;
+        *statuses = statuses.since(&before.statuses);
+        *counters = counters.since(&before.counters);
+        latencies.rebase(&before.latencies);
+    }
+
+    /// The same without the latencies of its interval.
+    pub fn without_intervals(&self) -> Self {
+        Self { latencies: self.latencies.without_intervals(), statuses: self.statuses.clone(), ..*self }
+    }
+
+    /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.
+    pub fn downsample(&mut self, earlier: &Self) {
+        self.latencies.downsample(&earlier.latencies);
+    }
+}
+
+impl RouteRecord {
+    /// Counts from an earlier record on. The latencies of a whole run cannot be rebased, so a last record becomes a
+    /// record that covers no time.
+    pub(crate) fn rebase(&mut self, before: Option<&Self>) {
+        let Self { route: _, last, counters, latencies } = self;
+        if std::mem::take(last) {
+            *latencies = latencies.without_intervals();
+        }
+        if let Some(before) = before {
+            *counters = counters.since(&before.counters);
+            latencies.rebase(&before.latencies);
+        }
+    }
+
+    /// The same without latencies.
+    pub(crate) fn without_intervals(&self) -> Self {
+        let Self { route, last, counters, latencies } = self;
+        let latencies = latencies.without_intervals();
+        Self { route: route.clone(), last: *last, counters: *counters, latencies }
+    }
+
+    /// Merges the previous record of the same route, to cover the time of both.
+    pub fn downsample(&mut self, earlier: &Self) {
+        self.latencies.downsample(&earlier.latencies);
+    }
+}
+
+impl LoadRecord {
+    /// Counts from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        let Self {
+            running: _,
+            rate: _,
+            resume_percent: _,
+            connections: _,
+            threads: _,
+            due_us,
+            sending_us,
+            measured_us,
+            tally,
+            counters,
+            latencies,
+        } = self;
+        *due_us = due_us.saturating_sub(before.due_us);
+        *sending_us = sending_us.saturating_sub(before.sending_us);
+        *measured_us = measured_us.saturating_sub(before.measured_us);
+        *tally = tally.since(&before.tally);
+        *counters = counters.since(&before.counters);
+        latencies.rebase(&before.latencies);
+    }
+
+    /// The same without the latencies of its interval.
+    pub fn without_intervals(&self) -> Self {
+        Self { latencies: self.latencies.without_intervals(), tally: self.tally.clone(), ..*self }
+    }
+
+    /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.
+    pub fn downsample(&mut self, earlier: &Self) {
+        self.latencies.downsample(&earlier.latencies);
+    }
+}
+
+impl ClientRecord {
+    /// Counts from an earlier record of the same epoch on.
+    pub(crate) fn rebase(&mut self, before: &Counters<ClientCounter>) {
+        let Self { client: _, epoch: _, last: _, open: _, counters, rtt_us: _, exchange: _ } = self;
+        *counters = counters.since(before);
+    }
+
+    /// Merges the previous record of the same epoch, to cover the time of both.
+    pub fn downsample(&mut self, earlier: &Self) {
+        let Self { client: _, epoch: _, last: _, open: _, counters: _, rtt_us: _, exchange } = self;
+        exchange.add(&earlier.exchange);
+    }
+}
+
+impl HostRecord {
+    /// Counts CPU time from an earlier record on.
+    pub fn rebase(&mut self, before: &Self) {
+        let Self {
+            memory_bytes: _,
+            memory_pss_bytes: _,
+            descriptors: _,
+            descriptors_max: _,
+            threads: _,
+            busiest_worker_cpu_us_total,
+            peak_worker_cpu_us_total,
+            listen_overflows_total,
+            listen_drops_total,
+            cpu_throttled_us_total,
+            cpu_stolen_us_total,
+            machine_cpus: _,
+            observed_pid: _,
+            observed_cpu_us,
+            observed_threads: _,
+            observed_threads_max: _,
+            observed_memory_bytes: _,
+            observed_memory_max_bytes: _,
+            observed_descriptors: _,
+            observed_listeners: _,
+            observed_backlog: _,
+            observed_processes,
+            cpu,
+        } = self;
+        *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
+        observed_processes.rebase(&before.observed_processes);
+        let pairs = [
+            (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
+            (peak_worker_cpu_us_total, before.peak_worker_cpu_us_total),
+            (listen_overflows_total, before.listen_overflows_total),
+            (listen_drops_total, before.listen_drops_total),
+            (cpu_throttled_us_total, before.cpu_throttled_us_total),
+            (cpu_stolen_us_total, before.cpu_stolen_us_total),
+        ];
+        for (total, before) in pairs {
+            *total = total.saturating_sub(before);
+        }
+        *cpu = cpu.since(&before.cpu);
+    }
+}
+
+impl HealthRecord {
+    /// Counts from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        let Self {
+            refused_total,
+            merged_total,
+            waits_total,
+            dropped_total,
+            suppressed_total,
+            over_budget_total,
+            clock_step_us: _,
+            clock_steps_total: _,
+            error: _,
+        } = self;
+        for (total, before) in [
+            (refused_total, before.refused_total),
+            (merged_total, before.merged_total),
+            (waits_total, before.waits_total),
+            (dropped_total, before.dropped_total),
+            (suppressed_total, before.suppressed_total),
+            (over_budget_total, before.over_budget_total),
+        ] {
+            *total = total.saturating_sub(before);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Values of records that take one field each.
+
+mod age_counts;
+mod event_counts;
+mod latencies;
+mod log_figure;
+mod process_cpu;
+mod status_counts;
+mod tls_version;
+
+pub use age_counts::AgeCounts;
+pub use event_counts::{EventCount, EventCounts, LoadEvent};
+pub use latencies::{Latencies, Latency};
+pub use log_figure::{AbsentFigures, LogFigure};
+pub use process_cpu::{PROCESSES_LISTED_MAX, ProcessCpu, ProcessCpuList, keep_busiest};
+pub use status_counts::StatusCounts;
+pub use tls_version::TlsVersion;
