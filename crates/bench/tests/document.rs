@@ -1,10 +1,10 @@
-//! `docs/bench-method.md` lists every figure of processes.
+//! `docs/bench.md` lists every figure of processes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bench::compare::USAGE_FIGURES;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-method.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench.md");
 
 #[test]
 fn the_document_lists_every_figure_of_processes() {
@@ -12,6 +12,6 @@ fn the_document_lists_every_figure_of_processes() {
     for figure in &USAGE_FIGURES {
         let unit = if figure.unit.symbol().is_empty() { "count" } else { figure.unit.symbol() };
         let row = format!("| `{}` | {unit} | {} |", figure.name, figure.definition);
-        assert!(text.contains(&row), "docs/bench-method.md lacks: {row}");
+        assert!(text.contains(&row), "docs/bench.md lacks: {row}");
     }
 }

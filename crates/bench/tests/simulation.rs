@@ -1,5 +1,5 @@
 //! What the method finds where the truth is known, with the noise of a real machine. The counts are in
-//! `docs/bench-method.md`.
+//! `docs/measurements.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

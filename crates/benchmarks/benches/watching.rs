@@ -1,7 +1,7 @@
 //! Measures what watching costs: the proxy's work per CPU-second with records against `--journal off`.
 //!
 //! `just bench-watching [--only PART_OF_A_NAME] [--pairs N] [--seconds S]` gives two answers for each of
-//! its situations, three in TCP mode and six in HTTP mode; `docs/performance.md` describes the method and its limits:
+//! its situations, three in TCP mode and six in HTTP mode; `docs/measurements.md` describes the method and its limits:
 //!
 //! 1. By instructions. Callgrind counts the worker's instructions for a request, and those for an interval's
 //!    records. Callgrind slows the program but not the clock, so the two are counted separately, and combined

@@ -13,7 +13,7 @@
 //! | [`log_lines`] | lines of other terminators' logs, and what `observe` needs for each |
 //! | [`spread`] | made-up latencies |
 //!
-//! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
+//! The benchmarks themselves are in `benches/`; `docs/measurements.md` has their results.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
-//! How often a difference is found, by how large it is and how noisy the system: the tables of docs/experiments.md and, of
-//! two runs that were not switched in turn, of docs/compare.md.
+//! How often a difference is found, by how large it is and how noisy the system: the tables of docs/measurements.md, also of
+//! two runs that were not switched in turn.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

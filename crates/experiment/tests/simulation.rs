@@ -1,4 +1,4 @@
-//! What the method finds where the truth is known. The counts are in docs/experiments.md; `cargo run --release -p
+//! What the method finds where the truth is known. The counts are in docs/measurements.md; `cargo run --release -p
 //! experiment --example power` makes the table there.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

@@ -1,5 +1,5 @@
 //! What it costs that others flood the journal with runs of their own. With `TLSDASH_FLOOD=full` the floods are those of
-//! docs/security.md, and `--nocapture` shows what was measured.
+//! docs/measurements.md, and `--nocapture` shows what was measured.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "it is a measurement too")]

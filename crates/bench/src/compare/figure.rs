@@ -56,7 +56,7 @@ const fn figure(
     UsageFigure { name, unit, definition, value }
 }
 
-/// Used resources of processes. `docs/bench-method.md` lists them.
+/// Used resources of processes. `docs/bench.md` lists them.
 pub static USAGE_FIGURES: [UsageFigure; 16] = [
     figure(
         CPU_PER_REQUEST,

@@ -1,4 +1,4 @@
-//! The comparison as JSON: `docs/bench-method.md` describes it.
+//! The comparison as JSON: `docs/bench.md` describes it.
 
 use serde::Serialize;
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A machine is faster in one second than in the next. Targets that are measured one after the other differ by that; in
-//! turns of a fifth of a second they meet nearly the same machine. `docs/bench-method.md` has figures.
+//! turns of a fifth of a second they meet nearly the same machine. `docs/measurements.md` has figures.
 
 use std::time::Duration;
 

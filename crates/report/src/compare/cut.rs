@@ -17,7 +17,7 @@ const BLOCKS_WANTED: f64 = 16.0;
 /// The shortest quarter of a run that gives a verdict unless the user chose the blocks, in seconds.
 const QUARTER_S_MIN: f64 = 10.0;
 /// The shortest quarter that outlasts other load on the machine. Anything that varies for longer than a quarter counts
-/// as a difference (docs/compare.md has the rates).
+/// as a difference (docs/measurements.md has the rates).
 const QUARTER_S_GOOD: f64 = 30.0;
 /// The share of a quarter that may be missing.
 const MISSING_MAX: f64 = 0.1;

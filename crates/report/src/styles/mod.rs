@@ -2,7 +2,7 @@
 //! journal.
 //!
 //! Each format has a module with a function from a `RunView` to text. The figures are tlsdash's in every format: where
-//! a tool defines a name differently, `docs/load-tools.md` explains it. The notes, such as that no certificate was
+//! a tool defines a name differently, `docs/load.md` explains it. The notes, such as that no certificate was
 //! verified, end every format.
 
 mod ab;

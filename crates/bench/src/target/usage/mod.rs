@@ -1,4 +1,4 @@
-//! Resources of process trees and the machine, sampled over time. `docs/bench-processes.md` defines each figure.
+//! Resources of process trees and the machine, sampled over time. `docs/bench.md` defines each figure.
 
 mod machine;
 mod sampler;

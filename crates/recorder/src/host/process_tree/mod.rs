@@ -1,4 +1,4 @@
-//! Resource usage of process trees, from `/proc`. `docs/bench-processes.md` names the file behind each figure.
+//! Resource usage of process trees, from `/proc`. `docs/bench.md` names the file behind each figure.
 
 mod process;
 

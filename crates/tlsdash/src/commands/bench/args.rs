@@ -78,7 +78,7 @@ pub(crate) struct BenchOutputArgs {
     /// Go on with the comparison in this folder; with more --rounds, add rounds
     #[arg(long, value_name = "FOLDER")]
     pub(crate) resume: Option<PathBuf>,
-    /// Write the comparison as JSON (docs/bench-method.md); for this and all other files, - is standard output, and replaces the
+    /// Write the comparison as JSON (docs/bench.md); for this and all other files, - is standard output, and replaces the
     /// text
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
