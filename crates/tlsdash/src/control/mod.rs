@@ -1,4 +1,4 @@
-//! Control of a running service over a Unix socket: `--control` and `tlsdash ctl`. `docs/control.md` describes it.
+//! Control of a running service over a Unix socket: `--control` and `tlsdash ctl`. `docs/service.md` describes it.
 //!
 //! | module | purpose |
 //! |---|---|

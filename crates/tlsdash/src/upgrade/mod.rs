@@ -1,4 +1,4 @@
-//! A new process of the program takes over from a running one: SIGUSR2 and `tlsdash ctl upgrade`. `docs/upgrade.md`
+//! A new process of the program takes over from a running one: SIGUSR2 and `tlsdash ctl upgrade`. `docs/service.md`
 //! describes it.
 //!
 //! ```text
