@@ -38,9 +38,10 @@ fn unit(figure: &Figure) -> &'static str {
 fn classes(side: &str, out: &mut String) {
     out.push_str("| class | on the screen | a sample starts | and ends |\n|---|---|---|---|\n");
     for class in LatencyClass::all().filter(|class| class.side() == side) {
-        let info = class.info();
-        let note = if info.note.is_empty() { String::new() } else { format!(" ({})", info.note) };
-        writeln!(out, "| `{}` | {}{note} | {} | {} |", info.key, info.title, info.start, info.end).unwrap();
+        let names = class.names();
+        let note = if names.note.is_empty() { String::new() } else { format!(" ({})", names.note) };
+        writeln!(out, "| `{}` | {}{note} | {} | {} |", names.figure, names.title, names.start, names.end)
+            .unwrap();
     }
     out.push('\n');
 }

@@ -1,7 +1,7 @@
 //! The tables of a report, for the page and for Markdown.
 
 use model::runs::{ClientSummary, Level, RecordedRequest};
-use records::metrics::{LoadCounter, ProxyCounter, labels};
+use records::metrics::{ClientCounter, LoadCounter, ProxyCounter, labels};
 use records::text::quantity;
 use records::values::LogFigure;
 
@@ -120,12 +120,12 @@ impl Report<'_> {
             example: event.example.clone(),
         });
         let of_proxy = self.run.proxy().into_iter().flat_map(|series| {
-            let handshakes = labels::HANDSHAKE_FAILURES.iter().map(|cause| ("handshake", cause));
-            let all = handshakes.chain(CONNECTION_FAILURES.iter().map(|cause| ("connection", cause)));
+            let handshakes = labels::handshake_failures().map(|cause| ("handshake", cause));
+            let all = handshakes.chain(CONNECTION_FAILURES.map(|cause| ("connection", cause)));
             all.map(|(of, (cause, counter))| ErrorCount {
                 of,
-                cause: (*cause).to_owned(),
-                count: series.totals()[*counter],
+                cause: cause.to_owned(),
+                count: series.totals()[counter],
                 example: self.detail_of(cause),
             })
         });
@@ -179,20 +179,22 @@ impl Report<'_> {
     pub(crate) fn client_rows(&self) -> ReportTable {
         let has_exchanges = self.run.absent(LogFigure::Exchange).is_none();
         let row = |client: &ClientSummary| {
-            let resumed = client.handshakes_resumed as f64;
+            let count = |counter| client.counters[counter];
+            let handshakes =
+                client.counters.sum(&[ClientCounter::HandshakesFull, ClientCounter::HandshakesResumed]);
             vec![
                 client.client.clone(),
-                grouped(client.connections),
-                if has_exchanges { grouped(client.exchanges) } else { DASH.to_owned() },
-                grouped(client.errors),
+                grouped(count(ClientCounter::Connections)),
+                if has_exchanges { grouped(count(ClientCounter::Exchanges)) } else { DASH.to_owned() },
+                grouped(count(ClientCounter::Errors)),
                 client.exchange_p99_us.map_or_else(|| DASH.to_owned(), |us| ms(us / 1e3)),
-                grouped(client.handshakes_full),
-                grouped(client.handshakes_resumed),
-                percent(resumed, client.handshakes_full as f64 + resumed),
+                grouped(count(ClientCounter::HandshakesFull)),
+                grouped(count(ClientCounter::HandshakesResumed)),
+                percent(count(ClientCounter::HandshakesResumed) as f64, handshakes as f64),
                 client.rtt_us.map_or_else(|| DASH.to_owned(), |us| ms(us as f64 / 1e3)),
-                grouped(client.retransmits),
-                fixed(client.bytes_in as f64 / 1e6, 3),
-                fixed(client.bytes_out as f64 / 1e6, 3),
+                grouped(count(ClientCounter::Retransmits)),
+                fixed(count(ClientCounter::BytesIn) as f64 / 1e6, 3),
+                fixed(count(ClientCounter::BytesOut) as f64 / 1e6, 3),
             ]
         };
         let columns = [

@@ -34,14 +34,30 @@ impl<'a> Figures<'a> {
     }
 }
 
+/// The order in which CSV has always had the numbers of the load. Those that are not here follow, so that columns keep
+/// their places.
+#[rustfmt::skip]
+const LOAD_COLUMNS: [&str; 46] = [
+    "seconds", "rate.achieved", "rate.wanted", "requests.scheduled", "requests.sent", "requests.answered",
+    "requests.ok", "requests.failed", "requests.never_sent", "requests.throttled", "requests.unfinished", "requests.late",
+    "requests.warmup", "requests.reused", "requests.retried", "errors", "connections", "handshakes.full",
+    "handshakes.resumed", "handshakes.failed", "resumptions.wanted", "resumptions.offered", "resumptions.observed", "early_data.wanted",
+    "early_data.offered", "early_data.accepted", "early_data.rejected", "bytes.in", "bytes.out", "body.in",
+    "body.out", "head.out", "head.plain", "generator.busy", "errors.body", "errors.connect",
+    "errors.protocol", "errors.reset", "errors.short", "errors.status", "errors.timeout", "errors.tls",
+    "status.2xx", "status.3xx", "status.4xx", "status.5xx",
+];
+
 /// The figures of a run's load, without its name in front; `None` if the run had none.
 pub fn load_figures(run: &Run) -> Option<Vec<FigureValue>> {
     let summary = run.summary();
     summary.load.as_ref()?;
     let is_of = |sides: &'static [FigureSide]| move |figure: &Figure| sides.contains(&figure.side());
     let classes = LatencyClass::all().filter(|class| matches!(class, LatencyClass::Load(_)));
-    let of_load =
-        Figure::scalars().filter(is_of(&[FigureSide::Load])).chain(classes.flat_map(Figure::of_class));
+    let mut numbers: Vec<Figure> = Figure::scalars().filter(is_of(&[FigureSide::Load])).collect();
+    let column = |figure: &Figure| LOAD_COLUMNS.iter().position(|name| *name == figure.short_name());
+    numbers.sort_by_key(|figure| column(figure).unwrap_or(LOAD_COLUMNS.len()));
+    let of_load = numbers.into_iter().chain(classes.flat_map(Figure::of_class));
     let host = Figure::scalars().filter(is_of(&[FigureSide::Process, FigureSide::Observed]));
     let all = of_load.chain(host).chain(Figure::quotients().filter(is_of(&[FigureSide::Load])));
     let known = all.filter(|figure| figure.side().is_in(&summary));

@@ -90,15 +90,15 @@ impl Report<'_> {
         let (first, _) = by_weight(self.latencies());
         let latency = first.first()?;
         let estimate = latency.quantile(q)?;
-        let info = latency.class.info();
+        let names = latency.class.names();
         let thin = if estimate.is_thin { "; fewer than ten lay above it, so it is a guess" } else { "" };
-        let note = if info.note.is_empty() { String::new() } else { format!(" ({})", info.note) };
+        let note = if names.note.is_empty() { String::new() } else { format!(" ({})", names.note) };
         let sentence = format!(
             "{how_many} of {} samples took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
             grouped(latency.histogram.count()),
             latency.shown(estimate.ms).trim_start_matches("≤ "),
-            info.start,
-            info.end
+            names.start,
+            names.end
         );
         let name = format!("{}.{}.{label}", latency.class.side(), latency.class.key());
         let title = format!("{} {label}", latency.class.title());

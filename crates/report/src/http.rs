@@ -76,7 +76,7 @@ impl Report<'_> {
 
 fn http_counts(http: &HttpSummary) -> Vec<(&'static str, &'static str, u64)> {
     let (requests, http2) = (&http.requests, &http.http2);
-    let methods = labels::METHODS.iter().map(|&(name, _)| ("method", name, http.methods[name]));
+    let methods = labels::methods().map(|(name, _)| ("method", name, http.methods[name]));
     let all = [
         ("requests", "HTTP/2", requests.http2),
         ("requests", "HTTP/1.1 and HTTP/1.0", requests.http1),
@@ -98,7 +98,7 @@ fn http_counts(http: &HttpSummary) -> Vec<(&'static str, &'static str, u64)> {
             http2.plain_header_bytes.r#in + http2.plain_header_bytes.out,
         ),
     ];
-    let floods = labels::FLOODS.iter().map(|&(kind, _)| ("HTTP/2 flood", kind, http2.floods[kind]));
+    let floods = labels::floods().map(|(kind, _)| ("HTTP/2 flood", kind, http2.floods[kind]));
     all.into_iter().chain(methods).chain(of_http2).chain(floods).collect()
 }
 

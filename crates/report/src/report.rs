@@ -247,21 +247,18 @@ impl<'a> Report<'a> {
     /// Handshakes by version, group and cipher, and failures by cause; counts of 0 are left out.
     pub(crate) fn handshakes(&self) -> Vec<(&'static str, String, u64)> {
         let Some(track) = self.run.proxy() else { return Vec::new() };
-        let versions = labels::VERSIONS.into_iter().flat_map(|(name, counters)| {
+        let versions = labels::versions().into_iter().flat_map(|(name, counters)| {
             let kinds = ["full", "resumed"].into_iter().zip(counters);
             kinds.map(move |(kind, counter)| ("version", format!("{name}, {kind}"), counter))
         });
         let retried =
             ("version", "full with a HelloRetryRequest".to_owned(), ProxyCounter::HandshakesRetried);
         let upstream = ("failed", "upstream not reached".to_owned(), ProxyCounter::UpstreamConnectsFailed);
-        let of = |kind, table: &[(&str, ProxyCounter)]| -> Vec<_> {
-            table.iter().map(|&(name, counter)| (kind, name.to_owned(), counter)).collect()
-        };
         let rows = versions
             .chain([retried])
-            .chain(of("group", &labels::GROUPS))
-            .chain(of("cipher", &labels::CIPHERS))
-            .chain(of("failed", &labels::HANDSHAKE_FAILURES))
+            .chain(of_kind("group", labels::groups()))
+            .chain(of_kind("cipher", labels::ciphers()))
+            .chain(of_kind("failed", labels::handshake_failures()))
             .chain([upstream]);
         let counted = rows.map(|(kind, name, counter)| (kind, name, track.totals()[counter]));
         counted.filter(|(.., count)| *count > 0).collect()
@@ -270,6 +267,14 @@ impl<'a> Report<'a> {
     pub(crate) fn clients(&self) -> &[ClientSummary] {
         &self.summary.clients
     }
+}
+
+/// Counters of one kind, with their labels.
+fn of_kind(
+    kind: &'static str,
+    list: impl Iterator<Item = (&'static str, ProxyCounter)>,
+) -> impl Iterator<Item = (&'static str, String, ProxyCounter)> {
+    list.map(move |(name, counter)| (kind, name.to_owned(), counter))
 }
 
 /// Two moments of the wall clock, in microseconds since 1970; an open end is named.

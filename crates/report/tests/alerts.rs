@@ -5,6 +5,7 @@
 mod common;
 
 use common::at;
+use model::figures::AlertFigure as _;
 use model::runs::Model;
 use recorder::publish::Publisher;
 use records::ids::RunId;
@@ -12,7 +13,7 @@ use records::kinds::{AlertRecord, AlertState, Record, RunRecord};
 use report::Report;
 
 fn alert(number: u64, state: AlertState, worst: f64, firing_us: u64) -> AlertRecord {
-    AlertRecord {
+    let alert = AlertRecord {
         number,
         state,
         condition: format!("response.p99 > {number}ms <b>"),
@@ -23,7 +24,8 @@ fn alert(number: u64, state: AlertState, worst: f64, firing_us: u64) -> AlertRec
         worst,
         firing_us,
         ..AlertRecord::default()
-    }
+    };
+    alert.with_sentence()
 }
 
 fn model() -> (Model, RunId) {

@@ -151,10 +151,10 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         };
         let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| ms(q.ns));
         let max = row.max_ns.map_or_else(String::new, ms);
-        let note = if row.class.info().note.is_empty() {
+        let note = if row.class.names().note.is_empty() {
             String::new()
         } else {
-            format!(" {}", row.class.info().note)
+            format!(" {}", row.class.names().note)
         };
         let _ = write!(
             text,

@@ -2,8 +2,8 @@
 
 use super::window::{AlertInterval, AlertWindow, IntervalGauges};
 use super::{Alert, AlertError};
-use crate::figures::{Figure, FigureSubjects, Operator, alert_sentence};
-use records::kinds::{AlertRecord, AlertSentence, AlertState};
+use crate::figures::{AlertFigure as _, Figure, FigureSubjects, Operator};
+use records::kinds::{AlertRecord, AlertState};
 use records::metrics::KnownValue;
 
 /// An alert, its figure's last window, and its state.
@@ -153,7 +153,7 @@ impl WatchedAlert {
 
     /// A record without its number.
     fn record(&self, state: AlertState, held: ConditionPeriod) -> AlertRecord {
-        let mut record = AlertRecord {
+        let record = AlertRecord {
             number: 0,
             state,
             condition: self.alert.to_string(),
@@ -168,8 +168,7 @@ impl WatchedAlert {
             resolution_us: self.window.resolution().us(),
             ..AlertRecord::default()
         };
-        record.sentence = AlertSentence(alert_sentence(&record));
-        record
+        record.with_sentence()
     }
 }
 

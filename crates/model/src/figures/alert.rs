@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{FigureName, FigureUnit, three_digits};
-use records::kinds::{AlertRecord, AlertState};
+use records::kinds::{AlertRecord, AlertSentence, AlertState};
 use records::metrics::{KnownValue, TimeResolution};
 
 /// The values of an alert's record, as those of its figure.
@@ -16,6 +16,9 @@ pub trait AlertFigure {
     fn shown(&self, value: f64) -> String {
         self.unit().show_known(self.known(value))
     }
+    /// The record with the sentence that its other members make.
+    #[must_use]
+    fn with_sentence(self) -> Self;
 }
 
 impl AlertFigure for AlertRecord {
@@ -29,10 +32,14 @@ impl AlertFigure for AlertRecord {
         let resolution = TimeResolution::from_us(self.resolution_us);
         figure.map_or(KnownValue::Exact(value), |figure| figure.known(value, resolution))
     }
+
+    fn with_sentence(self) -> Self {
+        Self { sentence: AlertSentence(sentence(&self)), ..self }
+    }
 }
 
 /// The event of an alert's record, in a sentence.
-pub(crate) fn alert_sentence(record: &AlertRecord) -> String {
+fn sentence(record: &AlertRecord) -> String {
     let AlertRecord { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = record;
     let (unit, name) = (record.unit(), record.name());
     let value = record.shown(*value);

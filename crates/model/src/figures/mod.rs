@@ -23,7 +23,7 @@ use records::histogram::{Histogram, quantile_is_thin};
 use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
 
 pub use alert::AlertFigure;
-pub(crate) use alert::{RoundedSeconds, alert_sentence};
+pub(crate) use alert::RoundedSeconds;
 pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};

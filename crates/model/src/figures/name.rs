@@ -125,8 +125,8 @@ fn latency_figures(text: &str) -> Vec<Figure> {
     let Some((class, statistic)) = split_statistic(text) else { return Vec::new() };
     let class = class.replace([' ', '-'], "_");
     let has_name = |candidate: &LatencyClass| {
-        let info = candidate.info();
-        [info.key, &info.title.replace(' ', "_"), info.alias].contains(&&*class)
+        let names = candidate.names();
+        [names.figure, &names.title.replace(' ', "_"), names.alias].contains(&&*class)
     };
     LatencyClass::all().filter(has_name).map(|class| Figure::Latency(class, statistic)).collect()
 }

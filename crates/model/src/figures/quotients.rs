@@ -4,7 +4,7 @@
 use super::{FigureSide, FigureUnit};
 use crate::runs::Run;
 use records::metrics::{
-    Counters, CpuGroup, HttpCounter, LoadCounter, ProxyCounter, RequestFailure, TlsCounter, labels,
+    Counters, CpuGroup, FullReason, HttpCounter, LoadCounter, ProxyCounter, RequestFailure, TlsCounter,
 };
 
 /// Counters over a span of time.
@@ -78,7 +78,7 @@ impl Totals {
 
     /// Full handshakes by the records of their reasons; none in recordings from before there were any.
     fn reasons(&self) -> f64 {
-        self.tls.sum(&labels::FULL_REASONS.map(|(_, counter)| counter)) as f64
+        self.tls.sum(&FullReason::ALL.map(|(_, counter, _)| counter)) as f64
     }
 
     /// Handshakes of a run with such records; else none.
@@ -220,7 +220,7 @@ pub(super) static QUOTIENTS: [Quotient; 27] = [
         unit: FigureUnit::Ratio,
         definition: "Requests that failed in the proxy, whatever status was sent, over all requests.",
         better: Better::Lower,
-        of: |totals| totals.http.sum(&RequestFailure::ALL.map(|(_, counter, _)| counter)) as f64,
+        of: |totals| totals.http.sum(&RequestFailure::ALL.map(|(_, counter)| counter)) as f64,
         per: Totals::requests,
     },
     Quotient {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{FigureUnit, Statistic, Totals};
 use crate::runs::Run;
 use records::kinds::RouteRecord;
-use records::metrics::{KnownValue, Metric as _, RouteCounter, RouteLatency, TimeResolution, labels};
+use records::metrics::{KnownValue, Metric as _, RouteCounter, RouteLatency, TimeResolution};
 use records::setting::{Setting, Value};
 
 /// In front of the route's name, without the side.
@@ -30,21 +30,19 @@ pub(crate) enum RouteMetric {
     Ratio(RouteCounter),
 }
 
-/// The metrics besides latencies, by the end of their names.
-const NUMBERS: [(&str, RouteMetric); 12] = [
-    ("requests", RouteMetric::Count(RouteCounter::Requests)),
+/// The metrics that no counter is, by the end of their names.
+const QUOTIENTS: [(&str, RouteMetric); 3] = [
     ("requests.rate", RouteMetric::Rate),
-    ("status.2xx", RouteMetric::Count(RouteCounter::Status2xx)),
-    ("status.3xx", RouteMetric::Count(RouteCounter::Status3xx)),
-    ("status.4xx", RouteMetric::Count(RouteCounter::Status4xx)),
-    ("status.5xx", RouteMetric::Count(RouteCounter::Status5xx)),
     ("status.5xx.ratio", RouteMetric::Ratio(RouteCounter::Status5xx)),
-    ("failed", RouteMetric::Count(RouteCounter::Failed)),
     ("failed.ratio", RouteMetric::Ratio(RouteCounter::Failed)),
-    ("retried", RouteMetric::Count(RouteCounter::Retried)),
-    ("body.in", RouteMetric::Count(RouteCounter::BodyIn)),
-    ("body.out", RouteMetric::Count(RouteCounter::BodyOut)),
 ];
+
+/// The metrics besides latencies, by the end of their names.
+fn numbers() -> impl Iterator<Item = (&'static str, RouteMetric)> {
+    let counts =
+        RouteCounter::ALL.iter().map(|&counter| (counter.names().figure, RouteMetric::Count(counter)));
+    counts.chain(QUOTIENTS)
+}
 
 impl RouteFigure {
     /// Reads a name without its side; `None` if it is not of a route.
@@ -126,21 +124,20 @@ impl RouteFigure {
 
 impl RouteMetric {
     fn named(name: &str) -> Option<Self> {
-        if let Some((_, metric)) = NUMBERS.iter().find(|(known, _)| *known == name) {
-            return Some(*metric);
+        if let Some((_, metric)) = numbers().find(|(known, _)| *known == name) {
+            return Some(metric);
         }
         let (class, statistic) = super::name::split_statistic(name)?;
         let class = if class == "ttfb" { "first_byte" } else { class };
-        let (_, class) = labels::ROUTE_LATENCIES.iter().find(|(known, _)| *known == class)?;
+        let class = RouteLatency::ALL.iter().find(|known| known.names().figure == class)?;
         Some(Self::Latency(*class, statistic))
     }
 
     fn name(self) -> String {
         if let Self::Latency(class, statistic) = self {
-            let known = labels::ROUTE_LATENCIES.iter().find(|(_, known)| *known == class);
-            return format!("{}.{statistic}", known.map_or("", |(name, _)| *name));
+            return format!("{}.{statistic}", class.names().figure);
         }
-        NUMBERS.iter().find(|(_, metric)| *metric == self).map_or("", |(name, _)| *name).to_owned()
+        numbers().find(|(_, metric)| *metric == self).map_or("", |(name, _)| name).to_owned()
     }
 }
 
@@ -155,17 +152,16 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
         return Vec::new();
     }
     let route = split(name).map_or("/PATH", |(route, _)| route);
-    let latencies = labels::ROUTE_LATENCIES.iter().map(|(class, _)| format!("{class}.p99"));
-    let numbers = NUMBERS.iter().map(|(number, _)| (*number).to_owned());
+    let latencies = RouteLatency::ALL.iter().map(|class| format!("{}.p99", class.names().figure));
+    let numbers = numbers().map(|(number, _)| number.to_owned());
     latencies.chain(numbers).map(|metric| format!("{PREFIX}\"{route}\".{metric}")).collect()
 }
 
 /// One figure of each metric of a route, for lists; of latencies the 99th percentile.
 pub(super) fn examples(route: &str) -> impl Iterator<Item = RouteFigure> + use<> {
     let route: Arc<str> = route.into();
-    let latencies = labels::ROUTE_LATENCIES.into_iter().map(|(_, class)| class);
-    let latencies = latencies.map(|class| RouteMetric::Latency(class, Statistic::Percentile(0.99)));
-    let metrics = latencies.chain(NUMBERS.into_iter().map(|(_, metric)| metric));
+    let p99 = |class: &RouteLatency| RouteMetric::Latency(*class, Statistic::Percentile(0.99));
+    let metrics = RouteLatency::ALL.iter().map(p99).chain(numbers().map(|(_, metric)| metric));
     metrics.map(move |metric| RouteFigure { route: Arc::clone(&route), metric })
 }
 

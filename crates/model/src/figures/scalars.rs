@@ -1,12 +1,14 @@
 //! Figures that are one number of a run: its counters, and the numbers of its summary.
 
+use std::sync::LazyLock;
+
 use super::{FigureSide, FigureUnit};
 use crate::runs::{HttpSummary, JournalSummary, LoadSummary, ObservedProcess, Run, Summary};
 use records::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
 use records::values::LogFigure;
 
 /// A figure that is one number of a run.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Scalar {
     /// The name without the side's prefix.
     pub(super) name: &'static str,
@@ -14,7 +16,7 @@ pub struct Scalar {
 }
 
 /// The source of a value.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum ScalarSource {
     Proxy(ProxyCounter),
     Tls(TlsCounter),
@@ -93,26 +95,6 @@ impl Scalar {
     }
 }
 
-const fn proxy(name: &'static str, counter: ProxyCounter) -> Scalar {
-    Scalar { name, source: ScalarSource::Proxy(counter) }
-}
-
-const fn tls(name: &'static str, counter: TlsCounter) -> Scalar {
-    Scalar { name, source: ScalarSource::Tls(counter) }
-}
-
-const fn http(name: &'static str, counter: HttpCounter) -> Scalar {
-    Scalar { name, source: ScalarSource::Http(counter) }
-}
-
-const fn load(name: &'static str, counter: LoadCounter) -> Scalar {
-    Scalar { name, source: ScalarSource::Load(counter) }
-}
-
-const fn cpu(name: &'static str, group: CpuGroup) -> Scalar {
-    Scalar { name, source: ScalarSource::Cpu(group) }
-}
-
 const fn summary(
     side: FigureSide,
     name: &'static str,
@@ -170,138 +152,41 @@ fn errors(summary: &Summary) -> u64 {
 use FigureSide::{Http as HttpMode, Journal, Load, Observed as Observing, Proxy, Run as Whole};
 use FigureUnit::{Bytes, Count, PerSecond, Percent, Ratio, Seconds};
 
+/// Every scalar: the counters that are declared as figures, and the numbers of summaries.
+pub(super) static SCALARS: LazyLock<Vec<Scalar>> = LazyLock::new(|| {
+    let proxy = declared(ScalarSource::Proxy).chain(declared(ScalarSource::Tls));
+    let counters = proxy.chain(declared(ScalarSource::Load)).chain(declared(ScalarSource::Http));
+    counters.chain(declared(ScalarSource::Cpu)).chain(SUMMARIES).collect()
+});
+
+/// The members of a family that are declared as figures.
+fn declared<M: Metric>(source: fn(M) -> ScalarSource) -> impl Iterator<Item = Scalar> {
+    let figures =
+        M::ALL.iter().map(move |&member| Scalar { name: member.names().figure, source: source(member) });
+    figures.filter(|figure| !figure.name.is_empty())
+}
+
 // One line per figure.
 #[rustfmt::skip]
-pub(super) static SCALARS: &[Scalar] = &[
-    proxy("connections.accepted", ProxyCounter::Accepted),
+const SUMMARIES: [Scalar; 33] = [
     summary(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |s| s.proxy.as_ref().map(|proxy| proxy.connections.open as f64)),
-    proxy("connections.failed", ProxyCounter::Failed),
-    proxy("handshakes.full", ProxyCounter::HandshakesFull),
-    proxy("handshakes.resumed", ProxyCounter::HandshakesResumed),
-    proxy("handshakes.failed", ProxyCounter::HandshakesFailed),
-    tls("handshakes.full.first_visit", TlsCounter::FullFirstVisit),
-    tls("handshakes.full.no_ticket", TlsCounter::FullNoTicket),
-    tls("handshakes.full.expired", TlsCounter::FullExpired),
-    tls("handshakes.full.unknown_key", TlsCounter::FullUnknownKey),
-    tls("handshakes.full.damaged", TlsCounter::FullDamaged),
-    tls("handshakes.full.other_name", TlsCounter::FullOtherName),
-    tls("handshakes.full.other_version", TlsCounter::FullOtherVersion),
-    tls("handshakes.full.client_auth", TlsCounter::FullClientAuth),
-    tls("handshakes.full.resumption_off", TlsCounter::FullResumptionOff),
-    tls("handshakes.full.evicted", TlsCounter::FullEvicted),
-    tls("handshakes.full.unknown", TlsCounter::FullUnknown),
-    tls("handshakes.offers", TlsCounter::OffersToResume),
-    tls("handshakes.tls12_only", TlsCounter::Tls12Only),
-    tls("handshakes.mlkem_offered", TlsCounter::MlkemOffered),
-    tls("handshakes.retransmitted", TlsCounter::HandshakesRetransmitted),
-    tls("handshakes.retransmits", TlsCounter::Retransmits),
-    proxy("bytes.in", ProxyCounter::BytesIn),
-    proxy("bytes.out", ProxyCounter::BytesOut),
-    proxy("lines", ProxyCounter::LinesRead),
-    proxy("lines.unreadable", ProxyCounter::LinesUnreadable),
-    proxy("lines.out_of_order", ProxyCounter::LinesOutOfOrder),
-    proxy("lines.lost", ProxyCounter::LinesLost),
     summary(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |s| of_load(s, |load| load.spans_s.measured)),
     summary(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |s| of_load(s, |load| load.rate_per_s.achieved)),
     summary(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |s| s.load.as_ref()?.rate_per_s.wanted),
-    load("requests.scheduled", LoadCounter::Scheduled),
-    load("requests.sent", LoadCounter::Sent),
     summary(Load, "requests.answered", Count, "Requests answered whole, whatever their status; timeouts, resets and refusals are not answers.", |s| of_load(s, |load| load.requests.answered as f64)),
-    load("requests.ok", LoadCounter::Ok),
-    load("requests.failed", LoadCounter::Failed),
-    load("requests.never_sent", LoadCounter::NeverSent),
-    load("requests.throttled", LoadCounter::Throttled),
-    load("requests.unfinished", LoadCounter::Unfinished),
-    load("requests.late", LoadCounter::Late),
-    load("requests.warmup", LoadCounter::Warmup),
-    load("requests.reused", LoadCounter::Reused),
-    load("requests.retried", LoadCounter::Retried),
     summary(Load, "errors", Count, "Requests that failed, were never sent, or were unfinished at the end.", |s| of_load(s, |load| load_errors(load) as f64)),
-    load("connections", LoadCounter::Opened),
-    load("handshakes.full", LoadCounter::HandshakesFull),
-    load("handshakes.resumed", LoadCounter::HandshakesResumed),
-    load("handshakes.failed", LoadCounter::HandshakesFailed),
-    load("resumptions.wanted", LoadCounter::ResumptionsWanted),
-    load("resumptions.offered", LoadCounter::ResumptionsOffered),
-    load("resumptions.observed", LoadCounter::HandshakesResumed),
-    load("early_data.wanted", LoadCounter::EarlyWanted),
-    load("early_data.offered", LoadCounter::EarlyOffered),
-    load("early_data.accepted", LoadCounter::EarlyAccepted),
+    Scalar { name: "resumptions.observed", source: ScalarSource::Load(LoadCounter::HandshakesResumed) },
     summary(Load, "early_data.rejected", Count, "Connections whose early data the server rejected; the request was sent again.", |s| of_load(s, |load| load.early_data.rejected as f64)),
-    load("bytes.in", LoadCounter::BytesIn),
-    load("bytes.out", LoadCounter::BytesOut),
-    load("body.in", LoadCounter::BodyIn),
-    load("body.out", LoadCounter::BodyOut),
-    load("head.out", LoadCounter::HeadOut),
-    load("head.plain", LoadCounter::HeadPlain),
     summary(Load, "generator.busy", Ratio, "CPU time of the generator's threads over what they could have used in `seconds`; above 0.9 the latencies measure the generator.", |s| of_load(s, |load| load.generator.busy)),
-    load("errors.body", LoadCounter::FailedBody),
-    load("errors.connect", LoadCounter::FailedConnect),
-    load("errors.protocol", LoadCounter::FailedProtocol),
-    load("errors.reset", LoadCounter::FailedReset),
-    load("errors.short", LoadCounter::FailedShort),
-    load("errors.status", LoadCounter::FailedStatus),
-    load("errors.timeout", LoadCounter::FailedTimeout),
-    load("errors.tls", LoadCounter::FailedTls),
     summary(Load, "status.2xx", Count, "Answers with a status of 200 to 299.", |s| answers(s, 2)),
     summary(Load, "status.3xx", Count, "Answers with a status of 300 to 399.", |s| answers(s, 3)),
     summary(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |s| answers(s, 4)),
     summary(Load, "status.5xx", Count, "Answers with a status of 500 or above.", |s| answers(s, 5)),
-    http("http.requests", HttpCounter::Requests),
-    http("http.requests.h1", HttpCounter::Requests11),
-    http("http.requests.h2", HttpCounter::Requests2),
-    http("http.status.1xx", HttpCounter::Status1xx),
-    http("http.status.2xx", HttpCounter::Status2xx),
-    http("http.status.3xx", HttpCounter::Status3xx),
-    http("http.status.4xx", HttpCounter::Status4xx),
-    http("http.status.5xx", HttpCounter::Status5xx),
-    http("http.status.none", HttpCounter::Unanswered),
     summary(HttpMode, "http.open", Count, "Requests in flight at the end.", |s| of_http(s, |http| http.now.requests)),
     summary(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |s| of_http(s, |http| http.now.queued)),
     summary(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |s| of_http(s, |http| http.now.upstream_open)),
     summary(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |s| of_http(s, |http| http.now.upstream_idle)),
     summary(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |s| of_http(s, |http| http.requests.failed)),
-    http("http.failed.no_route", HttpCounter::FailedNoRoute),
-    http("http.failed.ambiguous_path", HttpCounter::FailedAmbiguous),
-    http("http.failed.malformed", HttpCounter::FailedMalformed),
-    http("http.failed.misdirected", HttpCounter::FailedMisdirected),
-    http("http.failed.head_timeout", HttpCounter::FailedHeadTimeout),
-    http("http.failed.body_timeout", HttpCounter::FailedBodyTimeout),
-    http("http.failed.body_too_large", HttpCounter::FailedBodyTooLarge),
-    http("http.failed.uri_too_long", HttpCounter::FailedUriTooLong),
-    http("http.failed.header_too_large", HttpCounter::FailedHeaderTooLarge),
-    http("http.failed.queue_full", HttpCounter::FailedQueueFull),
-    http("http.failed.queue_timeout", HttpCounter::FailedQueueTimeout),
-    http("http.failed.connect", HttpCounter::FailedConnect),
-    http("http.failed.connect_timeout", HttpCounter::FailedConnectTimeout),
-    http("http.failed.upstream_closed", HttpCounter::FailedUpstreamClosed),
-    http("http.failed.upstream_invalid", HttpCounter::FailedUpstreamInvalid),
-    http("http.failed.upstream_timeout", HttpCounter::FailedUpstreamTimeout),
-    http("http.failed.upstream_cut", HttpCounter::FailedUpstreamCut),
-    http("http.failed.client_gone", HttpCounter::FailedClientGone),
-    http("http.failed.drain_timeout", HttpCounter::FailedDrainTimeout),
-    http("http.failed.idle_timeout", HttpCounter::FailedIdleTimeout),
-    http("http.failed.send_timeout", HttpCounter::FailedSendTimeout),
-    http("http.failed.pending_bound", HttpCounter::FailedPendingBound),
-    http("http.retried", HttpCounter::Retried),
-    http("http.reused", HttpCounter::Reused),
-    http("http.waited", HttpCounter::Queued),
-    http("http.body.in", HttpCounter::BodyIn),
-    http("http.body.out", HttpCounter::BodyOut),
-    http("http.h2.connections", HttpCounter::Connections2),
-    http("http.h2.streams", HttpCounter::Streams2),
-    http("http.h2.resets.in", HttpCounter::ResetsIn),
-    http("http.h2.resets.out", HttpCounter::ResetsOut),
-    http("http.h2.goaways.in", HttpCounter::GoawaysIn),
-    http("http.h2.goaways.out", HttpCounter::GoawaysOut),
-    http("http.h2.headers.in", HttpCounter::HeaderBytesIn),
-    http("http.h2.headers.out", HttpCounter::HeaderBytesOut),
-    http("http.h2.headers.plain_in", HttpCounter::PlainHeaderBytesIn),
-    http("http.h2.headers.plain_out", HttpCounter::PlainHeaderBytesOut),
-    http("http.h2.floods.resets", HttpCounter::FloodResets),
-    http("http.h2.floods.control", HttpCounter::FloodControl),
-    http("http.h2.floods.headers", HttpCounter::FloodHeaders),
-    http("http.h2.floods.empty", HttpCounter::FloodEmpty),
     summary(Whole, "duration", Seconds, "From the run's first record to its last.", |s| Some(s.duration_s)),
     summary(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |s| Some(f64::from(u8::from(s.ended)))),
     summary(Whole, "errors", Count, "The sum of `proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors`.", |s| Some(errors(s) as f64)),
@@ -310,11 +195,6 @@ pub(super) static SCALARS: &[Scalar] = &[
     summary(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |s| of_journal(s, |journal| journal.merged)),
     summary(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |s| of_journal(s, |journal| journal.suppressed)),
     summary(Journal, "malformed", Count, "Journal entries that are marked as records and cannot be decoded.", |s| of_journal(s, |journal| journal.malformed)),
-    cpu("cpu.dashboard", CpuGroup::Dashboard),
-    cpu("cpu.journal", CpuGroup::Journal),
-    cpu("cpu.load", CpuGroup::Load),
-    cpu("cpu.proxy", CpuGroup::Proxy),
-    cpu("cpu.upstream", CpuGroup::Upstream),
     summary(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |s| of_observed(s, |observed| observed.cpu_s)),
     summary(Observing, "observed.cpu_percent", Percent, "The same CPU time in percent of the run's duration: 100 is one core.", |s| of_observed(s, |observed| observed.cpu_percent)),
     summary(Observing, "observed.threads_max", Count, "The most threads in one sample.", |s| of_observed(s, |observed| observed.threads_max as f64)),

@@ -130,8 +130,10 @@ impl HttpSummary {
         let series = run.http()?;
         let totals = series.totals();
         let record = run.http_record().cloned().unwrap_or_default();
-        let failures: BTreeMap<&'static str, u64> =
-            RequestFailure::ALL.iter().map(|&(_, counter, word)| (word, totals[counter])).collect();
+        let failures: BTreeMap<&'static str, u64> = RequestFailure::ALL
+            .iter()
+            .map(|&(_, counter)| (counter.names().label, totals[counter]))
+            .collect();
         let latency = |&class: &HttpLatency| {
             (short(class), Percentiles::known(&series.whole()[class], run.log_resolution()))
         };
@@ -146,7 +148,7 @@ impl HttpSummary {
                 reused: totals[HttpCounter::Reused],
                 queued: totals[HttpCounter::Queued],
             },
-            methods: labels::METHODS.iter().map(|&(name, counter)| (name, totals[counter])).collect(),
+            methods: labels::methods().map(|(name, counter)| (name, totals[counter])).collect(),
             statuses: statuses(&record),
             failures,
             body_bytes: ByteCounts { r#in: totals[HttpCounter::BodyIn], out: totals[HttpCounter::BodyOut] },
@@ -197,7 +199,7 @@ impl Http2Summary {
             header_bytes,
             plain_header_bytes,
             savings_percent: (plain > 0.0).then(|| (plain - sent) / plain * 100.0),
-            floods: labels::FLOODS.iter().map(|&(kind, counter)| (kind, totals[counter])).collect(),
+            floods: labels::floods().map(|(kind, counter)| (kind, totals[counter])).collect(),
         }
     }
 }
@@ -205,9 +207,8 @@ impl Http2Summary {
 impl RouteSummary {
     fn of(route: &RouteStats, resolution: TimeResolution) -> Self {
         let (totals, whole) = (route.totals(), route.series().whole());
-        let latency = |&(name, class): &(&'static str, RouteLatency)| {
-            (name, Percentiles::known(&whole[class], resolution))
-        };
+        let latency =
+            |&class: &RouteLatency| (class.names().figure, Percentiles::known(&whole[class], resolution));
         Self {
             route: route.name().to_owned(),
             requests: totals[RouteCounter::Requests],
@@ -218,7 +219,7 @@ impl RouteSummary {
             failed: totals[RouteCounter::Failed],
             retried: totals[RouteCounter::Retried],
             body_bytes: ByteCounts { r#in: totals[RouteCounter::BodyIn], out: totals[RouteCounter::BodyOut] },
-            latency_us: labels::ROUTE_LATENCIES.iter().map(latency).collect(),
+            latency_us: RouteLatency::ALL.iter().map(latency).collect(),
         }
     }
 }

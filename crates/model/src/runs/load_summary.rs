@@ -221,10 +221,7 @@ pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> 
         generator,
         requests,
         spans_s: spans,
-        failures: labels::REQUEST_FAILURES
-            .iter()
-            .map(|&(cause, _, counter)| (cause, totals[counter]))
-            .collect(),
+        failures: labels::request_failures().map(|(cause, counter)| (cause, totals[counter])).collect(),
         events: record.map(|record| record.tally.iter().cloned().collect()).unwrap_or_default(),
         connections: totals[LoadCounter::Opened],
         handshakes: HandshakeCounts {

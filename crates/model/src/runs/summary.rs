@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 
 use crate::insight::FindingSummary;
 use crate::runs::alert_summary::AlertSummary;
@@ -13,12 +14,12 @@ use crate::runs::log_summary::LogSummary;
 use crate::runs::run::Run;
 use crate::runs::run::client::ClientStats;
 use crate::runs::series::MetricSeries;
-use crate::runs::tls_summary::{ReasonCounts, TlsSummary};
+use crate::runs::tls_summary::TlsSummary;
 use crate::runs::{Model, load_summary, log_summary, tls_summary};
 use records::histogram::Histogram;
 use records::metrics::{
-    CPU_GROUPS as GROUPS, ClientCounter, KnownValue, LatencyClass, Metric, Percentile, ProxyCounter,
-    ProxyLatency, TimeResolution,
+    CPU_GROUPS as GROUPS, ClientCounter, Counters, KnownValue, LatencyClass, Metric, Percentile,
+    ProxyCounter, ProxyLatency, TimeResolution,
 };
 use records::values::ProcessCpu;
 
@@ -176,36 +177,37 @@ pub struct ProxySummary {
     pub http: Option<HttpSummary>,
 }
 
-/// One client of a summary.
+/// A client's figures. In JSON each counter has the key of its declaration, where a dot begins an object.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientSummary {
     /// Its address, or `other`.
     pub client: String,
-    /// Connections accepted.
-    pub connections: u64,
-    /// Bytes to the upstream.
-    pub bytes_in: u64,
-    /// Bytes from the upstream.
-    pub bytes_out: u64,
-    /// Full handshakes.
-    pub handshakes_full: u64,
-    /// Resumed handshakes.
-    pub handshakes_resumed: u64,
-    /// Full handshakes by reason, as far as clients have them; a client's first handshake has none of these.
-    pub full_by_reason: ReasonCounts,
-    /// Handshakes completed in which it offered no TLS 1.3.
-    pub tls12_only: u64,
-    /// Times an upstream began to answer it.
-    pub exchanges: u64,
-    /// Failed handshakes, connections without an upstream, broken connections and timeouts.
-    pub errors: u64,
+    /// Totals of the run.
+    #[serde(flatten, serialize_with = "by_figure")]
+    pub counters: Counters<ClientCounter>,
     /// Round-trip time to it at the end of its latest handshake, as the kernel estimated it, in microseconds; `null` if not
     /// known.
     pub rtt_us: Option<u64>,
-    /// Segments that the kernel sent to it again by the end of its handshakes.
-    pub retransmits: u64,
     /// 99th percentile of its exchanges, to an eighth, in microseconds; `null` without samples.
     pub exchange_p99_us: Option<f64>,
+}
+
+/// Each counter under the key of its declaration, in the order of the family.
+fn by_figure<M: Metric, S: Serializer>(counters: &Counters<M>, to: S) -> Result<S::Ok, S::Error> {
+    let key = |counter: &M| counter.names().figure;
+    let part = |counter: &M| key(counter).split_once('.').map(|(part, _)| part);
+    let mut object = to.serialize_map(None)?;
+    for members in M::ALL.chunk_by(|a, b| part(a).is_some() && part(a) == part(b)) {
+        let value = |counter: &M| counters[*counter];
+        match part(&members[0]) {
+            None => object.serialize_entry(key(&members[0]), &value(&members[0]))?,
+            Some(part) => {
+                let keys = members.iter().map(|counter| (&key(counter)[part.len() + 1..], value(counter)));
+                object.serialize_entry(part, &keys.collect::<BTreeMap<_, _>>())?;
+            }
+        }
+    }
+    object.end()
 }
 
 /// Counts of records written, read and lost.
@@ -378,27 +380,12 @@ impl Run {
     }
 
     fn client_summaries(&self) -> Vec<ClientSummary> {
-        let row =
-            |(client, totals): (&ClientStats, records::metrics::Counters<ClientCounter>)| ClientSummary {
-                client: client.id.to_string(),
-                connections: totals[ClientCounter::Connections],
-                bytes_in: totals[ClientCounter::BytesIn],
-                bytes_out: totals[ClientCounter::BytesOut],
-                handshakes_full: totals[ClientCounter::HandshakesFull],
-                handshakes_resumed: totals[ClientCounter::HandshakesResumed],
-                full_by_reason: ReasonCounts {
-                    no_ticket: totals[ClientCounter::FullNoTicket],
-                    expired: totals[ClientCounter::FullExpired],
-                    unknown_key: totals[ClientCounter::FullUnknownKey],
-                    mismatch: totals[ClientCounter::FullMismatch],
-                },
-                tls12_only: totals[ClientCounter::Tls12Only],
-                exchanges: totals[ClientCounter::Exchanges],
-                errors: totals[ClientCounter::Errors],
-                rtt_us: (client.rtt_us > 0).then_some(client.rtt_us),
-                retransmits: totals[ClientCounter::Retransmits],
-                exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
-            };
+        let row = |(client, counters): (&ClientStats, Counters<ClientCounter>)| ClientSummary {
+            client: client.id.to_string(),
+            counters,
+            rtt_us: (client.rtt_us > 0).then_some(client.rtt_us),
+            exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
+        };
         self.clients_by_bytes().into_iter().map(row).collect()
     }
 

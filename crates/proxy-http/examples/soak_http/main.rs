@@ -102,8 +102,9 @@ fn main() -> Result<(), Failure> {
     let (ends, restarted) = loaded.inspect_err(|_| {
         let mut total = ProxyDelta::default();
         proxy.collect(&mut total, Duration::from_secs(5));
-        let causes = RequestFailure::ALL
-            .map(|(_, counter, cause)| (cause, total.http.as_ref().map_or(0, |http| http.counters[counter])));
+        let causes = RequestFailure::ALL.map(|(cause, counter)| {
+            (cause.to_string(), total.http.as_ref().map_or(0, |http| http.counters[counter]))
+        });
         println!("after {:?}: {causes:?} {:?}", began_at.elapsed(), total.counters);
     })?;
     check(proxy, &ends, restarted)
@@ -202,7 +203,7 @@ fn check(mut proxy: Proxy, ends: &RequestEndCounts, restarts: u64) -> Result<(),
     );
     let mut wrong = Vec::new();
     let mut cut_unread = 0;
-    for (_, counter, cause) in RequestFailure::ALL {
+    for (cause, counter) in RequestFailure::ALL {
         let counted = counters[counter];
         if counted > 0 {
             println!("{cause}: {counted}");

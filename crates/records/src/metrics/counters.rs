@@ -18,6 +18,63 @@ pub trait Metric: Copy + Eq + fmt::Debug + 'static {
     fn index(self) -> usize;
     /// The journal field that carries the value, or whose name is the prefix of several.
     fn field(self) -> &'static Field;
+    /// Where else it is shown, and under which names.
+    fn names(self) -> &'static MetricNames;
+
+    /// The members that share a metric of scrapers, each with its label, in the order of the family.
+    fn labelled(metric: &str) -> impl Iterator<Item = (&'static str, Self)> {
+        let labelled = Self::ALL.iter().map(|&member| (member.names(), member));
+        let labelled = labelled.filter(move |(names, _)| names.metric == metric && !names.label.is_empty());
+        labelled.map(|(names, member)| (names.label, member))
+    }
+
+    /// Pairs of members that share a metric and a label: of full and of resumed handshakes.
+    fn by_kind(metric: &str) -> Vec<(&'static str, [Self; 2])> {
+        let members: Vec<(&'static str, Self)> = Self::labelled(metric).collect();
+        let pairs = members.chunks_exact(2);
+        pairs.map(|pair| (pair[0].0, [pair[0].1, pair[1].1])).collect()
+    }
+}
+
+/// The names of a metric, from its declaration. An empty name: it is not shown there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricNames {
+    /// Its figure, without the prefix of the side; of a client its key in JSON, where a dot begins an object.
+    pub figure: &'static str,
+    /// Its title on the screen and in plots.
+    pub title: &'static str,
+    /// A short form of the title that the screen uses too.
+    pub alias: &'static str,
+    /// A note for the reader besides the title.
+    pub note: &'static str,
+    /// Of latencies: when a sample starts.
+    pub start: &'static str,
+    /// Of latencies: when a sample ends.
+    pub end: &'static str,
+    /// The metric of scrapers, without prefix and suffix.
+    pub metric: &'static str,
+    /// What tells it from the others of its metric, on the screen too.
+    pub label: &'static str,
+    /// `full` or `resumed`, if it is of one kind of handshakes.
+    pub kind: &'static str,
+    /// The column of the table of clients.
+    pub column: &'static str,
+}
+
+impl MetricNames {
+    /// It is shown nowhere else.
+    pub(crate) const NONE: Self = Self {
+        figure: "",
+        title: "",
+        alias: "",
+        note: "",
+        start: "",
+        end: "",
+        metric: "",
+        label: "",
+        kind: "",
+        column: "",
+    };
 }
 
 /// A value for each metric of a family: cumulative totals, or increments since the last reading.
@@ -83,12 +140,16 @@ impl<M: Metric> fmt::Debug for Counters<M> {
     }
 }
 
-/// Declares a family: the enum, its array and its part of the field table, from one list.
+/// Declares a family: the enum, its array, its part of the field table, and where its members are shown.
 macro_rules! metrics {
     (
         $(#[$meta:meta])*
         $family:ident {
-            $($(#[$doc:meta])* $name:ident = $field:literal, $unit:ident, $example:literal, $meaning:literal;)*
+            $(
+                $(#[$doc:meta])*
+                $name:ident = $field:literal, $unit:ident, $example:literal, $meaning:literal
+                    $(=> $($place:ident: $shown:expr),+)?;
+            )*
         }
     ) => {
         $(#[$meta])*
@@ -116,6 +177,16 @@ macro_rules! metrics {
                     },
                 )*];
                 &FIELDS[self as usize]
+            }
+
+            fn names(self) -> &'static $crate::metrics::MetricNames {
+                static NAMES: [$crate::metrics::MetricNames; [$($family::$name),*].len()] = [$(
+                    $crate::metrics::MetricNames {
+                        $($($place: $shown,)+)?
+                        ..$crate::metrics::MetricNames::NONE
+                    },
+                )*];
+                &NAMES[self as usize]
             }
         }
     };

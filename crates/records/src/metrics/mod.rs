@@ -14,7 +14,7 @@ mod request_failure;
 mod time_resolution;
 mod tls;
 
-pub use counters::{Counters, Metric};
+pub use counters::{Counters, Metric, MetricNames};
 pub use dimension::Dimension;
 pub use families::{
     CPU_GROUPS, ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
@@ -22,7 +22,7 @@ pub use families::{
 pub use field::{Field, Unit};
 pub use full_reason::FullReason;
 pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
-pub use latency_class::{ClassInfo, LatencyClass};
+pub use latency_class::LatencyClass;
 pub use percentile::{Percentile, parse_percentile};
 pub use percentile_interval::percentile_interval_ns;
 pub use request_failure::RequestFailure;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::HttpCounter;
+use super::{HttpCounter, Metric as _};
 use crate::text::ParseIdError;
 
 /// Why a request failed.
@@ -56,43 +56,41 @@ pub enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// Each with its counter, and its word in records.
-    pub const ALL: [(Self, HttpCounter, &'static str); 22] = [
-        (Self::NoRoute, HttpCounter::FailedNoRoute, "no-route"),
-        (Self::Ambiguous, HttpCounter::FailedAmbiguous, "ambiguous-path"),
-        (Self::Malformed, HttpCounter::FailedMalformed, "malformed"),
-        (Self::Misdirected, HttpCounter::FailedMisdirected, "misdirected"),
-        (Self::HeadTimeout, HttpCounter::FailedHeadTimeout, "head-timeout"),
-        (Self::BodyTimeout, HttpCounter::FailedBodyTimeout, "body-timeout"),
-        (Self::BodyTooLarge, HttpCounter::FailedBodyTooLarge, "body-too-large"),
-        (Self::UriTooLong, HttpCounter::FailedUriTooLong, "uri-too-long"),
-        (Self::HeaderTooLarge, HttpCounter::FailedHeaderTooLarge, "header-too-large"),
-        (Self::QueueFull, HttpCounter::FailedQueueFull, "queue-full"),
-        (Self::QueueTimeout, HttpCounter::FailedQueueTimeout, "queue-timeout"),
-        (Self::Connect, HttpCounter::FailedConnect, "connect"),
-        (Self::ConnectTimeout, HttpCounter::FailedConnectTimeout, "connect-timeout"),
-        (Self::UpstreamClosed, HttpCounter::FailedUpstreamClosed, "upstream-closed"),
-        (Self::UpstreamInvalid, HttpCounter::FailedUpstreamInvalid, "upstream-invalid"),
-        (Self::UpstreamTimeout, HttpCounter::FailedUpstreamTimeout, "upstream-timeout"),
-        (Self::UpstreamCut, HttpCounter::FailedUpstreamCut, "upstream-cut"),
-        (Self::ClientGone, HttpCounter::FailedClientGone, "client-gone"),
-        (Self::DrainTimeout, HttpCounter::FailedDrainTimeout, "drain-timeout"),
-        (Self::IdleTimeout, HttpCounter::FailedIdleTimeout, "idle-timeout"),
-        (Self::SendTimeout, HttpCounter::FailedSendTimeout, "send-timeout"),
-        (Self::PendingBound, HttpCounter::FailedPendingBound, "pending-bound"),
+    /// Each with its counter, whose label is its word in records.
+    pub const ALL: [(Self, HttpCounter); 22] = [
+        (Self::NoRoute, HttpCounter::FailedNoRoute),
+        (Self::Ambiguous, HttpCounter::FailedAmbiguous),
+        (Self::Malformed, HttpCounter::FailedMalformed),
+        (Self::Misdirected, HttpCounter::FailedMisdirected),
+        (Self::HeadTimeout, HttpCounter::FailedHeadTimeout),
+        (Self::BodyTimeout, HttpCounter::FailedBodyTimeout),
+        (Self::BodyTooLarge, HttpCounter::FailedBodyTooLarge),
+        (Self::UriTooLong, HttpCounter::FailedUriTooLong),
+        (Self::HeaderTooLarge, HttpCounter::FailedHeaderTooLarge),
+        (Self::QueueFull, HttpCounter::FailedQueueFull),
+        (Self::QueueTimeout, HttpCounter::FailedQueueTimeout),
+        (Self::Connect, HttpCounter::FailedConnect),
+        (Self::ConnectTimeout, HttpCounter::FailedConnectTimeout),
+        (Self::UpstreamClosed, HttpCounter::FailedUpstreamClosed),
+        (Self::UpstreamInvalid, HttpCounter::FailedUpstreamInvalid),
+        (Self::UpstreamTimeout, HttpCounter::FailedUpstreamTimeout),
+        (Self::UpstreamCut, HttpCounter::FailedUpstreamCut),
+        (Self::ClientGone, HttpCounter::FailedClientGone),
+        (Self::DrainTimeout, HttpCounter::FailedDrainTimeout),
+        (Self::IdleTimeout, HttpCounter::FailedIdleTimeout),
+        (Self::SendTimeout, HttpCounter::FailedSendTimeout),
+        (Self::PendingBound, HttpCounter::FailedPendingBound),
     ];
 
     /// Its counter.
     pub fn counter(self) -> HttpCounter {
-        let entry = Self::ALL.iter().find(|(failure, ..)| *failure == self);
-        entry.map_or(HttpCounter::FailedMalformed, |(_, counter, _)| *counter)
+        Self::ALL[self as usize].1
     }
 }
 
 impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entry = Self::ALL.iter().find(|(failure, ..)| failure == self);
-        f.pad(entry.map_or("unknown", |(.., word)| word))
+        f.pad(self.counter().names().label)
     }
 }
 
@@ -100,7 +98,7 @@ impl FromStr for RequestFailure {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let entry = Self::ALL.iter().find(|(.., word)| *word == text);
-        entry.map(|(failure, ..)| *failure).ok_or(ParseIdError)
+        let known = Self::ALL.into_iter().find(|(_, counter)| counter.names().label == text);
+        known.map(|(failure, _)| failure).ok_or(ParseIdError)
     }
 }

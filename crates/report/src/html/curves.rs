@@ -23,7 +23,7 @@ pub(super) const CURVES: [LatencyClass; 6] = [
 
 /// The title of a class with its note.
 pub(super) fn curve_name(class: LatencyClass) -> String {
-    match class.info().note {
+    match class.names().note {
         "" => class.title().to_owned(),
         note => format!("{} ({note})", class.title()),
     }

@@ -4,7 +4,6 @@
 //! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, the routes of the
 //! configuration, and as many clients as are asked for.
 
-mod clients;
 mod counters;
 mod family;
 mod gauges;
@@ -40,7 +39,7 @@ fn families(run: &Run, version: &str, clients_max: usize) -> Vec<Family> {
     all.extend(histograms::of_http(run));
     all.extend(counters::of_routes(run));
     all.extend(histograms::of_routes(run));
-    all.extend(clients::of_clients(run, clients_max));
+    all.extend(counters::of_clients(run, clients_max));
     all.extend(counters::of_load(run));
     all.extend(histograms::of_load(run));
     all.extend(gauges::of_process(run));

@@ -16,7 +16,7 @@ use model::runs::{
     HandshakeCounts, JournalSummary, LoadSummary, LogSummary, Percentiles, ProcessSummary, ProcessUsage,
     ProxySummary, Summary,
 };
-use records::metrics::KnownValue;
+use records::metrics::{ClientCounter, KnownValue};
 use records::values::LoadEvent;
 
 use crate::cli::Format;
@@ -345,11 +345,11 @@ fn clients(summary: &Summary, out: &mut String) {
             out,
             "{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
             client.client,
-            client.connections,
-            client.handshakes_full,
-            client.handshakes_resumed,
-            bytes(client.bytes_in),
-            bytes(client.bytes_out)
+            client.counters[ClientCounter::Connections],
+            client.counters[ClientCounter::HandshakesFull],
+            client.counters[ClientCounter::HandshakesResumed],
+            bytes(client.counters[ClientCounter::BytesIn]),
+            bytes(client.counters[ClientCounter::BytesOut])
         );
     }
     let more = summary.clients.len().saturating_sub(CLIENTS_SHOWN);

@@ -87,7 +87,7 @@ fn names(value: &Value) -> impl Iterator<Item = &str> {
 
 /// Returns columns and order of a table.
 fn table<R: Row>(table: &TableState<R>) -> Value {
-    let name = |&at: &usize| R::COLUMNS[at].name;
+    let name = |&at: &usize| R::columns()[at].name;
     json!({
         "columns": table.columns.iter().map(name).collect::<Vec<_>>(),
         "sort": name(&table.order.column),
@@ -116,7 +116,7 @@ fn restored<R: Row>(table: &TableState<R>, kept: &Value) -> Result<TableState<R>
 }
 
 fn column<R: Row>(name: &str) -> Result<usize, ArrangementError> {
-    let found = R::COLUMNS.iter().position(|column: &Column<R>| column.name == name);
+    let found = R::columns().iter().position(|column: &Column<R>| column.name == name);
     found.ok_or_else(|| ArrangementError::Unknown { what: "the column", name: name.to_owned() })
 }
 

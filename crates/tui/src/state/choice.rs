@@ -105,7 +105,7 @@ impl State {
 
 fn column_lines<R: Row>(table: &TableState<R>) -> Vec<ChoiceLine> {
     let line = |at: usize| {
-        let Column { name, meaning, .. } = &R::COLUMNS[at];
+        let Column { name, meaning, .. } = &R::columns()[at];
         ChoiceLine { name, meaning, is_chosen: table.columns.contains(&at) }
     };
     listed_columns(table).into_iter().map(line).collect()
@@ -131,6 +131,6 @@ fn edit_columns<R: Row>(table: &mut TableState<R>, edit: ChoiceEdit, selected: u
 /// Returns the columns in the order of the list.
 fn listed_columns<R: Row>(table: &TableState<R>) -> Vec<usize> {
     let shown = table.columns.iter().copied().filter(|&at| at != 0);
-    let hidden = (1..R::COLUMNS.len()).filter(|at| !table.columns.contains(at));
+    let hidden = (1..R::columns().len()).filter(|at| !table.columns.contains(at));
     shown.chain(hidden).collect()
 }

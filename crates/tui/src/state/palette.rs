@@ -95,8 +95,8 @@ impl PaletteEntry {
             Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
             Self::SortBy(list, column) => {
                 let name = match list {
-                    List::Clients => ClientRow::COLUMNS[*column].name,
-                    _ => RouteRow::COLUMNS[*column].name,
+                    List::Clients => ClientRow::columns()[*column].name,
+                    _ => RouteRow::columns()[*column].name,
                 };
                 let found = ORDER_SYNONYMS.iter().find(|(known, _)| *known == name);
                 let one = if *list == List::Clients { "client" } else { "route" };
@@ -112,11 +112,11 @@ impl PaletteEntry {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),
             Self::SortBy(List::Clients, column) => {
-                let Column { name, meaning, .. } = &ClientRow::COLUMNS[*column];
+                let Column { name, meaning, .. } = &ClientRow::columns()[*column];
                 format!("sort by {name}: {meaning}")
             }
             Self::SortBy(_, column) => {
-                let Column { name, meaning, .. } = &RouteRow::COLUMNS[*column];
+                let Column { name, meaning, .. } = &RouteRow::columns()[*column];
                 format!("sort the routes by {name}: {meaning}")
             }
             Self::Setting(name) => format!("setting {name}"),
@@ -134,10 +134,10 @@ pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
         return commands.collect();
     }
     let columns =
-        ClientRow::COLUMNS.iter().enumerate().filter(|(_, column)| column.unit != ColumnUnit::Graph);
+        ClientRow::columns().iter().enumerate().filter(|(_, column)| column.unit != ColumnUnit::Graph);
     let orders = columns.map(|(at, _)| PaletteEntry::SortBy(List::Clients, at));
     let orders = orders.filter(|_| state.can(KeyRequirement::Clients));
-    let columns = (0..RouteRow::COLUMNS.len()).filter(|_| state.can(KeyRequirement::Http));
+    let columns = (0..RouteRow::columns().len()).filter(|_| state.can(KeyRequirement::Http));
     let orders = orders.chain(columns.map(|at| PaletteEntry::SortBy(List::Routes, at)));
     let routes = state.all_routes().iter().map(|row| PaletteEntry::Route(row.id, Arc::clone(&row.name)));
     let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));

@@ -107,9 +107,9 @@ impl<R: Row> RowFilter<R> {
 impl<R: Row> FilterTerm<R> {
     fn passes(&self, row: &R) -> bool {
         match self {
-            Self::Named(text) => contains(&(R::COLUMNS[0].value)(row), text),
+            Self::Named(text) => contains(&R::columns()[0].cell(row), text),
             Self::Network(network) => {
-                (R::COLUMNS[0].value)(row).address().is_some_and(|address| network.contains(&address))
+                R::columns()[0].cell(row).address().is_some_and(|address| network.contains(&address))
             }
             Self::Contains { value, text, wanted } => contains(&value(row), text) == *wanted,
             Self::Compares { value, operator, number } => {
@@ -192,12 +192,12 @@ fn term<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
 
 /// Returns the columns that a filter can name.
 fn named_columns<R: Row>() -> impl Iterator<Item = &'static Column<R>> {
-    R::COLUMNS.iter().filter(|column| column.unit != ColumnUnit::Graph)
+    R::columns().iter().filter(|column| column.unit != ColumnUnit::Graph)
 }
 
 /// Reads a part of a name, or a network.
 fn named<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
-    if R::COLUMNS[0].unit != ColumnUnit::Address || !word.contains('/') {
+    if R::columns()[0].unit != ColumnUnit::Address || !word.contains('/') {
         return Ok(FilterTerm::Named(word.to_lowercase()));
     }
     let (address, length) = word.split_once('/').unwrap_or((word, ""));

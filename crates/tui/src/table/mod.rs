@@ -1,6 +1,6 @@
 //! Tables: rows of one kind under a list of columns.
 //!
-//! A table is its [`Row::COLUMNS`]. Sorting ([`Order`]), filtering ([`RowFilter`]), the page in sight ([`Rows`], [`TableState`]),
+//! A table is its [`Row::columns`]. Sorting ([`Order`]), filtering ([`RowFilter`]), the page in sight ([`Rows`], [`TableState`]),
 //! chosen columns and export are here once for all tables; `view::table` draws them.
 
 mod filter;
@@ -29,21 +29,26 @@ pub(crate) use selection::{ListMove, TableState};
 pub(crate) trait Row: Clone + 'static {
     type Id: Copy + Eq + Ord + fmt::Debug;
     /// All columns; the first one names the row and is always shown.
-    const COLUMNS: &'static [Column<Self>];
+    fn columns() -> &'static [Column<Self>];
 
     fn id(&self) -> Self::Id;
 
     /// Returns a number by which rows with equal values are ordered.
     fn tie(&self) -> u64;
 
+    /// Returns the total of a counter, by its place in its family; `None` if the row has no counters.
+    fn count(&self, _counter: usize) -> Option<u64> {
+        None
+    }
+
     /// Returns the column of this name. A name that is not in the table is the first column's.
     fn column(name: &str) -> usize {
-        Self::COLUMNS.iter().position(|column| column.name == name).unwrap_or(0)
+        Self::columns().iter().position(|column| column.name == name).unwrap_or(0)
     }
 }
 
 /// A column of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Column<R: 'static> {
     /// The name in filters and in the kept choice of columns.
     pub(crate) name: &'static str,
@@ -61,6 +66,15 @@ pub(crate) struct Column<R: 'static> {
     pub(crate) is_usual: bool,
     pub(crate) emphasis: Emphasis,
     pub(crate) value: fn(&R) -> CellValue<'_>,
+    /// The counter that is shown instead, by its place in its family.
+    pub(crate) counter: Option<usize>,
+}
+
+impl<R: Row> Column<R> {
+    /// Returns the value of a row.
+    pub(crate) fn cell<'r>(&self, row: &'r R) -> CellValue<'r> {
+        self.counter.map_or_else(|| (self.value)(row), |counter| CellValue::count(row.count(counter)))
+    }
 }
 
 /// The unit of a column's values.
@@ -182,6 +196,7 @@ impl<R> Column<R> {
         is_usual: true,
         emphasis: Emphasis::None,
         value: |_| CellValue::Number(None),
+        counter: None,
     };
 
     pub(crate) fn is_left(&self) -> bool {
@@ -191,19 +206,18 @@ impl<R> Column<R> {
 
 /// Returns every figure of a row by the name of its column; latencies in microseconds.
 pub(crate) fn row_json<R: Row>(row: &R) -> serde_json::Value {
-    let columns = R::COLUMNS.iter().filter(|column| column.unit != ColumnUnit::Graph);
-    columns.map(|column| (column.name.to_owned(), (column.value)(row).json())).collect()
+    let columns = R::columns().iter().filter(|column| column.unit != ColumnUnit::Graph);
+    columns.map(|column| (column.name.to_owned(), column.cell(row).json())).collect()
 }
 
 /// Returns the shown columns of rows as tab-separated text with headings.
 pub(crate) fn rows_text<R: Row>(columns: &[usize], rows: &[R]) -> String {
     let columns =
-        || columns.iter().map(|&at| &R::COLUMNS[at]).filter(|column| column.unit != ColumnUnit::Graph);
+        || columns.iter().map(|&at| &R::columns()[at]).filter(|column| column.unit != ColumnUnit::Graph);
     let line = |cells: Vec<String>| cells.join("\t") + "\n";
     let mut text = line(columns().map(|column| column.heading.to_owned()).collect());
     for row in rows {
-        text +=
-            &line(columns().map(|column| (column.value)(row).shown(column.unit, Glyphs::Ascii)).collect());
+        text += &line(columns().map(|column| column.cell(row).shown(column.unit, Glyphs::Ascii)).collect());
     }
     text
 }

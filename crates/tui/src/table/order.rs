@@ -18,8 +18,8 @@ pub(crate) struct Order {
 impl Order {
     /// Returns the usual order by a column: texts ascend, figures descend.
     pub(crate) fn by<R: Row>(column: usize) -> Self {
-        let column = column.min(R::COLUMNS.len() - 1);
-        Self { column, is_descending: !R::COLUMNS[column].is_left() }
+        let column = column.min(R::columns().len() - 1);
+        Self { column, is_descending: !R::columns()[column].is_left() }
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Rank {
 
 impl Rank {
     pub(super) fn of<R: Row>(order: Order, row: &R, at: usize) -> Self {
-        let number = key(&(R::COLUMNS[order.column].value)(row));
+        let number = key(&R::columns()[order.column].cell(row));
         Self { number: if order.is_descending { !number } else { number }, tie: row.tie(), row: at as u32 }
     }
 
@@ -42,7 +42,7 @@ impl Rank {
     pub(super) fn compare<R: Row>(self, other: Self, order: Order, rows: &[R]) -> Ordering {
         self.number.cmp(&other.number).then_with(|| {
             let row = |rank: Self| &rows[rank.row as usize];
-            let is_text = R::COLUMNS[order.column].is_left();
+            let is_text = R::columns()[order.column].is_left();
             let rest = if is_text { texts(row(self), row(other), order) } else { Ordering::Equal };
             let known = rest.then(self.tie.cmp(&other.tie));
             known.then_with(|| row(self).id().cmp(&row(other).id()))
@@ -52,8 +52,8 @@ impl Rank {
 
 /// Compares whole texts and addresses.
 fn texts<R: Row>(a: &R, b: &R, order: Order) -> Ordering {
-    let value = R::COLUMNS[order.column].value;
-    let compared = match (value(a), value(b)) {
+    let column = &R::columns()[order.column];
+    let compared = match (column.cell(a), column.cell(b)) {
         (CellValue::Text(a), CellValue::Text(b)) => a.cmp(&b),
         (CellValue::Client(a), CellValue::Client(b)) => a.cmp(&b),
         _ => Ordering::Equal,

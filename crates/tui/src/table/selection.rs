@@ -63,7 +63,7 @@ impl<R: Row> TableState<R> {
 
     /// Sorts by a column; by the same one again, the other way round.
     pub(crate) fn sort_by(&mut self, column: usize) {
-        if R::COLUMNS[column].unit == ColumnUnit::Graph {
+        if R::columns()[column].unit == ColumnUnit::Graph {
             return;
         }
         if self.order.column == column {
@@ -81,7 +81,7 @@ impl<R: Row> TableState<R> {
     /// Sorts by the next shown column.
     pub(crate) fn sort_by_next(&mut self) {
         let mut columns: Vec<usize> = self.columns.clone();
-        columns.retain(|&at| R::COLUMNS[at].unit != ColumnUnit::Graph);
+        columns.retain(|&at| R::columns()[at].unit != ColumnUnit::Graph);
         let at = columns.iter().position(|&column| column == self.order.column);
         let next = at.map_or(0, |at| (at + 1) % columns.len());
         self.order = Order::by::<R>(columns[next]);
@@ -139,5 +139,5 @@ impl<R: Row> TableState<R> {
 
 /// Returns the columns that are shown unless others are chosen.
 pub(crate) fn usual_columns<R: Row>() -> Vec<usize> {
-    (0..R::COLUMNS.len()).filter(|&at| at == 0 || R::COLUMNS[at].is_usual).collect()
+    (0..R::columns().len()).filter(|&at| at == 0 || R::columns()[at].is_usual).collect()
 }

@@ -139,7 +139,7 @@ fn totals(state: &State, row: &ClientRow) -> (String, String) {
 /// Returns why handshakes after the first were full, and how many offered no TLS 1.3; `None` if there is nothing to say.
 fn full_reasons(row: &ClientRow) -> Option<String> {
     let totals = row.totals?;
-    let reasons = labels::CLIENT_FULL_REASONS.iter().map(|(name, counter)| (*name, totals[*counter]));
+    let reasons = labels::client_full_reasons().map(|(name, counter)| (name, totals[counter]));
     let old = [("without TLS 1.3", totals[ClientCounter::Tls12Only])];
     let counted = reasons.chain(old).filter(|(_, n)| *n > 0);
     let all: Vec<String> = counted.map(|(name, n)| format!("{name} {}", format::count(n))).collect();

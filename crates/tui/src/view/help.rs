@@ -210,9 +210,9 @@ fn groups(state: &State) -> Vec<HelpGroup> {
 
 /// Defines a class of latencies, from the catalogue of figures.
 fn class(class: LatencyClass) -> (String, String) {
-    let info = class.info();
-    let note = if info.note.is_empty() { String::new() } else { format!(" ({})", info.note) };
-    (class.title().to_owned(), format!("{} to {}{note}", info.start, info.end))
+    let names = class.names();
+    let note = if names.note.is_empty() { String::new() } else { format!(" ({})", names.note) };
+    (class.title().to_owned(), format!("{} to {}{note}", names.start, names.end))
 }
 
 /// The groups of keys.

@@ -241,7 +241,7 @@ fn name(theme: Theme, row: &LatencyRow, cells: usize) -> Vec<Span<'static>> {
         LatencyClass::Proxy(ProxyLatency::Exchange) => "upstream TTFB",
         // Its note is in the help.
         LatencyClass::Http(HttpLatency::Request) => "",
-        class => class.info().note,
+        class => class.names().note,
     };
     let note = format::cut(note, note_cells, theme.glyphs);
     let fill = cells.saturating_sub(format::width(&name) + 1 + format::width(&note));

@@ -71,7 +71,7 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
     let p99 = p99.map_or_else(|| theme.glyphs.none().to_string(), |p99| quantile_text(theme, p99));
     let is_http = figures.http.is_some();
     let class = match row {
-        Some(row) if is_http => row.class.info().alias,
+        Some(row) if is_http => row.class.names().alias,
         Some(row) if width >= WIDE_MIN => row.class.title(),
         _ => "",
     };

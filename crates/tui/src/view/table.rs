@@ -39,7 +39,7 @@ struct ShownColumn {
 impl<R: Row> Columns<R> {
     /// Divides a width among the chosen columns; those of the highest rank are left out first.
     pub(super) fn of(table: &TableState<R>, width: usize) -> Self {
-        let column = |at: usize| &R::COLUMNS[at];
+        let column = |at: usize| &R::columns()[at];
         let is_blank = |at: usize| {
             let value = column(at).value;
             column(at).unit == ColumnUnit::Text
@@ -86,7 +86,7 @@ impl<R: Row> Columns<R> {
     pub(super) fn headings(&self, theme: Theme, table: &TableState<R>, graph: &str) -> String {
         let mut text = String::new();
         for &ShownColumn { at, cells, bytes } in self.columns.iter().skip(1) {
-            let column = &R::COLUMNS[at];
+            let column = &R::columns()[at];
             let per = if column.unit == ColumnUnit::BytesPerSecond { "/s" } else { "" };
             let name = match bytes {
                 Some(unit) => sorted(theme, table, at, &format!("{} {}{per}", column.heading, unit.name)),
@@ -115,7 +115,7 @@ impl<R: Row> Columns<R> {
 
     /// Returns the heading of a column, with the sort direction if rows are sorted by it.
     pub(super) fn heading_of(theme: Theme, table: &TableState<R>, at: usize) -> String {
-        sorted(theme, table, at, R::COLUMNS[at].heading)
+        sorted(theme, table, at, R::columns()[at].heading)
     }
 
     /// Returns the heading that the rows are sorted by, if no column shows it.
@@ -136,8 +136,8 @@ impl<R: Row> Columns<R> {
         let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
         let mut spans = Vec::with_capacity(self.columns.len());
         for &ShownColumn { at, cells, bytes } in &self.columns {
-            let column = &R::COLUMNS[at];
-            let value = (column.value)(row);
+            let column = &R::columns()[at];
+            let value = column.cell(row);
             spans.push(match column.unit {
                 // Reversed, the blanks of a graph would be a block.
                 ColumnUnit::Graph => graph(row, cells).patch_style(Style::new().not_reversed()),
@@ -190,7 +190,7 @@ fn byte_unit<R: Row>(table: &TableState<R>, column: &Column<R>) -> Option<ByteUn
     if !matches!(column.unit, ColumnUnit::Bytes | ColumnUnit::BytesPerSecond) {
         return None;
     }
-    let amounts = table.page().iter().filter_map(|row| (column.value)(row).number());
+    let amounts = table.page().iter().filter_map(|row| column.cell(row).number());
     amounts.reduce(f64::max).map(ByteUnit::of)
 }
 
@@ -199,7 +199,7 @@ fn content<R: Row>(table: &TableState<R>, column: &Column<R>) -> usize {
     match column.unit {
         ColumnUnit::Text | ColumnUnit::Address => {
             let cells =
-                |row| format::width(&(column.value)(row).shown(column.unit, crate::theme::Glyphs::Ascii)) + 1;
+                |row| format::width(&column.cell(row).shown(column.unit, crate::theme::Glyphs::Ascii)) + 1;
             table.page().iter().map(cells).max().unwrap_or(0)
         }
         ColumnUnit::Graph => column.cells.1,

@@ -83,9 +83,9 @@ fn texts(theme: Theme, row: &UsageRow) -> Vec<(&'static str, String)> {
 /// Returns the full handshakes by reason; reasons that are not counted separately are `other`.
 fn reasons(theme: Theme, row: &UsageRow) -> String {
     let full = row.counters[UsageCounter::HandshakesFull];
-    let known = labels::USAGE_FULL_REASONS.map(|(name, counter)| (name, row.counters[counter]));
-    let told = known.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
-    let mut all: Vec<(&str, u64)> = known.into_iter().collect();
+    let known = labels::usage_full_reasons().map(|(name, counter)| (name, row.counters[counter]));
+    let mut all: Vec<(&str, u64)> = known.collect();
+    let told = all.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     all.push(("other", full.saturating_sub(told)));
     all.retain(|(_, n)| *n > 0);
     all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));

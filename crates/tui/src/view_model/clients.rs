@@ -135,7 +135,7 @@ impl ClientRow {
     /// The most frequent reason of its full handshakes since the beginning; empty without any.
     pub(crate) fn reason(&self) -> &'static str {
         let counted =
-            labels::CLIENT_FULL_REASONS.map(|(name, counter)| (self.counted(counter).unwrap_or(0), name));
+            labels::client_full_reasons().map(|(name, counter)| (self.counted(counter).unwrap_or(0), name));
         let most = counted.into_iter().filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n);
         most.map_or("", |(_, name)| name)
     }

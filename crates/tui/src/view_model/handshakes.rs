@@ -96,24 +96,25 @@ impl Handshakes {
         use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self {
             versions: versions(totals),
-            groups: seen(labels::GROUPS, totals),
-            ciphers: seen(labels::CIPHERS, totals),
-            recent_causes: seen(labels::HANDSHAKE_FAILURES, &taken.counters),
-            causes: seen(labels::HANDSHAKE_FAILURES, totals),
+            groups: seen(labels::groups(), totals),
+            ciphers: seen(labels::ciphers(), totals),
+            recent_causes: seen(labels::handshake_failures(), &taken.counters),
+            causes: seen(labels::handshake_failures(), totals),
             ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
         }
     }
 
     /// Adds what the records of TLS tell.
     pub(super) fn take_tls(&mut self, tls: &TlsSpanData<'_>, proxy: &ProxySpanData<'_>) {
-        self.full_reasons = Some(seen(labels::FULL_REASONS, &tls.counters));
+        self.full_reasons = Some(seen(labels::full_reasons(), &tls.counters));
         let wall = |at: usize, compute| {
-            let waits = labels::WAITS.map(|(name, classes)| (name, tls.samples(classes[at])));
-            let n = waits[0].1.count();
-            let [network, client, worker] =
-                waits.map(|(name, samples)| (name, samples.mean_ns().unwrap_or(0.0) as u64));
-            let compute = proxy.samples(compute).mean_ns().unwrap_or(0.0) as u64;
-            (n > 0).then_some(MeanHandshake { n, parts: [network, client, worker, ("compute", compute)] })
+            let waits = labels::waits();
+            let waits = waits.iter().map(|(name, classes)| (*name, tls.samples(classes[at])));
+            let n = waits.clone().next().map_or(0, |(_, samples)| samples.count());
+            let parts = waits.map(|(name, samples)| (name, samples.mean_ns().unwrap_or(0.0) as u64));
+            let compute = ("compute", proxy.samples(compute).mean_ns().unwrap_or(0.0) as u64);
+            let parts: Vec<NamedCount<'static>> = parts.chain([compute]).collect();
+            Some(MeanHandshake { n, parts: parts.try_into().ok()? }).filter(|_| n > 0)
         };
         self.walls = [wall(0, ProxyLatency::ComputeFull), wall(1, ProxyLatency::ComputeResumed)];
     }
@@ -158,8 +159,9 @@ fn share(full: u64, resumed: u64) -> Option<f64> {
 }
 
 fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
-    let rows = labels::VERSIONS.map(|(name, [full, resumed])| (name, totals[full], totals[resumed]));
-    rows.into_iter().filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
+    let rows = labels::versions().into_iter();
+    let rows = rows.map(|(name, [full, resumed])| (name, totals[full], totals[resumed]));
+    rows.filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
 }
 
 /// The counters that are above nothing, the largest first.

@@ -2,7 +2,7 @@
 
 use model::runs::Run;
 use records::kinds::HttpGauges;
-use records::metrics::{Counters, HttpCounter, HttpLatency, RequestFailure, labels};
+use records::metrics::{Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, labels};
 
 use super::handshakes::{NamedCount, seen};
 use super::routes::RequestTimes;
@@ -47,13 +47,13 @@ impl HttpFigures {
         gauges: Option<HttpGauges>,
     ) -> Self {
         let counters = &taken.counters;
-        let causes = || RequestFailure::ALL.into_iter().map(|(_, counter, word)| (word, counter));
+        let causes = || RequestFailure::ALL.into_iter().map(|(_, counter)| (counter.names().label, counter));
         Self {
             requests: totals[HttpCounter::Requests],
-            statuses: labels::STATUS_CLASSES.map(|(name, counter)| (name, counters[counter])).to_vec(),
+            statuses: labels::status_classes().map(|(name, counter)| (name, counters[counter])).collect(),
             protocols: PROTOCOLS.map(|(name, counter, ..)| (name, counters[counter])),
             times: times(run, totals, taken),
-            failed: Count::of(totals, taken, &RequestFailure::ALL.map(|(_, counter, _)| counter)),
+            failed: Count::of(totals, taken, &RequestFailure::ALL.map(|(_, counter)| counter)),
             recent_causes: seen(causes(), counters),
             causes: seen(causes(), totals),
             retried: Count::of(totals, taken, &[HttpCounter::Retried]),

@@ -1,7 +1,7 @@
 //! The load as a whole.
 
 use model::runs::Run;
-use records::metrics::{Counters, LoadCounter, labels};
+use records::metrics::{Counters, LoadCounter, Metric as _, labels};
 use records::setting::Value;
 
 use super::handshakes::{NamedCount, seen};
@@ -50,7 +50,7 @@ impl LoadFigures {
     /// Returns `None` before the first record of the load. Requested rate and connections are those of its last record.
     pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
         let record = run.load_record()?;
-        let causes = labels::REQUEST_FAILURES.map(|(_, label, counter)| (label, counter));
+        let causes = labels::request_failures().map(|(_, counter)| (counter.names().title, counter));
         Some(Self {
             kind: kind(record.running && run.stopped().is_none(), record.rate),
             offered_per_second: record.rate,

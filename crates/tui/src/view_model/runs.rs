@@ -84,103 +84,107 @@ fn latest<C: Metric, L: Metric + Into<LatencyClass>>(
 
 const FIGURE: Column<RunRow> = Column { rank: 4, ..Column::FIGURE };
 
+const COLUMNS: &[Column<RunRow>] = &[
+    Column {
+        name: "host",
+        heading: "host",
+        meaning: "name of the host, as the journal has it",
+        unit: ColumnUnit::Text,
+        cells: (9, 29),
+        value: |row| CellValue::text(&row.host),
+        ..FIGURE
+    },
+    Column {
+        name: "run",
+        heading: "run",
+        meaning: "first digits of the run's id",
+        unit: ColumnUnit::Text,
+        cells: (9, 9),
+        rank: 1,
+        value: |row| CellValue::Text(row.id.short().into()),
+        ..FIGURE
+    },
+    Column {
+        name: "account",
+        heading: "user or unit",
+        meaning: "user or unit that wrote the records, by journald's fields",
+        unit: ColumnUnit::Text,
+        cells: (13, 23),
+        rank: 2,
+        value: |row| CellValue::text(&row.account),
+        ..FIGURE
+    },
+    Column {
+        name: "last",
+        heading: "last record",
+        meaning: "time of the last record, or `ended`",
+        unit: ColumnUnit::Text,
+        cells: (12, 12),
+        rank: 3,
+        emphasis: Emphasis::Quiet,
+        value: |row| {
+            if row.ended {
+                CellValue::text("ended")
+            } else {
+                CellValue::Text(format::time_of_day(row.last_realtime_us).into())
+            }
+        },
+        ..FIGURE
+    },
+    Column {
+        name: "exch",
+        alias: "rate",
+        heading: "rate/s",
+        meaning: "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last interval",
+        unit: ColumnUnit::PerSecond,
+        value: |row| CellValue::Number(row.per_second),
+        ..FIGURE
+    },
+    Column {
+        name: "p99",
+        heading: "p99 ms",
+        meaning: "p99 in the last interval: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
+        unit: ColumnUnit::Latency,
+        rank: 5,
+        value: |row| CellValue::Quantile(row.p99),
+        ..FIGURE
+    },
+    Column {
+        name: "failed",
+        heading: "failed",
+        meaning: "failed connections since the start",
+        rank: 6,
+        emphasis: Emphasis::Failures,
+        value: |row| CellValue::count(row.connections.map(|(_, failed)| failed)),
+        ..FIGURE
+    },
+    Column {
+        name: "open",
+        heading: "open",
+        meaning: "open connections",
+        rank: 7,
+        value: |row| CellValue::count(row.connections.map(|(open, _)| open)),
+        ..FIGURE
+    },
+    Column {
+        name: "target",
+        heading: "target",
+        meaning: "where it listens and forwards to, or what its load is aimed at",
+        unit: ColumnUnit::Text,
+        cells: (24, 80),
+        rank: 8,
+        emphasis: Emphasis::Quiet,
+        value: |row| CellValue::text(&row.target),
+        ..FIGURE
+    },
+];
+
 impl Row for RunRow {
     type Id = RunId;
 
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            name: "host",
-            heading: "host",
-            meaning: "name of the host, as the journal has it",
-            unit: ColumnUnit::Text,
-            cells: (9, 29),
-            value: |row| CellValue::text(&row.host),
-            ..FIGURE
-        },
-        Column {
-            name: "run",
-            heading: "run",
-            meaning: "first digits of the run's id",
-            unit: ColumnUnit::Text,
-            cells: (9, 9),
-            rank: 1,
-            value: |row| CellValue::Text(row.id.short().into()),
-            ..FIGURE
-        },
-        Column {
-            name: "account",
-            heading: "user or unit",
-            meaning: "user or unit that wrote the records, by journald's fields",
-            unit: ColumnUnit::Text,
-            cells: (13, 23),
-            rank: 2,
-            value: |row| CellValue::text(&row.account),
-            ..FIGURE
-        },
-        Column {
-            name: "last",
-            heading: "last record",
-            meaning: "time of the last record, or `ended`",
-            unit: ColumnUnit::Text,
-            cells: (12, 12),
-            rank: 3,
-            emphasis: Emphasis::Quiet,
-            value: |row| {
-                if row.ended {
-                    CellValue::text("ended")
-                } else {
-                    CellValue::Text(format::time_of_day(row.last_realtime_us).into())
-                }
-            },
-            ..FIGURE
-        },
-        Column {
-            name: "exch",
-            alias: "rate",
-            heading: "rate/s",
-            meaning: "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last interval",
-            unit: ColumnUnit::PerSecond,
-            value: |row| CellValue::Number(row.per_second),
-            ..FIGURE
-        },
-        Column {
-            name: "p99",
-            heading: "p99 ms",
-            meaning: "p99 in the last interval: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
-            unit: ColumnUnit::Latency,
-            rank: 5,
-            value: |row| CellValue::Quantile(row.p99),
-            ..FIGURE
-        },
-        Column {
-            name: "failed",
-            heading: "failed",
-            meaning: "failed connections since the start",
-            rank: 6,
-            emphasis: Emphasis::Failures,
-            value: |row| CellValue::count(row.connections.map(|(_, failed)| failed)),
-            ..FIGURE
-        },
-        Column {
-            name: "open",
-            heading: "open",
-            meaning: "open connections",
-            rank: 7,
-            value: |row| CellValue::count(row.connections.map(|(open, _)| open)),
-            ..FIGURE
-        },
-        Column {
-            name: "target",
-            heading: "target",
-            meaning: "where it listens and forwards to, or what its load is aimed at",
-            unit: ColumnUnit::Text,
-            cells: (24, 80),
-            rank: 8,
-            emphasis: Emphasis::Quiet,
-            value: |row| CellValue::text(&row.target),
-            ..FIGURE
-        },
-    ];
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
 
     fn id(&self) -> RunId {
         self.id

@@ -7,12 +7,13 @@ mod tls;
 
 use std::time::Duration;
 
+use model::figures::AlertFigure as _;
 use model::history::{Batch, Update};
 use records::histogram::{Histograms, Sketch};
 use records::ids::{ClientId, ConnId, RunId};
 use records::kinds::{
-    AlertRecord, AlertSentence, AlertState, Body, ClientRecord, ConnectionOutcome, ConnectionRecord,
-    HostRecord, LoadRecord, MarkRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
+    AlertRecord, AlertState, Body, ClientRecord, ConnectionOutcome, ConnectionRecord, HostRecord, LoadRecord,
+    MarkRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
@@ -241,10 +242,9 @@ impl SyntheticLoad {
             hold_us: 30 * SECOND_US,
             window_us: 10 * SECOND_US,
             firing_us: if state == AlertState::Fired { 0 } else { 72 * SECOND_US },
-            sentence: AlertSentence("alert: response.p99 is 7.21 ms > 5 ms for 30 s (over 10 s)".into()),
             ..AlertRecord::default()
         };
-        self.record(0, Body::Alert(Box::new(alert)))
+        self.record(0, Body::Alert(Box::new(alert.with_sentence())))
     }
 
     fn fails_now(&self) -> bool {

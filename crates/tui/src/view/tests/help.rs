@@ -30,7 +30,7 @@ fn help_is_searched_and_defines_every_class() {
     stage.want(Intent::Help);
     let screen = stage.screen(80, 220);
     for class in records::metrics::LatencyClass::all() {
-        assert!(screen.contains(class.info().start.split(' ').next().unwrap()), "{}", class.title());
+        assert!(screen.contains(class.names().start.split(' ').next().unwrap()), "{}", class.title());
     }
     for key in "/undo".chars() {
         stage.press(key);
