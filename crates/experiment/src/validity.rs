@@ -1,7 +1,6 @@
 //! Checks whether something other than the two values shaped the figures.
 
-use model::figures::Totals;
-use model::runs::{BUSY_MAX, LATE_MAX};
+use model::figures::{BUSY_MAX, LATE_MAX, Totals};
 use records::kinds::Arm;
 use records::metrics::{CpuGroup, LoadCounter};
 

@@ -2,11 +2,12 @@
 //!
 //! | room | content |
 //! |---|---|
-//! | [`runs`] | runs as they are built from records, and their summaries |
+//! | [`runs`] | runs as they are built from records |
 //! | [`history`] | reading journals: following, seeking, choosing runs, moments |
 //! | [`insight`] | findings, advice on resumption, savings |
 //! | [`figures`] | the catalogue of figures, and conditions on them |
 //! | [`alerts`] | conditions that are watched while a run lasts |
+//! | [`summary`] | a run in one document |
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod figures;
 pub mod history;
 pub mod insight;
 pub mod runs;
+pub mod summary;
 #[cfg(test)]
 #[path = "../../records/src/testing.rs"]
 mod testing;

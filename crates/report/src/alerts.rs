@@ -1,6 +1,6 @@
 //! The table of alerts that fired.
 
-use model::runs::AlertSummary;
+use model::summary::AlertSummary;
 
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};

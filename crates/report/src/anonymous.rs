@@ -2,7 +2,7 @@
 //! it, and a new setting with a text is omitted until it is listed here.
 
 use model::insight::{FindingSummary, FindingText};
-use model::runs::{
+use model::summary::{
     AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, ProxySummary, Summary,
 };
 use records::delta::OTHER_VALUE;

@@ -1,6 +1,7 @@
 //! The tables of a report, for the page and for Markdown.
 
-use model::runs::{ClientSummary, Level, RecordedRequest};
+use model::runs::{Level, RecordedRequest};
+use model::summary::ClientSummary;
 use records::metrics::{ClientCounter, LoadCounter, ProxyCounter, labels};
 use records::text::quantity;
 use records::values::LogFigure;

@@ -1,7 +1,7 @@
 //! A run's figures with their values: for assertions, CSV, and the spread over several runs.
 
-use model::figures::{AbsentSubject, Figure, FigureName, FigureSide, FigureSubjects};
-use model::runs::{Model, Run, Summary};
+use model::figures::{AbsentSubject, Figure, FigureName, FigureSide, FigureSubjects, JournalCounts};
+use model::runs::{Model, Run};
 use records::metrics::{KnownValue, LatencyClass};
 
 /// A figure with its value in the figure's unit; `None` without samples.
@@ -11,13 +11,13 @@ pub type FigureValue = (Figure, Option<f64>);
 #[derive(Debug)]
 pub struct Figures<'a> {
     pub(crate) run: &'a Run,
-    summary: Summary,
+    journal: Option<JournalCounts>,
 }
 
 impl<'a> Figures<'a> {
     /// The figures of a run; those of the journal only if `source` names one.
     pub fn of(model: &Model, run: &'a Run, source: Option<&str>) -> Self {
-        Self { run, summary: model.summary(run, source) }
+        Self { run, journal: source.map(|_| JournalCounts { malformed: model.malformed() }) }
     }
 
     /// The figure of a name in this run.
@@ -25,12 +25,12 @@ impl<'a> Figures<'a> {
     /// # Errors
     /// With the subject that the run lacks.
     pub(crate) fn find(&self, name: &FigureName) -> Result<Figure, AbsentSubject> {
-        let subjects = FigureSubjects::of(self.run, &self.summary);
+        let subjects = FigureSubjects::of(self.run, self.journal);
         name.first_of(|figure| subjects.check(figure))
     }
 
     pub(crate) fn known_value(&self, figure: &Figure) -> Option<KnownValue> {
-        figure.known_value(self.run, &self.summary)
+        figure.known_value(self.run, self.journal)
     }
 }
 
@@ -50,8 +50,7 @@ const LOAD_COLUMNS: [&str; 46] = [
 
 /// The figures of a run's load, without its name in front; `None` if the run had none.
 pub fn load_figures(run: &Run) -> Option<Vec<FigureValue>> {
-    let summary = run.summary();
-    summary.load.as_ref()?;
+    run.load()?;
     let is_of = |sides: &'static [FigureSide]| move |figure: &Figure| sides.contains(&figure.side());
     let classes = LatencyClass::all().filter(|class| matches!(class, LatencyClass::Load(_)));
     let mut numbers: Vec<Figure> = Figure::scalars().filter(is_of(&[FigureSide::Load])).collect();
@@ -60,9 +59,9 @@ pub fn load_figures(run: &Run) -> Option<Vec<FigureValue>> {
     let of_load = numbers.into_iter().chain(classes.flat_map(Figure::of_class));
     let host = Figure::scalars().filter(is_of(&[FigureSide::Process, FigureSide::Observed]));
     let all = of_load.chain(host).chain(Figure::quotients().filter(is_of(&[FigureSide::Load])));
-    let known = all.filter(|figure| figure.side().is_in(&summary));
+    let known = all.filter(|figure| figure.side().is_in(run, None));
     let with_value = |figure: Figure| {
-        let value = figure.value(run, &summary);
+        let value = figure.value(run, None);
         (figure, value)
     };
     Some(known.map(with_value).collect())

@@ -1,7 +1,6 @@
 //! The figures that answer "was it good, how fast": each with a sentence.
 
-use model::figures::Figure;
-use model::runs::Rates;
+use model::figures::{Figure, Rates};
 use records::metrics::{CpuGroup, LatencyClass, ProxyCounter};
 use records::values::LogFigure;
 use serde::Serialize;

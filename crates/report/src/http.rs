@@ -1,6 +1,6 @@
 //! The tables of HTTP mode, for the page and for Markdown.
 
-use model::runs::{HttpSummary, Percentiles, RouteSummary};
+use model::summary::{HttpSummary, Percentiles, RouteSummary};
 use records::histogram::quantile_is_thin;
 use records::metrics::{KnownValue, labels};
 

@@ -3,7 +3,7 @@
 use crate::events::part_letter;
 use crate::numbers::grouped;
 use crate::report::Report;
-use model::runs::LineCounts;
+use model::summary::LineCounts;
 
 /// Plots that begin later than this get a note, in seconds.
 const KEPT_FROM_S_MIN: f64 = 60.0;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use model::runs::{ClientSummary, Model, Run, Summary};
+use model::runs::{Model, Run};
+use model::summary::{ClientSummary, Summary};
 use records::ids::RunId;
 use records::metrics::{
     HttpCounter, HttpLatency, LoadLatency, Metric, ProxyCounter, ProxyLatency, TlsLatency, labels,

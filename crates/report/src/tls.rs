@@ -1,6 +1,6 @@
 //! The tables of TLS, for the page and for Markdown: reasons of full handshakes, parts of their time, and usage.
 
-use model::runs::{Percentiles, TlsSummary, UsageSummary, WallTime};
+use model::summary::{Percentiles, TlsSummary, UsageSummary, WallTime};
 use records::metrics::{Dimension, FullReason, KnownValue, Metric as _};
 use records::values::LogFigure;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::runs::Summary;
+use model::summary::Summary;
 use output_file::OutputError;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

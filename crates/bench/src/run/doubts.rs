@@ -1,6 +1,6 @@
 //! Why the figures of a cell are less certain than they seem.
 
-use model::runs::{BUSY_MAX, generator_limits};
+use model::figures::{BUSY_MAX, generator_limits};
 use records::text::Cpus;
 
 use super::recording::{GENERATOR_BUSY, LoadRecording};

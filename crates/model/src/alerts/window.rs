@@ -179,7 +179,7 @@ impl AlertWindow {
     pub(super) fn value(&self) -> Result<KnownValue, Option<(u64, u64)>> {
         let model = self.run().ok_or(None)?;
         let run = model.current().ok_or(None)?;
-        let value = self.figure.value(run, &run.summary());
+        let value = self.figure.value(run, None);
         match self.figure.too_few_samples(run) {
             Some((0, _)) => Err(None),
             Some(too_few) => Err(Some(too_few)),

@@ -10,6 +10,7 @@
 
 mod alert;
 mod condition;
+pub(crate) mod load;
 mod name;
 mod quotients;
 mod routes;
@@ -18,18 +19,22 @@ mod subjects;
 
 use std::fmt;
 
-use crate::runs::{MetricSeries, Run, Summary};
+use crate::runs::{MetricSeries, Run};
 use records::histogram::{Histogram, quantile_is_thin};
 use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
 
 pub use alert::AlertFigure;
 pub(crate) use alert::RoundedSeconds;
 pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
+pub use load::{
+    ANSWERED, BUSY_MAX, EarlyData, LATE_MAX, MeasuredSeconds, Rates, RequestCounts, answers, generator_limits,
+};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};
 pub use routes::RouteFigure;
 pub(crate) use routes::RouteMetric;
 pub use scalars::Scalar;
+pub(crate) use scalars::cpu_percent;
 pub use subjects::{AbsentSubject, FigureSubjects};
 
 /// The subject of a figure: what it measures.
@@ -68,6 +73,13 @@ pub enum FigureUnit {
     Seconds,
     /// Microseconds.
     Micros,
+}
+
+/// What reading the journal of a run has counted, besides the run; there is none if the run was not read from one.
+#[derive(Clone, Copy, Debug)]
+pub struct JournalCounts {
+    /// Entries that are marked as records and cannot be decoded.
+    pub malformed: u64,
 }
 
 /// A statistic of a latency class's samples.
@@ -114,15 +126,15 @@ impl FigureSide {
         }
     }
 
-    /// Whether a run with this summary has figures of this side.
-    pub fn is_in(self, summary: &Summary) -> bool {
+    /// Whether a run has figures of this side.
+    pub fn is_in(self, run: &Run, journal: Option<JournalCounts>) -> bool {
         match self {
             Self::Run | Self::Process => true,
-            Self::Journal => summary.journal.is_some(),
-            Self::Observed => summary.observed.is_some(),
-            Self::Proxy => summary.proxy.is_some(),
-            Self::Http => summary.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some()),
-            Self::Load => summary.load.is_some(),
+            Self::Journal => journal.is_some(),
+            Self::Observed => scalars::observed(run).is_some(),
+            Self::Proxy => run.proxy().is_some(),
+            Self::Http => run.proxy().is_some() && run.http().is_some(),
+            Self::Load => run.load().is_some(),
         }
     }
 }
@@ -306,11 +318,11 @@ impl Figure {
         }
     }
 
-    /// The figure's value in a run, given the run's summary; `None` if the run has no data for it.
-    pub fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
+    /// The figure's value in a run; `None` if the run has no data for it.
+    pub fn value(&self, run: &Run, journal: Option<JournalCounts>) -> Option<f64> {
         match self {
             Self::Latency(class, statistic) => statistic.of(histogram(run, *class)?),
-            Self::Scalar(scalar) => scalar.value(run, summary),
+            Self::Scalar(scalar) => scalar.value(run, journal),
             Self::Quotient(quotient) => quotient.value(&Totals::of(run)),
             Self::Route(figure) => figure.value(run),
         }
@@ -326,8 +338,8 @@ impl Figure {
     }
 
     /// The same, as far as it is known.
-    pub fn known_value(&self, run: &Run, summary: &Summary) -> Option<KnownValue> {
-        self.value(run, summary).map(|value| self.known(value, self.resolution(run)))
+    pub fn known_value(&self, run: &Run, journal: Option<JournalCounts>) -> Option<KnownValue> {
+        self.value(run, journal).map(|value| self.known(value, self.resolution(run)))
     }
 
     /// What is known of a value of the figure at this resolution of times.

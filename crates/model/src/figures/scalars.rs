@@ -1,10 +1,14 @@
-//! Figures that are one number of a run: its counters, and the numbers of its summary.
+//! Figures that are one number of a run: its counters, and what follows from them and from its records.
 
 use std::sync::LazyLock;
 
-use super::{FigureSide, FigureUnit};
-use crate::runs::{HttpSummary, JournalSummary, LoadSummary, ObservedProcess, Run, Summary};
-use records::metrics::{CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter};
+use super::load::{self, ANSWERED, MeasuredSeconds, RequestCounts};
+use super::{FigureSide, FigureUnit, JournalCounts};
+use crate::runs::{MetricSeries, Run};
+use records::kinds::{HostRecord, HttpRecord};
+use records::metrics::{
+    Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, RequestFailure, TlsCounter,
+};
 use records::values::LogFigure;
 
 /// A figure that is one number of a run.
@@ -15,6 +19,12 @@ pub struct Scalar {
     source: ScalarSource,
 }
 
+/// What a scalar is of.
+struct Subject<'a> {
+    run: &'a Run,
+    journal: Option<JournalCounts>,
+}
+
 /// The source of a value.
 #[derive(Clone, Copy, Debug)]
 enum ScalarSource {
@@ -23,11 +33,11 @@ enum ScalarSource {
     Http(HttpCounter),
     Load(LoadCounter),
     Cpu(CpuGroup),
-    Summary {
+    Computed {
         side: FigureSide,
         unit: FigureUnit,
         definition: &'static str,
-        value: fn(&Summary) -> Option<f64>,
+        value: fn(&Subject<'_>) -> Option<f64>,
     },
 }
 
@@ -44,7 +54,7 @@ impl Scalar {
             ScalarSource::Http(_) => HttpMode,
             ScalarSource::Load(_) => Load,
             ScalarSource::Cpu(_) => FigureSide::Process,
-            ScalarSource::Summary { side, .. } => side,
+            ScalarSource::Computed { side, .. } => side,
         }
     }
 
@@ -56,7 +66,7 @@ impl Scalar {
             ScalarSource::Http(counter) => of_counter(counter.field().unit == records::metrics::Unit::Bytes),
             ScalarSource::Load(counter) => of_counter(counter.field().unit == records::metrics::Unit::Bytes),
             ScalarSource::Cpu(_) => Seconds,
-            ScalarSource::Summary { unit, .. } => unit,
+            ScalarSource::Computed { unit, .. } => unit,
         }
     }
 
@@ -67,7 +77,7 @@ impl Scalar {
             ScalarSource::Http(counter) => &counter.field().meaning,
             ScalarSource::Load(counter) => &counter.field().meaning,
             ScalarSource::Cpu(group) => &group.field().meaning,
-            ScalarSource::Summary { definition, .. } => definition,
+            ScalarSource::Computed { definition, .. } => definition,
         }
     }
 
@@ -75,14 +85,14 @@ impl Scalar {
     pub(super) fn absent<'r>(&self, run: &'r Run) -> Option<&'r str> {
         match self.source {
             ScalarSource::Proxy(counter) => run.absent(LogFigure::of_counter(counter)?),
-            ScalarSource::Summary { side: Journal, .. } if self.name == "lost" => {
+            ScalarSource::Computed { side: Journal, .. } if self.name == "lost" => {
                 run.absent(LogFigure::LostLines)
             }
             _ => None,
         }
     }
 
-    pub(super) fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
+    pub(super) fn value(&self, run: &Run, journal: Option<JournalCounts>) -> Option<f64> {
         match self.source {
             ScalarSource::Proxy(_) if self.absent(run).is_some() => None,
             ScalarSource::Proxy(counter) => run.proxy().map(|series| series.totals()[counter] as f64),
@@ -90,73 +100,85 @@ impl Scalar {
             ScalarSource::Http(counter) => run.http().map(|series| series.totals()[counter] as f64),
             ScalarSource::Load(counter) => run.load().map(|series| series.totals()[counter] as f64),
             ScalarSource::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
-            ScalarSource::Summary { value, .. } => value(summary),
+            ScalarSource::Computed { value, .. } => value(&Subject { run, journal }),
         }
     }
 }
 
-const fn summary(
+const fn computed(
     side: FigureSide,
     name: &'static str,
     unit: FigureUnit,
     definition: &'static str,
-    value: fn(&Summary) -> Option<f64>,
+    value: fn(&Subject<'_>) -> Option<f64>,
 ) -> Scalar {
-    Scalar { name, source: ScalarSource::Summary { side, unit, definition, value } }
+    Scalar { name, source: ScalarSource::Computed { side, unit, definition, value } }
 }
 
-fn of_http(summary: &Summary, value: fn(&HttpSummary) -> u64) -> Option<f64> {
-    summary.proxy.as_ref()?.http.as_ref().map(|http| value(http) as f64)
+/// Of a load: its totals, and the last record with its measured times.
+fn of_load(of: &Subject<'_>, value: fn(&Run, &Counters<LoadCounter>, MeasuredSeconds) -> f64) -> Option<f64> {
+    let series = of.run.load()?;
+    Some(value(of.run, series.totals(), MeasuredSeconds::of(of.run.load_record(), series.whole())))
 }
 
-fn of_load(summary: &Summary, value: fn(&LoadSummary) -> f64) -> Option<f64> {
-    summary.load.as_ref().map(value)
+fn of_http(of: &Subject<'_>, value: fn(&HttpRecord) -> u64) -> Option<f64> {
+    of.run.proxy()?;
+    of.run.http_record().map(|http| value(http) as f64)
 }
 
-fn of_journal(summary: &Summary, value: fn(&JournalSummary) -> u64) -> Option<f64> {
-    summary.journal.as_ref().map(|journal| value(journal) as f64)
+fn of_journal(of: &Subject<'_>, value: fn(&Run, JournalCounts) -> u64) -> Option<f64> {
+    of.journal.map(|journal| value(of.run, journal) as f64)
 }
 
-fn of_observed(summary: &Summary, value: fn(&ObservedProcess) -> f64) -> Option<f64> {
-    summary.observed.as_ref().map(value)
+/// The last record of the host, if it observes a process.
+pub(super) fn observed(run: &Run) -> Option<&HostRecord> {
+    run.host().filter(|host| host.observed_pid > 0)
+}
+
+/// CPU time of observed processes in percent of the run's duration: 100 is one core.
+pub(crate) fn cpu_percent(run: &Run, cpu_us: u64) -> f64 {
+    let run_us = run.recorded_us();
+    if run_us > 0 { cpu_us as f64 / run_us as f64 * 100.0 } else { 0.0 }
 }
 
 /// What is missing of records and of the lines of a log; `None` if the log does not show what it lost.
-fn lost(summary: &Summary) -> Option<f64> {
-    let of_log = match summary.log.as_ref().and_then(|log| log.lines.as_ref()) {
-        Some(lines) => lines.lost? as f64,
-        None => 0.0,
-    };
-    of_journal(summary, |journal| journal.lost).map(|records| records + of_log)
+fn lost(of: &Subject<'_>) -> Option<f64> {
+    let is_log = of.run.counted_log().is_some();
+    let lines = of
+        .run
+        .proxy()
+        .map(MetricSeries::totals)
+        .filter(|totals| is_log && totals[ProxyCounter::LinesRead] > 0);
+    if lines.is_some() && of.run.absent(LogFigure::LostLines).is_some() {
+        return None;
+    }
+    let of_log = lines.map_or(0, |totals| totals[ProxyCounter::LinesLost]);
+    of_journal(of, |run, _| run.reading().lost()).map(|records| records + of_log as f64)
 }
 
 /// The number of answers with a status of this class.
-fn answers(summary: &Summary, class: u16) -> Option<f64> {
-    Some(summary.load.as_ref()?.answers(class) as f64)
+fn answers(of: &Subject<'_>, class: u16) -> Option<f64> {
+    of.run.load()?;
+    Some(of.run.load_record().map_or(0, |record| load::answers(record, class)) as f64)
 }
 
-/// The number of requests that failed, were never sent, or had no whole answer.
-fn load_errors(load: &LoadSummary) -> u64 {
-    let requests = &load.requests;
-    [requests.failed, requests.never_sent, requests.unfinished].into_iter().fold(0, u64::saturating_add)
-}
-
-fn errors(summary: &Summary) -> u64 {
-    let of_proxy = summary
-        .proxy
-        .as_ref()
-        .map_or(0, |proxy| proxy.connections.failed.saturating_add(proxy.handshakes.failed));
-    of_proxy.saturating_add(summary.load.as_ref().map_or(0, load_errors))
+fn errors(of: &Subject<'_>) -> f64 {
+    let of_proxy = |totals: &Counters<ProxyCounter>| {
+        totals[ProxyCounter::Failed].saturating_add(totals[ProxyCounter::HandshakesFailed])
+    };
+    let of_proxy = of.run.proxy().map_or(0, |series| of_proxy(series.totals()));
+    let of_load = of.run.load().map_or(0, |series| RequestCounts::of(series.totals()).errors());
+    of_proxy.saturating_add(of_load) as f64
 }
 
 use FigureSide::{Http as HttpMode, Journal, Load, Observed as Observing, Proxy, Run as Whole};
 use FigureUnit::{Bytes, Count, PerSecond, Percent, Ratio, Seconds};
 
-/// Every scalar: the counters that are declared as figures, and the numbers of summaries.
+/// Every scalar: the counters that are declared as figures, and those that are computed.
 pub(super) static SCALARS: LazyLock<Vec<Scalar>> = LazyLock::new(|| {
     let proxy = declared(ScalarSource::Proxy).chain(declared(ScalarSource::Tls));
     let counters = proxy.chain(declared(ScalarSource::Load)).chain(declared(ScalarSource::Http));
-    counters.chain(declared(ScalarSource::Cpu)).chain(SUMMARIES).collect()
+    counters.chain(declared(ScalarSource::Cpu)).chain(COMPUTED).collect()
 });
 
 /// The members of a family that are declared as figures.
@@ -168,38 +190,41 @@ fn declared<M: Metric>(source: fn(M) -> ScalarSource) -> impl Iterator<Item = Sc
 
 // One line per figure.
 #[rustfmt::skip]
-const SUMMARIES: [Scalar; 33] = [
-    summary(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |s| s.proxy.as_ref().map(|proxy| proxy.connections.open as f64)),
-    summary(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |s| of_load(s, |load| load.spans_s.measured)),
-    summary(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |s| of_load(s, |load| load.rate_per_s.achieved)),
-    summary(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |s| s.load.as_ref()?.rate_per_s.wanted),
-    summary(Load, "requests.answered", Count, "Requests answered whole, whatever their status; timeouts, resets and refusals are not answers.", |s| of_load(s, |load| load.requests.answered as f64)),
-    summary(Load, "errors", Count, "Requests that failed, were never sent, or were unfinished at the end.", |s| of_load(s, |load| load_errors(load) as f64)),
+const COMPUTED: [Scalar; 33] = [
+    computed(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |of| of.run.proxy().map(|_| of.run.proxy_open() as f64)),
+    computed(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |of| of_load(of, |_, _, spans| spans.measured)),
+    computed(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |of| of_load(of, |_, totals, spans| load::rates(&RequestCounts::of(totals), spans).achieved)),
+    computed(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |of| {
+        let series = of.run.load()?;
+        load::rates(&RequestCounts::of(series.totals()), MeasuredSeconds::of(of.run.load_record(), series.whole())).wanted
+    }),
+    computed(Load, "requests.answered", Count, "Requests answered whole, whatever their status; timeouts, resets and refusals are not answers.", |of| of_load(of, |_, totals, _| totals.sum(&ANSWERED) as f64)),
+    computed(Load, "errors", Count, "Requests that failed, were never sent, or were unfinished at the end.", |of| of_load(of, |_, totals, _| RequestCounts::of(totals).errors() as f64)),
     Scalar { name: "resumptions.observed", source: ScalarSource::Load(LoadCounter::HandshakesResumed) },
-    summary(Load, "early_data.rejected", Count, "Connections whose early data the server rejected; the request was sent again.", |s| of_load(s, |load| load.early_data.rejected as f64)),
-    summary(Load, "generator.busy", Ratio, "CPU time of the generator's threads over what they could have used in `seconds`; above 0.9 the latencies measure the generator.", |s| of_load(s, |load| load.generator.busy)),
-    summary(Load, "status.2xx", Count, "Answers with a status of 200 to 299.", |s| answers(s, 2)),
-    summary(Load, "status.3xx", Count, "Answers with a status of 300 to 399.", |s| answers(s, 3)),
-    summary(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |s| answers(s, 4)),
-    summary(Load, "status.5xx", Count, "Answers with a status of 500 or above.", |s| answers(s, 5)),
-    summary(HttpMode, "http.open", Count, "Requests in flight at the end.", |s| of_http(s, |http| http.now.requests)),
-    summary(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |s| of_http(s, |http| http.now.queued)),
-    summary(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |s| of_http(s, |http| http.now.upstream_open)),
-    summary(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |s| of_http(s, |http| http.now.upstream_idle)),
-    summary(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |s| of_http(s, |http| http.requests.failed)),
-    summary(Whole, "duration", Seconds, "From the run's first record to its last.", |s| Some(s.duration_s)),
-    summary(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |s| Some(f64::from(u8::from(s.ended)))),
-    summary(Whole, "errors", Count, "The sum of `proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors`.", |s| Some(errors(s) as f64)),
-    summary(Whole, "clients", Count, "Clients that have a record.", |s| Some(s.clients.len() as f64)),
-    summary(Journal, "lost", Count, "Records missing after the first one read, and lines of an observed log that did not arrive.", lost),
-    summary(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |s| of_journal(s, |journal| journal.merged)),
-    summary(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |s| of_journal(s, |journal| journal.suppressed)),
-    summary(Journal, "malformed", Count, "Journal entries that are marked as records and cannot be decoded.", |s| of_journal(s, |journal| journal.malformed)),
-    summary(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |s| of_observed(s, |observed| observed.cpu_s)),
-    summary(Observing, "observed.cpu_percent", Percent, "The same CPU time in percent of the run's duration: 100 is one core.", |s| of_observed(s, |observed| observed.cpu_percent)),
-    summary(Observing, "observed.threads_max", Count, "The most threads in one sample.", |s| of_observed(s, |observed| observed.threads_max as f64)),
-    summary(Observing, "observed.descriptors", Count, "Open descriptors at the last reading.", |s| of_observed(s, |observed| observed.descriptors as f64)),
-    summary(Observing, "observed.listeners", Count, "Listening TCP sockets.", |s| of_observed(s, |observed| observed.listeners as f64)),
-    summary(Observing, "observed.backlog", Count, "Connections that waited there to be accepted.", |s| of_observed(s, |observed| observed.backlog as f64)),
-    summary(Observing, "observed.memory_max_bytes", Bytes, "The most resident memory in one sample.", |s| of_observed(s, |observed| observed.memory_max_bytes as f64)),
+    computed(Load, "early_data.rejected", Count, "Connections whose early data the server rejected; the request was sent again.", |of| of_load(of, |_, totals, _| load::early_data(totals).rejected as f64)),
+    computed(Load, "generator.busy", Ratio, "CPU time of the generator's threads over what they could have used in `seconds`; above 0.9 the latencies measure the generator.", |of| of_load(of, |run, _, spans| load::generator_busy(run, spans))),
+    computed(Load, "status.2xx", Count, "Answers with a status of 200 to 299.", |of| answers(of, 2)),
+    computed(Load, "status.3xx", Count, "Answers with a status of 300 to 399.", |of| answers(of, 3)),
+    computed(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |of| answers(of, 4)),
+    computed(Load, "status.5xx", Count, "Answers with a status of 500 or above.", |of| answers(of, 5)),
+    computed(HttpMode, "http.open", Count, "Requests in flight at the end.", |of| of_http(of, |http| http.requests)),
+    computed(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |of| of_http(of, |http| http.queued)),
+    computed(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |of| of_http(of, |http| http.upstream_open)),
+    computed(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |of| of_http(of, |http| http.upstream_idle)),
+    computed(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |of| of.run.http().map(|series| series.totals().sum(&RequestFailure::ALL.map(|(_, counter)| counter)) as f64)),
+    computed(Whole, "duration", Seconds, "From the run's first record to its last.", |of| Some(of.run.duration_us() as f64 / 1e6)),
+    computed(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |of| Some(f64::from(u8::from(of.run.stopped().is_some())))),
+    computed(Whole, "errors", Count, "The sum of `proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors`.", |of| Some(errors(of))),
+    computed(Whole, "clients", Count, "Clients that have a record.", |of| Some(of.run.clients().iter().count() as f64)),
+    computed(Journal, "lost", Count, "Records missing after the first one read, and lines of an observed log that did not arrive.", lost),
+    computed(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |of| of_journal(of, |run, _| run.health().merged_total)),
+    computed(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |of| of_journal(of, |run, _| run.health().suppressed_total.max(run.reading().suppressed()))),
+    computed(Journal, "malformed", Count, "Journal entries that are marked as records and cannot be decoded.", |of| of_journal(of, |_, journal| journal.malformed)),
+    computed(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |of| observed(of.run).map(|host| host.observed_cpu_us as f64 / 1e6)),
+    computed(Observing, "observed.cpu_percent", Percent, "The same CPU time in percent of the run's duration: 100 is one core.", |of| observed(of.run).map(|host| cpu_percent(of.run, host.observed_cpu_us))),
+    computed(Observing, "observed.threads_max", Count, "The most threads in one sample.", |of| observed(of.run).map(|host| host.observed_threads_max as f64)),
+    computed(Observing, "observed.descriptors", Count, "Open descriptors at the last reading.", |of| observed(of.run).map(|host| host.observed_descriptors as f64)),
+    computed(Observing, "observed.listeners", Count, "Listening TCP sockets.", |of| observed(of.run).map(|host| host.observed_listeners as f64)),
+    computed(Observing, "observed.backlog", Count, "Connections that waited there to be accepted.", |of| observed(of.run).map(|host| host.observed_backlog as f64)),
+    computed(Observing, "observed.memory_max_bytes", Bytes, "The most resident memory in one sample.", |of| observed(of.run).map(|host| host.observed_memory_max_bytes as f64)),
 ];

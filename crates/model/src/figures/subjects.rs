@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Figure, FigureName, FigureSide, routes};
-use crate::runs::{Run, Summary};
+use super::{Figure, FigureName, FigureSide, JournalCounts, routes};
+use crate::runs::Run;
 use records::metrics::TimeResolution;
 use records::text::clean;
 
@@ -40,8 +40,8 @@ impl FigureSubjects {
     }
 
     /// The subjects of a run that was read.
-    pub fn of(run: &Run, summary: &Summary) -> Self {
-        let sides = FigureSide::ALL.into_iter().filter(|side| side.is_in(summary)).collect();
+    pub fn of(run: &Run, journal: Option<JournalCounts>) -> Self {
+        let sides = FigureSide::ALL.into_iter().filter(|side| side.is_in(run, journal)).collect();
         Self { sides, routes: routes::names(run), resolution: run.log_resolution() }
     }
 

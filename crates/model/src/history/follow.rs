@@ -11,9 +11,10 @@ use foldhash::HashSet;
 use journal::{Entry, ReadError, Tail, Timestamps};
 
 use crate::history::{
-    Admission, BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, EntryFilter, ForeignRecords, RunFilter,
-    SeenRecords, Update, WriterFilter,
+    Admission, BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, EntryFilter, RunFilter, SeenRecords, Update,
+    WriterFilter,
 };
+use crate::runs::ForeignRecords;
 use crate::runs::Level;
 use records::codec;
 use records::codec::{Origin, SuppressedMessages, Writer};

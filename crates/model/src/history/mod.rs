@@ -17,4 +17,4 @@ pub use reader::{HistoryReader, HistoryReply, HistoryRequest, SeekRequest};
 pub(crate) use run_filter::Admission;
 pub use run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use seen_records::SeenRecords;
-pub use update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, RecordingStatus, Update};
+pub use update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, RecordingStatus, Update};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::runs::{Level, Model};
+use crate::runs::{ForeignRecords, Level, Model};
 use records::codec::{SuppressedMessages, Writer};
 use records::ids::RunId;
 use records::kinds::Record;
@@ -33,17 +33,6 @@ pub struct Batch {
     pub suppressed: Vec<SuppressedMessages>,
     /// Records that others wrote under the id of the run that is read.
     pub foreign: Option<ForeignRecords>,
-}
-
-/// Records under a run's id that another process wrote; they were not decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ForeignRecords {
-    /// The run.
-    pub run: RunId,
-    /// How many.
-    pub records: u64,
-    /// When the first of them was written, `CLOCK_REALTIME` in microseconds.
-    pub realtime_us: u64,
 }
 
 impl Batch {

@@ -15,33 +15,17 @@
 //! The reader chooses the accounts whose runs are read at all ([`RunFilter`](crate::history::RunFilter)). A trusted writer may
 //! still write endless runs and clients: [`RUNS_BYTES_MAX`] limits the memory of all runs together.
 
-mod alert_summary;
-mod experiment_summary;
-mod http_summary;
-mod load_summary;
-mod log_summary;
 mod merged;
 mod run;
 mod series;
-mod summary;
 #[cfg(test)]
 mod tests;
-mod tls_summary;
 
-use crate::history::ForeignRecords;
 use records::codec::{SuppressedMessages, Writer};
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{Record, Stamp};
 
-pub use alert_summary::AlertSummary;
-pub use experiment_summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
-pub use http_summary::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
-pub use load_summary::{
-    ANSWERED, BUSY_MAX, GeneratorSummary, LATE_MAX, LoadSummary, MeasuredSeconds, MessageBytes, Rates,
-    RequestCounts, Resumptions, generator_limits,
-};
-pub use log_summary::{LineCounts, LogSummary};
 pub use merged::RunMember;
 pub use records::kinds::Level;
 pub use run::alerts::AlertEpisode;
@@ -57,11 +41,6 @@ pub use run::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
-pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, ObservedProcess,
-    Percentiles, ProcessSummary, ProcessUsage, ProxySummary, SUMMARY_SCHEMA, Summary,
-};
-pub use tls_summary::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
 /// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged to its totals and
 /// its last ten seconds
@@ -106,6 +85,17 @@ pub struct Model {
     skipped_bytes: u64,
     /// `CLOCK_REALTIME` when the last batch was read live.
     read_realtime_us: u64,
+}
+
+/// Records under a run's id that another process wrote; they were not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignRecords {
+    /// The run.
+    pub run: RunId,
+    /// How many.
+    pub records: u64,
+    /// When the first of them was written, `CLOCK_REALTIME` in microseconds.
+    pub realtime_us: u64,
 }
 
 impl Default for Model {

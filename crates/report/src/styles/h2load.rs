@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use model::figures::answers;
 use records::histogram::Histogram;
 use records::metrics::LoadLatency;
 
@@ -34,13 +35,14 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         view.failures(ERRORED),
         view.failures(&["timeout"])
     );
+    let answers = |class| view.run.load_record().map_or(0, |record| answers(record, class));
     let _ = writeln!(
         out,
         "status codes: {} 2xx, {} 3xx, {} 4xx, {} 5xx",
-        load.answers(2),
-        load.answers(3),
-        load.answers(4),
-        load.answers(5)
+        answers(2),
+        answers(3),
+        answers(4),
+        answers(5)
     );
     let compressed = mean(parts.head_out as f64, parts.head_plain as f64);
     let savings = or_dash(compressed.map(|share| 100.0 * (1.0 - share)), percent);

@@ -16,7 +16,9 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::runs::{ANSWERED, Interval, LoadSummary, MetricSeries, Run};
+use model::figures::ANSWERED;
+use model::runs::{Interval, MetricSeries, Run};
+use model::summary::LoadSummary;
 use records::histogram::{Histogram, Histograms};
 use records::metrics::{LoadCounter, LoadLatency};
 use records::setting::Value;

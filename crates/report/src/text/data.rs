@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use model::runs::{Interval, Marker, MetricSeries, Summary, TimelineEvent};
+use model::runs::{Interval, Marker, MetricSeries, TimelineEvent};
+use model::summary::Summary;
 use records::histogram::SparseHistogram;
 use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
 use records::setting::Setting;

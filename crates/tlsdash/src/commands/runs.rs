@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use journal::EntryBuf;
 use model::figures::{Figure, Statistic};
-use model::runs::{Run, Summary};
+use model::runs::Run;
+use model::summary::Summary;
 use records::ids::RunId;
 use records::kinds::{Record, RunRecord};
 use records::metrics::{
@@ -181,7 +182,7 @@ impl RunEntry {
             connections,
             resumed,
             requests,
-            p99_us: LATENCIES.into_iter().find_map(|class| percentile_99(run, summary, class)),
+            p99_us: LATENCIES.into_iter().find_map(|class| percentile_99(run, class)),
             account: run.writer().account(),
         }
     }
@@ -210,8 +211,8 @@ impl RunEntry {
     }
 }
 
-fn percentile_99(run: &Run, summary: &Summary, class: LatencyClass) -> Option<Percentile99> {
-    let value = Figure::Latency(class, Statistic::Percentile(0.99)).known_value(run, summary)?;
+fn percentile_99(run: &Run, class: LatencyClass) -> Option<Percentile99> {
+    let value = Figure::Latency(class, Statistic::Percentile(0.99)).known_value(run, None)?;
     let is_of_log = run.resolution(class) != TimeResolution::FINE;
     Some(Percentile99 { class: class.key(), value, is_of_log })
 }

@@ -1,6 +1,6 @@
 //! Alerts that fired, in words.
 
-use model::runs::AlertSummary;
+use model::summary::AlertSummary;
 
 /// Alerts that the text lists; the JSON has them all.
 const ALERTS_SHOWN: usize = 20;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::runs::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+use model::summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 use records::text::quantity;
 
 /// Adds some lines for each experiment.

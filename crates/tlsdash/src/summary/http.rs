@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::runs::{HttpSummary, Percentiles, RouteSummary};
+use model::summary::{HttpSummary, Percentiles, RouteSummary};
 use records::metrics::KnownValue;
 
 use super::{bytes, line, milliseconds};

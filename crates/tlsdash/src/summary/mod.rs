@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::io::Errno;
 
-use model::runs::{
+use model::summary::{
     HandshakeCounts, JournalSummary, LoadSummary, LogSummary, Percentiles, ProcessSummary, ProcessUsage,
     ProxySummary, Summary,
 };

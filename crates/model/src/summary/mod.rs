@@ -1,27 +1,33 @@
 //! A run in one document: the summary that `--format json` prints.
 
+mod alert;
+mod experiment;
+mod http;
+mod load;
+mod log;
+mod tls;
+
 use std::collections::BTreeMap;
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
+use crate::figures::cpu_percent;
 use crate::insight::FindingSummary;
-use crate::runs::alert_summary::AlertSummary;
-use crate::runs::experiment_summary::ExperimentSummary;
-use crate::runs::http_summary::HttpSummary;
-use crate::runs::load_summary::LoadSummary;
-use crate::runs::log_summary::LogSummary;
-use crate::runs::run::Run;
-use crate::runs::run::client::ClientStats;
-use crate::runs::series::MetricSeries;
-use crate::runs::tls_summary::TlsSummary;
-use crate::runs::{Model, load_summary, log_summary, tls_summary};
+use crate::runs::{ClientStats, MetricSeries, Model, Run};
 use records::histogram::Histogram;
 use records::metrics::{
     CPU_GROUPS as GROUPS, ClientCounter, Counters, KnownValue, LatencyClass, Metric, Percentile,
     ProxyCounter, ProxyLatency, TimeResolution,
 };
 use records::values::ProcessCpu;
+
+pub use alert::AlertSummary;
+pub use experiment::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
+pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
+pub use log::{LineCounts, LogSummary};
+pub use tls::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;
@@ -335,9 +341,9 @@ impl Run {
             unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
-            log: log_summary::of(self),
+            log: log::of(self),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
-            load: self.load().map(|series| load_summary::of(self, series)),
+            load: self.load().map(|series| load::of(self, series)),
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
@@ -356,11 +362,7 @@ impl Run {
 
     fn observed(&self) -> Option<ObservedProcess> {
         let host = self.host().filter(|host| host.observed_pid > 0)?;
-        let run_s = self.recorded_us() as f64 / 1e6;
-        let cpu = |us: u64| {
-            let cpu_s = us as f64 / 1e6;
-            (cpu_s, if run_s > 0.0 { cpu_s / run_s * 100.0 } else { 0.0 })
-        };
+        let cpu = |us: u64| (us as f64 / 1e6, cpu_percent(self, us));
         let usage = |process: &ProcessCpu| {
             let (cpu_s, cpu_percent) = cpu(process.cpu_us);
             ProcessUsage { pid: process.pid, name: process.name.to_string(), cpu_s, cpu_percent }
@@ -407,7 +409,7 @@ fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -
             full: totals[ProxyCounter::HandshakesFull],
             resumed: totals[ProxyCounter::HandshakesResumed],
             failed: totals[ProxyCounter::HandshakesFailed],
-            full_by_reason: tls_summary::full_by_reason(run),
+            full_by_reason: tls::full_by_reason(run),
         },
         bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
         latency_us: latencies(series, ProxyLatency::ALL, run.log_resolution()),

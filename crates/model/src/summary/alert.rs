@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::run::Run;
-use super::run::alerts::AlertEpisode;
 use crate::figures::AlertFigure as _;
+use crate::runs::{AlertEpisode, Run};
 use records::kinds::AlertState;
 use records::metrics::KnownValue;
 

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::run::Run;
-use super::series::MetricSeries;
-use super::summary::{ByteCounts, Percentiles};
+use super::{ByteCounts, Percentiles};
+use crate::runs::{MetricSeries, Run};
 use records::delta::OTHER_VALUE;
 use records::metrics::{Counters, Dimension, FullReason, ProxyLatency, TlsCounter, TlsLatency, UsageCounter};
 use records::values::{AgeCounts, LogFigure};

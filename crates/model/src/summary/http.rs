@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::run::Run;
-use super::run::routes::RouteStats;
-use super::summary::{ByteCounts, Percentiles};
+use super::{ByteCounts, Percentiles};
+use crate::runs::{RouteStats, Run};
 use records::kinds::{HttpRecord, RouteRecord};
 use records::metrics::{
     HttpCounter, HttpLatency, LatencyClass, Metric as _, RequestFailure, RouteCounter, RouteLatency,

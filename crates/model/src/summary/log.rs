@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::runs::run::Run;
+use crate::runs::Run;
 use records::metrics::ProxyCounter;
 use records::values::LogFigure;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::runs::run::experiment::{ComparedFigure, Experiment, Verdict};
+use crate::runs::{ComparedFigure, Experiment, Verdict};
 use records::kinds::{EstimateRecord, ExperimentOutcome};
 
 /// One experiment of a summary.
