@@ -39,6 +39,22 @@ try-systemd:
 test *ARGS:
     .ci/test {{ARGS}}
 
+# Unit tests and `it` of the crates that differ from a commit, in a minute; the program's own `it` is left to `just test`.
+quick SINCE="HEAD":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export RUST_TEST_THREADS=${RUST_TEST_THREADS:-6}
+    units=() programs=()
+    while read -r crate; do
+        package=$(sed -n '0,/^name = /s/^name = "\(.*\)"/\1/p' "crates/$crate/Cargo.toml")
+        units+=(-p "$package")
+        [ "$crate" = tlsdash ] || [ ! -d "crates/$crate/tests/it" ] || programs+=(-p "$package")
+    done < <({ git diff --name-only {{SINCE}} -- crates; git ls-files --others --exclude-standard crates; } |
+        cut -d / -f 2 | grep -vx -e benchmarks -e fuzz | sort -u)
+    if [ ${#units[@]} -eq 0 ]; then echo "no crate differs from {{SINCE}}"; exit; fi
+    cargo test --quiet --locked "${units[@]}" --lib
+    [ ${#programs[@]} -eq 0 ] || cargo test --quiet --locked "${programs[@]}" --test it
+
 # Formatting and lints, warnings denied.
 lint:
     cargo fmt --all --check
@@ -60,9 +76,10 @@ deny:
 
 # Write docs/options.md and the tables of docs/journal-schema.md, docs/figures.md and docs/metrics.md anew.
 schema:
-    UPDATE_DOCS=1 cargo test --locked -p tlsdash-records --test schema -p tlsdash-model --test figures
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash-records --test schema
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash-model --test it figures::
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
-    UPDATE_DOCS=1 cargo test --locked -p tlsdash --test metrics the_document_lists_every_metric
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash --test it the_document_lists_every_metric
 
 # Draw docs/examples/dashboard.svg anew from the running demo, in a minute and a half.
 screenshot:

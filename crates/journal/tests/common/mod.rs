@@ -186,6 +186,13 @@ pub(crate) fn child_command(test: &str, path: &Path) -> Command {
     command
 }
 
+/// Runs a test that measures its process in a child process. False in the parent, where it has passed then.
+pub(crate) fn is_alone(test: &str) -> bool {
+    let is_child = child_path().is_some();
+    assert!(is_child || child_command(test, Path::new("")).status().unwrap().success());
+    is_child
+}
+
 /// Returns the path that a test works on, if it runs in a child process.
 pub(crate) fn child_path() -> Option<PathBuf> {
     std::env::var_os("JOURNAL_TEST_CHILD").map(Into::into)

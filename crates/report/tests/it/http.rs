@@ -1,0 +1,126 @@
+//! Reports on a run in HTTP mode.
+
+use std::time::Duration;
+
+use crate::common::{HOST, HOSTILE, at};
+use model::runs::Model;
+use recorder::publish::Publisher;
+use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
+use records::ids::{ClientId, ConnId, RunId};
+use records::kinds::RunRecord;
+use records::metrics::RequestFailure;
+use report::{Assertion, AssertionOutcome, CompareOptions, Figures, Report, comparison};
+
+/// Thirty seconds with so many milliseconds at the upstream, on two routes with hostile names.
+fn model(id: u128, upstream_ms: u64) -> Model {
+    let mut publisher = Publisher::new(RunId::from_bits(id), Vec::new(), 60, at(0));
+    publisher.name_routes(vec!["/".to_owned(), format!("{HOST}/{HOSTILE}")]);
+    publisher.start(RunRecord::default(), at(0));
+    for second in 1..=30 {
+        let mut http = HttpDelta::default();
+        for n in 0..100 {
+            let failure = (n == 7).then_some(RequestFailure::UpstreamTimeout);
+            http.finish(&FinishedRequest {
+                route: Some(n % 2),
+                conn: ConnId(1),
+                client: ClientId::Other,
+                is_http2: true,
+                method: "GET",
+                path: HOSTILE,
+                upstream: HOST,
+                status: Some(if failure.is_some() { 504 } else { 200 }),
+                failure,
+                queue: None,
+                upstream_time: Some(Duration::from_micros(upstream_ms * 1_000 + n as u64)),
+                first_byte: None,
+                duration: Some(Duration::from_millis(upstream_ms + 1)),
+                body_in: 0,
+                body_out: 10_000,
+                is_reused: true,
+                is_retried: false,
+            });
+        }
+        let delta = ProxyDelta { http: Some(Box::new(http)), ..ProxyDelta::default() };
+        publisher.interval(Some(&delta), None, None, at(second));
+    }
+    publisher.stop(RunRecord::default(), None, None, None, at(31));
+    crate::common::read(publisher.into_sink(), 100, |_| false)
+}
+
+fn report(model: &Model) -> Report<'_> {
+    Report::new(model, model.current().unwrap(), "file:x.journal", "tlsdash report".to_owned())
+}
+
+#[test]
+fn a_report_has_routes_statuses_and_failures_of_http_mode() {
+    let model = model(1, 2);
+    let report = report(&model);
+    let (html, markdown, csv) = (report.html(), report.markdown(), report.csv());
+    crate::common::assert_harmless(&html);
+    for part in ["<h2>HTTP</h2>", "Proxy: HTTP upstream", "Proxy: HTTP responses", "upstream-timeout"] {
+        assert!(html.contains(part), "{part}");
+    }
+    for part in [
+        "| 504 | 30 |",
+        "| 200 | 2,970 |",
+        "| HTTP request | upstream-timeout | 30 | GET ",
+        "| / | 1,500 |",
+        "| Failed requests | 30 |",
+    ] {
+        assert!(markdown.contains(part), "{part} in\n{markdown}");
+    }
+    assert!(csv.contains("http,0,1,0,latency,http.upstream,100,"), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    assert_eq!(json["http_intervals"].as_array().unwrap().len(), 31);
+    let http = &json["summary"]["proxy"]["http"];
+    assert_eq!((&http["requests"]["total"], &http["statuses"]["504"]), (&3_000.into(), &30.into()));
+    assert_eq!(http["routes"][0]["latency_us"]["upstream"]["n"], 1_500);
+}
+
+#[test]
+fn an_anonymous_report_names_no_route_and_no_path() {
+    let model = model(1, 2);
+    let report = report(&model).anonymised();
+    for form in [report.html(), report.markdown(), report.json().unwrap(), report.csv()] {
+        assert!(!form.contains(HOST) && !form.contains("alert(1)"), "{form}");
+    }
+    assert!(report.markdown().contains("| route 2 | 1,500 |"));
+}
+
+#[test]
+fn two_runs_in_http_mode_are_compared_by_their_upstreams() {
+    let (a, b) = (model(1, 2), model(2, 3));
+    let how = CompareOptions {
+        metrics: Vec::new(),
+        block: Some(Duration::from_secs(2)),
+        discard: Some(Duration::ZERO),
+        force: false,
+    };
+    let (a, b) = (report(&a), report(&b));
+    let text = comparison(&a, &b, &how, "tlsdash compare").unwrap().text();
+    assert!(text.contains("http.upstream.p50") && text.contains("+48"), "{text}");
+}
+
+#[test]
+fn conditions_on_one_route_hold_against_its_own_figures() {
+    let model = model(1, 2);
+    let figures = Figures::of(&model, model.current().unwrap(), None);
+    let check = |text: &str| {
+        let assertion: Assertion = text.parse().unwrap();
+        assertion.is_known(&figures).map(|()| assertion.check(&figures)).map_err(|error| error.to_string())
+    };
+    // The one request in a hundred that fails is of the other route.
+    for text in [
+        "proxy.http.route.\"/\".failed == 0",
+        "proxy.http.route.\"/\".requests == 1500",
+        "http.route.\"/\".request.p99 < 5ms",
+        "http.route.\"/\".requests.rate > 10/s",
+        "http.route.\"/\".status.5xx.ratio < 1%",
+    ] {
+        assert_eq!(check(text), Ok(AssertionOutcome::Holds), "{text}");
+    }
+    let failed = check("http.route.\"/\".request.p99 > 5ms");
+    assert!(matches!(failed, Ok(AssertionOutcome::Breached(_))), "{failed:?}");
+    let error = check("proxy.http.route.\"/api\".failed == 0").unwrap_err();
+    assert!(error.contains("the run has no route /api; it has /, "), "{error}");
+}

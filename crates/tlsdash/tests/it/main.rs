@@ -1,0 +1,49 @@
+//! The program as a user runs it. Tests run at the same time: none may need the machine for itself.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/prometheus.rs"]
+mod prometheus_program;
+#[path = "../common/terminal.rs"]
+mod terminal;
+
+mod alerts;
+mod bad_input;
+mod bad_recordings;
+mod check;
+mod clients;
+mod compact;
+mod compare;
+mod control;
+mod copies;
+mod demo;
+mod edges;
+mod experiment;
+mod explain;
+mod forged;
+mod hosts;
+mod http;
+mod http_clients;
+mod http_records;
+mod journald;
+mod lifecycle;
+mod load;
+mod load_styles;
+mod metrics;
+mod notices;
+mod observe;
+mod outputs;
+mod prometheus;
+mod record;
+mod recording_stops;
+mod reload;
+mod replay;
+mod runs;
+mod screen;
+mod service;
+mod sources;
+mod tls;
+mod upgrade;
+mod watch_control;

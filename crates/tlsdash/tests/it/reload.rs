@@ -1,0 +1,243 @@
+//! The configuration file of a running proxy is read again: SIGHUP, `tlsdash ctl reload`, `tlsdash config`.
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::common::{TlsdashProcess, journal, journalctl, outside, run, stderr, tlsdash, until, upstream};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A service with a configuration file and a control socket in the folder.
+struct ReloadedService {
+    folder: PathBuf,
+    running: TlsdashProcess,
+    address: SocketAddr,
+    /// What every file has.
+    common: String,
+}
+
+impl ReloadedService {
+    fn start(folder: &Path, words: &str, args: &[&str]) -> Self {
+        let app = upstream(folder, b"hello");
+        let common = format!(
+            "upstream = \"unix:{}\"\nheadless = true\ncontrol = \"{}\"\n",
+            app.display(),
+            folder.join("control.sock").display()
+        );
+        let file = folder.join("tlsdash.toml");
+        fs::write(&file, format!("{common}{words}")).unwrap();
+        let mut command = tlsdash(folder);
+        command
+            .args(["--listen", "127.0.0.1:0", "--journal"])
+            .arg(format!("file:{}", journal(folder).display()));
+        command.arg("--config").arg(file).args(args);
+        let mut running = TlsdashProcess::start(command);
+        let address = running.address();
+        running.line_with("control socket ");
+        Self { folder: folder.to_owned(), running, address, common }
+    }
+
+    fn write(&self, words: &str) {
+        fs::write(self.folder.join("tlsdash.toml"), format!("{}{words}", self.common)).unwrap();
+    }
+
+    /// What `ctl` printed, or why it was refused.
+    fn ctl(&self, args: &[&str]) -> Result<String, String> {
+        let socket = self.folder.join("control.sock");
+        let output = run(&self.folder, &[&["ctl", "--control", socket.to_str().unwrap()], args].concat());
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() { Ok(printed) } else { Err(stderr(&output)) }
+    }
+
+    /// A setting, with what gave it its value.
+    fn setting(&self, name: &str) -> (Value, Value) {
+        let answer: Value =
+            serde_json::from_str(&self.ctl(&["settings", "--format", "json"]).unwrap()).unwrap();
+        let settings = answer["data"].as_array().unwrap();
+        let setting = settings.iter().find(|setting| setting["name"] == name).unwrap();
+        (setting["value"].clone(), setting["origin"].clone())
+    }
+}
+
+#[test]
+fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "idle-timeout = \"60s\"\ntls-max = \"1.2\"\nhandshakes-max = 7\nworkers = 1\n";
+    let service = ReloadedService::start(folder.path(), words, &["--tickets", "3"]);
+    assert_eq!(service.setting("proxy.idle-timeout"), (60.0.into(), "file".into()));
+    assert_eq!(service.setting("proxy.tickets"), (3.0.into(), "flag".into()));
+    assert_eq!(service.setting("proxy.drain-timeout").1, "default");
+    let same = service.ctl(&["reload"]).unwrap();
+    assert_eq!(same, "nothing changed; certificates and keys were read again and are the same\n");
+
+    // Both versions at once: neither order of one after the other is without a refusal.
+    service
+        .write("idle-timeout = \"30s\"\ntls-min = \"1.3\"\ntickets = 4\nworkers = 2\nlog-names = \"off\"\n");
+    let told = service.ctl(&["reload"]).unwrap();
+    for part in [
+        "changed proxy.handshakes-max from 7 to 0, proxy.idle-timeout from 60s to 30s, ",
+        "proxy.tls-max from 1.2 to 1.3, proxy.tls-min from 1.2 to 1.3, proxy.workers from 1 to 2; ",
+        "only a restart changes log-names; ",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert_eq!(service.setting("proxy.idle-timeout"), (30.0.into(), "file".into()));
+    assert_eq!(service.setting("proxy.handshakes-max"), (0.0.into(), "default".into()));
+    assert_eq!(service.setting("proxy.tickets"), (3.0.into(), "flag".into()), "a flag wins");
+    assert_eq!(service.setting("proxy.workers").0, 2.0);
+    assert_eq!(service.setting("proxy.log-names"), ("on".into(), "default".into()), "it waits for a restart");
+    let changes = journalctl(&journal(folder.path()), &["TLSDASH_SETTING=proxy.idle-timeout"]);
+    assert!(changes[0]["TLSDASH_SETTING_BY"].as_str().unwrap().starts_with("a reload by "), "{changes:?}");
+    let again = service.ctl(&["reload"]).unwrap();
+    assert!(again.starts_with("nothing changed; only a restart changes log-names; "), "{again}");
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn a_hang_up_reloads_too_and_says_what_came_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = ReloadedService::start(folder.path(), "", &[]);
+    service.write("idle-timeout = \"7s\"\n");
+    service.running.signal(Signal::HUP);
+    service.running.line_with("reload: changed proxy.idle-timeout from 10m to 7s; ");
+    service.write("idle-timeout = \"7 parsecs\"\n");
+    service.running.signal(Signal::HUP);
+    let line = service.running.line_with("reload: configuration ");
+    assert!(line.contains("tlsdash.toml line 4: idle-timeout: 7 parsecs: "), "{line}");
+    assert!(line.ends_with("; the configuration stays as it was"), "{line}");
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn a_reload_during_a_drain_can_end_it_sooner() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = ReloadedService::start(folder.path(), "drain-timeout = \"10m\"\n", &[]);
+    let mut client = outside("openssl", "openssl");
+    client.args(["s_client", "-quiet", "-connect", &service.address.to_string()]);
+    client.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = client.spawn().unwrap();
+    // Half of a request: the connection is in use for as long as the drain lets it.
+    client.stdin.as_mut().unwrap().write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    until("the connection is open", || {
+        let status: Value =
+            serde_json::from_str(&service.ctl(&["status", "--format", "json"]).unwrap()).unwrap();
+        status["data"]["connections"]["open"] == 1
+    });
+    service.ctl(&["drain"]).unwrap();
+    service.write("drain-timeout = \"1s\"\n");
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("changed proxy.drain-timeout from 10m to 1s; "), "{told}");
+    assert_eq!(service.running.wait().0, 0);
+    client.kill().unwrap();
+    client.wait().unwrap();
+}
+
+#[test]
+fn a_refused_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
+    for (words, reason) in [
+        ("idle-timeout = \"5s\"\nidle-timeout = \"6s\"\n", "line 5"),
+        ("idle-timeout = \"5s\"\ntls-min = \"1.3\"\ntls-max = \"1.2\"\n", "tls-min is later than tls-max"),
+        ("idle-timeout = \"5s\"\nstreams-max = 5\n", "streams-max"),
+        ("idle-timeout = \"5s\"\nconnections-max = 100000000\n", "proxy.connections-max"),
+        ("idle-timeout = \"5s\"\nshout = true\n", "shout"),
+    ] {
+        service.write(words);
+        let told = service.ctl(&["reload"]).unwrap_err();
+        assert!(told.contains(reason) && told.contains("; the configuration stays as it was"), "{told}");
+        assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "{told}");
+    }
+    let file = folder.path().join("tlsdash.toml");
+    fs::remove_file(&file).unwrap();
+    assert!(service.ctl(&["reload"]).unwrap_err().contains("cannot read configuration "));
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    // Nobody writes into the pipe.
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let told = service.ctl(&["reload"]).unwrap_err();
+    assert!(told.contains("tlsdash.toml: it is not a regular file"), "{told}");
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn what_was_changed_live_stays_until_the_file_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &[]);
+    service.ctl(&["set", "proxy.idle-timeout", "5s"]).unwrap();
+    assert_eq!(service.setting("proxy.idle-timeout"), (5.0.into(), "live".into()));
+    service.write("idle-timeout = \"60s\"\ntickets = 4\n");
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("changed proxy.tickets from 1 to 4; "), "{told}");
+    assert_eq!(service.setting("proxy.idle-timeout"), (5.0.into(), "live".into()));
+    service.write("idle-timeout = \"50s\"\n");
+    service.ctl(&["reload"]).unwrap();
+    assert_eq!(service.setting("proxy.idle-timeout"), (50.0.into(), "file".into()));
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn alerts_follow_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = ReloadedService::start(folder.path(), "alert = [\"exchange.p99 > 5s\"]\n", &[]);
+    service.write("alert = [\"exchange.p99 > 6s\", \"exchange.p50 > 1s\"]\n");
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(
+        told.contains("alert.1 from exchange.p99 > 5s to exchange.p99 > 6s, alert.2 from off to "),
+        "{told}"
+    );
+    assert_eq!(service.setting("alert.2").0, "exchange.p50 > 1s");
+    service.write("");
+    service.ctl(&["reload"]).unwrap();
+    assert_eq!(service.setting("alert.1").0, "off");
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn a_setting_in_an_experiment_keeps_a_reload_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["--load", "rate=50,connections=2"];
+    let service = ReloadedService::start(folder.path(), "idle-timeout = \"60s\"\n", &load);
+    service.ctl(&["ab", "proxy.idle-timeout=20s..30s,pairs=6,aa=0,block=5s"]).unwrap();
+    until("the experiment runs", || service.ctl(&["set", "proxy.idle-timeout", "70s"]).is_err());
+    service.write("idle-timeout = \"40s\"\ntickets = 4\n");
+    let told = service.ctl(&["reload"]).unwrap_err();
+    assert!(told.contains("proxy.idle-timeout is locked: an experiment compares it"), "{told}");
+    assert_eq!(service.setting("proxy.tickets").0, 1.0);
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn a_file_is_checked_and_compared_before_it_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let service = ReloadedService::start(at, "idle-timeout = \"60s\"\n", &[]);
+    let config = |args: &[&str]| {
+        let output = run(at, &[&["config"], args].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output))
+    };
+    let next = at.join("next.toml");
+    let (name, socket) = (next.to_str().unwrap(), at.join("control.sock"));
+    let socket = socket.to_str().unwrap();
+    fs::write(&next, format!("{}idle-timeout = \"5s\"\nuser = \"nobody\"\n", service.common)).unwrap();
+    assert_eq!(config(&["check", name]).0, Some(0));
+    let told = "a reload changes proxy.idle-timeout from 60s to 5s; only a restart changes user\n";
+    assert_eq!(config(&["diff", name, "--control", socket]), (Some(0), told.to_owned()));
+    assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "it is only compared");
+    for (words, reason) in [
+        ("tickets = \"2\"", "line 4: tickets: expected a number"),
+        ("cert = \"none.pem\"\nkey = \"none.key\"", "none.pem"),
+        ("load = \"rate=1,http2=on\"", "http2=on"),
+    ] {
+        fs::write(&next, format!("{}{words}\n", service.common)).unwrap();
+        let (code, told) = config(&["check", name]);
+        assert!(code == Some(2) && told.contains(reason) && told.contains("next.toml"), "{told}");
+    }
+    fs::write(&next, "tickets = \"2\"").unwrap();
+    let (code, told) = config(&["diff", name, "--control", socket]);
+    assert!(code == Some(1) && told.contains("configuration line 1: tickets: expected a number"), "{told}");
+    assert_eq!(config(&["check", "nowhere.toml"]).0, Some(2));
+    assert_eq!(service.running.end().0, 0);
+}

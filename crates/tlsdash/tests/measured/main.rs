@@ -1,0 +1,15 @@
+//! Tests that measure: they run while nothing else does, and two at a time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a measurement is shown, and a test tells another one what it started"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod bench_targets;
+mod bench_templates;
+mod floods;
