@@ -12,24 +12,17 @@ use crate::options::Event;
 /// came before it, so this is small.
 const MESSAGES_MAX: usize = 16;
 
-/// A message in the queue.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// The program has news.
     Program(Event),
-    /// Something was read again.
     History(HistoryReply),
-    /// A key was pressed.
     Key(KeyEvent),
-    /// The mouse did something.
     Mouse(MouseEvent),
-    /// The terminal has another size.
     Resized,
     /// The process was stopped and goes on; what the terminal shows and how it is set may have changed.
     Continued,
     /// A frame could not be written.
     NotWritten,
-    /// The terminal went away.
     TerminalLost,
     /// A thread panicked, and its hook has restored the terminal.
     Panicked,
@@ -98,7 +91,6 @@ impl Inbox {
     }
 }
 
-/// Opens the queue.
 pub fn channel() -> (DashboardSender, Inbox) {
     let (sender, messages) = sync_channel(MESSAGES_MAX);
     (DashboardSender { messages: sender.clone() }, Inbox { messages, sender })

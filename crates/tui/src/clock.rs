@@ -12,7 +12,6 @@ pub(crate) struct ClockReading {
 }
 
 impl ClockReading {
-    /// Reads the clocks.
     pub(crate) fn read() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { instant: Instant::now(), realtime_us: since_1970.as_micros() as u64 }

@@ -61,7 +61,6 @@ pub(crate) fn count(n: u64) -> String {
     }
 }
 
-/// A decimal unit of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteUnit {
     pub(crate) name: &'static str,

@@ -30,9 +30,7 @@ pub struct Options {
     pub run: Option<RunId>,
     /// Characters of borders and graphs.
     pub glyphs: Glyphs,
-    /// Colours.
     pub palette: Palette,
-    /// Which key does what.
     pub keymap: Keymap,
     /// True if clicks and the wheel do something; the terminal then leaves selecting text to Shift.
     pub mouse: bool,
@@ -44,7 +42,6 @@ pub struct Options {
     pub page: fn(&Model, &Run, &str) -> String,
     /// The zone of the times on the screen.
     pub zone: Zone,
-    /// Descriptions of the settings.
     pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
     pub opening: Option<ReplayStart>,
@@ -89,7 +86,6 @@ pub enum AlertNotify {
     /// Not at all: the screen shows it.
     #[default]
     Off,
-    /// By the terminal's bell.
     Bell,
     /// By a desktop notification, as iTerm2, `WezTerm`, kitty, Ghostty and Windows Terminal understand it.
     Osc9,
@@ -135,12 +131,10 @@ pub enum Event {
 pub struct ModelReader(Box<dyn FnOnce(&Model) + Send>);
 
 impl ModelReader {
-    /// A reader that calls `read` once.
     pub fn new(read: impl FnOnce(&Model) + Send + 'static) -> Self {
         Self(Box::new(read))
     }
 
-    /// Lets it read.
     pub fn read(self, model: &Model) {
         (self.0)(model);
     }
@@ -155,7 +149,6 @@ impl fmt::Debug for ModelReader {
 /// The result of a dashboard that has ended.
 #[derive(Debug)]
 pub struct DashboardResult {
-    /// Why it ended, or failed.
     pub exit: Result<Exit, TuiError>,
     /// All that was read, also before a failure.
     pub model: Model,
@@ -164,29 +157,19 @@ pub struct DashboardResult {
 /// Why a dashboard ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// A person left it.
     Quit,
-    /// The program requested it.
     Terminated,
-    /// The terminal went away.
     TerminalLost,
 }
 
 /// Why a dashboard failed. The terminal has been restored, as far as there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
-    /// There is no terminal to draw on.
     #[error("standard input and output must be a terminal that can draw (TERM is not dumb)")]
     NoTerminal,
     /// The terminal, a signal or a thread could not be set up.
     #[error("cannot {what}: {error}")]
-    Setup {
-        /// What was tried.
-        what: &'static str,
-        /// Why not.
-        error: std::io::Error,
-    },
-    /// A frame could not be drawn.
+    Setup { what: &'static str, error: std::io::Error },
     #[error("cannot draw on the terminal: {0}")]
     Draw(std::io::Error),
     /// A thread panicked, or the program took the terminal back: see [`crate::restore`].

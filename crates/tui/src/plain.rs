@@ -103,7 +103,6 @@ impl PlainMode {
     }
 }
 
-/// The figures as a sentence.
 fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     let word = match status {
         ViewStatus::Live => "live".to_owned(),

@@ -17,27 +17,22 @@ pub struct RemoteControl {
     pub recorder: SyncSender<RecordingRequest>,
 }
 
-/// What is asked of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordingRequest {
     /// To begin a recording of a run, in this new file.
     Begin(RunId, PathBuf),
-    /// To end the recording in progress.
     End,
 }
 
 /// Something to be asked of a run's process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteRequest {
-    /// The run.
     pub run: RunId,
     /// Its control socket, by the run's own record.
     pub socket: PathBuf,
-    /// What is asked.
     pub action: RemoteAction,
 }
 
-/// What is asked of a run's process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RemoteAction {
     /// Whether this user may change the run; the answer is an [`Event::Access`](crate::Event::Access).

@@ -130,7 +130,6 @@ impl TestDashboard {
         self.wait_millis(1_000 * seconds);
     }
 
-    /// The same of so many milliseconds.
     pub(crate) fn wait_millis(&mut self, millis: u64) {
         self.elapse_millis(millis);
         self.act(Action::Tick);
@@ -219,7 +218,6 @@ impl TestDashboard {
         text
     }
 
-    /// The screen at this size.
     pub(crate) fn screen(&mut self, columns: u16, rows: u16) -> String {
         let buffer = self.drawn(columns, rows);
         let mut text = String::new();

@@ -5,7 +5,6 @@ use jiff::{Timestamp, Zoned};
 
 use crate::format;
 
-/// A time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 

@@ -65,7 +65,6 @@ fn signal_socket(signal: Signal) -> io::Result<(UnixStream, SigId)> {
     Ok((reader, id))
 }
 
-/// The sources that the thread waits for.
 struct InputWatch {
     stopped: PipeReader,
     resized: UnixStream,

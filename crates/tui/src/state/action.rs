@@ -77,13 +77,9 @@ pub(crate) enum Action {
     Restore(String),
     /// A key while a prompt is open.
     Type(KeyEvent),
-    /// A mouse event.
     Point(MouseEvent),
-    /// An update from the journal.
     Update(Update),
-    /// A reply of the history reader.
     History(HistoryReply),
-    /// Time has passed.
     Tick,
     /// The terminal's size changed: columns and rows.
     Resize(u16, u16),
@@ -98,41 +94,29 @@ pub(crate) enum Action {
 /// What the caller has to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Redraw the screen.
     Draw(Urgency),
     /// Redraw every cell.
     Redraw,
-    /// Send a command to the program.
     Send(Command),
-    /// Copy a text to the clipboard.
     Copy(String),
     /// Tell a person who looks elsewhere that an alert fires.
     Notify(String),
-    /// Write the view to files.
     Export(Box<Export>),
     /// Keep the arrangement for the next start.
     Keep(String),
-    /// Suspend the process until it is continued.
     Suspend(SuspendTarget),
-    /// Exit the dashboard.
     Leave(Exit),
 }
 
-/// The screen that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Screen {
-    /// The panes.
     Dashboard,
-    /// The help over the panes.
     Help {
         /// The lines scrolled away.
         offset: usize,
     },
-    /// The settings over the panes.
     Tuning,
-    /// The experiments over the panes.
     Experiments,
-    /// The list of runs over the panes.
     Runs,
     /// A list of columns or panes over the panes, with the selected line.
     Choice(Choice, usize),
@@ -146,7 +130,6 @@ pub(crate) enum Screen {
     Usage(UsageId),
     /// Single requests over the panes: the slowest first.
     Requests {
-        /// Whether only those that failed are listed.
         failed_only: bool,
     },
 }

@@ -9,7 +9,6 @@ use crate::table::{Column, Row, TableState};
 /// The version of the text.
 const VERSION: u64 = 1;
 
-/// Why a saved arrangement cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ArrangementError {
     #[error("it is not JSON: {0}")]

@@ -5,16 +5,13 @@ use super::{List, PaneId, PaneLayout, Screen, State};
 use crate::table::{Column, ListMove, Row, TableState};
 use crate::view::pane;
 
-/// The subject of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// Columns of a list, and their order.
     Columns(List),
-    /// Panes.
     Panes,
 }
 
-/// A change of what is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChoiceEdit {
     /// Shows or hides the selected line.
@@ -23,11 +20,9 @@ pub(crate) enum ChoiceEdit {
     Earlier,
     /// Moves a column to the right.
     Later,
-    /// Goes back to what is usual.
     Reset,
 }
 
-/// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChoiceLine {
     pub(crate) name: &'static str,
@@ -71,7 +66,6 @@ impl State {
         self.screen = Screen::Choice(of, selected.unwrap_or(0));
     }
 
-    /// Selects another line.
     pub(super) fn select_choice(&mut self, to: ListMove) {
         if let Screen::Choice(of, selected) = self.screen {
             let last = self.choices(of).len().saturating_sub(1);
@@ -79,7 +73,6 @@ impl State {
         }
     }
 
-    /// Changes what is chosen.
     pub(super) fn edit_choice(&mut self, edit: ChoiceEdit) {
         match self.screen {
             Screen::Choice(Choice::Columns(list), selected) => {

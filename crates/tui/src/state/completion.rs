@@ -12,7 +12,6 @@ use crate::view_model::{ClientRow, HostRow, RequestRow, RouteRow, RunRow, UsageR
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;
-/// The number of completions that are offered.
 const OFFERED_MAX: usize = 200;
 /// Times that are offered besides marks.
 const MOMENTS: [&str; 5] = ["-30s", "-1m", "-5m", "-1h", "+00:00"];
@@ -27,7 +26,6 @@ impl PromptHistory {
         self.0.get(purpose.kind()).map_or(&[], Vec::as_slice)
     }
 
-    /// Keeps a text as the latest.
     pub(super) fn keep(&mut self, purpose: &PromptPurpose, text: &str) {
         if text.trim().is_empty() {
             return;
@@ -115,7 +113,6 @@ impl State {
         }
     }
 
-    /// Returns the words that a prompt takes.
     fn words(&self, purpose: &PromptPurpose) -> Vec<String> {
         match purpose {
             PromptPurpose::Filter(List::Routes) => {
@@ -157,7 +154,6 @@ impl State {
         }
     }
 
-    /// Returns values that a setting may have.
     pub(super) fn values_of(&self, name: &str) -> Vec<String> {
         let Some(setting) = self.settings().iter().find(|setting| setting.name == name) else {
             return Vec::new();

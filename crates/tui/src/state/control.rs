@@ -159,7 +159,6 @@ impl Control {
         self.asks.clear();
     }
 
-    /// Returns whether a change is pending.
     pub(super) fn is_waiting(&self) -> bool {
         !self.asks.is_empty()
     }

@@ -12,7 +12,6 @@ use super::prompt::{Prompt, PromptPurpose};
 /// The lengths that a plan knows by name.
 const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
 
-/// A field of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormField {
     Setting,
@@ -29,12 +28,10 @@ impl FormField {
     pub(crate) const ALL: [Self; 7] =
         [Self::Setting, Self::A, Self::B, Self::Length, Self::Pairs, Self::Block, Self::Metric];
 
-    /// Returns whether no field follows.
     pub(crate) fn is_last(self) -> bool {
         Self::ALL.last() == Some(&self)
     }
 
-    /// Returns the label.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Setting => "setting",
@@ -47,7 +44,6 @@ impl FormField {
         }
     }
 
-    /// Returns a hint what to type.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Setting => "what to compare: a setting that can change now",
@@ -61,7 +57,6 @@ impl FormField {
     }
 }
 
-/// The texts of the fields.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExperimentForm {
     texts: [String; FormField::ALL.len()],
@@ -84,12 +79,10 @@ impl ExperimentForm {
         form
     }
 
-    /// Returns the text of a field.
     pub(crate) fn text(&self, field: FormField) -> &str {
         self.texts[field as usize].trim()
     }
 
-    /// Returns the field that is typed.
     pub(crate) fn field(&self) -> FormField {
         FormField::ALL[self.selected]
     }
@@ -184,7 +177,6 @@ impl State {
         (self.options.check_plan)(&form.plan(), self.settings(), interval)
     }
 
-    /// Returns the words that a field takes.
     pub(super) fn form_words(&self, form: &ExperimentForm) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match form.field() {

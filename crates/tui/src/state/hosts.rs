@@ -16,19 +16,15 @@ use crate::view_model::{HostRow, HostState, HostTable};
 const REFRESH: Duration = Duration::from_secs(1);
 /// The most hosts of which the list is made anew with all other figures.
 const FEW: usize = 16;
-/// Hosts that a notice names.
 const NAMED_MAX: usize = 3;
 
-/// The list of hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct HostList {
     pub(crate) table: TableState<HostRow>,
     rows: Rows<HostRow>,
     /// The sum of the live ones.
     pub(crate) sum: Option<HostRow>,
-    /// Live hosts.
     pub(crate) live: usize,
-    /// Whether there are several hosts.
     pub(crate) has_several: bool,
     refreshed: Option<Instant>,
     /// What was said last of each.
@@ -86,7 +82,6 @@ impl HostCondition {
 }
 
 impl State {
-    /// Makes the list of hosts anew.
     pub(super) fn refresh_hosts(&mut self, now: ClockReading) {
         if !self.options.watches {
             return;
@@ -167,7 +162,6 @@ impl State {
         }
     }
 
-    /// Returns the names of all hosts.
     pub(super) fn host_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.hosts.rows.all().iter().map(|row| row.host.clone()).collect();
         names.sort_unstable();

@@ -83,7 +83,6 @@ pub(crate) use view_status::ViewStatus;
 /// The number of the dashboard's own notices that are kept.
 const NOTICES_MAX: usize = 50;
 
-/// The dashboard's state.
 pub(crate) struct State {
     pub(crate) options: Options,
     pub(crate) theme: Theme,
@@ -103,7 +102,6 @@ pub(crate) struct State {
     pub(crate) status: ViewStatus,
     pub(crate) control: Control,
     pub(crate) tuning: Tuning,
-    /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
     prompt_history: PromptHistory,
     /// The form of the last experiment that was begun here.
@@ -183,7 +181,6 @@ impl State {
         state
     }
 
-    /// Returns the model.
     pub(crate) fn into_model(self) -> Model {
         self.model
     }
@@ -193,7 +190,6 @@ impl State {
         &self.model
     }
 
-    /// Returns the shown snapshot.
     fn snapshot(&self) -> &Snapshot {
         match &self.view {
             View::Live => &self.live,
@@ -201,7 +197,6 @@ impl State {
         }
     }
 
-    /// Returns the shown figures.
     pub(crate) fn figures(&self) -> Option<&ViewModel> {
         self.snapshot().figures.as_ref()
     }

@@ -8,7 +8,6 @@ use crate::clock::ClockReading;
 use crate::terminal::frame_scheduler::Urgency;
 use crate::view::layout::{self, ClickTarget};
 
-/// Handles a mouse event.
 pub(super) fn point(state: &mut State, event: MouseEvent, now: ClockReading) -> Vec<Effect> {
     match event.kind {
         MouseEventKind::ScrollUp => want(state, Intent::Scroll(ListMove::Up), now),

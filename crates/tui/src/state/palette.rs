@@ -11,10 +11,8 @@ use crate::input::keymap::{BINDINGS, Binding, KeyRequirement};
 use crate::table::{Column, ColumnUnit, Row};
 use crate::view_model::{ClientRow, RouteId, RouteRow};
 
-/// The maximum number of matches.
 const FOUND_MAX: usize = 50;
 
-/// An entry that can be found.
 #[derive(Clone, Debug)]
 pub(crate) enum PaletteEntry {
     /// A command, by its line in the keymap.
@@ -23,9 +21,7 @@ pub(crate) enum PaletteEntry {
     SortBy(List, usize),
     /// A setting, by its name.
     Setting(String),
-    /// A client.
     Client(ClientId),
-    /// A route, with its name.
     Route(RouteId, Arc<str>),
     /// A run, with the text of its host and id.
     Run(RunId, String),
@@ -107,7 +103,6 @@ impl PaletteEntry {
         format!("{} {others}", self.words())
     }
 
-    /// The text of the line.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),

@@ -141,7 +141,6 @@ impl Preset {
     }
 }
 
-/// What a person does with panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PaneAction {
     FocusNext,
@@ -155,7 +154,6 @@ pub(crate) enum PaneAction {
     Preset(Preset),
 }
 
-/// The panes as a person arranged them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PaneLayout {
     /// The pane that was focused by hand.
@@ -180,7 +178,6 @@ impl PaneLayout {
         self.rows.iter().find(|(pane, _)| *pane == id).map(|(_, rows)| *rows)
     }
 
-    /// Gives a pane so many rows.
     pub(crate) fn resize(&mut self, id: PaneId, rows: u16) {
         self.rows.retain(|(pane, _)| *pane != id);
         self.rows.push((id, rows.max(ROWS_MIN)));
@@ -205,7 +202,6 @@ impl PaneLayout {
 const ROWS_MIN: u16 = 2;
 
 impl State {
-    /// Changes the arrangement of the panes.
     pub(super) fn arrange_panes(&mut self, action: PaneAction) {
         let shown = self.shown_panes();
         let main = match self.list() {

@@ -17,9 +17,7 @@ pub(crate) struct Prompt {
     input: Input,
     /// True while the whole text is selected, so that the first typed character replaces it.
     pub(crate) is_selected: bool,
-    /// Why the text was not taken.
     pub(crate) error: Option<String>,
-    /// The completions, once asked for.
     pub(crate) completion: Option<Completion>,
     /// How far back in the history the text was taken from; 0 for the text that was typed.
     pub(super) back: usize,
@@ -27,30 +25,23 @@ pub(crate) struct Prompt {
     pub(super) draft: String,
 }
 
-/// The purpose of a prompt.
 #[derive(Clone, Debug)]
 pub(crate) enum PromptPurpose {
-    /// A filter of a list.
     Filter(List),
     /// A filter of runs by host.
     Hosts,
-    /// A search in the help.
     Help,
     /// A value of the setting with this name.
     Value(String),
-    /// A field of an experiment's form.
     Experiment(Box<ExperimentForm>),
-    /// A moment to seek to.
     Moment,
     /// The base name of the files for the view.
     FileName,
-    /// The file of a recording.
     Recording,
     /// A search, with its matches and the selected one.
     Palette {
         /// The matches, best first.
         found: Vec<PaletteEntry>,
-        /// The index of the selected match.
         selected: usize,
     },
 }
@@ -115,7 +106,6 @@ impl Prompt {
         }
     }
 
-    /// Returns the field of an experiment's form.
     pub(super) fn form_field(&self) -> Option<FormField> {
         match &self.purpose {
             PromptPurpose::Experiment(form) => Some(form.field()),
@@ -123,7 +113,6 @@ impl Prompt {
         }
     }
 
-    /// Returns the typed text.
     pub(crate) fn text(&self) -> &str {
         self.input.value()
     }

@@ -20,7 +20,6 @@ pub(crate) enum QuickControl {
     Running,
 }
 
-/// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Down,

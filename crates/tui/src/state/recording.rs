@@ -11,7 +11,6 @@ use crate::clock::ClockReading;
 /// The time within which a second request to leave confirms the first.
 const MEANT: Duration = Duration::from_secs(10);
 
-/// The state of the recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordingState {
     /// Its start, and whether it is failing; `None` without one.

@@ -110,7 +110,6 @@ impl State {
         Some(RemoteRequest { run: run.id(), socket, action: RemoteAction::Command(command) })
     }
 
-    /// The shown run.
     pub(crate) fn shown_run_id(&self) -> Option<RunId> {
         self.run().map(Run::id)
     }

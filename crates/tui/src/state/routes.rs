@@ -62,7 +62,6 @@ macro_rules! with_table {
 }
 pub(super) use with_table;
 
-/// The list of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestList {
     pub(crate) table: TableState<RequestRow>,

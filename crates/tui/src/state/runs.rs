@@ -9,7 +9,6 @@ use crate::table::{ListMove, Rows, TableState};
 use crate::view;
 use crate::view_model::RunRow;
 
-/// The list of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct RunList {
     pub(crate) table: TableState<RunRow>,
@@ -39,18 +38,15 @@ impl State {
         }
     }
 
-    /// Selects another line.
     pub(super) fn select_run(&mut self, to: ListMove) {
         let sight = self.runs.table.page().len();
         self.runs.table.go(to, &mut self.runs.rows, sight);
     }
 
-    /// Returns whether this run is shown.
     pub(crate) fn is_run_shown(&self, id: RunId) -> bool {
         self.shown == Some(id)
     }
 
-    /// Shows the selected run.
     pub(super) fn show_selected_run(&mut self, now: ClockReading) {
         match self.runs.table.selected {
             Some(id) if self.is_run_shown(id) => {}
@@ -116,7 +112,6 @@ impl State {
         (self.options.watches && runs.len() > 1).then(|| (at + 1, runs.len(), shown.hostname()))
     }
 
-    /// Shows the next run.
     pub(super) fn next_run(&mut self, now: ClockReading) {
         let runs = self.runs();
         let at = self.run().and_then(|shown| runs.iter().position(|run| run.id() == shown.id()));

@@ -9,7 +9,6 @@ use crate::clock::ClockReading;
 use crate::view::layout;
 use crate::view_model::Span;
 
-/// The moment to seek to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeekTarget {
     /// This many columns of the timeline; backwards if negative.
@@ -52,7 +51,6 @@ impl State {
         }
     }
 
-    /// Shows the present again.
     pub(super) fn go_live(&mut self) {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
         if self.is_replay() && is_over {

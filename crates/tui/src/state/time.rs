@@ -23,14 +23,11 @@ const COLUMNS_US: [u64; 11] = [
 /// The part of the timeline that is shown if there is no room for all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TimelineMode {
-    /// The heat map.
     #[default]
     Heat,
-    /// The percentiles.
     Percentiles,
 }
 
-/// What the timeline could show, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimelineExtent {
     /// Columns that fit.
@@ -43,7 +40,6 @@ pub(crate) struct TimelineExtent {
     pub(crate) interval_us: u64,
 }
 
-/// The settings of the timeline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeView {
     pub(crate) mode: TimelineMode,
@@ -54,7 +50,6 @@ pub(crate) struct TimeView {
 }
 
 impl TimeView {
-    /// Returns the shown class.
     pub(crate) fn class(&self, run: &Run) -> LatencyClass {
         self.class.unwrap_or_else(|| first_class(run))
     }

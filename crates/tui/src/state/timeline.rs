@@ -6,7 +6,6 @@ use crate::view::layout;
 use crate::view_model::PastSetting;
 
 impl State {
-    /// Length of a column of the timeline.
     pub(super) fn column_us(&self) -> u64 {
         let (began_us, kept_from_us, last_us) = self
             .run()
@@ -20,7 +19,6 @@ impl State {
         })
     }
 
-    /// Updates the timeline to the visible columns.
     pub(super) fn follow_timeline(&mut self) {
         let (columns, column_us) = (layout::timeline_columns(self), self.column_us());
         let Self { model, options, time, timeline, view, reads, .. } = self;

@@ -23,14 +23,12 @@ pub(crate) enum SettingEdit {
     TypeDigit(char),
     Apply,
     Unstage,
-    /// Undoes the last change.
     Undo,
 }
 
 /// Values that are staged and not applied yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tuning {
-    /// The selected line.
     pub(crate) selected: usize,
     staged: Vec<(String, Value)>,
     /// Why the last value could not be staged.
@@ -40,7 +38,6 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    /// Returns the staged value of a setting.
     pub(crate) fn staged(&self, name: &str) -> Option<&Value> {
         self.staged.iter().find(|(staged, _)| staged == name).map(|(_, value)| value)
     }
@@ -60,7 +57,6 @@ impl Tuning {
 }
 
 impl State {
-    /// Returns all settings of the shown run.
     pub(crate) fn settings(&self) -> &[Setting] {
         self.run().map_or(&[], |run| run.settings())
     }
@@ -70,7 +66,6 @@ impl State {
         self.run().and_then(Run::compared_setting) == Some(name)
     }
 
-    /// Returns the description of a setting.
     pub(crate) fn info(&self, name: &str) -> Option<&SettingInfo> {
         SettingInfo::find(&self.options.settings, name)
     }
@@ -94,7 +89,6 @@ impl State {
         self.settings().get(self.tuning.selected).cloned()
     }
 
-    /// Selects the setting with this name.
     pub(super) fn select_setting(&mut self, name: &str) {
         self.tuning.selected = self.settings().iter().position(|setting| setting.name == name).unwrap_or(0);
     }
@@ -176,7 +170,6 @@ impl State {
         self.sent(asked, now)
     }
 
-    /// Undoes the last change.
     pub(super) fn undo(&mut self, now: ClockReading) -> Option<Effect> {
         let run = shown_run(&self.model, &self.options);
         let asked = self.control.undo(run, now);

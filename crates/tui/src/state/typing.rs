@@ -101,7 +101,6 @@ impl State {
         Ok(std::iter::once(Effect::Draw(Urgency::Now)).chain(export).collect())
     }
 
-    /// Opens the search.
     pub(super) fn open_palette(&mut self) {
         let found = palette::find(self, "");
         self.prompt = Some(Prompt::new(PromptPurpose::Palette { found, selected: 0 }, String::new()));
@@ -140,7 +139,6 @@ impl State {
         draw
     }
 
-    /// Edits the text.
     fn edit(&mut self, prompt: &mut Prompt, key: KeyEvent) {
         if let Some(request) = to_input_request(&Event::Key(key)) {
             prompt.handle(request);

@@ -9,7 +9,6 @@ use crate::table::{Row as _, Rows, TableState};
 use crate::view::layout;
 use crate::view_model::{UsageId, UsageRow, usage_rows};
 
-/// The list of a dimension's values.
 #[derive(Clone, Debug)]
 pub(crate) struct UsageList {
     pub(crate) table: TableState<UsageRow>,
@@ -37,7 +36,6 @@ impl State {
         }
     }
 
-    /// Returns a value of the dimension.
     pub(crate) fn usage_row(&self, id: UsageId) -> Option<&UsageRow> {
         self.usage.rows.all().iter().find(|row| row.id() == id)
     }

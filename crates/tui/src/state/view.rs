@@ -10,13 +10,10 @@ use super::snapshot::Snapshot;
 use crate::clock::ClockReading;
 use crate::view_model::{self, ClientRows, History, PastSetting};
 
-/// Which moment is shown.
 #[derive(Debug, Default)]
 pub(super) enum View {
-    /// The present.
     #[default]
     Live,
-    /// A past moment.
     Frozen(Box<PastView>),
     /// A past moment from which the run is played.
     Replay(Box<PastView>, Playback),
@@ -103,7 +100,6 @@ impl PastView {
         }
     }
 
-    /// The moment that is shown.
     pub(super) fn us(&self) -> u64 {
         self.cursor_us.unwrap_or(self.end_us)
     }

@@ -41,7 +41,6 @@ impl LastRecord {
     }
 }
 
-/// The status of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewStatus {
     /// No record has been read.
@@ -54,11 +53,8 @@ pub(crate) enum ViewStatus {
     Silent(u64),
     /// The view has been frozen for this many seconds.
     Frozen(u64),
-    /// A replay is playing.
     Playing,
-    /// A replay is paused.
     Paused,
-    /// The run has ended.
     Ended,
 }
 

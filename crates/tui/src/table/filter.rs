@@ -24,7 +24,6 @@ impl<R: Row> Default for RowFilter<R> {
     }
 }
 
-/// A word of a filter.
 #[derive(Clone, Debug)]
 enum FilterTerm<R: Row> {
     /// The name of the row contains this text.
@@ -83,12 +82,10 @@ impl<R: Row> RowFilter<R> {
         filter
     }
 
-    /// The typed text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Why a word cannot be used.
     pub(crate) fn error(&self) -> Option<&FilterError> {
         self.error.as_ref()
     }
@@ -98,7 +95,6 @@ impl<R: Row> RowFilter<R> {
         self.text.trim().is_empty()
     }
 
-    /// Returns whether a row passes.
     pub(crate) fn passes(&self, row: &R) -> bool {
         self.terms.iter().all(|term| term.passes(row))
     }

@@ -25,7 +25,6 @@ pub(crate) use order::{Order, address_key};
 pub(crate) use rows::Rows;
 pub(crate) use selection::{ListMove, TableState};
 
-/// A row of a table.
 pub(crate) trait Row: Clone + 'static {
     type Id: Copy + Eq + Ord + fmt::Debug;
     /// All columns; the first one names the row and is always shown.
@@ -47,14 +46,12 @@ pub(crate) trait Row: Clone + 'static {
     }
 }
 
-/// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column<R: 'static> {
     /// The name in filters and in the kept choice of columns.
     pub(crate) name: &'static str,
     /// Another name that filters accept; may be empty.
     pub(crate) alias: &'static str,
-    /// The heading on the screen.
     pub(crate) heading: &'static str,
     pub(crate) meaning: &'static str,
     pub(crate) unit: ColumnUnit,
@@ -71,13 +68,11 @@ pub(crate) struct Column<R: 'static> {
 }
 
 impl<R: Row> Column<R> {
-    /// Returns the value of a row.
     pub(crate) fn cell<'r>(&self, row: &'r R) -> CellValue<'r> {
         self.counter.map_or_else(|| (self.value)(row), |counter| CellValue::count(row.count(counter)))
     }
 }
 
-/// The unit of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnUnit {
     /// A text, aligned left.
@@ -96,7 +91,6 @@ pub(crate) enum ColumnUnit {
     Graph,
 }
 
-/// How cells of a column stand out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emphasis {
     None,

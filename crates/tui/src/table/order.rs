@@ -7,7 +7,6 @@ use records::ids::ClientId;
 
 use super::{CellValue, Row};
 
-/// The order of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     /// The column, by its index.

@@ -13,13 +13,11 @@ pub(crate) struct TableState<R: Row> {
     offset: usize,
     /// The rows that pass the filter.
     len: usize,
-    /// All rows.
     all: usize,
     /// The rows in sight.
     page: Vec<R>,
 }
 
-/// A movement of the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListMove {
     Up,
@@ -78,7 +76,6 @@ impl<R: Row> TableState<R> {
         self.order.is_descending = !self.order.is_descending;
     }
 
-    /// Sorts by the next shown column.
     pub(crate) fn sort_by_next(&mut self) {
         let mut columns: Vec<usize> = self.columns.clone();
         columns.retain(|&at| R::columns()[at].unit != ColumnUnit::Graph);
@@ -121,7 +118,6 @@ impl<R: Row> TableState<R> {
         self.selected = rows.page(at..at + 1).next().map(R::id);
     }
 
-    /// The rows in sight.
     pub(crate) fn page(&self) -> &[R] {
         &self.page
     }

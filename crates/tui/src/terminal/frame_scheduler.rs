@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 /// The minimum interval between frames for input: 30 per second.
 const INPUT_GAP: Duration = Duration::from_millis(33);
 
-/// The urgency of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     /// With the next frame of data.
@@ -14,7 +13,6 @@ pub(crate) enum Urgency {
     Now,
 }
 
-/// The schedule of frames.
 #[derive(Debug)]
 pub(crate) struct FrameScheduler {
     data_gap: Duration,
@@ -29,7 +27,6 @@ impl FrameScheduler {
         Self { data_gap, last: None, wanted: Some(Urgency::Now) }
     }
 
-    /// Requests a frame after a change.
     pub(crate) fn want(&mut self, urgency: Urgency) {
         self.wanted = self.wanted.max(Some(urgency));
     }
@@ -43,7 +40,6 @@ impl FrameScheduler {
         Some(self.last.map_or(Duration::ZERO, |last| (last + gap).saturating_duration_since(now)))
     }
 
-    /// Records that a frame was drawn.
     pub(crate) fn drawn(&mut self, now: Instant) {
         self.last = Some(now);
         self.wanted = None;

@@ -24,7 +24,6 @@ const PIECES_MAX: usize = 32;
 /// The state shared by both ends.
 #[derive(Debug, Default)]
 struct OutputState {
-    /// The queued pieces.
     pending: AtomicUsize,
     /// If set, all output is discarded.
     closed: AtomicBool,
@@ -32,7 +31,6 @@ struct OutputState {
     failure: Mutex<Option<io::Error>>,
 }
 
-/// The progress of the output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress(Arc<OutputState>);
 
@@ -94,7 +92,6 @@ impl Write for Output {
     }
 }
 
-/// The writer thread's end.
 struct TerminalWriter {
     file: File,
     progress: Progress,

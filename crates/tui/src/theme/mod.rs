@@ -10,7 +10,6 @@ pub use glyphs::Glyphs;
 /// Colours, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Palette {
-    /// These colours.
     Coloured(Colours),
     /// No colours: bold, dim and reversed only.
     Monochrome,
@@ -30,7 +29,6 @@ macro_rules! colours {
             /// Of the 256 colours, for a light background.
             pub const LIGHT: Self = Self { $($role: Color::Indexed($light),)* };
 
-            /// Returns each role with its colour.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
                 [$((stringify!($role), self.$role.to_string().to_lowercase())),*].into_iter()
             }
@@ -73,20 +71,12 @@ colours! {
     heat5 = Color::Reset, 229, 17;
 }
 
-/// Why a colour cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColourError {
-    /// The role does not exist.
     #[error("there is no colour for {0}; --print-config lists them")]
     Role(String),
-    /// The colour is invalid.
     #[error("{role}: {colour} is no colour, such as lightblue, 75 or #5fafff")]
-    Colour {
-        /// The role.
-        role: String,
-        /// The invalid colour.
-        colour: String,
-    },
+    Colour { role: String, colour: String },
 }
 
 impl Colours {
@@ -122,7 +112,6 @@ impl Theme {
         }
     }
 
-    /// A pane's heading.
     pub(crate) fn heading(self) -> Style {
         self.coloured(|colours| colours.heading).add_modifier(Modifier::BOLD)
     }
@@ -140,12 +129,10 @@ impl Theme {
         Style::new()
     }
 
-    /// A figure.
     pub(crate) fn figure(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The style of success.
     pub(crate) fn good(self) -> Style {
         self.coloured(|colours| colours.good).add_modifier(Modifier::BOLD)
     }
@@ -155,7 +142,6 @@ impl Theme {
         self.coloured(|colours| colours.notice).add_modifier(Modifier::BOLD)
     }
 
-    /// The style of alarms.
     pub(crate) fn warning(self) -> Style {
         self.coloured(|colours| colours.warning).add_modifier(Modifier::BOLD)
     }
@@ -170,7 +156,6 @@ impl Theme {
         style.add_modifier(Modifier::REVERSED)
     }
 
-    /// A graph.
     pub(crate) fn graph(self) -> Style {
         self.coloured(|colours| colours.graph)
     }
@@ -186,7 +171,6 @@ impl Theme {
         })
     }
 
-    /// The selected row.
     pub(crate) fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

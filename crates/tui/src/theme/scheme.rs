@@ -98,7 +98,6 @@ fn nearest(profile: TermProfile, colour: Color) -> Color {
     profile.adapt_color(colour).unwrap_or(colour)
 }
 
-/// The environment that determines the colours.
 struct TerminalEnvironment<'a> {
     no_color: bool,
     profile: TermProfile,

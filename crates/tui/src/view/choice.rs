@@ -15,7 +15,6 @@ use super::overlay;
 use crate::format;
 use crate::state::{Choice, ChoiceLine, State};
 
-/// The cells of a line.
 const LINE_CELLS: usize = 72;
 /// The cells of a name, with the sign before it.
 const NAME_CELLS: usize = 16;
@@ -26,7 +25,6 @@ fn place(state: &State, of: Choice) -> Option<(Rect, usize)> {
     overlay::place(Rect::new(0, 0, columns, rows), (LINE_CELLS, lines)).map(|area| (area, lines))
 }
 
-/// Returns the first visible line.
 fn first_line(area: Rect, selected: usize) -> usize {
     (selected + 1).saturating_sub(usize::from(area.height) - 2)
 }

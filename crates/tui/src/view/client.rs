@@ -31,7 +31,6 @@ use crate::view_model::{self, ClientDetail, ClientLatency, ClientRow, OutOfHisto
 
 const LINE_CELLS: usize = 96;
 
-/// Draws the client.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
     let lines = state.client_detail(id).map_or_else(
         || vec![("", "it is not in the table any more".to_owned())],
@@ -45,7 +44,6 @@ fn title(state: &State, id: ClientId) -> String {
     format!("client {id}{at}")
 }
 
-/// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: ClientId) -> String {
     let lines = state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
     detail::text(&title(state, id), lines)
@@ -157,7 +155,6 @@ fn latency(theme: Theme, latency: Option<ClientLatency>, span: &str) -> String {
     format!("p50 {p50}  p99 {p99}  max {max} ms  n {n} in {span}")
 }
 
-/// Returns what a connection negotiated.
 fn negotiated(connection: &ConnectionRecord) -> String {
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     let resumed = if connection.resumed { "resumed" } else { "full" };

@@ -25,7 +25,6 @@ const HEIGHT_MIN: u16 = 4;
 /// The rows that clients get before less important panes.
 const HEIGHT_ENOUGH: u16 = 7;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Clients,
     meaning: "source addresses, with rates and totals",
@@ -48,7 +47,6 @@ pub(super) const PANE: Pane = Pane {
     hints: CLIENT_HINTS,
 };
 
-/// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(figures) = state.figures() else { return };
     let (theme, table) = (state.theme, &state.clients);

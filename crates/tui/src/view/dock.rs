@@ -32,7 +32,6 @@ const LATENCY_MIN: u16 = 3;
 /// The place of settings or experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dock {
-    /// They are not open.
     Closed,
     /// At the right of the panes.
     Right,

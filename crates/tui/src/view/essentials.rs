@@ -14,7 +14,6 @@ use crate::format;
 use crate::state::State;
 use crate::view_model::{LatencyRow, ViewModel};
 
-/// Draws them.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let width = usize::from(area.width);
     let (badge, style) = status::badge(state);

@@ -28,7 +28,6 @@ const TWO_LINES_CELLS: usize = 76;
 /// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
-/// The widths of the columns.
 #[derive(Clone, Copy)]
 struct FigureWidths {
     name: usize,
@@ -164,7 +163,6 @@ fn pairs_made(state: &State, experiment: &Experiment) -> u64 {
     if last.pair == plan.pairs && is_whole { last.pair } else { last.pair.saturating_sub(1) }
 }
 
-/// Returns the progress of the experiment.
 fn progress(state: &State, experiment: &Experiment) -> String {
     let plan = &experiment.state;
     if experiment.is_over() {

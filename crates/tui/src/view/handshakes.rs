@@ -46,7 +46,6 @@ const TABLE_MIN: u16 = 3;
 /// The minimum cells for a truncated cause.
 const CAUSES_CELLS_MIN: usize = 8;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Handshakes,
     meaning: "full, resumed and failed handshakes, and what they negotiated",

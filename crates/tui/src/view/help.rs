@@ -25,7 +25,6 @@ use crate::state::{Intent, State};
 const NAME_CELLS: usize = 25;
 /// The same on a screen with no room for these beside the meanings.
 const NARROW_NAME_CELLS: usize = 10;
-/// The cells of the longest line.
 const LINE_CELLS: usize = NAME_CELLS + 51;
 
 /// The figures that are not plain from their labels.
@@ -81,7 +80,6 @@ const HTTP: &[(&str, &str)] = &[
     ("cause", "why a request failed, in the words of its record; status-500: by the upstream"),
 ];
 
-/// A line of the help.
 struct HelpLine {
     name: String,
     meaning: String,
@@ -106,7 +104,6 @@ pub(crate) fn offset_max(state: &State) -> usize {
     texts(state).len().saturating_sub(rows(state))
 }
 
-/// Draws the help from a line on.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     let texts = texts(state);
     let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
@@ -126,7 +123,6 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     overlay::render(state, frame, area, &title, &lines);
 }
 
-/// A group of keys or figures.
 type HelpGroup = (&'static str, Vec<(String, String)>);
 
 /// Returns headings, names and meanings, line by line. Keys without effect and what a search does not find are left out.

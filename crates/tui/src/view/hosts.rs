@@ -25,7 +25,6 @@ const HEIGHT_MIN: u16 = 3;
 /// The rows that hosts get before less important panes.
 const HEIGHT_ENOUGH: u16 = 7;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Hosts,
     meaning: "hosts that are watched, in a line each, and their sum",

@@ -34,7 +34,6 @@ const HEIGHT_SCREEN_MIN: u16 = 14;
 /// The fewest rows of a table.
 const TABLE_MIN: u16 = 3;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Http,
     meaning: "statuses, protocols, requests in flight, upstream connections",

@@ -26,9 +26,7 @@ use crate::view_model::{Bounds, LatencyRow, P99Change, ViewModel};
 const NAME_CELLS: u16 = 22;
 /// The cells of a percentile: a blank, five digits, and a bracket or blank on either side.
 const QUANTILE_CELLS: u16 = 8;
-/// The cells of a rate.
 const RATE_CELLS: u16 = 8;
-/// The cells of a number of samples.
 const SAMPLES_CELLS: u16 = 10;
 /// The cells of a percentile's interval: two figures, and a blank on either side.
 const BOUNDS_CELLS: u16 = 13;
@@ -40,7 +38,6 @@ const NAME_CELLS_MAX: u16 = 30;
 const WIDTH_MAX: u16 =
     NAME_CELLS + 2 + 6 * QUANTILE_CELLS + BOUNDS_CELLS + RATE_CELLS + SAMPLES_CELLS + CHANGE_CELLS;
 
-/// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LatencyColumn {
     Quantile(usize),
@@ -86,7 +83,6 @@ impl LatencyColumn {
         }
     }
 
-    /// Returns the columns that fit.
     fn fitting(width: u16, figures: &ViewModel) -> Vec<Self> {
         let mut columns = Self::ALL.to_vec();
         columns.retain(|column| !Self::DISPENSABLE.contains(column));
@@ -183,7 +179,6 @@ fn height(state: &State) -> u16 {
     state.figures().map_or(0, |figures| 1 + figures.latencies.len() as u16)
 }
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Latency,
     meaning: "percentiles of each latency class in the window",

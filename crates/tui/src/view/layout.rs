@@ -65,24 +65,20 @@ const WIDE: &[Band] = &[
     &[&[PaneId::Log]],
 ];
 
-/// The layout of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// The screen has no cell.
     Nothing,
-    /// The essential figures only.
     Essentials(Rect),
     /// Panes; some may have no rows.
     Panes(Panes),
 }
 
-/// The area of each pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panes {
     pub(crate) status: Rect,
     /// The panes that have rows, in the order of the screen.
     pub(crate) shown: Vec<(PaneId, Rect)>,
-    /// The area of all panes together.
     pub(crate) body: Rect,
     /// Empty unless a run is replayed.
     pub(crate) playback: Rect,
@@ -98,7 +94,6 @@ impl Panes {
     }
 }
 
-/// Returns the layout of an area.
 pub(crate) fn of(area: Rect, state: &State) -> Layout {
     if area.is_empty() {
         return Layout::Nothing;
@@ -229,7 +224,6 @@ pub(super) fn has_spare_room(state: &State) -> bool {
     state.size().1 >= WIDE_MIN.1
 }
 
-/// Returns whether there is room for details.
 pub(super) fn has_room_for_details(state: &State) -> bool {
     let (columns, rows) = state.size();
     rows >= if columns >= WIDE_MIN.0 { WIDE_MIN.1 } else { DETAILS_ROWS_MIN }
@@ -250,7 +244,6 @@ impl RowAllocator {
     }
 }
 
-/// The target of a mouse click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClickTarget {
     /// The heading of a column of the clients.

@@ -19,10 +19,8 @@ use crate::format;
 use crate::state::{Intent, PaneAction, PaneId, Preset, State, ViewStatus};
 use crate::view_model::Warning;
 
-/// The cells of a line's level.
 const LEVEL_CELLS: usize = 5;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Log,
     meaning: "warnings, events, and the counts of an earlier moment",

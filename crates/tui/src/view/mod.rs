@@ -50,7 +50,6 @@ use crate::format;
 use crate::state::{PaneId, PromptPurpose, Screen, State};
 use layout::Layout;
 
-/// Draws the whole screen.
 pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     let area = frame.area();
     match layout::of(area, state) {

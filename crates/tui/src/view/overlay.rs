@@ -33,7 +33,6 @@ pub(super) fn place(screen: Rect, (columns, rows): (usize, usize)) -> Option<Rec
     (width > SIDES && height > 2).then_some(Rect { x, y, width, height })
 }
 
-/// Draws lines in a box.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'_>]) {
     let theme = state.theme;
     let set = match theme.glyphs {

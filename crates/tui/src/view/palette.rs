@@ -7,7 +7,6 @@ use super::{overlay, parts};
 use crate::format;
 use crate::state::{PaletteEntry, State};
 
-/// The cells of a line.
 const LINE_CELLS: usize = 84;
 /// The cells of a command's keys, or of a setting's value.
 const KEY_CELLS: usize = 16;

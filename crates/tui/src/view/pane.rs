@@ -11,7 +11,6 @@ use super::{
 use crate::input::keymap::Hint;
 use crate::state::{PaneId, State};
 
-/// A pane of the dashboard.
 pub(super) struct Pane {
     pub(super) id: PaneId,
     /// What it shows, for the choice of panes.
@@ -38,7 +37,6 @@ pub(super) struct PaneRows {
     pub(super) grows: bool,
 }
 
-/// All panes.
 const PANES: [Pane; 11] = [
     hosts::PANE,
     latency::PANE,
@@ -53,12 +51,10 @@ const PANES: [Pane; 11] = [
     log::PANE,
 ];
 
-/// Returns the description of a pane.
 pub(super) fn pane(id: PaneId) -> &'static Pane {
     const { &PANES }.iter().find(|pane| pane.id == id).unwrap_or(&PANES[0])
 }
 
-/// Returns what a pane shows.
 pub(crate) fn meaning(id: PaneId) -> &'static str {
     pane(id).meaning
 }

@@ -93,12 +93,10 @@ impl StatusItem {
         Self { spans: vec![name, Span::styled(figure.into(), theme.figure())], rank }
     }
 
-    /// Returns a segment of text.
     pub(super) fn text(rank: u8, text: impl Into<String>, style: Style) -> Self {
         Self { spans: vec![Span::styled(text.into(), style)], rank }
     }
 
-    /// Returns the same segment with another rank.
     pub(super) fn with_rank(self, rank: u8) -> Self {
         Self { rank, ..self }
     }

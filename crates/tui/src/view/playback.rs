@@ -15,7 +15,6 @@ use crate::state::{PlaybackLine, PlaybackState, State};
 /// The minimum cells of the line.
 const BAR_CELLS_MIN: usize = 10;
 
-/// Draws the playback line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(line) = state.playback_line().filter(|_| !area.is_empty()) else { return };
     let theme = state.theme;

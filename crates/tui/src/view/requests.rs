@@ -19,7 +19,6 @@ use crate::format;
 use crate::state::State;
 use crate::table::Row as _;
 
-/// The cells of a line.
 const LINE_CELLS: usize = 150;
 /// The rows of the list without heading and note.
 const ROWS_MAX: usize = 40;

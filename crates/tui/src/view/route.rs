@@ -35,7 +35,6 @@ const LISTED: (usize, usize) = (8, 2);
 /// The rows of the other lines, with the border and the keys.
 const OTHER_ROWS: usize = 15;
 
-/// Draws the route.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: RouteId) {
     let lines = state.route_detail(id).map_or_else(
         || vec![("", "no requests of it by this moment".to_owned())],
@@ -50,7 +49,6 @@ fn title(state: &State, id: RouteId) -> String {
     format!("route {name}{at}")
 }
 
-/// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: RouteId) -> String {
     let lines = state.route_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
     detail::text(&title(state, id), lines)

@@ -22,7 +22,6 @@ const HEIGHT_MIN: u16 = 3;
 /// The rows that routes get before less important panes.
 const HEIGHT_ENOUGH: u16 = 7;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Routes,
     meaning: "routes of HTTP mode, with rates, statuses and latencies",
@@ -43,7 +42,6 @@ pub(super) const PANE: Pane = Pane {
     hints: ROUTE_HINTS,
 };
 
-/// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let table = &state.routes;
     let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));

@@ -17,7 +17,6 @@ use super::overlay;
 use super::table::{Columns, complaint, extent};
 use crate::state::State;
 
-/// The cells of a line.
 const LINE_CELLS: usize = 128;
 
 fn place(size: (u16, u16), runs: usize) -> Option<Rect> {

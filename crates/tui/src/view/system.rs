@@ -22,7 +22,6 @@ use crate::state::{PaneId, State};
 use crate::theme::Theme;
 use crate::view_model::{Count, LoadFigures, LoopState, ProxyFigures, ViewModel};
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::System,
     meaning: "load, proxy, journal and CPU in detail",

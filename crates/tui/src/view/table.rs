@@ -27,7 +27,6 @@ pub(super) struct Columns<R: Row> {
     of: std::marker::PhantomData<R>,
 }
 
-/// A column that fits.
 #[derive(Clone, Copy, Debug)]
 struct ShownColumn {
     at: usize,

@@ -31,7 +31,6 @@ const HEIGHT_MIN: u16 = 3;
 /// The rows that it gets before less important panes.
 const HEIGHT_ENOUGH: u16 = 6;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Usage,
     meaning: "who uses which version, group, cipher, name and so on, since the start",
@@ -53,7 +52,6 @@ pub(super) const PANE: Pane = Pane {
     hints: USAGE_HINTS,
 };
 
-/// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let (theme, table) = (state.theme, &state.usage.table);
     let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));
@@ -92,7 +90,6 @@ fn none(state: &State) -> String {
     }
 }
 
-/// The name of a dimension in titles.
 pub(super) fn name_of(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Version => "version",

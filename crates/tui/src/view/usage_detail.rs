@@ -22,7 +22,6 @@ use crate::view_model::{UsageId, UsageRow};
 
 const LINE_CELLS: usize = 96;
 
-/// Draws the value.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: UsageId) {
     let none = || vec![("", "no handshakes of it by this moment".to_owned())];
     let lines = state.usage_row(id).map_or_else(none, |row| texts(state.theme, row));
@@ -35,7 +34,6 @@ fn title(state: &State, id: UsageId) -> String {
     format!("{} {value}, since the start{at}", usage::name_of(state.usage.dimension))
 }
 
-/// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: UsageId) -> String {
     let lines = state.usage_row(id).map_or_else(Vec::new, |row| texts(state.theme, row));
     detail::text(&title(state, id), lines)

@@ -15,7 +15,6 @@ use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::{UsageRow, usage_rows};
 
-/// Cells of a table at least.
 const TABLE_CELLS_MIN: u16 = 38;
 /// Cells from which on a table has the number of handshakes, too.
 const COUNTED_CELLS_MIN: usize = 50;
@@ -28,7 +27,6 @@ const GAP_CELLS: u16 = 2;
 /// Rows of a table at least, if it has as many: an empty one, the heading and two values.
 const TABLE_ROWS_MIN: u16 = 4;
 
-/// A dimension and its values.
 type Values = (Dimension, Vec<UsageRow>);
 
 /// Draws the tables that fit, in the order of the dimensions.

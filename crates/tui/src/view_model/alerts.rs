@@ -7,7 +7,6 @@ use records::metrics::LatencyClass;
 
 use super::Warning;
 
-/// An alert that fires.
 #[derive(Clone, Debug)]
 pub(crate) struct FiringAlert {
     /// `None` if the figure is of a later version.

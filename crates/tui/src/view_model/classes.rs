@@ -33,7 +33,6 @@ impl<L: Metric + Into<LatencyClass>, C: Metric> ClassRow<L, C> {
     }
 }
 
-/// The proxy's classes.
 const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
     row(ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull, 0),
     row(ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed, 0),
@@ -44,7 +43,6 @@ const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
     row(ProxyLatency::Lifetime, ProxyCounter::Closed, 4),
 ];
 
-/// The proxy's classes of HTTP mode.
 const HTTP: &[ClassRow<HttpLatency, HttpCounter>] = &[
     row(HttpLatency::Upstream, HttpCounter::Requests, 0),
     row(HttpLatency::FirstByte, HttpCounter::Requests, 0),
@@ -52,21 +50,17 @@ const HTTP: &[ClassRow<HttpLatency, HttpCounter>] = &[
     row(HttpLatency::Queue, HttpCounter::Queued, 1),
 ];
 
-/// The load's classes.
 const LOAD: &[ClassRow<LoadLatency, LoadCounter>] = &[
     row(LoadLatency::Response, LoadCounter::Ok, 0),
     row(LoadLatency::Service, LoadCounter::Ok, 0),
     row(LoadLatency::Lag, LoadCounter::Sent, 1),
 ];
 
-/// A percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quantile {
-    /// In nanoseconds.
     pub(crate) ns: u64,
     /// True if it rests on fewer than ten samples above it.
     pub(crate) thin: bool,
-    /// How finely it is known.
     pub(crate) resolution: TimeResolution,
 }
 
@@ -96,7 +90,6 @@ impl Bounds {
 pub(crate) struct P99Change {
     /// In percent of the earlier one.
     pub(crate) percent: f64,
-    /// The earlier one, in nanoseconds.
     pub(crate) before_ns: u64,
     /// True if the two intervals of 95 % do not meet.
     pub(crate) is_told: bool,
@@ -110,7 +103,6 @@ pub(crate) struct LatencyRow {
     pub(crate) rank: u8,
     /// At each of [`Percentile::TABLE`]; `None` without samples.
     pub(crate) quantiles: [Option<Quantile>; 5],
-    /// Bounds of the 99th percentile.
     pub(crate) p99: Bounds,
     /// The 99th percentile against that of the window before a mark; `None` where there is none to compare.
     pub(crate) change: Option<P99Change>,
@@ -120,7 +112,6 @@ pub(crate) struct LatencyRow {
     pub(crate) per_second: Option<f64>,
     /// Samples.
     pub(crate) n: u64,
-    /// How finely they are known.
     pub(crate) resolution: TimeResolution,
     /// Why there are none, and what would give them; `None` if there can be.
     pub(crate) absent: Option<String>,

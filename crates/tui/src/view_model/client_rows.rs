@@ -17,7 +17,6 @@ pub(crate) struct ClientRows {
     of: Option<(RunId, Span)>,
     /// Changes of the run's own table that have been taken in.
     changes_total: u64,
-    /// The rows, and their order.
     pub(crate) rows: Rows<ClientRow>,
     recent: RecentRows,
 }

@@ -192,7 +192,6 @@ const COUNTED: [ClientCounter; 7] = [
 pub(super) struct RecentActivity {
     /// A count for each of [`COUNTED`].
     counted: [f64; COUNTED.len()],
-    /// The time, in microseconds.
     span_us: u64,
 }
 

@@ -6,7 +6,6 @@ use records::values::LogFigure;
 
 use super::span::{Count, LoadSpanData, ProxySpanData, SpanData, TlsSpanData};
 
-/// A count with its name.
 pub(crate) type NamedCount<'n> = (&'n str, u64);
 
 /// Handshakes over the span, and since the beginning by what was negotiated.
@@ -14,7 +13,6 @@ pub(crate) type NamedCount<'n> = (&'n str, u64);
 pub(crate) struct Handshakes {
     /// Full ones a second; `None` while no time has passed.
     pub(crate) full_per_second: Option<f64>,
-    /// Resumed ones a second.
     pub(crate) resumed_per_second: Option<f64>,
     /// Share of full ones among those completed over the span; `None` without any.
     pub(crate) full_share: Option<f64>,
@@ -26,15 +24,12 @@ pub(crate) struct Handshakes {
     pub(crate) full_reasons: Option<Vec<NamedCount<'static>>>,
     /// Where the mean full, and the mean resumed handshake of the span spent its time; `None` where it was not timed.
     pub(crate) walls: [Option<MeanHandshake>; 2],
-    /// Failed ones.
     pub(crate) failed: Count,
     /// Completed ones since the beginning in which the kernel sent a segment to the client again.
     pub(crate) retransmitted: u64,
     /// Versions, with full and resumed counts.
     pub(crate) versions: Vec<(&'static str, u64, u64)>,
-    /// Key exchange groups.
     pub(crate) groups: Vec<NamedCount<'static>>,
-    /// Cipher suites.
     pub(crate) ciphers: Vec<NamedCount<'static>>,
     /// Failures by cause, over the span.
     pub(crate) recent_causes: Vec<NamedCount<'static>>,
@@ -49,15 +44,11 @@ pub(crate) struct Handshakes {
 /// Why figures of handshakes are absent, and how to get them; `None` for available figures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AbsentHandshakeFigures {
-    /// All of them.
     pub(crate) all: Option<String>,
-    /// Why they were full.
     pub(crate) full_reasons: Option<String>,
     /// What they cost, and the parts of their time.
     pub(crate) walls: Option<String>,
-    /// Why they failed.
     pub(crate) causes: Option<String>,
-    /// Groups of their key exchanges.
     pub(crate) groups: Option<String>,
 }
 
@@ -84,14 +75,12 @@ pub(crate) struct MeanHandshake {
 }
 
 impl MeanHandshake {
-    /// Its length, in nanoseconds.
     pub(crate) fn sum_ns(&self) -> u64 {
         self.parts.iter().fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
     }
 }
 
 impl Handshakes {
-    /// As the proxy counts them.
     pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxySpanData<'_>) -> Self {
         use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self {
@@ -119,7 +108,6 @@ impl Handshakes {
         self.walls = [wall(0, ProxyLatency::ComputeFull), wall(1, ProxyLatency::ComputeResumed)];
     }
 
-    /// As the load counts them.
     pub(super) fn of_load(totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Self {
         use LoadCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
@@ -139,7 +127,6 @@ impl Handshakes {
     }
 }
 
-/// The most reasons that are shown.
 const REASONS_MAX: usize = 8;
 
 /// Why handshakes failed, as the records of connections tell it.

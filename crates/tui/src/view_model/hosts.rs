@@ -90,7 +90,6 @@ pub(crate) struct HostFigures {
     pub(crate) open: Option<u64>,
     /// Full and resumed handshakes, and the time that they were counted in, in microseconds.
     handshakes: Option<([u64; 2], u64)>,
-    /// Handshakes a second.
     pub(crate) handshakes_per_s: Option<f64>,
     /// Requests, exchanges or answers a second.
     pub(crate) answers_per_s: Option<f64>,
@@ -132,7 +131,6 @@ pub(crate) struct HostRow {
     pub(crate) figures: HostFigures,
     /// Holes in its records.
     pub(crate) gaps: u64,
-    /// Records lost.
     pub(crate) lost: u64,
     pub(crate) began_realtime_us: u64,
 }
@@ -167,7 +165,6 @@ impl HostTable {
         Self { rows, sum: sum.row_of_all() }
     }
 
-    /// Returns the number of live hosts.
     pub(crate) fn live(&self) -> usize {
         self.rows.iter().filter(|row| row.state.is_some_and(HostState::is_live)).count()
     }

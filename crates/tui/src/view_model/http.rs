@@ -25,7 +25,6 @@ pub(crate) struct HttpFigures {
     pub(crate) recent_causes: Vec<NamedCount<'static>>,
     /// Their causes since the beginning.
     pub(crate) causes: Vec<NamedCount<'static>>,
-    /// Requests that were sent once more.
     pub(crate) retried: Count,
     /// What was under way at the moment; `None` if that is not kept.
     pub(crate) gauges: Option<HttpGauges>,

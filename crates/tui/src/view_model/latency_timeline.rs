@@ -59,7 +59,6 @@ fn end_of_series(class: LatencyClass, run: &Run) -> u64 {
     }
 }
 
-/// What one column shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TimelineColumn {
     /// True if records cover any of its time; else it is blank.
@@ -75,11 +74,9 @@ pub(crate) struct TimelineColumn {
     pub(crate) quantiles: [Option<u64>; 4],
     /// Exact maximum in nanoseconds; 0 without samples.
     pub(crate) max_ns: u64,
-    /// How finely the times are known.
     pub(crate) resolution: TimeResolution,
 }
 
-/// What a timeline is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TimelineKey {
     run: RunId,
@@ -214,12 +211,10 @@ impl LatencyTimeline {
         self.bounds(self.number(us.saturating_sub(1)))[1]
     }
 
-    /// Length of a column, in microseconds.
     pub(crate) fn column_us(&self) -> u64 {
         self.of.map_or(1, |of| of.column_us)
     }
 
-    /// What the columns are of.
     pub(crate) fn class(&self) -> Option<LatencyClass> {
         self.of.map(|of| of.class)
     }

@@ -7,7 +7,6 @@ use records::setting::Value;
 use super::handshakes::{NamedCount, seen};
 use super::span::{Count, LoadSpanData};
 
-/// The loop of the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopState {
     /// The load sends no requests.
@@ -36,7 +35,6 @@ pub(crate) struct LoadFigures {
     pub(crate) sent: u64,
     /// Requests answered well since the beginning.
     pub(crate) ok: u64,
-    /// Requests failed.
     pub(crate) failed: Count,
     /// Failed requests by cause, over the span.
     pub(crate) causes: Vec<NamedCount<'static>>,

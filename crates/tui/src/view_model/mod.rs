@@ -104,11 +104,9 @@ pub(crate) struct ViewModel {
     pub(crate) latencies: Vec<LatencyRow>,
     /// What the latencies are compared with, such as `mark 1`; `None` without a mark or change of a setting.
     pub(crate) against: Option<String>,
-    /// The proxy's side.
     pub(crate) proxy: Option<ProxyFigures>,
     /// HTTP; `None` in a run that is not in HTTP mode.
     pub(crate) http: Option<HttpFigures>,
-    /// The load's side.
     pub(crate) load: Option<LoadFigures>,
     /// Handshakes, by the proxy, or by the load in a run without one.
     pub(crate) handshakes: Handshakes,

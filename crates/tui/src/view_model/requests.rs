@@ -17,7 +17,6 @@ pub(crate) struct RequestRow {
     /// When its interval ended.
     pub(crate) time: String,
     pub(crate) recorded: RecordedRequest,
-    /// How finely its times are known.
     pub(crate) resolution: TimeResolution,
 }
 
@@ -35,7 +34,6 @@ impl RequestRow {
         }
     }
 
-    /// All of it in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let request = &self.recorded.request;
         let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };

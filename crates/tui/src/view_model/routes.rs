@@ -163,7 +163,6 @@ impl RouteRows {
     }
 }
 
-/// One slot of a route's history.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RouteSlot {
     /// Requests a second; `None` where records are missing or are still to come.

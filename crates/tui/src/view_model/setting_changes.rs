@@ -10,7 +10,6 @@ use crate::state::ConfirmedChange;
 /// The wall clock's difference that the record of a change may have from the time it was asked for, in microseconds.
 const TOLERANCE_US: u64 = 1_000_000;
 
-/// A change of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedChange {
     pub(crate) realtime_us: u64,
@@ -21,7 +20,6 @@ pub(crate) struct AppliedChange {
     pub(crate) by: ChangedBy,
 }
 
-/// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangedBy {
     /// This dashboard.

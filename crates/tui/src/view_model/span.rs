@@ -43,12 +43,10 @@ impl Span {
     /// Length of the default choice, in microseconds.
     pub(crate) const DEFAULT_US: u64 = 10_000_000;
 
-    /// The next longer choice.
     pub(crate) fn longer(self) -> Self {
         self.step(1)
     }
 
-    /// The next shorter choice.
     pub(crate) fn shorter(self) -> Self {
         self.step(-1)
     }
@@ -58,7 +56,6 @@ impl Span {
         CHOICES[at.saturating_add_signed(by).min(CHOICES.len() - 1)]
     }
 
-    /// In words.
     pub(crate) fn words(self) -> String {
         match self {
             Self::Last(us) => format::span(us),
@@ -153,20 +150,15 @@ impl Count {
     }
 }
 
-/// The samples of one class.
 #[derive(Clone, Copy)]
 pub(super) enum Samples<'r> {
     WindowHistogram(&'r WindowHistogram),
     Whole(&'r Histogram),
 }
 
-/// What the proxy's series holds.
 pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
-/// What the series of TLS holds.
 pub(super) type TlsSpanData<'r> = SpanData<'r, TlsCounter, TlsLatency>;
-/// What the HTTP series holds.
 pub(super) type HttpSpanData<'r> = SpanData<'r, HttpCounter, HttpLatency>;
-/// What the load's series holds.
 pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 
 impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
@@ -190,7 +182,6 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
         (self.span_us > 0).then(|| self.counters[metric] as f64 * 1e6 / self.span_us as f64)
     }
 
-    /// The latencies of one class.
     pub(super) fn samples(&self, class: L) -> Samples<'r> {
         match self.latencies {
             SpanLatencies::Window(window) => Samples::WindowHistogram(window.latency(class)),

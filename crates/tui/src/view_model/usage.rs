@@ -12,7 +12,6 @@ use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UsageId(u64);
 
-/// One value of a dimension.
 #[derive(Clone, Debug)]
 pub(crate) struct UsageRow {
     pub(crate) dimension: Dimension,
@@ -23,7 +22,6 @@ pub(crate) struct UsageRow {
     all: (u64, u64),
 }
 
-/// The values of a dimension.
 pub(crate) fn usage_rows(usage: &Usage, dimension: Dimension) -> Vec<UsageRow> {
     let sum = usage.sum(dimension);
     let all = (sum.handshakes(), sum.compute_ns());

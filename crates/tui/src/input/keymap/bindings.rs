@@ -16,7 +16,6 @@ pub(crate) struct Binding {
     pub(crate) name: &'static str,
     /// Keys that do it unless others are configured, as the configuration writes them; the first one is named first.
     pub(super) keys: &'static [&'static str],
-    /// What a person wants with it.
     pub(crate) intent: Intent,
     /// What it does, for help and palette.
     pub(crate) meaning: &'static str,

@@ -57,7 +57,6 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Play(PlayControl::Toggle)], "play", KeyRequirement::Journal),
 ];
 
-/// The hints below a replay.
 pub(crate) const REPLAY_HINTS: &[Hint] = &[
     hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
     hint(&[Intent::Help], "help", KeyRequirement::Nothing),
@@ -87,21 +86,18 @@ pub(crate) const REPLAY_HINTS: &[Hint] = &[
     hint(&[Intent::Palette], "find", KeyRequirement::Nothing),
 ];
 
-/// The hints below the experiments.
 pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
     hint(&[Intent::Compare], "begin", KeyRequirement::Control),
     hint(&[Intent::EndExperiment], "end", KeyRequirement::Control),
     hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
-/// The hints below the runs.
 pub(crate) const RUN_HINTS: &[Hint] = &[
     hint(&[Intent::RunOpen], "show", KeyRequirement::Nothing),
     hint(&[Intent::RunFilter], "filter by host", KeyRequirement::Nothing),
     hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
-/// The hints below the list of settings.
 pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(
         &[
@@ -120,14 +116,12 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(&[Intent::WriteConfiguration], "write file", KeyRequirement::Process),
 ];
 
-/// What the footer names for the clients.
 pub(crate) const CLIENT_HINTS: &[Hint] = &[
     hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
     hint(&[Intent::Filter], "filter", KeyRequirement::Clients),
     hint(&[Intent::Open], "details", KeyRequirement::Clients),
 ];
 
-/// What the footer names for the routes.
 pub(crate) const ROUTE_HINTS: &[Hint] = &[
     hint(&[Intent::SortNext], "sort", KeyRequirement::Http),
     hint(&[Intent::Filter], "filter", KeyRequirement::Http),
@@ -135,7 +129,6 @@ pub(crate) const ROUTE_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "requests", KeyRequirement::Http),
 ];
 
-/// What the footer names for usage.
 pub(crate) const USAGE_HINTS: &[Hint] = &[
     hint(&[Intent::NextDimension], "next dimension", KeyRequirement::Clients),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
@@ -143,7 +136,6 @@ pub(crate) const USAGE_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "details", KeyRequirement::Clients),
 ];
 
-/// What the footer names for the hosts.
 pub(crate) const HOST_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "show host", KeyRequirement::Hosts),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Hosts),
@@ -151,7 +143,6 @@ pub(crate) const HOST_HINTS: &[Hint] = &[
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", KeyRequirement::Hosts),
 ];
 
-/// The hints below the list of requests.
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", KeyRequirement::Http),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Http),
@@ -168,7 +159,6 @@ pub(crate) const FINDING_HINTS: &[Hint] = &[
     hint(&[Intent::Tune], "tune", KeyRequirement::Control),
 ];
 
-/// What the footer names for the timeline.
 pub(crate) const TIMELINE_HINTS: &[Hint] = &[
     hint(&[Intent::NextClass], "figure", KeyRequirement::Nothing),
     hint(&[Intent::ZoomIn, Intent::ZoomOut], "zoom", KeyRequirement::Nothing),

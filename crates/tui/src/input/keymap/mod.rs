@@ -16,17 +16,12 @@ pub(crate) use hints::{
 /// The screen or mode in which a key applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyContext {
-    /// On every screen.
     Anywhere,
-    /// On the panes.
     Panes,
     /// On the panes while a run is played; a key that also means something else there means this.
     Replay,
-    /// On the list of settings.
     Tuning,
-    /// On the experiments.
     Experiments,
-    /// On the list of runs.
     Runs,
     /// On a list of columns or panes.
     Choice,
@@ -44,53 +39,31 @@ impl KeyContext {
     }
 }
 
-/// The precondition of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyRequirement {
-    /// Nothing.
     Nothing,
-    /// A table of clients.
     Clients,
-    /// A run in HTTP mode.
     Http,
-    /// Several hosts.
     Hosts,
     /// A journal that can be read again.
     Journal,
     /// A run of this process.
     Process,
-    /// Somebody who records.
     Recorder,
     /// A run that takes commands.
     Control,
-    /// One with a load.
     Load,
 }
 
-/// Keys cannot be configured so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeymapError {
-    /// Nothing is called so.
     #[error("there is no action {0}; --print-config lists them")]
     Action(String),
-    /// No key is called so.
     #[error("{action}: {key} is no key, such as q, ctrl-c, shift-s, f1, left or space")]
-    Key {
-        /// The action.
-        action: String,
-        /// What was to do it.
-        key: String,
-    },
+    Key { action: String, key: String },
     /// Two actions want the same key where both mean something.
     #[error("{key} is bound to both {first} and {second}")]
-    Twice {
-        /// The key.
-        key: String,
-        /// One action.
-        first: String,
-        /// The other.
-        second: String,
-    },
+    Twice { key: String, first: String, second: String },
 }
 
 /// The keys in force: those of the table, or others.

@@ -58,11 +58,9 @@ pub(super) struct JournalReads {
 struct ReadInFlight {
     ticket: u64,
     run: RunId,
-    /// Where the read starts.
     from_us: u64,
     /// The moment to reach; `u64::MAX` for a whole run.
     until_us: u64,
-    /// How far it has read.
     reached_us: u64,
     /// True for a [`HistoryRequest::Continue`], false for a [`HistoryRequest::Seek`].
     is_continue: bool,

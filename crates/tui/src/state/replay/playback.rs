@@ -10,18 +10,14 @@ use crate::clock::ClockReading;
 use crate::state::{State, ViewStatus};
 use crate::view_model::Span;
 
-/// A control of the playback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlayControl {
-    /// Toggles between playing and paused.
     Toggle,
     Slower,
     Faster,
-    /// Normal speed.
     Normal,
 }
 
-/// The state of the playback.
 #[derive(Debug)]
 pub(in crate::state) struct Playback {
     speed: Speed,
@@ -39,7 +35,6 @@ impl Playback {
         self.speed
     }
 
-    /// Returns the current moment of the run.
     fn moment_us(&self, now: ClockReading) -> Option<u64> {
         let (since, from_us) = self.playing?;
         let passed = now.instant.saturating_duration_since(since).as_secs_f64() * self.speed.times();
@@ -54,7 +49,6 @@ impl Playback {
     }
 }
 
-/// The state of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlaybackState {
     Playing,
@@ -63,7 +57,6 @@ pub(crate) enum PlaybackState {
     AtEnd,
 }
 
-/// The contents of the playback line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlaybackLine {
     pub(crate) state: PlaybackState,
@@ -105,7 +98,6 @@ impl State {
         self.view.playback().is_some()
     }
 
-    /// Returns whether a replay is playing.
     pub(crate) fn is_playing(&self) -> bool {
         self.view.playback().is_some_and(Playback::is_playing)
     }
@@ -185,7 +177,6 @@ impl State {
         ))
     }
 
-    /// Executes a control of the playback.
     pub(in crate::state) fn play(&mut self, control: PlayControl, now: ClockReading) {
         match control {
             PlayControl::Toggle => self.toggle_play(now),

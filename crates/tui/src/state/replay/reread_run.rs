@@ -11,10 +11,8 @@ use records::kinds::Record;
 use crate::state::snapshot::Snapshot;
 use crate::view_model::Span;
 
-/// A run that was read again.
 #[derive(Debug)]
 pub(in crate::state) struct RereadRun {
-    /// The ticket of the read.
     pub(super) ticket: u64,
     run: RunId,
     model: Model,
@@ -43,7 +41,6 @@ impl RereadRun {
         self.run == run && self.at_us <= us
     }
 
-    /// Appends the records that follow.
     pub(super) fn extend(&mut self, records: Vec<(Arc<Writer>, Record)>, until_us: Option<u64>) {
         self.ahead.extend(records);
         self.read_until_us = until_us.unwrap_or(self.read_until_us).max(self.read_until_us);

@@ -11,7 +11,6 @@ use records::kinds::Record;
 use super::shown_run;
 use crate::state::State;
 
-/// A run that was read completely.
 #[derive(Debug)]
 pub(super) struct WholeRun {
     pub(super) ticket: u64,

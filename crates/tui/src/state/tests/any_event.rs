@@ -10,7 +10,6 @@ use crate::options::Options;
 use crate::state::{Action, Intent, Screen};
 use crate::testing::{TestDashboard, options};
 
-/// Anything that can happen to a dashboard.
 #[derive(Clone, Debug)]
 enum TestEvent {
     Wants(Intent),

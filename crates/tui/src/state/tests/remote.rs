@@ -19,7 +19,6 @@ use crate::testing::{TestDashboard, options};
 
 const SOCKET: &str = "/run/tlsdash/control.sock";
 
-/// What watches on this host.
 fn watching_on(host: &str) -> Options {
     // Nobody sends in these tests: effects are looked at.
     let remote =

@@ -25,7 +25,6 @@ use crate::view::overlay;
 use crate::view::parts::selected;
 use crate::view_model::OpenFindings;
 
-/// The cells of a line.
 const LINE_CELLS: usize = 110;
 /// The findings that are listed above the figures.
 const LISTED_MAX: usize = 8;

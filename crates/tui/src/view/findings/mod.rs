@@ -23,15 +23,12 @@ use crate::state::{Intent, PaneId, State};
 use crate::theme::Theme;
 use crate::view_model::OpenFindings;
 
-/// The lines that the pane wants.
 const LINES_WANTED: usize = 6;
-/// The cells of the severity.
 const SEVERITY_CELLS: usize = 9;
 /// Narrower panes have no time, or no word before it.
 const TIME_MIN: u16 = 60;
 const SINCE_MIN: u16 = 100;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Findings,
     meaning: "what is about to break, and what to do about it",

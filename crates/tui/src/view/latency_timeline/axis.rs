@@ -25,7 +25,6 @@ struct MarkerGroup<'a> {
     markers: Vec<&'a Marker>,
 }
 
-/// Draws the line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;

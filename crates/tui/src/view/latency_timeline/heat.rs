@@ -60,7 +60,6 @@ pub(super) fn filled(levels: usize, height: u16) -> u16 {
     height / rows * rows
 }
 
-/// Draws the heat map.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;

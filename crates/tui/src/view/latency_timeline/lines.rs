@@ -15,7 +15,6 @@ use crate::view_model::{TimelineColumn, levels};
 /// The least factor between the top and the bottom of the scale: below it, changes are noise.
 const FACTOR_MIN: f64 = 5.0;
 
-/// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimelineLine {
     Max,
@@ -75,7 +74,6 @@ impl TimelineLine {
     }
 }
 
-/// The logarithmic scale.
 struct LogScale {
     /// Natural logarithms of nanoseconds.
     bottom: f64,
@@ -118,7 +116,6 @@ fn before(state: &State) -> Option<u64> {
     row.change.map(|change| change.before_ns)
 }
 
-/// Draws the scale and the lines.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let axis = TimeAxis::of(state, area);
     let Some(scale) = LogScale::of(state).filter(|_| !area.is_empty() && axis.shown > 0) else { return };

@@ -38,7 +38,6 @@ use crate::state::{PaneId, State, TimelineMode};
 const LABEL_CELLS: u16 = 8;
 /// The rows of the heading and of the time.
 const FRAME_ROWS: u16 = 2;
-/// The minimum rows of the heat map.
 const HEAT_ROWS_MIN: u16 = 3;
 /// The minimum rows of the lines beside a heat map, with their heading.
 const LINES_ROWS_MIN: u16 = 5;
@@ -48,7 +47,6 @@ pub(super) const HEIGHT_MIN: u16 = FRAME_ROWS + HEAT_ROWS_MIN;
 /// The rows for the lines and a heat map that tells seven levels apart.
 pub(super) const HEIGHT_WANTED: u16 = FRAME_ROWS + 7 + LINES_ROWS_MIN + 1;
 
-/// The pane.
 pub(super) const PANE: Pane = Pane {
     id: PaneId::Timeline,
     meaning: "one latency class over time, with marks and changes",
@@ -76,7 +74,6 @@ pub(super) fn columns(width: u16) -> usize {
 /// Where the columns are.
 #[derive(Clone, Copy)]
 struct TimeAxis {
-    /// The first cell.
     x: u16,
     cells: usize,
     /// Columns at the left that do not fit.
@@ -91,14 +88,12 @@ impl TimeAxis {
         Self { x: area.x + LABEL_CELLS.min(area.width), cells, hidden, shown: known - hidden }
     }
 
-    /// Returns the cells of a column.
     fn cells_of(self, place: usize) -> Option<Range<u16>> {
         let at = place.checked_sub(self.hidden).filter(|at| *at < self.shown)?;
         let from = |at: usize| self.x + (at * self.cells / self.shown) as u16;
         Some(from(at)..from(at + 1))
     }
 
-    /// Returns the column at a cell.
     fn place_at(self, x: u16) -> Option<usize> {
         let cell = usize::from(x.checked_sub(self.x)?);
         (cell < self.cells && self.shown > 0)
@@ -106,7 +101,6 @@ impl TimeAxis {
     }
 }
 
-/// The areas of the parts.
 struct PlotAreas {
     heat: Rect,
     lines: Rect,

@@ -68,7 +68,6 @@ impl Raster {
         self.cells[at].1 = Some(series);
     }
 
-    /// Copies the dots to the screen.
     pub(super) fn draw(&self, theme: Theme, frame: &mut Frame<'_>) {
         let width = usize::from(self.area.width).max(1);
         for (at, &(pattern, series)) in self.cells.iter().enumerate() {
