@@ -19,7 +19,6 @@ const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
 /// The same for a limit, which clients may reach repeatedly.
 const BOUND_QUIET: Duration = Duration::from_secs(10);
 
-/// The subject of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// The process or the system is short of descriptors, memory or ports.

@@ -18,9 +18,7 @@ const PER_LISTENER: u64 = 2;
 pub struct DescriptorsError {
     /// `connections` or `upstream connections`.
     pub kind: &'static str,
-    /// Connections asked for.
     pub asked: usize,
-    /// Connections possible.
     pub possible: usize,
     /// The limit on descriptors, `RLIMIT_NOFILE`.
     pub limit: u64,
@@ -29,13 +27,11 @@ pub struct DescriptorsError {
 /// Descriptors that connections to upstreams take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamSockets {
-    /// One for each connection of a client.
     PerClient,
     /// So many for all clients together, set aside before clients get theirs.
     Pooled(usize),
 }
 
-/// The file descriptors available for connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     limit: u64,

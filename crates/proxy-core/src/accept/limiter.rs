@@ -34,7 +34,6 @@ impl ConnectionLimiter {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many may be open.
     pub(crate) fn max(&self) -> usize {
         self.max.load(Ordering::Relaxed)
     }

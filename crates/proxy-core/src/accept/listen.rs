@@ -39,13 +39,11 @@ pub struct ParseListenAddrError {
     text: String,
 }
 
-/// An address cannot be listened at.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another process listens there already, maybe another tlsdash.
     #[error("cannot listen on {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
     InUse(ListenAddr),
-    /// An inherited socket cannot be used.
     #[error("cannot listen on an inherited socket: {0} (see: systemctl status of its socket unit)")]
     Inherited(io::Error),
     /// Only a privileged process may listen on the port.
@@ -56,14 +54,8 @@ pub enum ListenError {
     /// The host does not have the address.
     #[error("cannot listen on {0}: this host does not have the address (see: ip address)")]
     NotOfHost(ListenAddr),
-    /// The kernel refuses for another reason.
     #[error("cannot listen on {addr}: {source}")]
-    Refused {
-        /// The address.
-        addr: ListenAddr,
-        /// Why.
-        source: io::Error,
-    },
+    Refused { addr: ListenAddr, source: io::Error },
 }
 
 impl fmt::Display for ListenAddr {

@@ -32,7 +32,6 @@ struct WorkerListener {
     is_ready: bool,
 }
 
-/// The listening sockets of a worker.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     all: Vec<WorkerListener>,
@@ -109,7 +108,6 @@ impl Listeners {
         is_due
     }
 
-    /// Closes the sockets whose backlog is empty.
     pub(crate) fn close_empty(&mut self) {
         self.retain(|listener| listener.is_ready);
     }
@@ -190,7 +188,6 @@ mod tests {
         served
     }
 
-    /// Greets all waiting clients.
     fn accept_all(listeners: &mut Listeners) -> usize {
         let mut accepted = 0;
         for i in 0..listeners.len() {

@@ -144,11 +144,9 @@ pub struct NegotiatedInfo<'a> {
     pub version: &'a str,
     /// The suite's IANA name.
     pub cipher: &'a str,
-    /// The application protocol.
     pub alpn: &'a [u8],
     /// The server name that the client asked for.
     pub server_name: &'a str,
-    /// The client's certificate, if it has one.
     pub client_certificate: Option<ClientCertificate<'a>>,
 }
 
@@ -167,14 +165,12 @@ pub enum ParsedHeader {
     /// A whole header and its length in bytes. Without endpoints the connection is the peer's own, such as a health
     /// check (`LOCAL`), or the client's address family is not IP.
     Header(Option<Endpoints>, usize),
-    /// The beginning of a header.
     Partial,
 }
 
 /// The first bytes of a trusted peer are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// They are not a header.
     #[error("what a trusted peer sent does not begin with a PROXY header")]
     Malformed,
     /// The header is longer than its version allows, or than [`HEADER_BYTES_MAX`].

@@ -15,18 +15,11 @@ const MIB: usize = 1 << 20;
 /// Why a limit or a setting cannot have a value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OptionError {
-    /// There is no setting of this name.
     #[error("there is no such setting of TLS")]
     Unknown,
     /// A value is not one of the known ones.
     #[error("{} is not known; known: {known}", clean::text(given))]
-    NotKnown {
-        /// The given value.
-        given: String,
-        /// The accepted values.
-        known: String,
-    },
-    /// A list names something twice.
+    NotKnown { given: String, known: String },
     #[error("{} is given twice", clean::text(.0))]
     Twice(String),
     /// A number is none, or out of its range.
@@ -36,7 +29,6 @@ pub enum OptionError {
         kind: &'static str,
         /// Smallest allowed, in the option's unit.
         low: f64,
-        /// Largest allowed.
         high: f64,
     },
     /// The name of an application protocol is empty, too long or not printable.
@@ -73,11 +65,9 @@ pub struct OptionDefault {
 /// The type of the value, and where it is stored.
 #[derive(Debug)]
 pub enum OptionKind<T: 'static> {
-    /// A time.
     Time {
         /// Shortest and longest, in seconds.
         range: (f64, f64),
-        /// The field.
         at: fn(&mut T) -> &mut Duration,
     },
     /// Memory in bytes, written in MiB in configurations and by people.
@@ -87,27 +77,19 @@ pub enum OptionKind<T: 'static> {
         /// The field, in bytes.
         at: fn(&mut T) -> &mut usize,
     },
-    /// A number.
     Count {
-        /// Least and most.
         range: (f64, f64),
-        /// The field.
         at: fn(&mut T) -> &mut usize,
     },
     /// An optional limit. A live setting has 0 for none; a configuration omits it.
     Bound {
-        /// The largest.
         max: f64,
-        /// The field.
         at: fn(&mut T) -> &mut Option<usize>,
     },
     /// A word, or a list of them.
     Text {
-        /// Reads the field.
         get: fn(&T) -> String,
-        /// Changes the field.
         set: fn(&mut T, &str) -> Result<(), OptionError>,
-        /// The accepted values.
         known: AllowedValues,
     },
 }
@@ -115,28 +97,22 @@ pub enum OptionKind<T: 'static> {
 /// The values that a text option accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum AllowedValues {
-    /// Any.
     Any,
-    /// One of these.
     OneOf(fn() -> Vec<String>),
-    /// A list of these.
     ListOf(fn() -> Vec<String>),
 }
 
 /// Settings that are declared in a list.
 pub trait DeclaredOptions: Clone + Default + Send + Sync + 'static {
-    /// The list.
     const OPTIONS: &'static [OptionSpec<Self>];
     /// Its names, in the same order.
     const NAMES: &'static [&'static str];
 
-    /// The option of this name.
     fn option(name: &str) -> Option<&'static OptionSpec<Self>> {
         Self::OPTIONS.iter().find(|option| option.name == name)
     }
 }
 
-/// The names of a list.
 pub const fn option_names<T, const N: usize>(options: &[OptionSpec<T>; N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut i = 0;
@@ -293,7 +269,6 @@ pub struct LiveOptions<T>(Mutex<Arc<T>>);
 
 /// Settings of a [`Handler`](crate::handler::Handler).
 pub trait HandlerSettings: fmt::Debug + Send + Sync {
-    /// The state of each setting.
     fn list(&self) -> Vec<Setting>;
 
     /// Changes one and returns its former state; `None` if it is not among them.
@@ -323,12 +298,10 @@ pub fn fixed_setting(name: &str, value: String) -> Setting {
 }
 
 impl<T: DeclaredOptions> LiveOptions<T> {
-    /// As they are at the start.
     pub fn new(options: T) -> Self {
         Self(Mutex::new(Arc::new(options)))
     }
 
-    /// As they are now.
     pub fn current(&self) -> Arc<T> {
         Arc::clone(&self.lock())
     }
@@ -345,7 +318,6 @@ impl<T: DeclaredOptions> LiveOptions<T> {
 }
 
 impl<T: DeclaredOptions> LiveOptions<T> {
-    /// The state of each setting.
     pub fn list(&self) -> Vec<Setting> {
         let current = self.current();
         let of = |option: &OptionSpec<T>| {

@@ -16,7 +16,6 @@ const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
 const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
 /// Largest bound on handshakes, and on the connections of a client.
 const BOUND_MAX: f64 = 1_000_000.0;
-/// Fewest and most workers.
 pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 
 const WORKERS: &str = "proxy.workers";
@@ -121,20 +120,16 @@ pub fn infos() -> Vec<SettingInfo> {
     std::iter::once(workers).chain(limits).chain(tls).collect()
 }
 
-/// The proxy rejects a setting.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// A number is out of its range.
     #[error("{option} {value}: {problem}")]
     Value {
         /// The option, as on a command line.
         option: &'static str,
         /// Its value, in its unit.
         value: String,
-        /// The accepted values.
         problem: OptionError,
     },
-    /// An upstream is listed twice.
     #[error("upstream {0}: it is given twice")]
     UpstreamTwice(String),
 }

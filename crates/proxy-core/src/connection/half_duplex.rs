@@ -9,7 +9,6 @@ use crate::worker::pending::{StallEntry, StallQueue};
 /// socket; reading more would move bytes from the kernel's memory to ours and make its buffer grow.
 const HIGH_WATER_BYTES: usize = 16 << 10;
 
-/// One direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct HalfDuplex {
     /// Bytes that the sink has not taken yet.

@@ -98,7 +98,6 @@ pub fn resources_token(key: usize) -> Token {
     token(key, SocketRole::Resources)
 }
 
-/// The next need of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// An event or a deadline.
@@ -117,7 +116,6 @@ pub struct ConnEnd {
     pub(super) mode: CloseMode,
 }
 
-/// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseMode {
     /// Send the client's pending bytes first, and give the client time to close.
@@ -134,7 +132,6 @@ impl ConnEnd {
         Self::new(outcome, detail, CloseMode::AfterSending)
     }
 
-    /// Ends it now.
     pub fn at_once(outcome: ConnectionOutcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, CloseMode::AtOnce)
     }

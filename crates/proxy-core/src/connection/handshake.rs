@@ -33,7 +33,6 @@ struct PeerHeader {
 }
 
 impl HandshakeState {
-    /// Begins with a connection from `peer`.
     pub(super) fn new(socket: &TcpStream, peer: SocketAddr, context: &WorkerContext) -> io::Result<Self> {
         let is_trusted = !context.trusted.is_empty() && context.trusted.contains(peer.ip());
         let header = if context.sends_header.is_none() && !is_trusted {

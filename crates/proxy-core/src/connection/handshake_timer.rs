@@ -96,7 +96,6 @@ mod tests {
         TimedRead { ready_at, began_at, ended_at, crypto: CryptoTime::default(), has_answered }
     }
 
-    /// A path with this round-trip time.
     fn path(rtt: Option<Duration>) -> PathInfo {
         PathInfo { rtt, retransmits: 2 }
     }

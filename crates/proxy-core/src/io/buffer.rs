@@ -84,7 +84,6 @@ impl Buffer {
         self.tail += bytes.len();
     }
 
-    /// Drops the pending bytes.
     pub(crate) fn clear(&mut self) {
         (self.head, self.tail) = (0, 0);
     }

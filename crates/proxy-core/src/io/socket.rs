@@ -12,7 +12,6 @@ use socket2::SockRef;
 
 use crate::io::socket_options::{self, PathInfo};
 
-/// A stream socket of either kind.
 #[derive(Debug)]
 enum StreamSocket {
     Tcp(TcpStream),
@@ -41,7 +40,6 @@ pub struct Socket {
     interest: Interest,
 }
 
-/// How a read or write went.
 #[derive(Debug)]
 pub enum IoResult {
     /// The number of bytes, at least one.
@@ -100,7 +98,6 @@ impl Socket {
         })
     }
 
-    /// Notes an event.
     pub fn note(&mut self, event: &Event) {
         self.failed |= event.is_error();
         if event.is_read_closed() || self.failed {

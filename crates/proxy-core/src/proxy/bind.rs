@@ -28,7 +28,6 @@ use crate::worker::setup::WorkerShared;
 /// Why a proxy did not start. None of its threads are left running then.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyStartError {
-    /// No address to listen on was given.
     #[error("there is no address to listen on")]
     NoListener,
     /// A value of the configuration is out of its range.
@@ -37,13 +36,11 @@ pub enum ProxyStartError {
     /// It would forward to itself.
     #[error("the upstream {0} is where the proxy itself listens")]
     Itself(Upstream),
-    /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// There are no upstreams, or too many.
     #[error("{0} upstreams were given; expected 1 to {UPSTREAMS_MAX}")]
     Upstreams(usize),
-    /// An upstream's name is unknown.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// There are not enough descriptors for the connections asked for.
@@ -52,17 +49,11 @@ pub enum ProxyStartError {
     /// A core chosen for the workers does not exist.
     #[error(transparent)]
     Cpus(#[from] CpusError),
-    /// TLS could not be set up.
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
     /// The kernel refused an event loop or a thread.
     #[error("cannot start the proxy's worker {worker}: {source}")]
-    Worker {
-        /// The worker's number.
-        worker: usize,
-        /// Why.
-        source: io::Error,
-    },
+    Worker { worker: usize, source: io::Error },
 }
 
 /// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its

@@ -65,7 +65,6 @@ impl Proxy {
         self.notices.take(Instant::now())
     }
 
-    /// Its settings.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings =
             settings::list(&self.config, &self.control.limits(), self.possible(), self.pool().len());

@@ -30,7 +30,6 @@ pub(crate) struct Relay {
     upstream_ended_at: Option<Instant>,
 }
 
-/// The connection to the upstream.
 enum UpstreamConn {
     Connecting {
         attempt: Box<ConnectAttempt>,

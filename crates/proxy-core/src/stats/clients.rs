@@ -83,7 +83,6 @@ impl ClientSlots {
         (client.id != ClientId::Other).then(|| client.open.saturating_sub(1))
     }
 
-    /// Counts an exchange and its latency.
     pub(crate) fn exchange(&mut self, slot: ClientSlot, took: Duration) {
         let client = self.change(slot);
         client.counters[ClientCounter::Exchanges] += 1;

@@ -22,7 +22,6 @@ pub(crate) struct UsageSlots {
     fingerprint: Option<u16>,
 }
 
-/// A worker's counts of usage.
 #[derive(Debug)]
 pub(crate) struct UsageCounts {
     combinations: Vec<Combination>,
@@ -124,7 +123,6 @@ impl UsageCounts {
     }
 }
 
-/// Additions to a few counters.
 type Increments = [(UsageCounter, u64)];
 
 fn add(counters: &mut Counters<UsageCounter>, counted: &Increments) {
@@ -150,7 +148,6 @@ fn counted(
 /// Identifies combinations: the numbers of [`NegotiatedTls::combination`], and whether the handshake was full.
 type CombinationKey = ([u16; 4], bool);
 
-/// The parameters negotiated together.
 #[derive(Debug)]
 struct Combination {
     key: CombinationKey,

@@ -38,16 +38,12 @@ const SLICE: Duration = Duration::from_millis(12);
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
-    /// No certificate can be made.
     #[error("cannot measure the costs of handshakes: {0}")]
     Certificate(#[from] TlsFileError),
-    /// TLS cannot be set up.
     #[error("cannot measure the costs of handshakes: {0}")]
     Config(#[from] TlsConfigError),
-    /// The library fails.
     #[error("cannot measure the costs of handshakes: {0}")]
     Tls(#[from] rustls::Error),
-    /// A handshake failed.
     #[error("cannot measure the costs of handshakes: {0}")]
     Handshake(String),
 }
@@ -81,7 +77,6 @@ pub fn calibrate() -> Result<HandshakeCosts, CalibrationError> {
     Ok(costs)
 }
 
-/// CPU time of this thread.
 fn thread_cpu() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
@@ -93,7 +88,6 @@ struct MeasuredOperation {
     slices: Vec<u64>,
 }
 
-/// The measured operation.
 enum Operation {
     KeyExchange {
         group: &'static dyn SupportedKxGroup,

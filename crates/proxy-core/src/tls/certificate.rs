@@ -98,7 +98,6 @@ impl Certificate {
         self.description.summary()
     }
 
-    /// Warnings for the operator.
     pub fn warnings(&self) -> &[TlsFileWarning] {
         &self.warnings
     }

@@ -41,7 +41,6 @@ impl ClientCa {
         Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
     }
 
-    /// A description in one line.
     pub(super) fn summary(&self) -> String {
         let digest = u64::from_be_bytes(self.digest.first_chunk().copied().unwrap_or_default());
         let path = self.origin.paths()[0].display();

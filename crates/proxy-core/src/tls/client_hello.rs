@@ -24,7 +24,6 @@ mod extension {
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
 }
 
-/// The parsed offer of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientHello {
     /// In lower case; `None` if there is none, or it is not a DNS name.

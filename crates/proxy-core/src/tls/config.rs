@@ -18,19 +18,15 @@ use super::evidence::Policy;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
 use super::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 
-/// TLS cannot be set up like this.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {
-    /// The library refuses.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
     /// The library of cryptography refuses to make a key.
     #[error("cannot set up TLS: no key for session tickets can be made")]
     NoTicketKey,
-    /// The authorities cannot be used.
     #[error("cannot use the authorities for clients: {0}")]
     ClientCa(VerifierBuilderError),
-    /// There is no certificate.
     #[error("there is no certificate to present")]
     NoCertificate,
     /// There is no version between the oldest and the newest.
@@ -40,22 +36,9 @@ pub enum TlsConfigError {
     #[error(
         "no cipher suite of ciphers is for TLS {version}: name one, or leave that version out (tls-min, tls-max)"
     )]
-    NoCipher {
-        /// The version.
-        version: &'static str,
-    },
-    /// A number is out of its range.
+    NoCipher { version: &'static str },
     #[error("{word} {value}: expected {low} to {high}")]
-    OutOfRange {
-        /// Its word.
-        word: String,
-        /// The present value.
-        value: f64,
-        /// The least.
-        low: f64,
-        /// The most.
-        high: f64,
-    },
+    OutOfRange { word: String, value: f64, low: f64, high: f64 },
     /// There is no group for the key exchange.
     #[error("groups are empty: a key exchange needs one")]
     NoGroup,

@@ -20,7 +20,6 @@ use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
 /// Shown bytes of a fingerprint: enough to distinguish certificates, too few to trust one.
 const FINGERPRINT_BYTES: usize = 8;
 
-/// Bytes are not a certificate.
 pub(super) type ParseError = nom::Err<X509Error>;
 
 /// The contents of a certificate that are shown, and its fingerprint.

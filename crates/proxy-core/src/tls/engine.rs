@@ -34,7 +34,6 @@ const KEYS_MAX: u64 = 256;
 /// Bytes in either direction that allow a client another key.
 const BYTES_PER_KEY: u64 = 64 << 10;
 
-/// Why the engine cannot go on.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EngineError {
     #[error("{}", describe(.0))]
@@ -106,7 +105,6 @@ impl Engine {
         self.has_answered
     }
 
-    /// The parameters negotiated up to now.
     pub(crate) fn session(&self) -> NegotiatedTls<'_> {
         NegotiatedTls::new(&self.connection, self.server_name.as_deref(), self.evidence.as_deref())
     }
@@ -294,7 +292,6 @@ impl Engine {
     }
 }
 
-/// The bytes to encrypt.
 #[derive(Clone, Copy)]
 enum EncryptInput<'a> {
     Plaintext(&'a [u8]),

@@ -8,15 +8,8 @@ use crate::notices::is_shortage;
 /// Why a certificate, an authority or a ticket key is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
-    /// A file cannot be read.
     #[error("cannot read {path}: {}", reason(source))]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file holds nothing.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{0} is empty")]
     Empty(PathBuf),
     /// A file is DER where PEM is needed.
@@ -26,45 +19,20 @@ pub enum TlsFileError {
     NotPem(PathBuf),
     /// A file has the wrong content, or is damaged.
     #[error("cannot parse {path}: {problem}")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
-    /// The certificate's file holds no certificate.
+    Malformed { path: PathBuf, problem: String },
     #[error("there is no certificate in {0}; expected PEM with -----BEGIN CERTIFICATE-----")]
     NoCertificate(PathBuf),
-    /// The key's file holds no private key.
     #[error("there is no private key in {0}; expected PEM with a PKCS#8, PKCS#1 or SEC1 key")]
     NoKey(PathBuf),
-    /// The key is protected by a passphrase.
     #[error("the key in {0} is encrypted; decrypt it first (openssl pkey -in {0} -out PLAIN.key)")]
     EncryptedKey(PathBuf),
     /// The key is of a kind that cannot sign handshakes.
     #[error("cannot use the key in {path}: {problem}; expected ECDSA P-256, P-384 or P-521, RSA or Ed25519")]
-    UnsupportedKey {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
-    /// Certificate and key do not belong together.
+    UnsupportedKey { path: PathBuf, problem: String },
     #[error("the key in {key} does not belong to the certificate in {cert}")]
-    Mismatched {
-        /// The certificate's file.
-        cert: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-    },
-    /// A certificate could not be generated.
+    Mismatched { cert: PathBuf, key: PathBuf },
     #[error("cannot generate a certificate for {names}: {problem}")]
-    NotGenerated {
-        /// The names asked for.
-        names: String,
-        /// The problem.
-        problem: String,
-    },
+    NotGenerated { names: String, problem: String },
 }
 
 /// Why a file cannot be read, and remedies for the usual reasons.
@@ -99,7 +67,6 @@ pub enum TlsFileWarning {
     /// Users other than the owner may read a secret.
     #[error("the secret key in {path} is readable by others (mode {mode:04o}); chmod 600 {path}")]
     Exposed {
-        /// The key's file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
@@ -109,24 +76,15 @@ pub enum TlsFileWarning {
         "the certificate in {path} is X.509 version {version}, which has no DNS names: browsers, tlsdash load and others \
          refuse it; issue it with extensions (openssl x509 -req … -extfile FILE)"
     )]
-    OldVersion {
-        /// The certificate's file.
-        path: PathBuf,
-        /// Its version.
-        version: u32,
-    },
-    /// The certificate is not valid any more.
+    OldVersion { path: PathBuf, version: u32 },
     #[error("the certificate in {path} has expired on {date}; clients will refuse it")]
     Expired {
-        /// The certificate's file.
         path: PathBuf,
         /// The last day of its validity, in UTC.
         date: String,
     },
-    /// The certificate is not valid yet.
     #[error("the certificate in {path} is not valid before {date}; clients will refuse it until then")]
     NotYetValid {
-        /// The certificate's file.
         path: PathBuf,
         /// The first day of its validity, in UTC.
         date: String,

@@ -57,7 +57,6 @@ impl OfferedSession {
     }
 }
 
-/// The certificate presented to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PresentedCertificate {
     /// Its first name.

@@ -11,7 +11,6 @@ pub struct TlsHarness {
     config: TlsConfig,
 }
 
-/// The effects of a client's bytes.
 #[derive(Debug, Default)]
 pub struct HarnessOutcome {
     /// Bytes sent to the client.
@@ -22,7 +21,6 @@ pub struct HarnessOutcome {
     pub kept_bytes_max: usize,
     /// Why it ended, if it failed.
     pub failure: Option<String>,
-    /// Whether the handshake is complete.
     pub is_handshake_complete: bool,
     /// Server name and fingerprint, if the `ClientHello` was whole and well-formed.
     pub hello: Option<(String, String)>,

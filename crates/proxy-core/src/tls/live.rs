@@ -51,7 +51,6 @@ impl Tls {
 }
 
 impl Tls {
-    /// Warnings for the operator about its files.
     pub fn warnings(&self) -> impl Iterator<Item = &TlsFileWarning> {
         let certificates = self.certificates.iter().flat_map(Certificate::warnings);
         certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings))
@@ -67,7 +66,6 @@ impl From<Certificate> for Tls {
 /// The changes found by a check of the files.
 #[derive(Debug, Default)]
 pub struct TlsRefresh {
-    /// The changed settings.
     pub changes: Vec<SettingRecord>,
     /// Warnings for the operator about the new ones.
     pub warnings: Vec<TlsFileWarning>,
@@ -81,10 +79,8 @@ pub struct TlsRefresh {
 /// Why something stays as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum RefreshError {
-    /// A file cannot be used.
     #[error("{0}; what was read from there before stays in use")]
     File(#[from] TlsFileError),
-    /// The combination cannot be used.
     #[error("{0}; connections go on as before")]
     Config(#[from] TlsConfigError),
 }
@@ -98,7 +94,6 @@ pub enum TicketKeyError {
     /// Sessions are not kept in tickets.
     #[error("sessions are not kept in tickets: change resumption to tickets")]
     RefusingTicketer,
-    /// The new configuration cannot be made.
     #[error(transparent)]
     Config(#[from] TlsConfigError),
 }
@@ -122,7 +117,6 @@ impl PresentedCertificates {
     }
 }
 
-/// TLS of a running proxy.
 #[derive(Debug)]
 pub(crate) struct LiveTls {
     certificates: Vec<Certificate>,
@@ -166,7 +160,6 @@ impl LiveTls {
         TlsConfig::new(&self.settings, inputs)
     }
 
-    /// Its files.
     pub(crate) fn files(&self) -> TlsFiles {
         TlsFiles::new(&self.certificates, self.client_ca.as_ref(), self.ticket_keys.as_ref())
     }

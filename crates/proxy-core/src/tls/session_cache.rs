@@ -36,7 +36,6 @@ struct CachedSession {
 }
 
 impl SessionCache {
-    /// For `size` sessions at most.
     pub(super) fn new(size: usize) -> Self {
         Self(Arc::new(Mutex::new(CachedSessions {
             size,

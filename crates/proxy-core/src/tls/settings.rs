@@ -9,7 +9,6 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite};
 
 use super::provider::{CountedAead, TimedGroup};
 
-/// The version as a rustls type.
 pub(super) fn supported_version(version: TlsVersion) -> &'static SupportedProtocolVersion {
     match version {
         TlsVersion::V12 => &rustls::version::TLS12,
@@ -28,13 +27,11 @@ pub enum Resumption {
     Off,
 }
 
-/// When a TLS 1.3 ticket is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketSend {
     /// Together with the first answer of the upstream, which saves a packet and a wake-up of the client; after 100 ms
     /// without one.
     WithAnswer,
-    /// As soon as the handshake is done.
     AtOnce,
 }
 
@@ -50,7 +47,6 @@ pub enum ClientAuth {
 /// Whose preference counts among cipher suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherOrder {
-    /// The proxy's.
     Proxy,
     /// The client's, which takes into account whether it has AES instructions.
     Client,
@@ -96,14 +92,12 @@ pub struct TlsSettings {
     pub max: TlsVersion,
     /// Cipher suites in the proxy's order of preference; at least one.
     pub(super) ciphers: Vec<SupportedCipherSuite>,
-    /// Whose order counts among them.
     pub cipher_order: CipherOrder,
     /// Groups that may be chosen, in the client's order of preference.
     pub(super) groups: Vec<&'static dyn SupportedKxGroup>,
     /// Application protocols offered by ALPN, most preferred first. If empty, ALPN is omitted, because the proxy does
     /// not know its upstream's protocol.
     pub alpn: Vec<String>,
-    /// How clients resume.
     pub resumption: Resumption,
     /// TLS 1.3 tickets sent after each handshake. One is used once, and a client that resumes gets the next with it.
     pub tickets: usize,
@@ -111,7 +105,6 @@ pub struct TlsSettings {
     pub ticket_lifetime: Duration,
     /// How long a key of the proxy's own seals tickets, before it makes another.
     pub ticket_rotation: Duration,
-    /// When TLS 1.3 tickets are sent.
     pub ticket_send: TicketSend,
     /// Sessions that are kept with [`Resumption::Cache`]; at least one.
     pub session_cache: usize,

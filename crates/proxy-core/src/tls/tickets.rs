@@ -32,7 +32,6 @@ const TIME_BYTES: usize = 8;
 const BINDING_BYTES: usize = 16;
 /// Bytes of a key in a file: a name, which tickets carry openly, and a secret.
 const FILE_KEY_BYTES: usize = 80;
-/// Keys in a file at most.
 const FILE_KEYS_MAX: usize = 16;
 /// Keys of our own at most; bounds the lifetime of tickets in rotations.
 pub(super) const OWN_KEYS_MAX: u32 = 32;
@@ -116,7 +115,6 @@ impl TicketKeyFile {
         Ok(Self { keys, warnings: contents.exposure(path).into_iter().collect(), origin })
     }
 
-    /// Warnings for the operator.
     pub fn warnings(&self) -> &[TlsFileWarning] {
         &self.warnings
     }
@@ -225,7 +223,6 @@ pub(super) struct Ticketer {
     pub(super) clock: fn() -> u64,
 }
 
-/// Why a ticket is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     /// It is too short for any ticket.

@@ -79,7 +79,6 @@ impl Upstreams {
         Ok(Self { members, epoch: Instant::now(), notices })
     }
 
-    /// How many there are.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {
         self.members.len()
@@ -104,7 +103,6 @@ impl Upstreams {
         &self.members[index].name
     }
 
-    /// The addresses of the upstream `index`.
     pub fn target(&self, index: usize) -> &UpstreamTarget {
         &self.members[index].target
     }

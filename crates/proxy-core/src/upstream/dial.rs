@@ -48,7 +48,6 @@ pub(crate) struct ConnectAttempt {
     candidate: Option<UpstreamCandidate>,
 }
 
-/// The upstream being tried.
 #[derive(Debug)]
 struct UpstreamCandidate {
     upstream: usize,
@@ -61,7 +60,6 @@ struct UpstreamCandidate {
     place: Option<u64>,
 }
 
-/// The state of an attempt.
 #[derive(Debug)]
 pub(crate) enum ConnectProgress {
     /// Connected to the upstream of this index.
@@ -80,7 +78,6 @@ pub(crate) struct DialContext<'a> {
 }
 
 impl UpstreamDialer {
-    /// For the worker number `worker`.
     pub(crate) fn new(upstreams: Arc<Upstreams>, worker: usize) -> Self {
         let waiting = (0..upstreams.len()).map(|_| BTreeMap::new()).collect();
         let queues = BacklogQueues { waiting, next_place: 0, woken: Vec::new() };

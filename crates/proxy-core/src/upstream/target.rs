@@ -24,12 +24,10 @@ pub enum Upstream {
     Tcp {
         /// A name or an address, without brackets.
         host: String,
-        /// The port.
         port: u16,
     },
 }
 
-/// The text is not an upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an upstream: {problem}; expected unix:/path or host:port")]
 pub struct ParseUpstreamError {
@@ -37,7 +35,6 @@ pub struct ParseUpstreamError {
     problem: &'static str,
 }
 
-/// The upstream's name could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot resolve the upstream {upstream}: {source}")]
 pub struct ResolveError {
@@ -45,7 +42,6 @@ pub struct ResolveError {
     source: io::Error,
 }
 
-/// The upstream does not accept connections.
 #[derive(Debug, thiserror::Error)]
 #[error("the upstream {upstream} does not accept connections: {source}")]
 pub struct ProbeError {
@@ -56,7 +52,6 @@ pub struct ProbeError {
 /// An upstream ready to be connected to.
 #[derive(Clone, Debug)]
 pub enum UpstreamTarget {
-    /// A Unix socket.
     Unix(UnixAddr),
     /// TCP addresses, to be tried in this order.
     Tcp(Vec<SocketAddr>),

@@ -21,7 +21,6 @@ pub struct WorkerContext {
     /// Where a handler registers its socket.
     pub registry: Registry,
     pub(crate) tls: TlsConfig,
-    /// The limits as they are now.
     pub limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,

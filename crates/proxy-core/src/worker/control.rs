@@ -23,7 +23,6 @@ pub(crate) struct ProxyControl {
     /// Taken like the limits.
     tls: Mutex<TlsConfig>,
     pub(crate) limiter: ConnectionLimiter,
-    /// How many workers there are.
     workers: AtomicUsize,
     /// Whether the listening sockets belong to a service manager, which keeps them open during a drain.
     is_managed: bool,
@@ -91,7 +90,6 @@ impl ProxyControl {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// The TLS configuration for new connections.
     pub(crate) fn tls(&self) -> TlsConfig {
         self.lock_tls().clone()
     }

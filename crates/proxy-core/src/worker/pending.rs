@@ -23,7 +23,6 @@ pub(crate) struct StallQueue(BTreeSet<(Instant, usize)>);
 pub(crate) struct StallEntry(Option<Instant>);
 
 impl PendingBytes {
-    /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.held_bytes == 0
     }

@@ -35,7 +35,6 @@ impl Default for CommandQueue {
     }
 }
 
-/// A command to a worker.
 #[derive(Debug)]
 pub(crate) enum WorkerCommand {
     /// Accept from the sockets of another worker too.
@@ -90,7 +89,6 @@ pub(crate) fn run_with<H: Handler>(
     })
 }
 
-/// All workers of a proxy.
 pub(crate) struct WorkerPool {
     run: RunWorker,
     shared: WorkerShared,
@@ -330,7 +328,6 @@ impl WorkerHandle {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for its end.
     fn join(&mut self) -> Result<(), WorkerFailure> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let cause = match thread.join() {

@@ -18,7 +18,6 @@ use crate::stats::seen::SeenAddresses;
 /// Listeners have the tokens from here downwards.
 const FIRST_LISTENER: usize = WAKER.0 - 1;
 
-/// The shared data of all workers.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerShared {
     pub(crate) clients_max: usize,

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// The purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
     /// The state of the connection: its handshake, its handler, or its closing.

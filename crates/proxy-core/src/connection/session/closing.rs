@@ -66,7 +66,6 @@ impl ClientSession {
         (!self.to_client.pending.is_empty() && until > context.now).then_some(until)
     }
 
-    /// The next need of a closing session.
     pub(crate) fn next_closing(&self) -> NextStep {
         if self.from_client.source_ended {
             if self.to_client.sink_closed { NextStep::Close } else { NextStep::Wait }

@@ -149,7 +149,6 @@ impl ClientSession {
         self.admit(context)
     }
 
-    /// Counts a handshake that is complete.
     pub(crate) fn count_handshake(&mut self, time: &HandshakeTime, context: &mut WorkerContext) {
         let Account { slot, client, .. } = self.account;
         let session = self.engine.session();
@@ -218,7 +217,6 @@ impl ClientSession {
         self.key
     }
 
-    /// The negotiated TLS parameters.
     pub(crate) fn negotiated(&self) -> crate::tls::NegotiatedTls<'_> {
         self.engine.session()
     }
@@ -228,7 +226,6 @@ impl ClientSession {
         self.account.id
     }
 
-    /// Whose connection it is.
     pub fn client(&self) -> ClientId {
         self.account.client
     }

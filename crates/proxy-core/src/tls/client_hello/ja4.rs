@@ -63,7 +63,6 @@ fn mix(value: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The parts of a fingerprint.
 pub(super) struct Ja4<'a> {
     /// The highest one.
     pub(super) version: u16,
@@ -95,7 +94,6 @@ impl Ja4<'_> {
         }
     }
 
-    /// Takes one of the cipher suites.
     pub(super) fn add_cipher(&mut self, suite: u16) {
         if !is_grease(suite) {
             self.cipher_set.len += 1;

@@ -19,7 +19,6 @@ pub(in crate::tls) struct HelloReader {
     is_done: bool,
 }
 
-/// The bytes are not a `ClientHello`.
 struct MalformedHello;
 
 impl HelloReader {

@@ -14,12 +14,9 @@ use super::{FILE_KEY_BYTES, NAME_BYTES, OWN_KEYS_MAX, OwnKey, RotatingTicketKeys
 
 /// Begins a snapshot. A program that derives keys in another way must name another format.
 const FORMAT: &[u8] = b"tlsdash ticket keys 1\n";
-/// Bytes of an age.
 const AGE_BYTES: usize = 8;
-/// Bytes of an age and a key.
 const ENTRY_BYTES: usize = AGE_BYTES + FILE_KEY_BYTES;
 
-/// The bytes are not keys of tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TicketSnapshotError {
     /// Another version of the program wrote them.
@@ -42,7 +39,6 @@ pub struct TicketKeySnapshot {
 }
 
 impl TicketKeySnapshot {
-    /// The most bytes of a snapshot.
     pub const BYTES_MAX: usize = FORMAT.len() + OWN_KEYS_MAX as usize * ENTRY_BYTES;
 
     /// Checks bytes that another process wrote.
@@ -75,7 +71,6 @@ impl TicketKeySnapshot {
         &self.bytes
     }
 
-    /// How many keys there are.
     pub fn len(&self) -> usize {
         self.entries().count()
     }
