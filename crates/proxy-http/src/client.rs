@@ -34,7 +34,6 @@ pub(crate) struct ClientConn {
     pub(crate) own_fields: Box<[u8]>,
     /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
     pub(crate) bound_host: Option<Box<str>>,
-    /// Its requests of HTTP/1.1.
     pub(crate) http1: Option<Rc<Http1Requests>>,
     /// A tunnel to begin once hyper has ended.
     pub(crate) tunnel: RefCell<Option<Exchange>>,
@@ -111,7 +110,6 @@ impl ClientConn {
         }
     }
 
-    /// Notes that bytes have come.
     pub(crate) fn note_received(&self, now: Instant) {
         let began_at = &self.activity.head_began_at;
         began_at.set(began_at.get().or(Some(now)));

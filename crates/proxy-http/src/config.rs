@@ -46,7 +46,6 @@ impl HttpConfig {
 /// An error at the start of a proxy in HTTP mode.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpStartError {
-    /// Two routes are the same.
     #[error(transparent)]
     DuplicateRoute(#[from] DuplicateRoute),
     /// For a reason of TCP mode too.

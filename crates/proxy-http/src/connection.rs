@@ -26,7 +26,6 @@ const ROUNDS_MAX: usize = 8;
 /// Writes to a client in a turn, before other connections have theirs.
 const WRITES_MAX: usize = 16;
 
-/// Serves one client.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     client: Rc<ClientConn>,

@@ -42,7 +42,6 @@ impl Flood {
         }
     }
 
-    /// Returns its counter.
     pub(crate) fn counter(self) -> HttpCounter {
         match self {
             Self::Resets => HttpCounter::FloodResets,
@@ -113,7 +112,6 @@ struct TokenBucket {
     filled_at: Instant,
 }
 
-/// The bucket has too few tokens.
 struct BucketEmpty;
 
 impl TokenBucket {

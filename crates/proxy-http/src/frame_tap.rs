@@ -35,7 +35,6 @@ pub(crate) struct FrameTap {
     /// The highest stream that the client has opened.
     last_stream: u32,
     budgets: FloodBudgets,
-    /// The first flood that was found.
     flood: Option<Flood>,
     /// Whether the client was sent a GOAWAY.
     is_told: bool,
@@ -199,7 +198,6 @@ impl FrameTap {
         if self.to_client.is_between_frames() { self.own.take(counters) } else { None }
     }
 
-    /// Whether what has passed is a flood.
     pub(crate) fn is_flood(&self) -> bool {
         self.flood.is_some()
     }

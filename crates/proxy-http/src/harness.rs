@@ -33,7 +33,6 @@ use crate::upstream::head::{self, RequestHead};
 pub struct FrameTapResult {
     /// Each counter with its name.
     pub counts: Vec<(&'static str, u64)>,
-    /// Whether the bytes are a flood.
     pub is_flood: bool,
     /// What hyper gets of what was received.
     pub passed: Vec<u8>,
@@ -58,7 +57,6 @@ pub fn tap_frames<'a>(
     FrameTapResult { counts, is_flood: tap.is_flood(), passed: passed.into() }
 }
 
-/// Routes to choose among.
 #[derive(Debug)]
 pub struct RouteHarness(RouteTable);
 
@@ -77,14 +75,12 @@ impl RouteHarness {
     }
 }
 
-/// A response as it was understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedResponse {
     /// The status, once the head is whole.
     pub status: Option<u16>,
     /// The content so far.
     pub content: Vec<u8>,
-    /// Whether it is complete.
     pub is_complete: bool,
     /// Whether it is malformed, or was cut.
     pub is_refused: bool,

@@ -51,7 +51,6 @@ pub(crate) struct HeldBytes {
     request_heads: Cell<usize>,
     /// What exchanges hold: content that an upstream has not taken, and what is read of a response before its head is whole.
     exchanges: Cell<usize>,
-    /// Pieces that are long.
     pub(crate) long_pieces: LongPieces,
     /// Whether hyper has framed some of a piece since that was last looked at.
     has_released: Cell<bool>,
@@ -101,7 +100,6 @@ impl HeldBytes {
         Self { is_scarce: Rc::clone(is_scarce), ..Self::default() }
     }
 
-    /// All of it.
     pub(crate) fn total(&self) -> usize {
         self.pieces.get() + self.heads.get() + self.request_heads.get() + self.exchanges.get()
     }
@@ -139,7 +137,6 @@ impl HeldBytes {
         }
     }
 
-    /// Counts the head of a request.
     pub(crate) fn hold_request(&self, bytes: usize) {
         self.request_heads.set(self.request_heads.get() + bytes);
     }

@@ -31,9 +31,7 @@ pub struct HttpLimits {
     pub streams_max: usize,
     /// Requests of a connection, after which it is closed; `None`: no bound.
     pub requests_per_connection: Option<usize>,
-    /// Bytes of a request's header.
     pub header_bytes_max: usize,
-    /// Fields of a request's header.
     pub header_fields_max: usize,
     /// The largest body of a request, in bytes.
     pub body_bytes_max: usize,

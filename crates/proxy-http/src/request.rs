@@ -27,7 +27,6 @@ use crate::held_bytes::REQUEST_BYTES;
 use crate::route_timeouts::RouteTimeouts;
 use crate::target_text::without_query;
 
-/// The state of a request.
 #[derive(Debug)]
 pub(crate) struct RequestState {
     client: Rc<ClientConn>,
@@ -114,12 +113,10 @@ impl RequestHandle {
         self.0.set_held(REQUEST_BYTES + path + bytes);
     }
 
-    /// Notes its route.
     pub(crate) fn set_route(&self, route: usize) {
         self.0.route.set(Some(route));
     }
 
-    /// The timeouts of its route.
     pub(crate) fn timeouts(&self) -> RouteTimeouts {
         let RequestState { route, client, .. } = &*self.0;
         let destinations = &client.worker.shared.routing.destinations;
@@ -156,7 +153,6 @@ impl RequestHandle {
         &self.0.method
     }
 
-    /// The client's connection.
     pub(crate) fn client(&self) -> &ClientConn {
         &self.0.client
     }
@@ -178,7 +174,6 @@ impl RequestHandle {
         self.0.first_byte.set(Some(now.saturating_duration_since(self.0.head_at)));
     }
 
-    /// Notes why it has failed.
     pub(crate) fn fail(&self, failure: RequestFailure) {
         self.0.failure.set(Some(failure));
         self.set_complete();

@@ -12,21 +12,18 @@ use crate::route_timeouts::RouteTimeouts;
 /// `shop.example/static=127.0.0.1:9000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The requested host.
     pub host: HostPattern,
     /// The path's beginning, on whole segments: `/api` is that of `/api` and `/api/users`, not of `/apis`. It begins with
     /// `/` and ends with none, except for `/` itself.
     pub prefix: String,
     /// The upstreams; at least one.
     pub upstreams: Vec<Upstream>,
-    /// Timeouts of its requests.
     pub timeouts: RouteTimeouts,
 }
 
 /// The hosts of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// Every host.
     Any,
     /// One host, in lower case.
     Exact(String),
@@ -34,7 +31,6 @@ pub enum HostPattern {
     Below(String),
 }
 
-/// The text is not a route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a route: {problem}; expected [HOST]/PATH=UPSTREAM[,UPSTREAM...], such as /api=unix:/run/api.sock"

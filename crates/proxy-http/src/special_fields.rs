@@ -41,7 +41,6 @@ impl SpecialFields {
         Self(fields.fold(0, |all, field| all | field.bit()))
     }
 
-    /// Whether a field is there.
     pub(crate) fn has(self, field: SpecialField) -> bool {
         self.0 & field.bit() != 0
     }

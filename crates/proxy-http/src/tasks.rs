@@ -129,7 +129,6 @@ struct WokenTasks {
 
 struct TaskWaker {
     task: usize,
-    /// Whether it is among the woken tasks.
     is_woken: AtomicBool,
     woken: Arc<WokenTasks>,
 }
@@ -260,7 +259,6 @@ impl Tasks {
         }
     }
 
-    /// Drops all tasks.
     pub(crate) fn clear(&self) {
         let slots = mem::take(&mut *self.0.slots.borrow_mut());
         drop(slots);

@@ -54,7 +54,6 @@ impl Timers {
         Sleep { timers: self.clone(), deadline, key: None }
     }
 
-    /// Notes the time.
     pub(crate) fn set_now(&self, now: Instant) {
         self.lock().now = now;
     }

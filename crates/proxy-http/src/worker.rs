@@ -27,7 +27,6 @@ use crate::written::WrittenBytes;
 const SPARE_HEADS_MAX: usize = 256;
 const SPARE_HEAD_BYTES_MAX: usize = 1 << 10;
 
-/// State that all workers share.
 #[derive(Debug)]
 pub(crate) struct HttpShared {
     pub(crate) routing: Routing,
@@ -76,7 +75,6 @@ pub(crate) struct HttpWorker {
 }
 
 impl HttpWorker {
-    /// The worker of this number.
     pub(crate) fn new(shared: Arc<HttpShared>, upstreams: Arc<Upstreams>, number: usize) -> Rc<Self> {
         let timers = Timers::default();
         let worker = Self {
@@ -114,7 +112,6 @@ impl HttpWorker {
         self.connect_timeout.set(connect_timeout);
     }
 
-    /// The limits as they are now.
     pub(crate) fn limits(&self) -> Rc<HttpLimits> {
         Rc::clone(&self.limits.borrow())
     }
@@ -134,13 +131,11 @@ impl HttpWorker {
         self.now.get()
     }
 
-    /// Notes the time.
     pub(crate) fn set_now(&self, now: Instant) {
         self.now.set(now);
         self.timers.set_now(now);
     }
 
-    /// Counts the beginning of a request.
     pub(crate) fn count_begun(&self) {
         self.requests.set(self.requests.get() + 1);
     }

@@ -54,7 +54,6 @@ impl LongPieces {
 }
 
 impl WrittenBytes {
-    /// Appends a slice.
     pub(crate) fn push(&mut self, slice: &[u8], pieces: &LongPieces) {
         let is_long = slice.len() >= LENT_BYTES_MIN;
         let Some(mut piece) = is_long.then(|| pieces.find(slice)).flatten() else {
@@ -72,7 +71,6 @@ impl WrittenBytes {
         self.lent.last().map_or(0, |(at, _)| *at)
     }
 
-    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.copied.len() + self.lent_bytes
     }

@@ -14,7 +14,6 @@ const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
 const HEAD_TIMEOUT_ANSWER: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// The deadline that a connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionDeadline {
     /// The head of a request must be complete.

@@ -29,7 +29,6 @@ const HEADER_FIELDS_DEFAULT: usize = 100;
 /// Smallest buffer that hyper accepts.
 const BUFFER_BYTES_MIN: usize = 8 << 10;
 
-/// The outcome of hyper's connection.
 #[derive(Debug)]
 pub(super) struct HttpConnEnd {
     pub(super) outcome: ConnectionOutcome,

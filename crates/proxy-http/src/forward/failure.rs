@@ -10,7 +10,6 @@ use crate::request_check::AmbiguousRequest;
 use crate::route::SelectError;
 use crate::upstream::response_body::ResponseBody;
 
-/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RefusedRequest {
     pub(super) failure: RequestFailure,

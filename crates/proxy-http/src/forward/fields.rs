@@ -131,7 +131,6 @@ pub(super) fn requested_upgrade<B>(
     (protocol.as_bytes().eq_ignore_ascii_case(b"websocket") && is_listed()).then(|| protocol.clone())
 }
 
-/// Says that the connection switches protocols.
 pub(super) fn set_upgrade(fields: &mut HeaderMap, protocol: HeaderValue) {
     fields.insert(UPGRADE, protocol);
     fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -28,7 +28,6 @@ pub(super) enum FieldKind {
     Malformed,
 }
 
-/// A pseudo-header field of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PseudoField {
     Method,

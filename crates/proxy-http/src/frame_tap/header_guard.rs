@@ -35,7 +35,6 @@ pub(super) enum BlockKind {
 pub(super) struct CheckedBlock {
     /// What h2 gets in its place.
     pub(super) replacement: Option<Vec<u8>>,
-    /// Whether it is against the protocol.
     pub(super) is_malformed: bool,
     /// Whether the client waits for `100 Continue`.
     pub(super) expects_continue: bool,

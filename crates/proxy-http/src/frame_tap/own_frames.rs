@@ -27,7 +27,6 @@ impl OwnFrames {
         }
     }
 
-    /// Notes that the stream's request is malformed.
     pub(super) fn note_malformed(&mut self, stream: u32) {
         if self.malformed.len() + self.answered.len() < STREAMS_MAX {
             self.malformed.push(stream);

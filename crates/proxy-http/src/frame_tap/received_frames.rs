@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use bytes::BytesMut;
 use http_codec::frame::{FrameHeader, HEAD_BYTES, PAYLOAD_BYTES_MAX, PREFACE, flag, kind};
 
-/// The frames of one client.
 #[derive(Debug)]
 pub(super) struct ReceivedFrames {
     /// Bytes to pass on before the next frame.
@@ -22,7 +21,6 @@ pub(super) struct ReceivedFrames {
     passes_all: bool,
 }
 
-/// What has come.
 #[derive(Debug)]
 pub(super) enum Received<'a> {
     /// A frame, which is passed on.

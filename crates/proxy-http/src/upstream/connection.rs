@@ -11,7 +11,6 @@ use proxy_core::{IoResult, Socket};
 
 use super::read_buffer::ReadBuffer;
 
-/// A connection to an upstream.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct PooledConn {
@@ -78,7 +77,6 @@ impl PooledConn {
         self.wake();
     }
 
-    /// Wakes the waiting task.
     pub(super) fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();

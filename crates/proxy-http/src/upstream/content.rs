@@ -42,7 +42,6 @@ pub(crate) struct RequestContent {
     moved_at: Instant,
 }
 
-/// A part of a request's content.
 #[derive(Debug)]
 pub(super) enum Piece {
     Data(Bytes),

@@ -37,7 +37,6 @@ pub(crate) struct Exchange {
     /// Why the content has failed since the response began.
     content_failure: Option<RequestFailure>,
     framing: Option<Framing>,
-    /// The special fields of the response.
     special: SpecialFields,
     trailers: Option<Box<HeaderMap>>,
     /// When the upstream's socket took the first byte of the head.
@@ -57,7 +56,6 @@ pub(crate) struct Exchange {
 pub(crate) enum ExchangeError {
     /// The upstream closed the connection, and nothing of a response has come.
     Closed,
-    /// For another reason.
     Failed(RequestFailure),
 }
 
@@ -409,7 +407,6 @@ impl Exchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends a tunnel.
     pub(super) fn end_tunnel(self, is_whole: bool) {
         if is_whole { self.request.set_complete() } else { self.request.fail(RequestFailure::UpstreamCut) }
     }

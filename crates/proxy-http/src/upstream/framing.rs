@@ -22,9 +22,7 @@ const TRAILERS_MAX: usize = 64;
 pub(crate) enum Framing {
     /// So many bytes.
     Length(u64),
-    /// Chunks.
     Chunked(ChunkState),
-    /// Everything until the upstream closes.
     UntilClose,
     /// Nothing more.
     Complete,

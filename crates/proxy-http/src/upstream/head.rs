@@ -29,7 +29,6 @@ pub(crate) struct FieldBytes(Vec<u8>);
 pub(crate) struct RequestHead(FieldBytes);
 
 impl FieldBytes {
-    /// Writes a field.
     pub(crate) fn write(&mut self, name: &str, value: &[u8]) {
         self.0.reserve(name.len() + value.len() + 4);
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {

@@ -50,7 +50,6 @@ pub(crate) struct UpstreamPool {
     queued: usize,
 }
 
-/// The connections to one upstream.
 #[derive(Debug, Default)]
 struct UpstreamConns {
     /// Idle connections, and since when; the one used last is at the end.
@@ -58,7 +57,6 @@ struct UpstreamConns {
     queue: RequestQueue,
 }
 
-/// An error while acquiring an upstream connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AcquireError {
     #[error("too many requests wait for a connection to the upstream")]
@@ -262,7 +260,6 @@ impl UpstreamPool {
         self.wake_queues();
     }
 
-    /// Closes a connection.
     pub(crate) fn close(&mut self, key: usize) {
         let connection = self.connections.remove(key);
         if connection.is_idle {

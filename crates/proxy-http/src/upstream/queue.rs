@@ -30,7 +30,6 @@ impl RequestQueue {
         ticket
     }
 
-    /// Replaces the waker.
     pub(super) fn set_waker(&mut self, ticket: QueueTicket, waker: &Waker) {
         if let Some((_, other)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket) {
             other.clone_from(waker);

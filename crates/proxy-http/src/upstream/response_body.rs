@@ -10,7 +10,6 @@ use http_body::{Body, Frame, SizeHint};
 use super::exchange::Exchange;
 use crate::request::RequestHandle;
 
-/// The content of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
     source: BodySource,
@@ -25,7 +24,6 @@ enum BodySource {
     Broken(io::Error),
     /// All of it.
     Whole(Bytes),
-    /// Nothing more.
     End,
 }
 
@@ -57,7 +55,6 @@ impl ResponseBody {
         Self { source: BodySource::Whole(Bytes::from_static(text.as_bytes())), request: request.clone() }
     }
 
-    /// No content.
     pub(crate) fn empty(request: &RequestHandle) -> Self {
         Self { source: BodySource::End, request: request.clone() }
     }
