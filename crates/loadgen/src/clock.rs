@@ -11,7 +11,6 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-/// Nanoseconds in a second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// A duration in nanoseconds; longer than 584 years is cut.

@@ -8,10 +8,8 @@ use crate::protocol::RequestError;
 use crate::target::{Target, Template};
 use crate::tls::{TlsOptions, TlsSetupError, Trust};
 
-/// The configuration of a load.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// The server.
     pub target: Target,
     /// A Unix socket to connect to instead of the target's host and port.
     pub unix_socket: Option<PathBuf>,
@@ -19,9 +17,7 @@ pub struct LoadConfig {
     pub requests: Vec<Template>,
     /// How much, and how long.
     pub plan: Plan,
-    /// Which server certificates are accepted.
     pub trust: Trust,
-    /// The TLS options that the load offers.
     pub tls: TlsOptions,
     /// Longest time from giving a request to a slot, which may still have to open its connection, to the complete
     /// answer.
@@ -49,81 +45,41 @@ impl LoadConfig {
 /// Why a load cannot start. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadStartError {
-    /// The plan is not valid.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// An echo has no streams.
     #[error("HTTP/2 needs a URL with https or http")]
     Http2Echo,
-    /// The server did not negotiate HTTP/2.
     #[error("{0} does not speak HTTP/2: it did not negotiate h2 by ALPN; leave HTTP/2 out")]
     NotHttp2(String),
-    /// Early data cannot be sent.
     #[error("cannot send early data (0-RTT): {0}")]
     EarlyData(&'static str),
-    /// The request timeout is zero.
     #[error("the request timeout must be above zero")]
     Timeout,
-    /// A request cannot be sent.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The host has no address.
     #[error("cannot resolve {host}: {error}")]
-    Resolve {
-        /// The target's host.
-        host: String,
-        /// Why not.
-        error: std::io::Error,
-    },
-    /// Source addresses need a target on loopback.
+    Resolve { host: String, error: std::io::Error },
     #[error("sources={sources} needs a target on IPv4 loopback such as 127.0.0.1; {host} is not")]
-    Sources {
-        /// Source addresses asked for.
-        sources: u32,
-        /// The target's host.
-        host: String,
-    },
-    /// The server cannot be connected to.
+    Sources { sources: u32, host: String },
     #[error("cannot connect to {server}: {reason}")]
-    Unreachable {
-        /// The server.
-        server: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The TLS handshake failed.
+    Unreachable { server: String, reason: String },
     #[error("cannot complete the TLS handshake with {server}: {reason}{}{advice}", if .advice.is_empty() { "" } else { "; " })]
-    Handshake {
-        /// The server.
-        server: String,
-        /// Why not.
-        reason: String,
-        /// A possible remedy.
-        advice: &'static str,
-    },
-    /// The process may not open enough files.
+    Handshake { server: String, reason: String, advice: &'static str },
     #[error(
         "{connections} connections need {needed} file descriptors, the limit is {limit}; raise it with ulimit -n"
     )]
     Descriptors {
-        /// Connections of the plan.
         connections: u32,
-        /// Descriptors needed in all.
         needed: u64,
         /// The hard limit.
         limit: u64,
     },
-    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
     /// The operating system refuses a thread, a timer or the like.
     #[error("cannot {what}: {error}")]
-    System {
-        /// The operation that failed.
-        what: &'static str,
-        /// Why not.
-        error: std::io::Error,
-    },
+    System { what: &'static str, error: std::io::Error },
 }
 
 impl LoadStartError {

@@ -17,7 +17,6 @@ const KEEPALIVE: &str = "load.keepalive";
 const BODY: &str = "load.body";
 const PROTOCOL: &str = "load.protocol";
 
-/// Describes the settings of a load.
 pub fn infos() -> Vec<SettingInfo> {
     let info = |(name, kind, about): (&str, SettingKind, &str)| SettingInfo {
         name: name.to_owned(),
@@ -52,7 +51,6 @@ pub fn infos() -> Vec<SettingInfo> {
     .into()
 }
 
-/// All settings with their present values.
 pub(crate) fn all(
     wanted: &LiveSettings,
     plan: &Plan,
@@ -99,7 +97,6 @@ pub(crate) fn all(
     all
 }
 
-/// Changes one of them.
 pub(crate) fn change(
     wanted: &mut LiveSettings,
     plan: &Plan,

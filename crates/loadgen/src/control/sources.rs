@@ -9,9 +9,7 @@ pub struct SourceTotals {
     pub address: IpAddr,
     /// Connections established.
     pub connections: u64,
-    /// Full handshakes completed.
     pub handshakes_full: u64,
-    /// Resumed handshakes completed.
     pub handshakes_resumed: u64,
     /// Plaintext sent to the server.
     pub bytes_in: u64,

@@ -98,7 +98,6 @@ impl Load {
         Ok(load)
     }
 
-    /// The current settings.
     pub fn settings(&self) -> Vec<Setting> {
         self.setup.control.settings()
     }

@@ -14,13 +14,11 @@ pub use rate::{Profile, ProfileError, Rate};
 
 use crate::protocol::Protocol;
 
-/// Most connections of a plan.
 pub(crate) const CONNECTIONS_MAX: u32 = 100_000;
 /// Most source addresses: 127.0.0.2 to 127.0.255.254.
 const SOURCES_MAX: u32 = 65_533;
 /// Most streams on a connection.
 const STREAMS_MAX: u32 = 10_000;
-/// Most threads.
 const THREADS_MAX: u32 = 256;
 
 /// A plan: the rate, the connections and the duration of a load.
@@ -31,7 +29,6 @@ pub struct Plan {
     pub rate: Option<Profile>,
     /// How the requests of an open loop are spread.
     pub arrivals: Arrivals,
-    /// The version of HTTP.
     pub protocol: Protocol,
     /// Connections kept in use, over all threads.
     pub connections: u32,
@@ -51,7 +48,6 @@ pub struct Plan {
     pub warmup: Option<Duration>,
     /// Number of requests after which no more fall due, over all threads.
     pub requests: Option<u64>,
-    /// Threads of the generator.
     pub threads: u32,
 }
 
@@ -83,9 +79,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Nothing.
     pub const ZERO: Self = Self { parts: 0 };
-    /// Everything.
     pub const ALL: Self = Self { parts: Self::WHOLE };
     /// Parts in a whole.
     pub(crate) const WHOLE: u32 = 10_000;
@@ -95,7 +89,6 @@ impl Share {
         (0.0..=100.0).contains(&percent).then(|| Self { parts: (percent * 100.0).round() as u32 })
     }
 
-    /// The share in percent.
     pub fn as_percent(self) -> f64 {
         f64::from(self.parts) / 100.0
     }

@@ -63,41 +63,24 @@ impl fmt::Display for ExactSeconds {
 /// An error in the text of a plan; names the wrong word and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A word is not `NAME=VALUE`.
     #[error("{0:?} in the load plan is not NAME=VALUE; the names are {NAMES}")]
     NotAPair(String),
-    /// A name is not known.
     #[error("{0:?} is not a name of the load plan; the names are {NAMES}")]
     UnknownName(String),
-    /// A name is given twice.
     #[error("{0} is given twice in the load plan")]
     Twice(String),
     /// A value is not of its kind, or absurd.
     #[error("{name}={value} in the load plan: {name} must be {expected}")]
-    Value {
-        /// The word's name.
-        name: &'static str,
-        /// Its value as given.
-        value: String,
-        /// The accepted values.
-        expected: &'static str,
-    },
-    /// Each thread needs a connection.
+    Value { name: &'static str, value: String, expected: &'static str },
     #[error(
         "threads={threads} in the load plan: there must be at least as many connections, not {connections}"
     )]
-    IdleThreads {
-        /// Threads asked for.
-        threads: u32,
-        /// Connections asked for.
-        connections: u32,
-    },
+    IdleThreads { threads: u32, connections: u32 },
     /// Requests of a closed loop arrive when their connection is free.
     #[error(
         "arrivals=poisson in the load plan needs a rate: the requests of a closed loop come as their answers do"
     )]
     ArrivalsWithoutRate,
-    /// HTTP/1.1 has no streams.
     #[error("streams={0} in the load plan needs http2=on")]
     StreamsWithoutHttp2(String),
     /// Only a session that is resumed allows early data.
@@ -105,14 +88,8 @@ pub enum PlanError {
         "early-data=on in the load plan needs resume above 0%: only a connection that resumes can send early data"
     )]
     EarlyDataWithoutResumption,
-    /// Nothing would be measured.
     #[error("warmup={} in the load plan leaves nothing to measure: duration is {}", ExactSeconds(*.warmup), ExactSeconds(*.duration))]
-    OnlyWarmup {
-        /// The warm-up.
-        warmup: Duration,
-        /// The duration it is a part of.
-        duration: Duration,
-    },
+    OnlyWarmup { warmup: Duration, duration: Duration },
 }
 
 const NAMES: &str = "rate, arrivals, connections, http2, streams, resume, early-data, keepalive, lifetime, sources, duration, warmup, requests, threads";
@@ -166,7 +143,6 @@ fn is_time(time: &Duration) -> bool {
     (Duration::from_nanos(1)..=DURATION_MAX).contains(time)
 }
 
-/// Reads a time of a plan.
 fn time_of(name: &'static str, text: &str) -> Result<Option<Duration>, PlanError> {
     duration(text).map(Some).ok_or_else(|| refuse(name, text, TIME))
 }

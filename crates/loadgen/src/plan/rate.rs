@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::options::{ExactSeconds, duration, number};
 use crate::clock::{SECOND_NS, nanos};
 
-/// Most stages of a profile.
 const STAGES_MAX: usize = 256;
 /// Longest stage: a week. The area under a ramp is computed in whole numbers, which must have room for it.
 const STAGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -31,7 +30,6 @@ impl Rate {
         (milli.is_finite() && rate >= Self::MIN && rate <= Self::MAX).then_some(rate)
     }
 
-    /// Requests a second.
     pub fn as_per_second(self) -> f64 {
         self.milli_per_s as f64 / 1_000.0
     }
@@ -89,7 +87,6 @@ impl Profile {
         0.0
     }
 
-    /// True if the rate never changes.
     pub fn is_constant(&self) -> bool {
         matches!(self.stages[..], [RateStage { length_ns: None, .. }])
     }
@@ -123,7 +120,6 @@ impl fmt::Display for Profile {
 /// The expected form of a rate.
 pub(crate) const EXPECTED: &str = "requests a second from 0.001 to 10000000 (leave it out for a closed loop), or stages of RATE/TIME or FROM..TO/TIME joined by +, such as 100..1000/30s+1000/60s";
 
-/// The text is not a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be {EXPECTED}")]
 pub struct ProfileError;

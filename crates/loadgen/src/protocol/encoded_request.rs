@@ -17,24 +17,11 @@ const WEIGHTS_MAX: u64 = 10_000;
 /// An error in the requests of a load.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// A request template cannot be sent.
     #[error("request {method} {path}: {reason}")]
-    Template {
-        /// The template's method.
-        method: String,
-        /// The template's path.
-        path: String,
-        /// The defect.
-        reason: &'static str,
-    },
+    Template { method: String, path: String, reason: &'static str },
     /// The weights of the requests are out of range.
     #[error("the weights of the requests must be at least 1 and add up to at most {most}, not {sum}")]
-    Weights {
-        /// Their sum.
-        sum: u64,
-        /// The largest sum.
-        most: u64,
-    },
+    Weights { sum: u64, most: u64 },
 }
 
 /// A request as it goes over a connection.
@@ -44,9 +31,7 @@ pub(crate) struct EncodedRequest {
     keep: Box<[u8]>,
     /// The bytes that also ask the server to close, if the protocol can.
     close: Option<Box<[u8]>>,
-    /// Bytes of its body.
     pub(crate) body_bytes: u64,
-    /// The expected response.
     pub(crate) expected: ExpectedResponse,
     /// Its name in messages.
     pub(crate) name: String,
@@ -97,7 +82,6 @@ impl EncodedRequest {
     }
 }
 
-/// The source of the encoded requests.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestSource {
     pub(crate) target: Target,
@@ -189,7 +173,6 @@ fn write(template: &Template, target: &Target, body: &[u8], connection: &str) ->
     [head.as_bytes(), body].concat().into_boxed_slice()
 }
 
-/// Checks that a template can be sent.
 pub(crate) fn check_template(template: &Template, scheme: Scheme) -> Result<(), RequestError> {
     let Some(reason) = flaw(template, scheme) else { return Ok(()) };
     let clean = records::text::clean::text;

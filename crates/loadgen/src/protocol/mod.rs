@@ -18,7 +18,6 @@ pub(crate) use response::CompleteResponse;
 
 use crate::tls::Alpn;
 
-/// The version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1, a request at a time on each connection.
@@ -56,7 +55,6 @@ pub(crate) trait ProtocolSession {
     /// its next connection while the old one still closes.
     const IS_MULTIPLEXED: bool;
 
-    /// The session of a new connection.
     fn new() -> Self;
 
     /// True if the protocol can be spoken over a TLS connection that agreed to `alpn`.
@@ -83,7 +81,6 @@ pub(crate) trait ProtocolSession {
     /// The server has rejected the early data that held the request: it has to be sent again.
     fn early_data_rejected(&mut self) {}
 
-    /// Bytes to send.
     fn output<'a>(&'a mut self, requests: &'a EncodedRequests) -> &'a [u8];
 
     /// The first `bytes` of the output were sent.
@@ -108,7 +105,6 @@ pub(crate) trait ProtocolSession {
     fn close(&mut self) {}
 }
 
-/// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionEnd {
     /// In order: end of file, and with TLS a `close_notify` before it.
@@ -137,7 +133,6 @@ pub(crate) enum ConnectionReuse {
     Lost,
 }
 
-/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum RequestOutcome {
     Answered(CompleteResponse, ResponseTimes),
@@ -146,7 +141,6 @@ pub(crate) enum RequestOutcome {
     Unprocessed(Failure),
 }
 
-/// Finished requests, each with its outcome.
 pub(crate) type EndedRequests = Vec<(Request, RequestOutcome)>;
 
 /// The outcome of a request whose connection ended after `answers` responses.

@@ -15,11 +15,8 @@ pub(crate) struct Request {
     pub(crate) begun_ns: u64,
     /// When its first byte was sent; on a retry, the first time.
     pub(crate) sent_ns: Option<u64>,
-    /// When it times out.
     pub(crate) deadline_ns: u64,
-    /// It was already sent again.
     pub(crate) retried: bool,
-    /// It belongs to the warm-up.
     pub(crate) warmup: bool,
 }
 
@@ -44,7 +41,6 @@ impl Request {
     }
 }
 
-/// When a response began and ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseTimes {
     /// Its first byte.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 /// Most interim answers (1xx) before the final one.
 pub(super) const INTERIM_MAX: u32 = 16;
 
-/// A complete response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompleteResponse {
     /// The status code; an echo has none.
@@ -22,14 +21,12 @@ pub(crate) struct CompleteResponse {
     pub(crate) body_is_right: bool,
 }
 
-/// The expected response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExpectedResponse {
     /// The request was a `HEAD`: its answer has no body, whatever its header fields.
     pub(crate) head_only: bool,
     /// The expected body, byte for byte.
     pub(crate) body: Option<Arc<[u8]>>,
-    /// The expected length of the body.
     pub(crate) body_bytes: Option<u64>,
     /// There is only a body.
     pub(crate) is_raw: bool,
@@ -43,7 +40,6 @@ pub(super) struct BodyCheck {
 }
 
 impl BodyCheck {
-    /// Takes the next piece of the body.
     pub(super) fn take(&mut self, piece: &[u8], expected: &ExpectedResponse) {
         if let Some(body) = &expected.body {
             let at = usize::try_from(self.bytes).unwrap_or(usize::MAX);

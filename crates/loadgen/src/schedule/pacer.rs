@@ -11,7 +11,6 @@
 use super::segments::{Schedule, Segment};
 use crate::plan::{Arrivals, Profile, Rate};
 
-/// Issues requests when they are due.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     /// Requests that may still fall due.
@@ -27,7 +26,6 @@ enum LoopKind {
     Open(Box<Schedule>),
 }
 
-/// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DueRequest {
     /// When it should be sent; `None` in a closed loop.
@@ -37,9 +35,7 @@ pub(crate) struct DueRequest {
 /// One thread's part of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadPart {
-    /// The thread's number.
     pub(crate) thread: u32,
-    /// Number of threads.
     pub(crate) threads: u32,
 }
 

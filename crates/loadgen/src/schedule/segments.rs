@@ -99,7 +99,6 @@ impl Schedule {
 /// A part of the schedule that follows one profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    /// When the profile begins.
     start_ns: u64,
     profile: Arc<Profile>,
     /// At the first own request that has not fallen due.

@@ -46,7 +46,6 @@ pub(crate) struct ThreadLoadState {
     duration_left_ns: Option<u64>,
     /// Length of the warm-up, before it begins.
     warmup_left_ns: Option<u64>,
-    /// The end of the warm-up.
     warm_ns: u64,
     ran: RunningTime,
     /// When the thread last stood still although it was to go on.
@@ -56,7 +55,6 @@ pub(crate) struct ThreadLoadState {
 /// The result of [`ThreadLoadState::apply_control`].
 #[derive(Debug)]
 pub(crate) enum ControlChange {
-    /// Nothing has changed.
     None,
     /// The new settings, and whether the load has just started or continued.
     Settings(Box<LiveSettings>, bool),

@@ -30,49 +30,35 @@ const TEMPLATES_MAX: usize = 10_000;
 pub struct TargetsError {
     /// The line, from 1.
     pub line: usize,
-    /// The error.
     pub reason: LineError,
 }
 
-/// An error in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// It does not begin a request.
     #[error("expected [WEIGHT] METHOD PATH, not {0:?}")]
     NotARequest(String),
     /// Something follows its path.
     #[error("write a blank in a path as %20, and a comment behind two blanks, not {0:?}")]
     Blank(String),
-    /// The weight is zero, or too large.
     #[error("a weight is a number from 1, not {0}")]
     Weight(String),
-    /// Its URL cannot be understood.
     #[error(transparent)]
     Url(#[from] TargetError),
-    /// Its URL is of another server.
     #[error("{url} is not on the server that is loaded, {target}")]
-    OtherServer {
-        /// The URL.
-        url: Target,
-        /// The server that is loaded.
-        target: Target,
-    },
+    OtherServer { url: Target, target: Target },
     /// The line is not part of a request.
     #[error("expected a header field, @BODY or = EXPECTED, not {0:?}")]
     NotADetail(String),
     /// The line does not describe an expected answer.
     #[error("expected = echo or = BYTES, not = {0:?}")]
     Expectation(String),
-    /// The request cannot be sent.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// Its body cannot be read.
     #[error(transparent)]
     Body(#[from] ReadBodyError),
     /// The file has more requests than are taken.
     #[error("more than {TEMPLATES_MAX} requests")]
     TooMany,
-    /// The file has no request.
     #[error("there is no request in it")]
     NoRequest,
 }
@@ -81,9 +67,7 @@ pub enum LineError {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {error}", .path.display())]
 pub struct ReadBodyError {
-    /// The file.
     pub path: PathBuf,
-    /// Why not.
     pub error: std::io::Error,
 }
 

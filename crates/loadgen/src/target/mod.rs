@@ -36,7 +36,6 @@ impl Scheme {
         }
     }
 
-    /// True with TLS.
     pub fn is_tls(self) -> bool {
         matches!(self, Self::Https | Self::Tls)
     }
@@ -66,12 +65,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// The scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// True with TLS.
     pub fn is_tls(&self) -> bool {
         self.scheme.is_tls()
     }

@@ -11,15 +11,12 @@ pub struct Template {
     pub path: String,
     /// Header fields. They replace the default field of the same name.
     pub headers: Vec<(String, String)>,
-    /// The body of the request.
     pub body: RequestBody,
-    /// The expected body of the response.
     pub expect: Expect,
     /// Its frequency, relative to the others; at least 1.
     pub weight: u32,
 }
 
-/// The body of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestBody {
     /// This many letters. The size can change while the load runs.
@@ -28,13 +25,11 @@ pub enum RequestBody {
     Exact(Arc<[u8]>),
 }
 
-/// The expected body of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
     /// The length that the answer itself announces.
     #[default]
     Announced,
-    /// This many bytes.
     Bytes(u64),
     /// The request's own body, byte for byte.
     Echo,

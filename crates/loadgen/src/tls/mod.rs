@@ -56,7 +56,6 @@ impl TlsError {
     }
 }
 
-/// A completed handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     pub(crate) resumed: bool,
@@ -87,7 +86,6 @@ impl Handshake {
         LoadEvent::Negotiated(u16::from(self.version), u16::from(self.suite), group)
     }
 
-    /// The same in words.
     pub(crate) fn describe(&self) -> String {
         let version = match self.version {
             ProtocolVersion::TLSv1_2 => "TLSv1.2",
@@ -100,7 +98,6 @@ impl Handshake {
     }
 }
 
-/// One connection's TLS.
 #[derive(Debug)]
 pub(crate) enum TlsEngine {
     /// The default: without its own buffers.

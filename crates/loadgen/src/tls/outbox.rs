@@ -11,12 +11,10 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// The bytes to write.
     pub(crate) fn filled(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    /// Empties it.
     pub(crate) fn clear(&mut self) {
         self.used = 0;
     }

@@ -5,7 +5,6 @@ use rustls::{CertificateError, Error, InvalidMessage};
 /// A refused certificate, or another error, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TlsRefusal {
-    /// The problem.
     pub(crate) reason: String,
     /// A possible remedy; empty if there is none.
     pub(crate) advice: &'static str,
@@ -20,7 +19,6 @@ const NOT_A_SERVERS: &str = "give the server a certificate that this authority h
                              --ca FILE, or do not verify it with --insecure";
 
 impl TlsRefusal {
-    /// The meaning of the error.
     pub(crate) fn of(error: &Error) -> Self {
         match error {
             Error::InvalidCertificate(error) => Self::of_certificate(error),

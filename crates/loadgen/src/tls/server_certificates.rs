@@ -9,7 +9,6 @@ use rustls::{ClientConnection, Error};
 
 use super::{TlsOptions, TlsRefusal, TlsSetup, TlsSetupError, Trust};
 
-/// Why a server's certificates are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchCertificatesError {
     /// The name cannot be asked for.

@@ -70,46 +70,24 @@ impl fmt::Display for Alpn {
 pub struct Identity {
     /// The chain, its own certificate first.
     pub certificates: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
-/// Why TLS cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsSetupError {
-    /// The certificate authorities cannot be read.
     #[error("cannot use the certificate authorities in {}: {reason}", .path.display())]
-    Roots {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// The system keeps no usable certificate authorities.
+    Roots { path: PathBuf, reason: String },
     #[error("cannot use the certificate authorities in the system's store: {0}")]
     SystemRoots(String),
     /// The client's certificate or key cannot be used.
     #[error("cannot use {} as the client's certificate: {reason}", .path.display())]
-    Identity {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
+    Identity { path: PathBuf, reason: String },
     /// rustls does not have a cipher suite or a group of this name.
     #[error("there is no {what} {name}; there are {known}")]
-    Unsupported {
-        /// The expected value.
-        what: &'static str,
-        /// Its name as given.
-        name: String,
-        /// The names that it has.
-        known: String,
-    },
+    Unsupported { what: &'static str, name: String, known: String },
     /// The host cannot be the name of a TLS server.
     #[error("{0} is not a name that a TLS server can have")]
     ServerName(String),
-    /// rustls refuses the configuration.
     #[error("cannot set up TLS: {0}")]
     Library(String),
 }
@@ -260,7 +238,6 @@ impl Identity {
     }
 }
 
-/// The cryptography to offer.
 fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
     let mut provider = aws_lc_rs::default_provider();
     if !options.ciphers.is_empty() {

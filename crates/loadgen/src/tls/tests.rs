@@ -31,7 +31,6 @@ fn pair(version: &'static rustls::SupportedProtocolVersion) -> TlsPair {
     TlsPair { client, server: Arc::new(server), forgetting }
 }
 
-/// Bytes that a client has received.
 #[derive(Default)]
 struct ReceivedData {
     plaintext: Vec<u8>,

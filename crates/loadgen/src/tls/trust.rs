@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Which server certificates are accepted.
 #[derive(Clone, Debug)]
 pub enum Trust {
     /// Exactly this certificate, in DER, whatever its names and dates.

@@ -17,7 +17,6 @@ const RECORD_OVERHEAD: usize = 512;
 /// Largest incomplete record, or handshake message in several records, that is kept for the next read.
 pub(super) const CARRY_BYTES_MAX: usize = 80 * 1024;
 
-/// One connection's TLS.
 pub(crate) struct UnbufferedTls {
     connection: UnbufferedClientConnection,
     /// Ciphertext that does not make a whole record, or message, yet.

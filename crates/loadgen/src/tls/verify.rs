@@ -14,7 +14,6 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use super::refusal::TlsRefusal;
 use super::{KnownCertificates, TlsSetupError, Trust};
 
-/// The verifier for a kind of trust.
 pub(super) fn verifier(
     trust: &Trust,
     provider: &Arc<CryptoProvider>,

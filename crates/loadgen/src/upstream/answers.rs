@@ -22,7 +22,6 @@ pub(super) enum DemoBody {
     Bytes(u64),
     /// The body of the request, as it arrives.
     Echo(Incoming),
-    /// A line.
     Text(&'static str),
 }
 

@@ -24,10 +24,8 @@ const CONNECTIONS_MAX: usize = 100_000;
 /// Wait after a failed accept, usually for lack of descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// The address of the demo upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamAddr {
-    /// A unix socket.
     Unix(PathBuf),
     /// A TCP address; port 0 takes a free one.
     Tcp(SocketAddr),
@@ -132,7 +130,6 @@ impl Drop for DemoUpstream {
     }
 }
 
-/// A listening socket.
 enum BoundListener {
     Unix(UnixListener),
     Tcp(std::net::TcpListener),

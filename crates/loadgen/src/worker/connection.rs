@@ -18,7 +18,6 @@ pub(super) struct LoadConnection<S> {
     pub(super) deadline_ns: u64,
     /// The request that it was made for is of the warm-up.
     pub(super) is_warmup: bool,
-    /// Its origin.
     pub(super) origin: ConnectionOrigin,
     /// When it could carry its first request.
     pub(super) ready_ns: u64,

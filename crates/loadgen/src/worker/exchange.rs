@@ -119,7 +119,6 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Handles a poll event of a connection.
     pub(super) fn on_event(&mut self, key: usize, event: &Event) {
         // The event may belong to an earlier connection of this key. Reading and writing then have no effect.
         let Some(connection) = self.connections.get_mut(key) else { return };

@@ -127,7 +127,6 @@ impl<S: ProtocolSession> LoadWorker<S> {
         }
     }
 
-    /// Runs until the load ends.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut wakes_ns = None;
@@ -241,7 +240,6 @@ impl<S: ProtocolSession> LoadWorker<S> {
         slot.under_way < self.streams && slot.backs_off_until_ns.is_none() && !is_full
     }
 
-    /// Applies changed settings.
     fn apply_control(&mut self, now_ns: u64) {
         let setup = Arc::clone(&self.setup);
         match self.load.apply_control(&setup.control, &mut self.stats, now_ns) {

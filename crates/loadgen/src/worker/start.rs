@@ -10,7 +10,6 @@ use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::socket::Address;
 
-/// The setup that all threads share.
 #[derive(Debug)]
 pub(crate) struct SharedSetup {
     /// The server's addresses, at least one.
@@ -50,7 +49,6 @@ impl SharedSetup {
     }
 }
 
-/// The configuration of a thread.
 #[derive(Debug)]
 pub(crate) struct WorkerConfig {
     pub(crate) setup: Arc<SharedSetup>,

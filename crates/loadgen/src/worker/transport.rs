@@ -81,7 +81,6 @@ pub(crate) struct ReadOutcome {
 }
 
 impl Transport {
-    /// Begins to connect.
     pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
         ClientSocket::open(to, from).map(|socket| Self::new(socket, now_ns))
     }
@@ -136,7 +135,6 @@ impl Transport {
         self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
     }
 
-    /// Why a handshake failed.
     pub(crate) fn handshake_failure(&mut self, end: ConnectionEnd, scratch: &mut Scratch) -> Failure {
         let failure = match end {
             ConnectionEnd::Tls => self.take_trouble(),
@@ -156,7 +154,6 @@ impl Transport {
         }
     }
 
-    /// Notes that a write has failed.
     pub(crate) fn note_broken(&mut self) {
         self.inflow = ReadMode::Broken;
     }

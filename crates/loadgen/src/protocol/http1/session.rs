@@ -17,7 +17,6 @@ const SAMPLE_BYTES: usize = 60;
 #[derive(Debug, Default)]
 pub(crate) struct Http1Session {
     parser: Parser,
-    /// The request in flight.
     request: Option<Request>,
     /// Bytes of it that were sent.
     sent_bytes: usize,

@@ -20,12 +20,10 @@ pub struct Http2Harness {
     requests: EncodedRequests,
 }
 
-/// The result of the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Http2HarnessResult {
     /// Requests with a whole answer.
     pub answered: usize,
-    /// Requests that failed.
     pub failed: usize,
     /// Requests that the server reports as not processed.
     pub unprocessed: usize,

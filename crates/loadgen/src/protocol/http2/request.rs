@@ -6,7 +6,6 @@ use super::fields::{FieldNumbers, Fields};
 use super::session::is_connection_specific;
 use crate::target::{Target, Template};
 
-/// A request.
 #[derive(Debug, Default)]
 pub(crate) struct Http2Request {
     pub(super) fields: Fields,

@@ -63,7 +63,6 @@ impl ReceiveState {
     }
 }
 
-/// The context of receiving, besides the session.
 pub(super) struct ReceiveContext<'a> {
     requests: &'a EncodedRequests,
     pub(super) ended: &'a mut EndedRequests,
@@ -303,7 +302,6 @@ impl Http2Session {
     }
 }
 
-/// Length of a whole frame.
 fn frame_len(head: [u8; HEAD_BYTES]) -> Result<usize, ConnectionError> {
     match FrameHeader::read(head).len {
         len @ ..=PAYLOAD_BYTES_MAX => Ok(HEAD_BYTES + len),
