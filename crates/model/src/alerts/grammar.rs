@@ -29,7 +29,6 @@ pub enum AlertError {
     /// The operator is missing at this place.
     #[error("expected <, <=, >, >=, == or != at character {0}, as in 'response.p99 > 5ms for 30s'")]
     NoOperator(usize),
-    /// There is no such figure.
     #[error(transparent)]
     Unknown(UnknownFigure),
     /// The value at this place cannot be read.
@@ -42,13 +41,11 @@ pub enum AlertError {
         word: &'static str,
         /// Where the word is.
         character: usize,
-        /// The tokens that may follow.
         expected: &'static str,
     },
     /// A clause occurs a second time at this place.
     #[error("a second '{0}' at character {1}")]
     Twice(&'static str, usize),
-    /// The text is too long.
     #[error("it has {0} characters; at most {CHARS_MAX} are allowed")]
     TooLong(usize),
     /// The value has another unit than the figure.
@@ -63,7 +60,6 @@ pub enum AlertError {
 }
 
 impl Alert {
-    /// The condition.
     pub fn condition(&self) -> &Condition {
         &self.condition
     }

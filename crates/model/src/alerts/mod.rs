@@ -25,7 +25,6 @@ use watched::{Obstacle, Transition, WatchedAlert};
 pub use window::AlertInterval;
 use window::IntervalGauges;
 
-/// Most alerts of a run.
 pub const ALERTS_MAX: usize = 32;
 /// Alerts that are not set yet, for a person who adds one while the run lasts.
 pub const ALERTS_SPARE: usize = 2;
@@ -40,7 +39,6 @@ const PREFIX: &str = "alert.";
 pub struct Alerts {
     slots: Vec<Option<WatchedAlert>>,
     subjects: FigureSubjects,
-    /// The proxy's totals.
     proxy: Counters<ProxyCounter>,
     /// The gauges of HTTP mode; `None` in TCP mode.
     http: Option<HttpGauges>,
@@ -55,13 +53,10 @@ pub enum AlertUpdate {
     Notice(NoticeRecord),
 }
 
-/// Why a run cannot have these alerts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlertsError {
-    /// There are too many.
     #[error("{0} alerts; a run has at most {ALERTS_MAX}")]
     TooMany(usize),
-    /// This one is not possible.
     #[error("{0}: {1}")]
     Alert(String, AlertError),
 }
@@ -177,12 +172,9 @@ impl Alerts {
     }
 }
 
-/// A changed alert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlertChange {
-    /// Its setting as it was.
     pub before: Setting,
-    /// Its setting as it is.
     pub after: Setting,
     /// The record of the alert that was firing.
     pub withdrawn: Option<AlertRecord>,

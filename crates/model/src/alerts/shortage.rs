@@ -16,7 +16,6 @@ const WINDOWS_S: [u64; 11] = [10, 20, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 
 pub struct UndersampledAlert {
     /// The name of its setting.
     pub setting: String,
-    /// The alert.
     pub alert: Alert,
     /// The samples in the last window.
     pub samples: u64,

@@ -28,7 +28,6 @@ pub(super) enum Transition {
     Unknown(Obstacle),
 }
 
-/// Why a condition cannot be evaluated.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Obstacle {
     /// The number of samples, and the number needed.

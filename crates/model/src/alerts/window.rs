@@ -39,7 +39,6 @@ pub struct AlertInterval<'a> {
 /// Gauges at the end of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IntervalGauges {
-    /// Connections of the proxy that are open.
     pub(super) open: u64,
     /// The gauges of HTTP mode; `None` in TCP mode.
     pub(super) http: Option<HttpGauges>,
@@ -51,7 +50,6 @@ pub(super) struct AlertWindow {
     figure: Figure,
     /// The index of the figure's route, if it is of one.
     route: Option<usize>,
-    /// How finely the figure's times are known.
     resolution: TimeResolution,
     span_us: u64,
     /// Oldest first.
@@ -187,7 +185,6 @@ impl AlertWindow {
         }
     }
 
-    /// How finely the figure's times are known.
     pub(super) fn resolution(&self) -> TimeResolution {
         self.resolution
     }
@@ -301,7 +298,6 @@ impl WindowPart {
     }
 }
 
-/// The latencies of one class.
 fn timed<M: Metric>(class: M, interval: &SparseHistogram) -> Latencies<M> {
     let mut latencies = Latencies::default();
     latencies[class] = Latency { samples_total: interval.count(), interval: interval.clone() };

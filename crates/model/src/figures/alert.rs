@@ -8,7 +8,6 @@ use records::metrics::{KnownValue, TimeResolution};
 
 /// The values of an alert's record, as those of its figure.
 pub trait AlertFigure {
-    /// The figure's unit.
     fn unit(&self) -> FigureUnit;
     /// A value of the figure: exact, or a bound of a log.
     fn known(&self, value: f64) -> KnownValue;

@@ -80,18 +80,14 @@ const SIGNS: [(&str, Operator); 6] = [
     (">", Operator::Above),
 ];
 
-/// Why a text is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// The text has no operator.
     #[error(
         "{0:?} has no operator; expected FIGURE > VALUE such as 'response.p99 > 5ms', or with <, <=, >=, == or !="
     )]
     NoOperator(String),
-    /// There is no such figure.
     #[error("{0}: {1}")]
     Unknown(String, UnknownFigure),
-    /// The value cannot be read.
     #[error("{0:?}: expected a number, a share such as 90%, or a time such as 500us, 5ms, 1s, 2m or 1h")]
     Value(String),
 }
@@ -138,7 +134,6 @@ impl Bound {
         Ok((name.trim(), Self { operator, limit }))
     }
 
-    /// The operator.
     pub fn operator(&self) -> Operator {
         self.operator
     }
@@ -218,7 +213,6 @@ impl Condition {
         &self.figure
     }
 
-    /// The operator.
     pub fn operator(&self) -> Operator {
         self.bound.operator
     }
@@ -233,7 +227,6 @@ impl Condition {
 }
 
 impl Operator {
-    /// The operator's sign.
     pub fn sign(self) -> &'static str {
         SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
     }

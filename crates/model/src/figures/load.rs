@@ -25,13 +25,11 @@ const LAST_LATE_MAX_S: f64 = 0.1;
 pub struct RequestCounts {
     /// That fell due.
     pub scheduled: u64,
-    /// That were sent.
     pub sent: u64,
     /// That were answered whole, well or not: timeouts, resets and refusals are not answers.
     pub answered: u64,
     /// That were answered well.
     pub ok: u64,
-    /// That failed.
     pub failed: u64,
     /// That were due and not sent at the end.
     pub never_sent: u64,
@@ -144,7 +142,6 @@ pub(crate) fn early_data(totals: &Counters<LoadCounter>) -> EarlyData {
     EarlyData { wanted: totals[LoadCounter::EarlyWanted], offered, accepted, rejected }
 }
 
-/// The rates of these requests.
 pub(crate) fn rates(requests: &RequestCounts, spans: MeasuredSeconds) -> Rates {
     let per_second = |amount: u64, seconds: f64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let achieved = per_second(requests.answered, spans.measured);

@@ -56,22 +56,16 @@ pub enum FigureSide {
     Load,
 }
 
-/// The unit of a figure's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// A plain number.
     Count,
-    /// Bytes.
     Bytes,
-    /// An amount per second.
     PerSecond,
     /// A ratio, from 0 to 1.
     Ratio,
     /// Percent of one core.
     Percent,
-    /// Seconds.
     Seconds,
-    /// Microseconds.
     Micros,
 }
 
@@ -85,13 +79,11 @@ pub struct JournalCounts {
 /// A statistic of a latency class's samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
-    /// The number of samples.
     Count,
     /// The minimum, to three significant digits.
     Min,
     /// The exact mean.
     Mean,
-    /// The standard deviation.
     StandardDeviation,
     /// The latency that this ratio of the samples does not exceed: 0.99 is p99.
     Percentile(f64),
@@ -99,10 +91,8 @@ pub enum Statistic {
     Max,
 }
 
-/// A figure of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// A statistic of a latency class.
     Latency(LatencyClass, Statistic),
     /// One number of the run: a counter, or a number of its summary.
     Scalar(&'static Scalar),
@@ -113,7 +103,6 @@ pub enum Figure {
 }
 
 impl FigureSide {
-    /// Every side.
     pub(crate) const ALL: [Self; 7] =
         [Self::Run, Self::Process, Self::Journal, Self::Observed, Self::Proxy, Self::Http, Self::Load];
 
@@ -241,7 +230,6 @@ impl Figure {
         scalars::SCALARS.iter().map(Self::Scalar)
     }
 
-    /// Every quotient of the catalogue.
     pub fn quotients() -> impl Iterator<Item = Self> {
         quotients::QUOTIENTS.iter().map(Self::Quotient)
     }
@@ -271,7 +259,6 @@ impl Figure {
         format!("{}{}", self.side().prefix(), self.short_name())
     }
 
-    /// What the figure measures.
     pub fn side(&self) -> FigureSide {
         match self {
             Self::Latency(LatencyClass::Proxy(_) | LatencyClass::Tls(_), _) => FigureSide::Proxy,
@@ -282,7 +269,6 @@ impl Figure {
         }
     }
 
-    /// The unit of the figure's value.
     pub fn unit(&self) -> FigureUnit {
         match self {
             Self::Latency(_, Statistic::Count) => FigureUnit::Count,
@@ -303,12 +289,10 @@ impl Figure {
         !is_of_whole && self.side() != FigureSide::Journal
     }
 
-    /// True for a rate of bytes.
     fn is_byte_rate(&self) -> bool {
         self.unit() == FigureUnit::PerSecond && self.short_name().starts_with("bytes.")
     }
 
-    /// The figure's definition, in a sentence.
     pub fn definition(&self) -> &'static str {
         match self {
             Self::Latency(class, _) => class.meaning(),

@@ -9,7 +9,6 @@ use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency, par
 
 /// The minimum similarity (Jaro-Winkler) of a suggested name.
 const SIMILARITY_MIN: f64 = 0.85;
-/// The maximum number of suggested names.
 const SUGGESTIONS_MAX: usize = 3;
 /// Figures that are named where no name is similar.
 const EXAMPLES: &str = "response.p99, exchange.p99, rate.achieved, resumed.ratio and requests.failed";
@@ -36,7 +35,6 @@ pub struct FigureName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownFigure {
     name: String,
-    /// Similar names.
     similar: Vec<String>,
 }
 
@@ -46,7 +44,6 @@ impl FigureName {
         self.figures.iter().cloned()
     }
 
-    /// The unit of these figures.
     pub fn unit(&self) -> FigureUnit {
         self.figures.first().map_or(FigureUnit::Count, Figure::unit)
     }

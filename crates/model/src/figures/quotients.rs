@@ -12,13 +12,9 @@ use records::metrics::{
 pub struct Totals {
     /// The span, in microseconds.
     pub span_us: u64,
-    /// Counters of the proxy.
     pub proxy: Counters<ProxyCounter>,
-    /// TLS counters of the proxy.
     pub tls: Counters<TlsCounter>,
-    /// HTTP counters of the proxy.
     pub http: Counters<HttpCounter>,
-    /// Counters of the load.
     pub load: Counters<LoadCounter>,
     /// CPU time used, in microseconds.
     pub cpu: Counters<CpuGroup>,
@@ -27,9 +23,7 @@ pub struct Totals {
 /// Whether a lower or a higher value is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// A lower value is better.
     Lower,
-    /// A higher value is better.
     Higher,
 }
 
@@ -41,7 +35,6 @@ pub struct Quotient {
     pub(super) side: FigureSide,
     pub(super) unit: FigureUnit,
     pub(super) definition: &'static str,
-    /// Whether lower or higher is better.
     pub better: Better,
     /// The dividend.
     pub of: fn(&Totals) -> f64,

@@ -11,7 +11,6 @@ use records::setting::{Setting, Value};
 /// In front of the route's name, without the side.
 const PREFIX: &str = "http.route.";
 
-/// A figure of one route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteFigure {
     /// The route's name, such as `/api`.
@@ -19,7 +18,6 @@ pub struct RouteFigure {
     pub(crate) metric: RouteMetric,
 }
 
-/// A figure of a route.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RouteMetric {
     Latency(RouteLatency, Statistic),

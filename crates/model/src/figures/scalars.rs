@@ -19,13 +19,11 @@ pub struct Scalar {
     source: ScalarSource,
 }
 
-/// What a scalar is of.
 struct Subject<'a> {
     run: &'a Run,
     journal: Option<JournalCounts>,
 }
 
-/// The source of a value.
 #[derive(Clone, Copy, Debug)]
 enum ScalarSource {
     Proxy(ProxyCounter),

@@ -7,7 +7,6 @@ use crate::runs::Run;
 use records::metrics::TimeResolution;
 use records::text::clean;
 
-/// The subjects of a run's figures.
 #[derive(Clone, Debug, Default)]
 pub struct FigureSubjects {
     sides: Vec<FigureSide>,

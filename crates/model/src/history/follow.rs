@@ -37,13 +37,10 @@ pub struct Follower {
     thread: JoinHandle<()>,
 }
 
-/// Why a journal cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The thread cannot be started.
     #[error("cannot start the thread that follows the journal: {0}")]
     Thread(#[from] io::Error),
 }
@@ -94,7 +91,6 @@ impl Follower {
         let _ = self.thread.join();
     }
 
-    /// True once the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }

@@ -15,7 +15,6 @@ pub struct MomentRange {
     until: Option<Moment>,
 }
 
-/// A moment of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// `CLOCK_REALTIME`, in microseconds.
@@ -35,7 +34,6 @@ pub enum Moment {
     Mark(u64),
 }
 
-/// The text is not a moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no time: expected one such as 13:05:20, +01:20 or +5m (into the run), -30s (before its end), mark:2, 2026-01-31T13:05:00Z"
@@ -158,7 +156,6 @@ impl Moment {
     }
 }
 
-/// The marks of a run, in words.
 fn known_marks(run: &Run) -> String {
     let numbers = run.markers().filter_map(|marker| match marker.event {
         TimelineEvent::Mark { number, .. } => Some(number),

@@ -60,7 +60,6 @@ impl WriterFilter {
 /// Which runs are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Whose runs.
     pub writers: WriterFilter,
     /// The beginning of their ids.
     pub id_prefix: String,
@@ -84,9 +83,7 @@ impl RunFilter {
 /// Whether an entry is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The entry is read.
     Admitted,
-    /// Its run is not wanted.
     OtherRun,
     /// Its run may be wanted, but its writer is not admitted.
     OtherWriter,
@@ -101,7 +98,6 @@ pub struct EntryFilter {
 }
 
 impl EntryFilter {
-    /// A filter for these runs.
     pub fn new(settings: RunFilter) -> Self {
         Self { settings, admitted: HashSet::default() }
     }

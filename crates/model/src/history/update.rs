@@ -49,7 +49,6 @@ impl Batch {
         Self { records, ..self }
     }
 
-    /// True if there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
             && self.malformed == 0
@@ -62,7 +61,6 @@ impl Batch {
 /// A message to the owner of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
-    /// Records were read.
     Batch(Batch),
     /// All entries that the journal had at the opening have been read; later ones are live.
     CaughtUp,
@@ -75,7 +73,6 @@ pub enum Update {
     Ignored(RunId, Writer),
 }
 
-/// The state of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingStatus {
     /// Records are written, possibly again after a failure.
@@ -87,7 +84,6 @@ pub enum RecordingStatus {
 }
 
 impl Model {
-    /// Adds a batch.
     pub fn apply_batch(&mut self, batch: Batch) {
         let last = batch.records.last().map(|record| record.stamp);
         for record in batch.records {

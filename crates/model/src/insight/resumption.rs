@@ -31,9 +31,7 @@ const ENOUGH: f64 = 0.8;
 pub struct Advice {
     /// The setting, such as `proxy.ticket-lifetime`.
     pub setting: String,
-    /// The present value.
     pub present: String,
-    /// The proposed value.
     pub proposed: String,
     /// Full handshakes that would have been resumed, from 0 to 1.
     pub share: f64,

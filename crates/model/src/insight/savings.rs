@@ -50,7 +50,6 @@ pub enum SavingChange {
     KeepConnections,
 }
 
-/// How a change is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HowTo {
     /// By a setting that changes while the program runs.
@@ -66,16 +65,13 @@ pub enum HowTo {
     Otherwise(&'static str),
 }
 
-/// The estimated saving of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
-    /// The change.
     pub change: SavingChange,
     /// CPU time saved, in cores: CPU seconds a second.
     pub cores: Estimate,
     /// The same as a share of the CPU time of all handshakes.
     pub share: Estimate,
-    /// How to make the change.
     pub how: HowTo,
 }
 

@@ -103,7 +103,6 @@ impl RunBuilder {
     }
 }
 
-/// Adds to several counters.
 pub(crate) fn add<M: Metric>(counters: &mut Counters<M>, more: &[(M, u64)]) {
     for &(metric, n) in more {
         counters[metric] += n;

@@ -13,7 +13,6 @@ use crate::runs::run::Run;
 pub struct RunMember<'a> {
     /// Its name, such as its host.
     pub name: &'a str,
-    /// The run.
     pub run: &'a Run,
     /// The run's model, which has the counts of unreadable data.
     pub model: &'a Model,

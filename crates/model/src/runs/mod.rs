@@ -90,9 +90,7 @@ pub struct Model {
 /// Records under a run's id that another process wrote; they were not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignRecords {
-    /// The run.
     pub run: RunId,
-    /// How many.
     pub records: u64,
     /// When the first of them was written, `CLOCK_REALTIME` in microseconds.
     pub realtime_us: u64,
@@ -197,7 +195,6 @@ impl Model {
         runs.max_by_key(|run| (run.writer().is_preferred(), run.began_realtime_us()))
     }
 
-    /// The run of this id.
     pub fn run(&self, id: RunId) -> Option<&Run> {
         self.runs.iter().find(|run| run.id() == id)
     }

@@ -7,7 +7,6 @@ use crate::runs::{AlertEpisode, Run};
 use records::kinds::AlertState;
 use records::metrics::KnownValue;
 
-/// An alert that fired.
 #[derive(Clone, Debug, Serialize)]
 pub struct AlertSummary {
     /// Its number within the run.

@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::runs::{ComparedFigure, Experiment, Verdict};
 use records::kinds::{EstimateRecord, ExperimentOutcome};
 
-/// One experiment of a summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
     /// The setting whose values were compared.
@@ -24,10 +23,8 @@ pub struct ExperimentSummary {
     pub metrics: Vec<ComparedFigureSummary>,
 }
 
-/// One figure that an experiment compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparedFigureSummary {
-    /// Its name.
     pub metric: String,
     /// The verdict of the a/a stage; `null` without one.
     pub calibration: Option<VerdictSummary>,
@@ -35,7 +32,6 @@ pub struct ComparedFigureSummary {
     pub verdict: Option<VerdictSummary>,
 }
 
-/// The verdict of a stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerdictSummary {
     /// `better`, `worse`, `no difference shown` or `inconclusive`.
@@ -61,7 +57,6 @@ pub struct EstimateSummary {
     pub low_percent: f64,
     /// Upper end of it.
     pub high_percent: f64,
-    /// Its confidence.
     pub confidence_percent: f64,
     /// How often chance alone would make a difference as large.
     pub p: f64,

@@ -15,9 +15,7 @@ use records::metrics::{
 /// HTTP mode, over all routes.
 #[derive(Clone, Debug, Serialize)]
 pub struct HttpSummary {
-    /// Requests.
     pub requests: HttpRequestCounts,
-    /// Requests by method.
     pub methods: BTreeMap<&'static str, u64>,
     /// Responses by exact status, and `other` for all beyond 64 statuses.
     pub statuses: BTreeMap<String, u64>,
@@ -27,7 +25,6 @@ pub struct HttpSummary {
     pub body_bytes: ByteCounts,
     /// The gauges at the end.
     pub now: HttpNow,
-    /// HTTP/2 alone.
     pub http2: Http2Summary,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
@@ -65,14 +62,11 @@ pub struct HttpNow {
     pub queued: u64,
     /// Upstream connections, idle ones included.
     pub upstream_open: u64,
-    /// Idle upstream connections.
     pub upstream_idle: u64,
 }
 
-/// The counts of HTTP/2.
 #[derive(Clone, Debug, Serialize)]
 pub struct Http2Summary {
-    /// Connections.
     pub connections: u64,
     /// Streams that clients opened.
     pub streams: u64,
@@ -90,7 +84,6 @@ pub struct Http2Summary {
     pub floods: BTreeMap<&'static str, u64>,
 }
 
-/// A number for each direction.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ByDirection {
     /// From clients.
@@ -99,7 +92,6 @@ pub struct ByDirection {
     pub out: u64,
 }
 
-/// One route of a summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct RouteSummary {
     /// Its host and path prefix; `other` for all routes beyond the bound.

@@ -38,7 +38,6 @@ pub struct MessageBytes {
 /// The generator's own load and limits.
 #[derive(Clone, Debug, Serialize)]
 pub struct GeneratorSummary {
-    /// Its threads.
     pub threads: u64,
     /// Share of the measured time that they were busy.
     pub busy: f64,
@@ -46,14 +45,10 @@ pub struct GeneratorSummary {
     pub limits: Vec<String>,
 }
 
-/// The load's side of a summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadSummary {
-    /// Requests.
     pub requests: RequestCounts,
-    /// How long it measured.
     pub spans_s: MeasuredSeconds,
-    /// Requests a second.
     pub rate_per_s: Rates,
     /// Failed requests by cause; they add up to `requests.failed`.
     pub failures: BTreeMap<&'static str, u64>,
@@ -61,25 +56,18 @@ pub struct LoadSummary {
     pub events: Vec<EventCount>,
     /// Connections that were established.
     pub connections: u64,
-    /// Handshakes.
     pub handshakes: HandshakeCounts,
-    /// Resumptions.
     pub resumptions: Resumptions,
-    /// Early data.
     pub early_data: EarlyData,
-    /// Bytes.
     pub bytes: ByteCounts,
-    /// The parts of the bytes.
     pub parts: MessageBytes,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
-    /// The generator's own load and limits.
     pub generator: GeneratorSummary,
     /// Notes that a reader of the figures needs; every form of output has them.
     pub notes: Vec<String>,
 }
 
-/// The summary of a run's load.
 pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {
     let totals = series.totals();
     let record = run.load_record();

@@ -22,10 +22,8 @@ pub struct LogSummary {
     pub absent: Vec<String>,
 }
 
-/// Lines of a log that was counted.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LineCounts {
-    /// Those that arrived.
     pub read: u64,
     /// Those of them that could not be read and count nothing.
     pub unreadable: u64,

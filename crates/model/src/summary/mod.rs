@@ -45,7 +45,6 @@ pub struct Summary {
     /// `_SYSTEMD_UNIT` of the process; absent if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// How long it lasted, in seconds.
     pub duration_s: f64,
     /// True if the run's last record was read; false while it runs, and for a run that was killed.
     pub ended: bool,
@@ -90,14 +89,12 @@ pub struct ProcessSummary {
     pub memory_pss_bytes: u64,
     /// Open file descriptors.
     pub descriptors: u64,
-    /// Threads.
     pub threads: u64,
 }
 
 /// Resources of an observed process and its descendants.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedProcess {
-    /// The process.
     pub pid: u64,
     /// CPU time since observing began, in seconds.
     pub cpu_s: f64,
@@ -120,7 +117,6 @@ pub struct ObservedProcess {
 /// Resources of one of several observed processes.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessUsage {
-    /// The process.
     pub pid: u32,
     /// Its own name.
     pub name: String,
@@ -130,10 +126,8 @@ pub struct ProcessUsage {
     pub cpu_percent: f64,
 }
 
-/// Connections, as the proxy counts them.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionCounts {
-    /// Accepted.
     pub accepted: u64,
     /// Open at the end.
     pub open: u64,
@@ -144,11 +138,8 @@ pub struct ConnectionCounts {
 /// Handshakes, by either side.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandshakeCounts {
-    /// Full ones.
     pub full: u64,
-    /// Resumed ones.
     pub resumed: u64,
-    /// Failed ones.
     pub failed: u64,
     /// Full handshakes by reason, which add up to `full`; absent without a record.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -164,14 +155,10 @@ pub struct ByteCounts {
     pub out: u64,
 }
 
-/// The proxy's side of a summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProxySummary {
-    /// Connections.
     pub connections: ConnectionCounts,
-    /// Handshakes.
     pub handshakes: HandshakeCounts,
-    /// Bytes.
     pub bytes: ByteCounts,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,
@@ -188,7 +175,6 @@ pub struct ProxySummary {
 pub struct ClientSummary {
     /// Its address, or `other`.
     pub client: String,
-    /// Totals of the run.
     #[serde(flatten, serialize_with = "by_figure")]
     pub counters: Counters<ClientCounter>,
     /// Round-trip time to it at the end of its latest handshake, as the kernel estimated it, in microseconds; `null` if not
@@ -223,7 +209,6 @@ pub struct JournalSummary {
     pub source: String,
     /// Records made.
     pub made: u64,
-    /// Records read.
     pub read: u64,
     /// Records missing after the first one read.
     pub lost: u64,
@@ -261,15 +246,10 @@ pub struct Percentiles {
     pub mean: Option<KnownValue>,
     /// Standard deviation over all samples.
     pub sd: Option<KnownValue>,
-    /// Median.
     pub p50: Option<KnownValue>,
-    /// 90th percentile.
     pub p90: Option<KnownValue>,
-    /// 95th percentile.
     pub p95: Option<KnownValue>,
-    /// 99th percentile.
     pub p99: Option<KnownValue>,
-    /// 99.9th percentile.
     pub p999: Option<KnownValue>,
     /// Exact maximum.
     pub max: Option<KnownValue>,

@@ -34,16 +34,13 @@ pub struct TlsSummary {
     pub usage: BTreeMap<&'static str, Vec<UsageSummary>>,
 }
 
-/// Ages of tickets and sessions.
 #[derive(Clone, Debug, Serialize)]
 pub struct TicketAges {
     /// Resumed sessions.
     pub accepted: Vec<AgeCount>,
-    /// Expired sessions.
     pub expired: Vec<AgeCount>,
 }
 
-/// Ages of one class.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct AgeCount {
     /// The upper end of the class.
@@ -55,9 +52,7 @@ pub struct AgeCount {
 /// Where the time of handshakes went.
 #[derive(Clone, Debug, Serialize)]
 pub struct WallTimes {
-    /// Of full handshakes.
     pub full: WallTime,
-    /// Of resumed handshakes.
     pub resumed: WallTime,
 }
 
@@ -74,14 +69,11 @@ pub struct WallTime {
     pub compute: Percentiles,
 }
 
-/// One value of a dimension.
 #[derive(Clone, Debug, Serialize)]
 pub struct UsageSummary {
     /// The value, such as `TLSv1.3` or a server name; `other` sums all beyond the bound.
     pub value: String,
-    /// Full handshakes.
     pub full: u64,
-    /// Resumed handshakes.
     pub resumed: u64,
     /// Failed handshakes; only for server names and fingerprints.
     pub failed: u64,

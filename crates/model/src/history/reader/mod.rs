@@ -34,7 +34,6 @@ pub enum HistoryRequest {
     /// begun. It is ignored without a reply unless its ticket is that of the last [`SeekRequest`], and that seek has
     /// reached its moment.
     Continue {
-        /// The ticket of the [`SeekRequest`].
         ticket: u64,
         /// Up to this moment of the run's monotonic clock, in microseconds.
         until_us: u64,
@@ -48,7 +47,6 @@ pub enum HistoryRequest {
 pub struct SeekRequest {
     /// Identifies the replies.
     pub ticket: u64,
-    /// The run.
     pub run: RunId,
     /// The process that wrote the run; records of others are skipped.
     pub origin: Origin,
@@ -62,19 +60,16 @@ pub struct SeekRequest {
     pub last_seq: u64,
 }
 
-/// A reply of the reader.
 #[derive(Debug)]
 pub enum HistoryReply {
     /// How far a [`SeekRequest`] has read.
     Progress {
-        /// The ticket of the request.
         ticket: u64,
         /// The moment read up to, on the run's monotonic clock in microseconds.
         mono_us: u64,
     },
     /// The run at the requested moment.
     Reached {
-        /// The ticket of the request.
         ticket: u64,
         /// A model of this run only, without any record after the moment.
         model: Box<Model>,
@@ -83,18 +78,14 @@ pub enum HistoryReply {
     },
     /// Records for a [`HistoryRequest::Continue`].
     Records {
-        /// The ticket of the request.
         ticket: u64,
         /// In journal order, each with its writer.
         records: Vec<(Arc<Writer>, Record)>,
         /// All records up to this moment have been delivered; `None` while more follow.
         until_us: Option<u64>,
     },
-    /// The journal cannot be read.
     Failed {
-        /// The ticket of the request.
         ticket: u64,
-        /// The error.
         why: String,
     },
 }
@@ -179,7 +170,6 @@ impl HistoryReader {
     }
 }
 
-/// The reader thread.
 struct ReaderThread<'d, O, D> {
     slot: &'d RequestSlot,
     open: O,

@@ -31,7 +31,6 @@ const EPISODES_MAX: usize = 200;
 /// Clients or names that a finding lists.
 const WHOM_MAX: usize = 10;
 
-/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -58,22 +57,18 @@ impl std::fmt::Display for Severity {
 /// A figure that a finding rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// What it is.
     pub figure: String,
     /// Its value with its unit.
     pub value: String,
 }
 
-/// The text of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FindingText {
     /// One sentence, without names or addresses of anybody.
     pub title: String,
-    /// The figures behind it.
     pub evidence: Vec<Evidence>,
     /// The advice, and the text to type.
     pub advice: Vec<String>,
-    /// The setting that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting: Option<&'static str>,
     /// Clients, names and messages concerned, the most important first, at most ten.
@@ -128,7 +123,6 @@ pub struct Finding {
     pub text: FindingText,
 }
 
-/// A finding in the summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct FindingSummary {
     /// Its rule.
@@ -142,7 +136,6 @@ pub struct FindingSummary {
     pub since_s: f64,
     /// When it closed; `null` if it was open at the end of the records read.
     pub closed_s: Option<f64>,
-    /// What it says.
     #[serde(flatten)]
     pub text: FindingText,
 }
@@ -180,7 +173,6 @@ impl Finding {
     }
 }
 
-/// A reason for findings.
 struct Rule {
     id: &'static str,
     /// Returns the severity; `None` if there is no finding.
@@ -303,7 +295,6 @@ impl FindingTracker {
         merged
     }
 
-    /// Their heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let bytes_of = |finding: &Finding| {
             let FindingText { title, evidence, advice, setting: _, whom, whom_more: _ } = &finding.text;

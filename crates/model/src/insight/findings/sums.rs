@@ -20,7 +20,6 @@ pub(super) struct RunCounts {
     pub(super) not_covered: u64,
     /// Missing records, for any reason.
     pub(super) records_lost: u64,
-    /// The time, in microseconds.
     pub(super) span_us: u64,
 }
 

@@ -22,7 +22,6 @@ const UNKNOWN_MIN: f64 = 20.0;
 const FULL: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit { open: 0.8, close: 0.7 })];
 const FULL_MIN: f64 = 100.0;
-/// Reasons that are listed.
 const REASONS_SHOWN: usize = 4;
 
 fn keys_unknown(context: &FindingContext<'_>) -> Option<Severity> {

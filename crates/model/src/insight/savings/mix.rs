@@ -140,7 +140,6 @@ impl DurationStats {
         self.sum_squares += times.buckets().map(|(ns, n)| (ns as f64).powi(2) * n as f64).sum::<f64>();
     }
 
-    /// Their sum, in nanoseconds.
     pub fn sum_ns(&self) -> f64 {
         self.sum_ns
     }

@@ -34,7 +34,6 @@ const LINES_WITHOUT_TLS: &str =
     "the lines have no fields of TLS; `tlsdash observe setup` prints a format that has";
 
 impl Run {
-    /// Its id.
     pub fn id(&self) -> RunId {
         self.header.id
     }
@@ -166,12 +165,10 @@ impl Run {
         self.duration_us().saturating_sub(self.header.idle_us)
     }
 
-    /// Every setting with its present value.
     pub fn settings(&self) -> &[Setting] {
         self.settings.all()
     }
 
-    /// The setting of this name.
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings().iter().find(|setting| setting.name == name)
     }
@@ -285,7 +282,6 @@ impl Run {
         self.load.record.as_ref()
     }
 
-    /// The proxy's clients.
     pub fn clients(&self) -> &Clients {
         &self.clients
     }
@@ -326,7 +322,6 @@ impl Run {
         self.proxy.clients_deferred > 0 || self.clients.has_new_losses(self.reading.lost())
     }
 
-    /// The client of this id.
     pub fn client(&self, id: ClientId) -> Option<&ClientStats> {
         self.clients.get(id)
     }

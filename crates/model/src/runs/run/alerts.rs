@@ -26,7 +26,6 @@ impl AlertEpisode {
         self.fired_us <= us && self.ended.as_ref().is_none_or(|(ended_us, _)| us < *ended_us)
     }
 
-    /// Its last record.
     pub fn last(&self) -> &AlertRecord {
         self.ended.as_ref().map_or(&self.fired, |(_, record)| record)
     }

@@ -72,7 +72,6 @@ impl Run {
         }
     }
 
-    /// Applies a record to an abridged run.
     fn apply_abridged(&mut self, record: Record) {
         match record.body {
             Body::Client(_)

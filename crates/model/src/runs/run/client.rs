@@ -18,7 +18,6 @@ pub struct ClientRate {
     pub end_us: u64,
     /// Its length in microseconds, never 0.
     pub span_us: u64,
-    /// Its counters.
     pub counters: Counters<ClientCounter>,
 }
 
@@ -34,10 +33,8 @@ impl ClientRate {
     }
 }
 
-/// One client of a run.
 #[derive(Clone, Debug)]
 pub struct ClientStats {
-    /// The client.
     pub id: ClientId,
     /// Connections open when its last record was made.
     pub open: u64,

@@ -221,7 +221,6 @@ impl Clients {
         self.rows.values()
     }
 
-    /// One client.
     pub fn get(&self, id: ClientId) -> Option<&ClientStats> {
         self.rows.get(&id)
     }
@@ -239,12 +238,10 @@ impl Clients {
         Some(self.changes.range(known..).copied())
     }
 
-    /// Clients in the table.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// True without clients.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

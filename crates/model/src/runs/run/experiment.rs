@@ -24,7 +24,6 @@ const TEXTS_BYTES: usize = 3 * 4 * PEER_TEXT_MAX;
 pub struct ArmSwitch {
     /// `CLOCK_MONOTONIC`, in microseconds.
     pub mono_us: u64,
-    /// In which stage.
     pub stage: Stage,
     /// For which pair of it, from 1.
     pub pair: u64,
@@ -35,7 +34,6 @@ pub struct ArmSwitch {
 /// The verdict of a stage for one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What.
     pub outcome: ExperimentOutcome,
     /// Why, in words; may be empty.
     pub reason: String,
@@ -58,7 +56,6 @@ pub struct ComparedFigure {
     pub verdict: Option<Verdict>,
 }
 
-/// One experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
     /// Its latest record, except for single figures: the plan, the stage, the pair and the arm.

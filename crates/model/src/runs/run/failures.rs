@@ -37,7 +37,6 @@ impl Failures {
         *self.0.entry(key).or_default() += 1;
     }
 
-    /// Those of several runs.
     pub(in crate::runs) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut merged = Self::default();
         for (key, n) in all.flat_map(|failures| &failures.0) {

@@ -34,7 +34,6 @@ impl RunHeader {
         self.last = Some(stamp);
     }
 
-    /// Adds a run record.
     pub(super) fn apply(&mut self, stamp: Stamp, run: Box<RunRecord>) {
         match run.phase {
             Phase::Start => self.began = Some((stamp, run)),
@@ -92,7 +91,6 @@ impl RunHeader {
         }
     }
 
-    /// Its heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { id: _, writer: _, began, stopped, first: _, last: _, idle_us: _ } = self;
         let records = [began, stopped].into_iter().flatten();

@@ -120,7 +120,6 @@ impl HostSamples {
         }
     }
 
-    /// Their heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let listed = self.latest().map_or(0, |host| host.observed_processes.iter().count());
         self.samples.len() * (size_of::<(u64, HostRecord)>() + listed * PROCESS_BYTES)

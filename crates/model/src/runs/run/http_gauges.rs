@@ -22,7 +22,6 @@ impl GaugeHistory {
         self.0.get(after.checked_sub(1)?).map(|(_, gauges)| *gauges)
     }
 
-    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.0.capacity() * size_of::<(u64, HttpGauges)>()
     }

@@ -10,14 +10,12 @@ use records::kinds::{Body, Level, Record, Stamp};
 /// Log lines that are kept, the latest.
 const LINES_MAX: usize = 1_000;
 
-/// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
     /// `CLOCK_MONOTONIC`, in microseconds.
     pub mono_us: u64,
     /// `CLOCK_REALTIME`, in microseconds.
     pub realtime_us: u64,
-    /// How serious it is.
     pub level: Level,
     /// The record as a sentence.
     pub text: String,
@@ -77,7 +75,6 @@ impl RunLog {
         self.0.iter()
     }
 
-    /// Their heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.0.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
     }

@@ -19,7 +19,6 @@ pub(super) trait MeasuredRecord: Clone + HeapSize {
     /// The same without latencies: the series has them.
     fn without_latencies(self) -> Self;
 
-    /// This record's part of a run.
     fn part(run: &Run) -> &MeasuredPart<Self>;
 
     /// The last records of several runs as one, without latencies.
@@ -51,7 +50,6 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         gap_from_us
     }
 
-    /// Adds the final record.
     pub(super) fn finish(&mut self, record: &R, begun: SeriesStart) {
         let (counters, latencies) = record.measured();
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
@@ -75,7 +73,6 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 
-    /// Its heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { series, record } = self;
         series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()

@@ -23,7 +23,6 @@ pub(super) struct AlignedRun<'a> {
 }
 
 impl<'a> AlignedRun<'a> {
-    /// The runs, each with its name.
     pub(super) fn all(runs: &[(&'a str, &'a Run)]) -> Vec<Self> {
         let member = |&(name, run): &(&'a str, &'a Run)| {
             let shift_us = run.last_realtime_us() as i64 - run.last_us() as i64;

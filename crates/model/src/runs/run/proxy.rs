@@ -6,7 +6,6 @@ use crate::runs::series::MetricSeries;
 use records::kinds::{ProxyRecord, Stamp};
 use records::metrics::{ProxyCounter, ProxyLatency};
 
-/// The proxy's part of a run.
 #[derive(Debug, Default)]
 pub(super) struct ProxyPart {
     /// `None` in a run without a proxy.
@@ -23,7 +22,6 @@ impl ProxyPart {
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
-    /// Adds the final record.
     pub(super) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
         let ProxyRecord { open, clients_deferred: _, counters, latencies } = record;
         self.open = *open;
@@ -56,7 +54,6 @@ impl ProxyPart {
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 
-    /// Its heap memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         self.series.as_ref().map_or(0, MetricSeries::bytes)
     }

@@ -125,7 +125,6 @@ impl Reading {
         }
     }
 
-    /// How reading went of several runs.
     pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::default();
         for member in members {

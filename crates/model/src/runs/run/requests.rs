@@ -16,7 +16,6 @@ pub struct RecordedRequest {
     pub mono_us: u64,
     /// `CLOCK_REALTIME` then, in microseconds.
     pub realtime_us: u64,
-    /// The request.
     pub request: Box<RequestRecord>,
 }
 
@@ -60,7 +59,6 @@ impl Requests {
         merged
     }
 
-    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { errors, others } = self;
         let all = errors.iter().chain(others);
@@ -81,7 +79,6 @@ impl Requests {
         all
     }
 
-    /// True without any.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty() && self.others.is_empty()
     }

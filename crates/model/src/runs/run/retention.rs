@@ -9,7 +9,6 @@ pub(in crate::runs) const BRIEF_US: u64 = 10_000_000;
 /// Intervals that an abridged run keeps of each series in that time.
 pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
 
-/// How much of a run is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesRetention {
     /// Intervals kept of each series.
@@ -20,7 +19,6 @@ pub(super) struct SeriesRetention {
     pub(super) is_brief: bool,
 }
 
-/// How the series of a run start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesStart {
     /// `CLOCK_MONOTONIC` of the run's first record, when all counters were 0; `None` if it was not read.

@@ -18,7 +18,6 @@ const HISTORY_MAX: usize = 300;
 /// A route's counts in some seconds. Each latency class has its own samples.
 pub type RouteWindow = Window<RouteCounter, RouteLatency>;
 
-/// One route of a run.
 #[derive(Debug)]
 pub struct RouteStats {
     name: String,
@@ -98,7 +97,6 @@ impl Routes {
         Self(idle.map(resumed).collect())
     }
 
-    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let route = |(name, route): (&String, &RouteStats)| {
             size_of::<RouteStats>() + name.heap_bytes() + route.name.heap_bytes() + route.series.bytes()
@@ -111,17 +109,14 @@ impl Routes {
         self.0.values()
     }
 
-    /// The route of this name.
     pub fn get(&self, name: &str) -> Option<&RouteStats> {
         self.0.get(name)
     }
 
-    /// Number of routes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True without routes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -15,7 +15,6 @@ impl RunSettings {
         settings.clone_into(&mut self.0);
     }
 
-    /// Adds a change.
     pub(super) fn apply(&mut self, after: Setting) {
         put_setting(&mut self.0, after);
     }

@@ -17,23 +17,19 @@ pub struct Marker {
     pub mono_us: u64,
     /// `CLOCK_REALTIME`, in microseconds.
     pub realtime_us: u64,
-    /// The event.
     pub event: TimelineEvent,
 }
 
 /// An action of a person, or a transition of an alert.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimelineEvent {
-    /// A note was left.
     Mark {
         /// Its number within the run, from 1.
         number: u64,
         /// The note; may be empty.
         text: String,
     },
-    /// A setting was changed.
     Change {
-        /// The setting before.
         before: String,
         /// The setting after, with its name.
         after: Box<Setting>,
@@ -44,7 +40,6 @@ pub enum TimelineEvent {
     Alert {
         /// Its number within the run, from 1.
         number: u64,
-        /// Its outcome.
         state: AlertState,
         /// The name of its figure, as it was written.
         name: String,

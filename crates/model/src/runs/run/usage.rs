@@ -8,7 +8,6 @@ use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{Stamp, UsageRecord};
 use records::metrics::{Counters, Dimension, UsageCounter};
 
-/// One value of a dimension.
 #[derive(Clone, Copy, Debug, Default)]
 struct UsageTotals {
     counters: Counters<UsageCounter>,
@@ -21,7 +20,6 @@ struct UsageTotals {
 pub struct Usage(BTreeMap<Dimension, BTreeMap<String, UsageTotals>>);
 
 impl Usage {
-    /// Adds a record.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: UsageRecord) {
         let values = self.0.entry(record.dimension).or_default();
         // One more for `other`.
@@ -56,7 +54,6 @@ impl Usage {
         Self(self.0.iter().map(|(&dimension, values)| (dimension, idle(values))).collect())
     }
 
-    /// Their size in memory, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let value = |value: &String| size_of::<(String, UsageTotals)>() + value.heap_bytes();
         self.0.values().flat_map(BTreeMap::keys).map(value).sum()
@@ -76,7 +73,6 @@ impl Usage {
         sum
     }
 
-    /// True if nothing is known.
     pub fn is_empty(&self) -> bool {
         self.0.values().all(BTreeMap::is_empty)
     }

@@ -25,12 +25,10 @@ pub(in crate::runs) const BUCKETS_MAX: usize = 8_000_000;
 pub struct Interval<C: Metric, L: Metric> {
     /// Beginning of the time that the counters cover, `CLOCK_MONOTONIC` in microseconds.
     pub start_us: u64,
-    /// End of it.
     pub end_us: u64,
     /// True if records between were lost, or the process did not run: the counters cover the hole too, the latencies only
     /// its end. A series shows a gap there, not a slow stretch.
     pub after_loss: bool,
-    /// The counters.
     pub counters: Counters<C>,
     latencies: Box<[SparseHistogram]>,
     family: std::marker::PhantomData<L>,
@@ -64,7 +62,6 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         Self::new((start_us, end_us), after_loss, counters, L::ALL.iter().map(latency).collect())
     }
 
-    /// The latencies of one class.
     pub fn latency(&self, class: L) -> &SparseHistogram {
         &self.latencies[class.index()]
     }

@@ -15,7 +15,6 @@ use records::metrics::{Counters, Metric};
 pub struct Window<C: Metric, L: Metric> {
     /// Time that the counters cover, in microseconds.
     pub span_us: u64,
-    /// The counters.
     pub counters: Counters<C>,
     /// Intervals in it that follow a loss.
     pub losses: usize,
@@ -130,12 +129,10 @@ impl<C: Metric, L: Metric> Window<C, L> {
         }
     }
 
-    /// Intervals in it.
     pub fn intervals(&self) -> usize {
         self.held.len()
     }
 
-    /// The latencies of one class.
     pub fn latency(&self, class: L) -> &WindowHistogram {
         &self.latencies[class.index()]
     }
