@@ -60,7 +60,6 @@ impl Report<'_> {
         ReportTable::new("What changed", [Number("label"), Number("after, s"), Words("what")], rows)
     }
 
-    /// The events of the log.
     pub(crate) fn event_rows(&self) -> ReportTable {
         let rows = self.events().into_iter().map(|event| {
             let warning = if event.line.level == Level::Warning { "warning: " } else { "" };
@@ -88,7 +87,6 @@ impl Report<'_> {
         ReportTable::new("What the log does not say", columns, rows)
     }
 
-    /// The outcomes of the load's requests.
     pub(crate) fn request_table(&self) -> ReportTable {
         let counts = self.summary.load.as_ref().map(|load| {
             let requests = &load.requests;

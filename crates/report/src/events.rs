@@ -9,7 +9,6 @@ pub(crate) fn part_letter(at: u8) -> String {
     char::from(b'a' + at % 26).to_string()
 }
 
-/// An event of a run.
 #[derive(Debug)]
 pub(crate) struct RunEvent<'a> {
     /// Since the run began.
@@ -20,11 +19,9 @@ pub(crate) struct RunEvent<'a> {
     pub(crate) line: &'a LogLine,
 }
 
-/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EventKind {
     Other,
-    /// A setting was changed.
     Change,
     /// A mark, with its number.
     Mark(u64),

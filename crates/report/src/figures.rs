@@ -7,7 +7,6 @@ use records::metrics::{KnownValue, LatencyClass};
 /// A figure with its value in the figure's unit; `None` without samples.
 pub type FigureValue = (Figure, Option<f64>);
 
-/// The figures of a run.
 #[derive(Debug)]
 pub struct Figures<'a> {
     pub(crate) run: &'a Run,

@@ -10,14 +10,12 @@ use crate::latency::by_weight;
 use crate::numbers::{fixed, grouped, percent, short};
 use crate::report::Report;
 
-/// A figure of the headline.
 #[derive(Debug, Serialize)]
 pub(crate) struct Tile {
     /// The title, in a word or two.
     pub(crate) title: String,
     /// The figure with its unit.
     pub(crate) value: String,
-    /// The sentence, in plain words.
     pub(crate) sentence: String,
     /// The conditions on it that were given: what holds, and what does not.
     pub(crate) conditions: Vec<TileCondition>,
@@ -43,11 +41,9 @@ pub(crate) struct Apdex {
     pub(crate) tolerating: f64,
 }
 
-/// Failures at the proxy.
 struct ProxyFailures {
     /// Requests or handshakes.
     what: &'static str,
-    /// The figures that count them.
     figures: &'static [&'static str],
     failed: u64,
     whole: u64,
@@ -60,7 +56,6 @@ impl ProxyFailures {
 }
 
 impl Report<'_> {
-    /// The verdict tiles.
     pub(crate) fn headline(&self) -> Vec<Tile> {
         let tiles = [
             self.latency_tile(0.5, "Half", "p50"),

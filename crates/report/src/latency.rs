@@ -8,7 +8,6 @@ use records::metrics::{
 
 use crate::numbers::{bound_ms, known_ms, short};
 
-/// The percentiles of a report's tables.
 pub(crate) const PERCENTILES: [Percentile; 6] = [
     Percentile::P50,
     Percentile::P90,
@@ -45,12 +44,10 @@ pub(crate) fn by_weight(all: Vec<ClassLatency<'_>>) -> (Vec<ClassLatency<'_>>, V
     (first, rest)
 }
 
-/// One class of latencies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassLatency<'a> {
     pub(crate) class: LatencyClass,
     pub(crate) histogram: &'a Histogram,
-    /// How finely they are known.
     pub(crate) resolution: TimeResolution,
 }
 
@@ -83,7 +80,6 @@ impl ClassLatency<'_> {
         if low == high { low } else { format!("{low}–{high}") }
     }
 
-    /// A percentile.
     pub(crate) fn quantile(&self, q: f64) -> Option<PercentileEstimate> {
         let n = self.histogram.count();
         let ms = |ns: u64| ns as f64 / 1e6;

@@ -17,7 +17,6 @@ use crate::assert::AssertionResult;
 use crate::latency::ClassLatency;
 use crate::numbers::{fixed, iso};
 
-/// A report on a run.
 #[derive(Debug)]
 pub struct Report<'a> {
     pub(crate) run: &'a Run,
@@ -28,11 +27,9 @@ pub struct Report<'a> {
     pub(crate) command: String,
     /// The runs that were merged, if there are several.
     pub(crate) parts: Vec<RunPart>,
-    /// The time range that was asked for.
     asked: TimeRange,
     /// The conditions that it was held against.
     pub(crate) conditions: Vec<AssertionResult>,
-    /// The threshold of its Apdex score.
     pub(crate) apdex_threshold: Duration,
     is_anonymous: bool,
 }
@@ -45,7 +42,6 @@ pub const APDEX_THRESHOLD: Duration = Duration::from_millis(500);
 pub struct RunPart {
     /// A name that no other part has, such as its host.
     pub name: String,
-    /// Its id.
     pub run: RunId,
     /// The user or unit that it is of; may be empty.
     pub account: String,
@@ -219,7 +215,6 @@ impl<'a> Report<'a> {
         mono_us.saturating_sub(began_us) as f64 / 1e6
     }
 
-    /// The latencies that have samples.
     pub(crate) fn latencies(&self) -> Vec<ClassLatency<'a>> {
         let run = self.run;
         let latency =

@@ -22,7 +22,6 @@ impl Heading {
     }
 }
 
-/// A table.
 #[derive(Debug)]
 pub(crate) struct ReportTable {
     pub(crate) caption: &'static str,

@@ -172,7 +172,6 @@ fn time_row(kind: &str, part: &str, of: &Percentiles, sum_ms: Option<f64>) -> Op
     ])
 }
 
-/// The reason, for people.
 pub(crate) fn words(reason: FullReason) -> String {
     reason.to_string().replace('_', " ")
 }

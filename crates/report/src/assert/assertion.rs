@@ -18,18 +18,15 @@ pub struct Assertion(Condition);
 /// Why a text is not an assertion, or not an assertion for this run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionError {
-    /// The text has no operator.
     #[error(
         "{0:?} is no assertion; expected METRIC < VALUE such as 'response.p99 < 5ms', or with <=, >, >=, == or !="
     )]
     NoComparison(String),
-    /// There is no such figure.
     #[error("{0}: {1}")]
     Unknown(String, UnknownFigure),
     /// The run lacks the subject of the figure.
     #[error("{0}: the run has no {1}")]
     Absent(String, AbsentSubject),
-    /// The value cannot be read.
     #[error(transparent)]
     Value(ConditionError),
     /// The value has another unit than the figure.
@@ -55,10 +52,8 @@ impl FromStr for Assertion {
     }
 }
 
-/// The outcome of an assertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssertionOutcome {
-    /// It holds.
     Holds,
     /// It does not hold: why, and by how much.
     Breached(String),

@@ -14,12 +14,9 @@ pub struct JunitCase {
     pub failure: Option<String>,
 }
 
-/// An assertion with its outcome.
 #[derive(Clone, Debug)]
 pub struct AssertionResult {
-    /// The assertion.
     pub assertion: Assertion,
-    /// Whether it holds.
     pub verdict: AssertionOutcome,
 }
 

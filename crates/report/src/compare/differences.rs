@@ -60,7 +60,6 @@ fn changed_during(run: &Run) -> Option<String> {
     run.settings().iter().find(differs).map(|setting| setting.name.clone())
 }
 
-/// The settings that differ.
 pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     let value = |run: &Run, name: &str| {
         run.setting(name).map_or_else(|| "not there".to_owned(), |setting| setting.value.to_string())

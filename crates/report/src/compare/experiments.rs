@@ -13,7 +13,6 @@ use super::text::{self, HEADS};
 use crate::report::Report;
 use crate::text::markdown;
 
-/// Why there is no comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run has no A/B experiment")]
 pub struct NoExperiment;
@@ -35,7 +34,6 @@ pub struct ExperimentComparison<'a> {
     pub(crate) report: &'a Report<'a>,
 }
 
-/// One experiment.
 #[derive(Debug, Serialize)]
 pub(crate) struct ComparedExperiment {
     pub(crate) setting: String,
@@ -141,7 +139,6 @@ impl FiguresOverTime {
         Self { arms: [of_arm(Arm::A), of_arm(Arm::B)], metrics }
     }
 
-    /// The points of a figure.
     fn points(&self, metric: &str) -> [Vec<(f64, Option<f64>)>; 2] {
         let Some(at) = self.metrics.iter().position(|known| known.name() == metric) else {
             return [Vec::new(), Vec::new()];
@@ -219,7 +216,6 @@ impl ExperimentComparison<'_> {
         out
     }
 
-    /// The same in Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!(
             "# tlsdash: A/B experiments of a run\n\n{}\n\n- {}\n",

@@ -25,7 +25,6 @@ use reasons::reason_shares;
 pub(crate) use row::{ComparisonRow, RowEstimate, RowOutcome};
 pub(crate) use text::{digits, probability};
 
-/// How runs are compared.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// The figures to compare; if empty, the usual ones that both runs have.
@@ -38,7 +37,6 @@ pub struct CompareOptions {
     pub force: bool,
 }
 
-/// Why two runs are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
     /// They differ in something that affects every figure.
@@ -49,7 +47,6 @@ pub enum NotComparable {
     NoCommonFigure,
 }
 
-/// The result of comparing two runs.
 #[derive(Debug, Serialize)]
 pub struct Comparison<'a> {
     schema: u64,
@@ -62,7 +59,6 @@ pub struct Comparison<'a> {
     pub(crate) b: ComparedRun<'a>,
     pub(crate) block_s: f64,
     pub(crate) discard_s: f64,
-    /// Settings that differ.
     pub(crate) differs: Vec<Difference>,
     pub(crate) metrics: Vec<ComparisonRow>,
     /// Why handshakes were full in each; absent without a record.

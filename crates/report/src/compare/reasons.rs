@@ -49,7 +49,6 @@ pub(super) fn reason_shares(reports: [&Report<'_>; 2]) -> Vec<ReasonShare> {
 }
 
 impl ReasonShare {
-    /// All of them as a table.
     pub(crate) fn table(all: &[Self]) -> ReportTable {
         let cells = |share: RunShare| [grouped(share.full), percent(share.full as f64, share.all as f64)];
         let row =

@@ -8,7 +8,6 @@ use records::kinds::{EstimateRecord, ExperimentOutcome};
 use records::metrics::{KnownValue, TimeResolution};
 use serde::{Serialize, Serializer};
 
-/// The result for one figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ComparisonRow {
     pub(crate) metric: String,

@@ -16,7 +16,6 @@ pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference", "B agains
 const NOT_BETTER: &str =
     "One run of each cannot tell a setting from the hour: which setting is better takes alternation (--ab).";
 
-/// The result in sentences.
 pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     let of = |found: RowOutcome| rows.iter().filter(move |row| row.outcome == found);
     let differ: Vec<String> = of(RowOutcome::Differs).map(ComparisonRow::described).collect();
@@ -62,7 +61,6 @@ pub(crate) fn probability(p: f64) -> String {
     if p < 0.000_1 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
-/// A table of figures.
 pub(super) fn table(out: &mut String, rows: &[ComparisonRow]) {
     let rows: Vec<[String; 5]> =
         std::iter::once(HEADS.map(str::to_owned)).chain(rows.iter().map(ComparisonRow::cells)).collect();
@@ -208,7 +206,6 @@ impl Comparison<'_> {
             .flat_map(|(name, side)| side.quality.iter().map(move |line| (name, line)))
     }
 
-    /// The same in Markdown.
     pub fn markdown(&self) -> String {
         let mut out = "# tlsdash: two runs compared\n\n".to_owned();
         for line in self.forced_lines() {

@@ -22,7 +22,6 @@ use crate::report::Report;
 type Both<C> = [Vec<PlotColumn<C>>; 2];
 
 impl Comparison<'_> {
-    /// The page.
     pub fn html(&self) -> String {
         let body = html! {
             (self.lead())

@@ -11,7 +11,6 @@ const NINES_MAX: f64 = 6.0;
 /// Points of a curve.
 const STEPS: u32 = 60;
 
-/// The classes whose curves are drawn.
 pub(super) const CURVES: [LatencyClass; 6] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),

@@ -13,7 +13,6 @@ const MARGIN: f64 = 3.0;
 /// The share of the axis that a label takes on a narrow screen.
 const LABEL_SHARE: f64 = 0.11;
 
-/// A row of the plot.
 #[derive(Debug)]
 pub(super) struct EffectRow {
     pub(super) name: String,
@@ -27,7 +26,6 @@ pub(super) struct EffectRow {
     pub(super) is_shown: bool,
 }
 
-/// The axis.
 #[derive(Debug)]
 pub(super) struct EffectAxis {
     /// The value without an effect.

@@ -7,7 +7,6 @@ use super::{effects, made_by, multiples, page, section};
 use crate::compare::{ComparedExperiment, ExperimentComparison};
 
 impl ExperimentComparison<'_> {
-    /// The page.
     pub fn html(&self) -> String {
         let body = html! {
             p.lead { (self.verdict) }

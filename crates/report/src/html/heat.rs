@@ -15,7 +15,6 @@ const LEFT: f64 = 60.0;
 const TOP: f64 = 22.0;
 const BAND_HEIGHT: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
-/// Bands per doubling of the latency.
 const BANDS_A_DOUBLING: f64 = 2.0;
 /// Shades, by the share of a column's samples, with their meaning.
 const SHADES: [(f64, &str, &str); 6] = [
@@ -74,7 +73,6 @@ impl Extent {
     }
 }
 
-/// The map of the columns' latencies.
 pub(super) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
     let bottom = extent.y(extent.lowest - 1);
     let label = format!("{title}, heat map");

@@ -20,7 +20,6 @@ const LAST_LABEL: f64 = WIDTH - 24.0;
 /// Labels of marks need so much room; those without it are left out, their lines are not.
 const MARK_ROOM: f64 = 26.0;
 
-/// The scale of the y axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AxisScale {
     Linear,
@@ -38,7 +37,6 @@ pub(super) struct PlotLine {
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// A plot.
 #[derive(Debug)]
 pub(super) struct Plot {
     /// The caption, which screen readers read too.

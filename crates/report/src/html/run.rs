@@ -8,7 +8,6 @@ use super::{made_by, page, section};
 use crate::report::Report;
 
 impl Report<'_> {
-    /// The page.
     pub fn html(&self) -> String {
         let title = self.title();
         let body = html! {

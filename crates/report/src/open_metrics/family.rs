@@ -5,7 +5,6 @@ use std::fmt::{self, Write as _};
 /// A label: its name and value.
 pub(super) type Label = (&'static str, String);
 
-/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MetricKind {
     /// A total of the run; its samples are named with `_total`.
@@ -16,7 +15,6 @@ enum MetricKind {
     Histogram,
 }
 
-/// The format of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsFormat {
     /// `OpenMetrics` 1.0.
@@ -34,7 +32,6 @@ pub(super) struct Family {
     samples: Vec<(Vec<Label>, SampleValue)>,
 }
 
-/// The value of a sample.
 #[derive(Debug)]
 enum SampleValue {
     Number(f64),
@@ -46,7 +43,6 @@ enum SampleValue {
 pub(super) struct ClassicHistogram {
     /// The sum of all samples, in seconds.
     pub(super) sum: f64,
-    /// The number of samples.
     pub(super) count: u64,
     /// The upper bound of each bucket with the samples of this bucket alone. The last bound is infinite.
     pub(super) buckets: Vec<(f64, u64)>,
@@ -72,7 +68,6 @@ impl fmt::Display for MetricKind {
 }
 
 impl MetricsFormat {
-    /// The media type of the text.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -120,7 +115,6 @@ impl Family {
         self.samples.is_empty()
     }
 
-    /// Appends the metric to `text`.
     pub(super) fn write(&self, text: &mut String, prefix: &str, format: MetricsFormat) -> fmt::Result {
         let Self { name, kind, help, samples } = self;
         // OpenMetrics names the metric without the suffix of its samples.

@@ -39,7 +39,6 @@ pub enum ReportStyle {
 }
 
 impl ReportStyle {
-    /// All of them, by their names.
     pub const ALL: [(&str, Self); 5] = [
         ("vegeta", Self::Vegeta),
         ("h2load", Self::H2load),
@@ -49,7 +48,6 @@ impl ReportStyle {
     ];
 }
 
-/// The text names no style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected vegeta, h2load, ab, wrk or jmeter")]
 pub struct ReportStyleError;
